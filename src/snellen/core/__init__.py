@@ -1,0 +1,1 @@
+"""The shared words: types, errors, ids, registry, config border, clock. Imports no other room."""

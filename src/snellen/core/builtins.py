@@ -1,0 +1,42 @@
+"""What the registry knows before any plug-in: plain data, nothing is imported until it is used."""
+
+from __future__ import annotations
+
+from .registry import Registry
+
+LOADERS = {
+    "table": "snellen.data.loaders.table:load",
+    "eyechart": "snellen.data.loaders.eyechart:load",
+}
+
+MODELS = {
+    "openai": "snellen.model.openai:create",
+    "anthropic": "snellen.model.anthropic:create",
+    "gemini": "snellen.model.gemini:create",
+    "reader": "snellen.model.reader:create",
+    "blind": "snellen.model.blind:create",
+    "replay": "snellen.model.replay:create",
+}
+
+SCORERS = {
+    "choice": "snellen.score.choice:score",
+    "yesno": "snellen.score.choice:score_yesno",
+    "exact": "snellen.score.text:exact",
+    "contains": "snellen.score.text:contains",
+    "wer": "snellen.score.text:word_error",
+    "eyechart": "snellen.score.eyechart:score",
+}
+
+AGGREGATES = {
+    "mean": "snellen.score.aggregate:mean",
+    "acuity": "snellen.score.eyechart:acuity",
+}
+
+
+def default_registry() -> Registry:
+    """Return a registry that knows all built-ins."""
+    registry = Registry()
+    for kind, names in (("loader", LOADERS), ("model", MODELS), ("scorer", SCORERS), ("aggregate", AGGREGATES)):
+        for name, target in names.items():
+            registry.add(kind, name, target)
+    return registry

@@ -1,0 +1,68 @@
+"""The config border: TOML, JSON and `key=value` in, typed records out, errors by name."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from .errors import ConfigError, did_you_mean
+
+T = TypeVar("T")
+
+
+def read_config_file(path: str | Path) -> dict[str, Any]:
+    """Read a TOML or JSON file (by its ending) into a dict."""
+    file = Path(path)
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+    try:
+        value = msgspec.json.decode(data) if file.suffix == ".json" else tomllib.loads(data.decode("utf-8"))
+    except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is not valid {'JSON' if file.suffix == '.json' else 'TOML'}: {error}") from None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{file} must hold a table, not a {type(value).__name__}")
+    return value
+
+
+def convert(value: Any, kind: type[T], where: str) -> T:
+    """Check `value` against the record type `kind`; the error names `where`, the field and a near name."""
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where}: {_explain(str(error), kind)}") from None
+
+
+def parse_assignment(text: str) -> tuple[str, Any]:
+    """Parse `key=value`; the value is read as TOML (numbers, lists, true) and else taken as text."""
+    key, equals, raw = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"{text!r} is not key=value")
+    try:
+        value = tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = raw
+    return key.strip(), value
+
+
+def set_by_path(table: dict[str, Any], dotted: str, value: Any) -> None:
+    """Set `a.b.c` in nested tables, making tables on the way."""
+    *parents, last = dotted.split(".")
+    for parent in parents:
+        table = table.setdefault(parent, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"{dotted!r}: {parent!r} is not a table")
+    table[last] = value
+
+
+def _explain(message: str, kind: type[Any]) -> str:
+    unknown = re.search(r"unknown field `([^`]+)`", message)
+    if not unknown:
+        return message
+    known = [field.encode_name for field in msgspec.structs.fields(kind)] if hasattr(kind, "__struct_fields__") else []
+    return f"unknown key {unknown.group(1)!r}{did_you_mean(unknown.group(1), known)}"

@@ -1,0 +1,89 @@
+"""Everything Snellen raises on purpose: one root, one line a message (what, where, how to fix).
+
+SnellenError
+├── UsageError              exit 2  a flag, argument or name is wrong
+│   ├── ConfigError         exit 2  a task, model or prompt file is wrong
+│   └── DataError           exit 2  a dataset record is wrong; names the record
+├── EnvironmentProblem      exit 3  disk, server, lock
+│   └── MissingExtra        exit 3  an optional package is not installed
+├── RunMismatch             exit 2  the run folder belongs to another configuration
+└── ModelError              a call failed; typed by FailureKind, becomes a Failure row
+    └── StopRun             exit 3  a call failed in a way that dooms every other one (401)
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from .types import FailureKind
+
+
+class SnellenError(Exception):
+    """Root of all errors meant for the user; printed as one line without a traceback."""
+
+    exit_code = 2
+
+
+class UsageError(SnellenError):
+    """A flag, an argument or a name is wrong."""
+
+
+class ConfigError(UsageError):
+    """A task, model or prompt file is wrong."""
+
+
+class DataError(UsageError):
+    """A dataset record is wrong. The message names the file and the record."""
+
+
+class RunMismatch(UsageError):
+    """The run folder belongs to another configuration; the message shows the difference."""
+
+
+class EnvironmentProblem(SnellenError):
+    """The machine, disk or server is not as needed."""
+
+    exit_code = 3
+
+
+class MissingExtra(EnvironmentProblem):
+    """An optional package is needed and not installed."""
+
+    def __init__(self, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs an extra that is not installed: pip install 'snellen[{extra}]'")
+        self.extra = extra
+
+
+class ModelError(SnellenError):
+    """One call to a model failed. `retryable` and `retry_after_s` steer the engine."""
+
+    exit_code = 3
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+        detail: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.status = status
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
+        self.detail = detail or {}
+
+
+class StopRun(ModelError):
+    """A call failed in a way that dooms every other call: the run stops at once."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean X?)` for the nearest known name, or the empty string."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {near[0]!r}?)" if near else ""

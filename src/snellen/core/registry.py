@@ -1,0 +1,78 @@
+"""One lazy registry of four kinds (loader, model, scorer, aggregate): name -> object, imported on first use."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from .errors import ConfigError, UsageError, did_you_mean
+
+KINDS = ("loader", "model", "scorer", "aggregate")
+
+Target = Any
+"""Either the object itself or `"package.module:attribute"`, resolved on first use."""
+
+
+class Registry:
+    """Maps (kind, name) to an object. A name clash is an error; an unknown name says what is near."""
+
+    def __init__(self) -> None:
+        self._targets: dict[str, dict[str, Target]] = {kind: {} for kind in KINDS}
+        self._entry_points_loaded = False
+
+    def add(self, kind: str, name: str, target: Target) -> None:
+        """Register `target` (an object or `"module:attribute"`) under `name`."""
+        known = self._kind(kind)
+        if name in known and known[name] != target:
+            raise ConfigError(f"{kind} {name!r} is registered twice: rename one of them")
+        known[name] = target
+
+    def get(self, kind: str, name: str) -> Any:
+        """Return the object, importing its module if need be."""
+        known = self._kind(kind)
+        if name not in known:
+            self._load_entry_points()
+        if name not in known:
+            raise UsageError(f"unknown {kind} {name!r}{did_you_mean(name, known)}; known: {', '.join(sorted(known))}")
+        target = known[name]
+        return _resolve(target) if isinstance(target, str) else target
+
+    def names(self, kind: str) -> list[str]:
+        """Return the registered names of one kind, sorted."""
+        self._load_entry_points()
+        return sorted(self._kind(kind))
+
+    def load_plugin(self, path: str | Path) -> None:
+        """Run a plug-in file the user named; its `register(registry)` adds what it brings."""
+        file = Path(path)
+        if not file.is_file():
+            raise UsageError(f"plug-in {str(path)!r} is not a file")
+        spec = importlib.util.spec_from_file_location(f"snellen_plugin_{file.stem}", file)
+        if spec is None or spec.loader is None:
+            raise UsageError(f"plug-in {str(path)!r} is not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        if not callable(getattr(module, "register", None)):
+            raise UsageError(f"plug-in {str(path)!r} has no function register(registry)")
+        module.register(self)
+
+    def _kind(self, kind: str) -> dict[str, Target]:
+        if kind not in self._targets:
+            raise ConfigError(f"unknown registry kind {kind!r}; known: {', '.join(KINDS)}")
+        return self._targets[kind]
+
+    def _load_entry_points(self) -> None:
+        if self._entry_points_loaded:
+            return
+        self._entry_points_loaded = True
+        for kind in KINDS:
+            for point in entry_points(group=f"snellen.{kind}"):
+                self.add(kind, point.name, point.value)
+
+
+def _resolve(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -1,0 +1,270 @@
+"""The records that travel down the line: frozen, typed, JSON in and out.
+
+Task -> Sample -> Request -> Prediction -> Score. A *trial* is one (task, sample, variant, repeat);
+its key goes with it from the plan to the report.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+BASE_VARIANT = "base"
+
+
+class Form(StrEnum):
+    """The formulation of a question; it picks the default prompt and scorer."""
+
+    CHOICE = "choice"
+    YESNO = "yesno"
+    OPEN = "open"
+    OCR = "ocr"
+    KIE = "kie"
+    CAPTION = "caption"
+
+
+class Image(Struct, frozen=True, omit_defaults=True):
+    """A reference to a picture; pixels come only from `snellen.data.images`.
+
+    `ref` is an absolute path, an https URL or a `data:` URL. `edits` are applied in order when the
+    picture is opened, each written `name:arguments` (`box:0.1,0.2,0.5,0.6`, `jpeg:3`).
+    """
+
+    ref: str
+    mime: str | None = None
+    width: int | None = None
+    height: int | None = None
+    page: int | None = None
+    sha256: str | None = None
+    edits: tuple[str, ...] = ()
+
+
+class Turn(Struct, frozen=True, omit_defaults=True):
+    """One message: dialogue data, a chat prompt, or an in-context shot. Images stand before the text."""
+
+    role: str
+    text: str
+    images: tuple[Image, ...] = ()
+
+
+class Sample(Struct, frozen=True, omit_defaults=True):
+    """One question in canonical form.
+
+    `options` stand in canonical order and `answers` are texts (for a choice: option texts), so that no
+    shuffling can make a label wrong. `group` names the chain, document or dialogue it belongs to.
+    """
+
+    id: str
+    dataset: str
+    form: Form
+    question: str
+    images: tuple[Image, ...] = ()
+    options: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    group: str | None = None
+    tags: dict[str, str | int | float | bool | None] = {}
+    meta: dict[str, Any] = {}
+    """What only this sample's own loader and scorer understand (provenance of distractors, chart lines)."""
+
+
+class TrialKey(Struct, frozen=True, order=True):
+    """Names one trial; unique within a run."""
+
+    task: str
+    sample: str
+    variant: str = BASE_VARIANT
+    repeat: int = 0
+
+
+class Params(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Sampling parameters. None means not sent (and recorded so); 0 is sent as 0."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] | None = None
+    timeout_s: float | None = None
+    stream: bool | None = None
+    extra_body: dict[str, Any] | None = None
+
+
+class Request(Struct, frozen=True, omit_defaults=True):
+    """What one trial asks. With `choices` it asks for the log-likelihood of each continuation."""
+
+    key: TrialKey
+    messages: tuple[Turn, ...]
+    params: Params = Params()
+    choices: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    """The option labels as shown ("A", "B", …), parallel to `shown`."""
+    shown: tuple[str, ...] = ()
+    """The option texts in the order shown."""
+    prefix: str = ""
+    """How the answer is made to begin, where the model allows it."""
+
+
+class FailureKind(StrEnum):
+    """Why a trial has no reply. Never an answer, never silently out of the denominator."""
+
+    TOO_LONG = "too_long"
+    PAYLOAD = "payload"
+    RATE = "rate"
+    REFUSED = "refused"
+    TRUNCATED = "truncated"
+    TIMEOUT = "timeout"
+    SERVER = "server"
+    NETWORK = "network"
+    AUTH = "auth"
+    REQUEST = "request"
+    DECODE = "decode"
+    CAPABILITY = "capability"
+
+
+class Failure(Struct, frozen=True, omit_defaults=True):
+    """A typed failure as stored."""
+
+    kind: FailureKind
+    message: str
+    status: int | None = None
+    attempts: int = 1
+
+
+class Usage(Struct, frozen=True, omit_defaults=True):
+    """Tokens as the server counted them; None where it did not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+class Timing(Struct, frozen=True, omit_defaults=True):
+    """Moments on one monotonic clock, in seconds. TTFT, ITL… are derived, never stored."""
+
+    sent: float
+    done: float
+    scheduled: float | None = None
+    first_event: float | None = None
+    first_reasoning: float | None = None
+    first_token: float | None = None
+    token_times: tuple[float, ...] = ()
+
+
+class ImageSent(Struct, frozen=True, omit_defaults=True):
+    """What really left the house for one image: after the model's size policy."""
+
+    sha256: str
+    mime: str
+    width: int
+    height: int
+    size_bytes: int
+    original: tuple[int, int] | None = None
+    """Width and height before resizing, when it was resized."""
+
+
+class Prediction(Struct, frozen=True, omit_defaults=True):
+    """The outcome of one trial: exactly one of `text`, `loglikelihoods`, `failure`."""
+
+    key: TrialKey
+    text: str | None = None
+    loglikelihoods: tuple[float, ...] | None = None
+    failure: Failure | None = None
+    reasoning: str | None = None
+    usage: Usage | None = None
+    timing: Timing | None = None
+    finish: str | None = None
+    cached: bool = False
+    images: tuple[ImageSent, ...] = ()
+    detail: dict[str, Any] = {}
+    """What the model adds: the likelihood route used, per-candidate token counts, the server's model name."""
+
+    def __post_init__(self) -> None:
+        if sum(x is not None for x in (self.text, self.loglikelihoods, self.failure)) != 1:
+            raise ValueError("a prediction is exactly one of text, loglikelihoods or failure")
+
+
+class Score(Struct, frozen=True, omit_defaults=True):
+    """One metric of one trial. `value` None means unscored, for `reason`; it is never counted as 0."""
+
+    key: TrialKey
+    metric: str
+    value: float | None
+    answer: str | None = None
+    rule: str | None = None
+    reason: str | None = None
+    detail: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if self.value is not None and not math.isfinite(self.value):
+            raise ValueError(f"score of {self.key.sample} is {self.value}: only finite numbers or None")
+        if self.value is None and not self.reason:
+            raise ValueError(f"score of {self.key.sample} is unscored without a reason")
+
+
+class Estimate(Struct, frozen=True, omit_defaults=False):
+    """One number of a report with its uncertainty; counts add up to what was planned."""
+
+    value: float | None
+    stderr: float | None = None
+    ci95: tuple[float, float] | None = None
+    n: int = 0
+    unscored: int = 0
+    failed: int = 0
+
+
+class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a Sample becomes messages; pure data (catalog/prompts/*.toml or inline in a task)."""
+
+    template: str = "{question}\n{options}\n{instruction}"
+    instructions: tuple[str, ...] = ()
+    """The pool of wordings; the first is the default, variant `wording=i` picks another."""
+    system: str = ""
+    marks: str = "upper"
+    option_format: str = "{mark}. {text}"
+    option_separator: str = "\n"
+    image_position: str = "first"
+    prefix: str = ""
+
+
+class Task(Struct, frozen=True, forbid_unknown_fields=True):
+    """A measurement as pure data: what to load, how to ask, how to score."""
+
+    name: str
+    dataset: dict[str, Any]
+    """`loader` names a registered loader; the rest are its arguments."""
+    form: Form = Form.CHOICE
+    prompt: str | Prompt = ""
+    infer: str = "generate"
+    params: Params = Params()
+    repeats: int = 1
+    variants: tuple[str, ...] = (BASE_VARIANT,)
+    scorers: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+    group_by: tuple[str, ...] = ()
+    shuffle_options: bool = False
+    version: str = "1"
+    title: str = ""
+    dimension: str = ""
+    licence: str = ""
+    notes: str = ""
+
+
+class RunHeader(Struct, frozen=True):
+    """The header of run.db. `config` is everything that changes results, so its hash is the run's id."""
+
+    id: str
+    config: dict[str, Any]
+    versions: dict[str, str]
+    created: str
+    command: str = ""
+
+
+def to_json(value: Any) -> bytes:
+    """Encode any record as compact JSON."""
+    return msgspec.json.encode(value)

@@ -1,0 +1,1 @@
+"""Drafts by a model, gates, review by people, a dataset."""

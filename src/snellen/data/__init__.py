@@ -1,0 +1,1 @@
+"""Raw source to Sample: catalog, sources, formulations, and the only door from bytes to pixels."""

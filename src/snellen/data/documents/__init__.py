@@ -1,0 +1,1 @@
+"""Generated page images: render, perturb, plant."""

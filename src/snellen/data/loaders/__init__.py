@@ -1,0 +1,1 @@
+"""Small functions from rows to Samples, one file a family."""

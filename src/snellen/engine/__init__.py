@@ -1,0 +1,1 @@
+"""Policy around calls: run loop, limits, retries, executors."""

@@ -1,0 +1,1 @@
+"""Which calls a trial needs: generate, dialogue, likelihood."""

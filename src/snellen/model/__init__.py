@@ -1,0 +1,1 @@
+"""Request to Prediction: transport only."""

@@ -1,0 +1,1 @@
+"""Serving performance: arrivals, timelines, metrics, SLO search."""

@@ -1,0 +1,1 @@
+"""Sample to Request: templates, marks, dialogue styles, shots."""

@@ -1,0 +1,1 @@
+"""Estimates to people: terminal, files, pages."""

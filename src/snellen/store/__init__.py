@@ -1,0 +1,1 @@
+"""run.db: the crash-safe log, the response cache, exports."""
