@@ -1,0 +1,79 @@
+"""The command `snellen`: a lazy table of commands and one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from ..core.errors import SnellenError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("snellen.cli.run:run", "Measure a model on tasks: plan, ask, store, score, report."),
+}
+"""Command name -> (`module:attribute`, one-line help); a command's module is imported only when it runs."""
+
+EXIT_INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """A click group whose commands are imported when called, so `--help` stays fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command, or return None if there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Say which command was probably meant when the name is unknown."""
+        from ..core.errors import did_you_mean
+
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(f"no command {args[0]!r}{did_you_mean(args[0], COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Print the table without importing any command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="snellen")
+def cli() -> None:
+    """Snellen, the eye chart for vision-language models.
+
+    \b
+    snellen run eyechart --model reader
+    snellen run my.jsonl --model openai/NAME --base-url http://localhost:8000/v1
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; every deliberate error is one line on stderr and an exit code."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        code: Any = cli.main(args=arguments, prog_name="snellen", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return EXIT_INTERRUPTED
+    except SnellenError as error:
+        click.echo(f"error: {error}", err=True)
+        return error.exit_code
+    return int(code or 0)
