@@ -49,7 +49,7 @@ def text_mentions(reader: Reader, reply: Reply, start: int = 0) -> list[Mention]
     mentions = reader.texts.find(reply.low, start)[-_MOST_MENTIONS:]
     judge(reply.low, mentions)
     if mentions and "\n" in reply.low:
-        items = _items(reader, reply, start)
+        items = _items(reader, reply)
         for mention in mentions:
             mention.listed = any(at in items for at in range(mention.start - 7, mention.start))
     if start == 0:
@@ -67,13 +67,18 @@ def find_labels(reader: Reader, reply: Reply, start: int) -> list[Mention]:
                 found[match.start(1)] = match
     if not found and len(reply.body) <= 80:
         found = {match.start(1): match for match in reader.lower.finditer(reply.low, start) if AFFIRMED_BEFORE.search(reply.low, 0, match.start(1))}
-    items = _items(reader, reply, start)
+    items = _items(reader, reply)
     return [Mention(reader.by_mark[match.group(1).lower()], at, match.end(1), listed=at in items) for at, match in sorted(found.items())]
 
 
-def _items(reader: Reader, reply: Reply, start: int) -> set[int]:
+def _items(reader: Reader, reply: Reply) -> set[int]:
     """Return where marks head the lines of a list (`A. …` then `B. …`): such a list names options, it does not choose."""
-    heads = {match.start(1): match.group(1).lower() for match in reader.item.finditer(reply.body, start)}
+    if "\n" not in reply.low:
+        return set()
+    heads = {match.start(1): match.group(1).lower() for match in reader.item.finditer(reply.body)}
+    first = reader.item.match("\n" + reply.body[:16])
+    if first:
+        heads[first.start(1) - 1] = first.group(1).lower()
     if len(set(heads.values())) > 1 or any(_introduced(reply.low, at) for at in heads):
         return set(heads)
     return set()

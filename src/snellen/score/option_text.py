@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from .gate import Gated
 from .numbers import WORD_VALUES, Number, find_numbers, parse_number
 from .polarity import Mention
 from .words import UNDECIDABLE, WORD_AFTER, WORD_BEFORE
@@ -20,17 +21,19 @@ NONE_TEXT = re.compile(
     r"none (?:of|is)|none\.?$|neither|no (?:correct|right|valid) (?:answer|option|choice)|not listed|以上都不|以上皆非|都不(?:是|对)|ninguna|ninguno|aucun|keine der|nessuna|nenhuma|ни один|どれでもない|해당 없음|없음"
 )
 _ORDER = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
-_ORDINAL = re.compile(
+_ORDINAL = Gated(
     r"(?<!\w)(?P<word>first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|final|\d{1,2}(?:st|nd|rd|th))\s(?:answer\s)?(?:option|choice|alternative|statement|answer(?! is)|one|possibility|caption|description|image|item)(?!\w)"
     r"|(?<!\w)(?:option|choice|answer|number)\s(?:no\.?\s|number\s)?#?(?P<number>\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten)(?![\w.]\d|\w)"
-    r"|第(?P<han>[一二三四五六七八九十\d])(?:个|個|项|項|つ|番)?(?:选项|選項|选|の選択肢|个选项)?"
+    r"|第(?P<han>[一二三四五六七八九十\d])(?:个|個|项|項|つ|番)?(?:选项|選項|选|の選択肢|个选项)?",
+    "option|choice|alternative|statement|answer| one|possibility|caption|description|image|item|number|第",
 )
 _HAN = "一二三四五六七八九十"
-NONE_SAID = re.compile(
+NONE_SAID = Gated(
     r"none of (?:the |these |those |them|my )?(?:above|options?|choices?|answers?|listed|given|alternatives?|provided|statements?|candidates?|four|three|five|these|those|it|following)"
     r"|none of (?:these|those|them)(?!\s\w+ed\sothers)|no (?:option|choice|answer)s? (?:is|are|seems?|matches|match|fits?|here|listed|given|provided|works)"
     r"|neither of (?:the |these |them)|(?:isn't|not|never) (?:one of|among|any of|listed|in the list|given among|an option|offered)|none (?:applies|apply|fits?|matches|match|is (?:right|correct)|are (?:right|correct))"
-    r"|(?:nothing|none) (?:listed|offered)|以上都不|以上皆非|都不(?:是|对|正确)|ninguna de las|aucune? des|keine der|nessuna delle|nenhuma das|ни один|どれも|해당 없"
+    r"|(?:nothing|none) (?:listed|offered)|以上都不|以上皆非|都不(?:是|对|正确)|ninguna de las|aucune? des|keine der|nessuna delle|nenhuma das|ни один|どれも|해당 없",
+    "none |none of|no option|no choice|no answer|neither of|one of|among|any of|listed|in the list|an option|offered|以上|都不|ninguna de|aucun|keine der|nessuna|nenhuma|ни один|どれも|해당 없",
 )
 
 
@@ -47,6 +50,7 @@ class OptionTexts:
     def __init__(self, texts: Sequence[str]) -> None:
         self.plain = [plain(text) for text in texts]
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
+        self.longest = max((len(text) for text in self.plain), default=0) + 8
         self.none = _only(i for i, text in enumerate(self.plain) if NONE_TEXT.match(text))
         self.undecidable = _only(i for i, text in enumerate(self.plain) if UNDECIDABLE.search(text))
         self.all = _only(i for i, text in enumerate(self.plain) if re.match(r"all of|both (?:of|a and b)|以上都(?:是|对)|todas las", text))

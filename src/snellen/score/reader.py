@@ -17,6 +17,9 @@ _SHAPES = ("{}", "{}.", "{})", "({})", "{}:", "[{}]", "**{}**", "({}).", "Answer
 _SHAPES += ("The answer is ({}).", "The correct answer is {}", "The correct answer is {}.", "The correct answer is ({}).", "ANSWER: {}", "answer: {}")
 
 
+_BEFORE_MARK = frozenset("option choice answer letter ans 选项 选 opción réponse antwort answer: ans: 答案".split())
+
+
 class Reply:
     """One reply as the rules see it: normalised text, its lower case, and how generation ended."""
 
@@ -48,10 +51,11 @@ class Reader:
         either = _alternatives({form for mark in self.marks for form in (mark, mark.upper(), mark.lower())})
         self.label = re.compile(f"({either}){WORD_AFTER}{_NOT_A_LABEL_AFTER}")
         self.mention = re.compile(rf"(?<![a-zA-Z]\.)(?<![-&°]){WORD_BEFORE}({upper}){WORD_AFTER}{_NOT_A_LABEL_AFTER}" if not self.letters else _single(upper))
-        self.wrapped = re.compile(rf"(?<![A-Za-z0-9])[(\[]\s?({either})\s?[)\]]")
+        self.wrapped = re.compile(rf"[(\[](?<![A-Za-z0-9].)\s?({either})\s?[)\]]")
         lower = _alternatives(mark.lower() for mark in self.marks if self.letters and mark.lower() not in {"a", "i", "o", "e", "y", "s", "t"})
         self.lower = re.compile(rf"{WORD_BEFORE}({lower}){WORD_AFTER}{_NOT_A_LABEL_AFTER}")
-        self.item = re.compile(rf"(?:\A|\n)[\s*_#>•-]{{0,6}}\(?({either})[.):]")
+        self.head = re.compile(rf"[\s*_#>•-]{{0,6}}\(?({either})[.):]")
+        self.item = re.compile(rf"\n[\s*_#>•-]{{0,6}}\(?({either})[.):]")
         self.line = re.compile(rf"\W{{0,8}}(?:(?:option|choice|answer|letter|ans|选项|选|opción|réponse|antwort)\s?:?\s?)?\W{{0,6}}({either}){WORD_AFTER}(\W*)(.*)", re.IGNORECASE)
         self.far = re.compile(rf"(?:(?<![a-zA-Z])(?:is|are|be|es|est|ist)|[:=])[\s*_`\"'(\[]{{1,6}}(?:[Oo]ption |[Cc]hoice )?[(\[*\"']{{0,3}}({upper}){WORD_AFTER}{_NOT_A_LABEL_AFTER}")
         self.joined = re.compile(
@@ -87,6 +91,9 @@ class Reader:
             return self.texts.by_text[core]
         if core == "none":
             return self.texts.none
+        head = core.partition(" ")[0].rstrip(".):,-–—：、")
+        if head not in self.by_mark and head not in _BEFORE_MARK and core[:1] not in self.by_mark:
+            return self.texts.by_text.get(plain(core)) if len(core) < self.texts.longest else None
         match = self.line.fullmatch(text.strip()) if len(text) < 400 else None
         if match is None or match.group(1).lower() not in self.by_mark:
             return self.texts.by_text.get(plain(core))

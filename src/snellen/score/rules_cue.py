@@ -3,42 +3,47 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from .gate import places
 from .mentions import label_mentions, text_mentions
 from .polarity import DENIED_AFTER, Mention
 from .reader import Reader, Reply
 from .verdict import AMBIGUOUS, NOT_OFFERED, TRUNCATED, Extraction
-from .words import BINDER, CORRECTION, CUE, CUE_ASCII, DOUBT, DOUBT_CLAUSE, LINK, NOT_AFTER, VERB_DENIED, VERB_SUBJECT, WITHDRAWN
+from .words import BINDER, CORRECTION, CUE, CUE_STEMS, CUE_STEMS_OTHER, CUE_STEMS_WIDE, DOUBT, DOUBT_CLAUSE, LINK, NOT_AFTER, VERB_DENIED, VERB_SUBJECT, WITHDRAWN
 
 _TAIL = 480
 _MOST_CUES = 60
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*\?")
 _ENDS = re.compile(r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|because|since|as |given|due|\(|and |but |which |is the|it is)|[^\x00-\x7f]")
 _VERB_AFTER = re.compile(r"[)\]}\"'*_`]*\s(?:is|was|are|does|has|would|can|cannot|could|shows|isn't|doesn't|looks|seems|had|were|will)(?!\w)")
+_TEXT_JOIN = re.compile(r"\s?(?:,\s?)?(?:or|and|/|oder|ou|o|y|或|和)\s?")
 _STOP = re.compile(r"[.;!?\n。；！？]")
 _STRANGER = re.compile(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
 
 
 def cue(reader: Reader, reply: Reply) -> Extraction | None:
-    """Read the last cue that names an option; the end of a long reply is read first."""
-    size = len(reply.low)
-    if size > 2 * _TAIL:
-        begin = size - _TAIL
-        verdict = _last_cue(reader, reply, begin)
+    """Read the last cue that names an option: English words first, then other languages; the end of a long reply first."""
+    low, size = reply.low, len(reply.low)
+    split = size - _TAIL if size > 2 * _TAIL else 0
+    for stems in (CUE_STEMS, CUE_STEMS_OTHER) if low.isascii() else ((*CUE_STEMS, *CUE_STEMS_WIDE),):
+        verdict = _last_cue(reader, reply, places(low, stems, split, size, _MOST_CUES))
+        if verdict is None and split:
+            verdict = _last_cue(reader, reply, places(low, stems, 0, split + 16, _MOST_CUES))
         if verdict is not None:
             return verdict
-    return _last_cue(reader, reply, 0)
+    return None
 
 
-def _last_cue(reader: Reader, reply: Reply, begin: int) -> Extraction | None:
+def _last_cue(reader: Reader, reply: Reply, starts: Sequence[int]) -> Extraction | None:
     low = reply.low
-    cues = list((CUE_ASCII if low.isascii() else CUE).finditer(low, begin))
     asked: Extraction | None = None
-    for match in reversed(cues[-_MOST_CUES:]):
-        if _inside_word(low, match) or _doubted(low, match):
+    for start in reversed(starts):
+        match = CUE.match(low, start)
+        if match is None or _inside_word(low, match):
             continue
         verdict = _value(reader, reply, match)
-        if verdict is None:
+        if verdict is None or _doubted(low, match):
             continue
         if verdict.span and verdict.letter and _QUESTION.match(low, verdict.span[1] - reply.offset):
             asked = asked or verdict
@@ -153,7 +158,7 @@ def _text_value(reader: Reader, reply: Reply, text: Mention) -> Extraction | Non
     low = reply.low
     if DENIED_AFTER.match(low, text.end, text.end + 120):
         return None
-    join = re.compile(r"\s?(?:,\s?)?(?:or|and|/|oder|ou|o|y|或|和)\s?").match(low, text.end)
+    join = _TEXT_JOIN.match(low, text.end)
     other = reader.texts.at(low, join.end()) if join else None
     if other is not None and other.index != text.index:
         return Extraction(None, "cue_text", AMBIGUOUS)

@@ -12,6 +12,7 @@ from .reader import Reader, Reply
 from .verdict import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
 from .words import CORRECTION, REFUSAL, STILL, UNDECIDABLE
 
+_TAIL = 240
 _CONCLUDES = re.compile(r"(?:(?<!\w)(?:so|hence|therefore|thus|total|totals|totaling|altogether|equals?|gives|in all|overall|makes?|conclude)|[=→⇒]|因此|所以)[^.\n;]{0,30}\Z")
 _YES = re.compile(r"\W*(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|problem|and no|or no))")
 _SAID_YES = re.compile(r"(?<!\w)(?:say|says|be|is|answer|with|:)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])")
@@ -41,7 +42,8 @@ def cut_off(reader: Reader, reply: Reply) -> Extraction | None:
 
 def affirmed(reader: Reader, reply: Reply) -> Extraction | None:
     """The last label that the sentence around it affirms (`hence B`, `it's B`, `B fits best`, `only D remains`)."""
-    chosen = _affirmed(label_mentions(reader, reply))
+    tail = len(reply.low) - _TAIL
+    chosen = (_affirmed(label_mentions(reader, reply, tail)) if tail > 0 else None) or _affirmed(label_mentions(reader, reply))
     if chosen is None or _spoken_against(reader, reply, chosen):
         return None
     return reader.found(reply, chosen.index, "affirmed", chosen.start, chosen.end)

@@ -10,6 +10,7 @@ from .verdict import DEGENERATE, EMPTY, HARNESS_ERROR, NOT_OFFERED, TRUNCATED, E
 from .words import HARNESS
 
 _HEAD = re.compile(r"\s*([^.!;:\n—]{1,80})[.!;:—]")
+_ALNUM = re.compile(r"[^\W_]")
 _LOOPS = 8
 _INTRODUCES = ("option", "choice", "each", "analy", "consider", "let me", "let's", "following", "选项", "分析")
 
@@ -21,7 +22,7 @@ def harness_error(reader: Reader, reply: Reply) -> Extraction | None:
 
 def empty(reader: Reader, reply: Reply) -> Extraction | None:
     """Nothing but space and punctuation (after thinking was removed)."""
-    if any(char.isalnum() for char in reply.low[:64]) or any(char.isalnum() for char in reply.low):
+    if _ALNUM.search(reply.low):
         return None
     return Extraction(None, "empty", TRUNCATED if reply.cut else EMPTY)
 
@@ -92,7 +93,7 @@ def _introduced(lines: list[str], reader: Reader) -> bool:
 
 def _leading(reader: Reader, reply: Reply) -> Extraction | None:
     """One line that opens with a mark and a sign, as in `B. a dog, because …` or `B: The board rejected it`."""
-    match = reader.item.match(reply.body)
+    match = reader.head.match(reply.body)
     if match is None:
         return _leading_text(reader, reply)
     if match.group(1).islower() and not reply.body.lstrip().startswith("("):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from .gate import Gated
+
 _W = r"0-9a-z_\u00aa-\u024f\u0370-\u06ff\u0900-\u0dff\u1e00-\u1eff"
 """Letters that join a word. CJK, kana, Hangul and Thai are left out: there a Latin letter stands alone without spaces."""
 WORD_BEFORE = rf"(?<![{_W}A-Z])"
@@ -30,10 +32,22 @@ _OTHER_ANSWER = (
     "solución|réponse|lösung|cevabı|yanıt|odpowiedź|odpověď|răspuns(?:ul)?|đáp án|câu trả lời|ответ|відповідь|отговор|απάντηση|"
     "答案|正解|答え|回答|解答|正确的是|정답|답변|답|الإجابة|الاجابة|الجواب|إجابة|جواب|उत्तर|जवाब|উত্তর|பதில்|คำตอบ|התשובה|תשובה|پاسخ"
 )
-CUE_ASCII = re.compile(rf"(?P<answer>{_ASCII_ANSWER})|(?P<option>{_ASCII_OPTION})|(?P<verb>{_ASCII_VERB})")
-"""Words after which an answer stands. For plain ASCII replies the shorter pattern is enough, and faster."""
 CUE = re.compile(
     rf"(?P<answer>{_ASCII_ANSWER}|{_OTHER_ANSWER})|(?P<option>{_ASCII_OPTION}|{_OTHER_OPTION})|(?P<verb>{_ASCII_VERB}|{_OTHER_VERB})"
+)
+"""Words after which an answer stands."""
+CUE_STEMS = tuple("answer|correct|choice|option|choose|select|pick|going with|go with|best one|right one|solution|letter|ans".split("|"))
+"""How the English cues begin: looked for first, by plain search."""
+CUE_STEMS_OTHER = tuple(
+    dict.fromkeys(
+        stem.partition("(")[0].strip()
+        for group in (_ASCII_ANSWER, _ASCII_OPTION, _ASCII_VERB)
+        for stem in group.replace("(?: one)?", "").split("|")
+        if stem not in CUE_STEMS
+    )
+)
+CUE_STEMS_WIDE = CUE_STEMS_OTHER + tuple(
+    stem.partition("(")[0] for group in (_OTHER_OPTION, _OTHER_VERB, _OTHER_ANSWER) for stem in group.split("|")
 )
 
 _LINK_WORDS = (
@@ -73,20 +87,26 @@ VERB_SUBJECT = re.compile(
 """Who may be the subject of `choose B` for it to be an answer: the speaker, or nobody."""
 VERB_DENIED = re.compile(rf"(?:(?<![{_W}])(?:not|never|cannot|nor|neither|no one|nobody)|n't)(?:\s+\w{{1,12}}){{0,2}}\s*\Z")
 
-CORRECTION = re.compile(
+CORRECTION = Gated(
     rf"(?<![{_W}])(?:wait|hold on|actually|correction|on second thou?ghts?|on reflection|scratch that|let me (?:re|double|correct|fix|look again)\w{{0,10}}|my mistake|my bad|"
     r"i made (?:a|an) (?:mistake|error)|i was wrong|i take (?:that|it) back|oops|sorry,|no,|nope|rather,|hmm|espera|perd[oó]n|attendez|moment mal|warte|подождите|нет,)"
-    r"|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐"
+    r"|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
+    "wait|hold on|actually|correction|on second|on reflection|scratch that|let me |my mistake|my bad|i made a|i was wrong|i take |oops|sorry,|no,|nope|rather,|hmm|"
+    "espera|perdon|perdón|attendez|moment mal|warte|подождите|нет,|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
 )
 WITHDRAWN = re.compile(rf"(?<![{_W}])(?:wrong|incorrect|mistake|error|not right|not correct|false)(?![{_W}])|不对|错")
 
-REFUSAL = re.compile(
+REFUSAL = Gated(
     rf"(?<![{_W}])(?:can(?:no|')t|cannot|could not|couldn't|can not|unable to|not able to|impossible to|not possible to|hard to|difficult to|won't|will not)\s"
     r"(?:\w{1,12}\s){0,3}?(?:determin|answer|tell|see|view|provide|identif|help|assist|give|say|choose|select|pick|decide|discern|process|access|make out|read|verify|confirm|know|comply|be (?:determin|answer|given|identif|seen|made|told|read|decid|chosen|said|established|concluded|known))\w{0,4}"
     rf"|(?<![{_W}])(?:i'm sorry|i am sorry|sorry, (?:but )?i|i apologi[sz]e|i don't know|i do not know|i'm not sure|i am not sure|no idea|as an ai|i must decline|i decline|i refuse|against (?:my|the) (?:policy|guidelines))"
     rf"|(?<![{_W}])(?:not enough|insufficient|lack of|no) (?:\w{{1,12}} )?(?:information|context|evidence|detail|data)"
     rf"|(?<![{_W}])(?:no image|(?:image|picture|photo) (?:is|was) (?:not|too|missing|un)|don't see (?:an|any|the) image|didn't receive|not provided)"
-    r"|无法|不能确定|無法|抱歉|对不起|看不清|不知道|申し訳|わかりません|分かりません|できません|죄송|알 수 없|lo siento|no puedo|je ne peux pas|désolé|tut mir leid|kann (?:ich )?nicht|не могу|извините|não posso|desculpe|mi dispiace|non posso|عذر|لا أستطيع|لا يمكن|क्षमा|नहीं (?:कर|बता)"
+    r"|无法|不能确定|無法|抱歉|对不起|看不清|不知道|申し訳|わかりません|分かりません|できません|죄송|알 수 없|lo siento|no puedo|je ne peux pas|désolé|tut mir leid|kann (?:ich )?nicht|не могу|извините|não posso|desculpe|mi dispiace|non posso|عذر|لا أستطيع|لا يمكن|क्षमा|नहीं (?:कर|बता)",
+    "can't|cannot|could not|couldn't|can not|unable to|not able to|impossible to|not possible to|hard to|difficult to|won't|will not|sorry|apologi|don't know|do not know|"
+    "not sure|no idea|as an ai|decline|i refuse|against |not enough|insufficient|lack of| information| evidence| context| detail|no data|no image|image is|image was|picture is|picture was|photo is|photo was|don't see|"
+    "didn't receive|not provided|lo siento|no puedo|je ne peux pas|tut mir leid|kann nicht|kann ich nicht|desculpe|mi dispiace|non posso|无法|不能确定|無法|抱歉|对不起|看不清|不知道|申し訳|わかりません|"
+    "分かりません|できません|죄송|알 수 없|désolé|не могу|извините|não posso|عذر|لا أستطيع|لا يمكن|क्षमा|नहीं",
 )
 UNDECIDABLE = re.compile(
     r"(?:can(?:no|')t|cannot|can not|not possible|impossible|unable)[\w\s]{1,20}(?:determin|tell|know|decid|be known|conclude|infer)"
