@@ -107,7 +107,7 @@ class OptionTexts:
 
     def ordinals(self, low: str, last: int) -> Iterator[Mention]:
         """Yield ordinals (`the second option`, `option 2`) as mentions; `last` is the highest index."""
-        for match in _ORDINAL.finditer(low):
+        for match in _ORDINAL.matches(low):
             index = _ordinal_index(match, last)
             if 0 <= index <= last and not (match.group("number") and self.values):
                 yield Mention(index, match.start(), match.end())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from .gate import places
 from .mentions import label_mentions, text_mentions
 from .polarity import DENIED_AFTER, Mention
 from .reader import Reader, Reply
 from .verdict import AMBIGUOUS, NOT_OFFERED, TRUNCATED, Extraction
-from .words import BINDER, CORRECTION, CUE, CUE_STEMS, CUE_STEMS_OTHER, CUE_STEMS_WIDE, DOUBT, DOUBT_CLAUSE, LINK, NOT_AFTER, VERB_DENIED, VERB_SUBJECT, WITHDRAWN
+from .words import BINDER, CORRECTION, CUES, CUES_ALL, CUES_ASCII, CUES_ENGLISH, DOUBT, DOUBT_CLAUSE, LINK, NOT_AFTER, VERB_DENIED, VERB_SUBJECT, WITHDRAWN
 
 _TAIL = 480
 _MOST_CUES = 60
@@ -22,28 +23,47 @@ _STOP = re.compile(r"[.;!?\n。；！？]")
 _STRANGER = re.compile(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
 
 
+class Cue(NamedTuple):
+    """A word that points at an answer: where it stands, and whether it names the answer, an option or the act of choosing."""
+
+    start: int
+    end: int
+    word: str
+    kind: str
+
+
 def cue(reader: Reader, reply: Reply) -> Extraction | None:
     """Read the last cue that names an option: English words first, then other languages; the end of a long reply first."""
     low, size = reply.low, len(reply.low)
     split = size - _TAIL if size > 2 * _TAIL else 0
-    for stems in (CUE_STEMS, CUE_STEMS_OTHER) if low.isascii() else ((*CUE_STEMS, *CUE_STEMS_WIDE),):
-        verdict = _last_cue(reader, reply, places(low, stems, split, size, _MOST_CUES))
+    for words in _vocabularies(low, split):
+        verdict = _last_cue(reader, reply, words, split, size)
         if verdict is None and split:
-            verdict = _last_cue(reader, reply, places(low, stems, 0, split + 16, _MOST_CUES))
+            verdict = _last_cue(reader, reply, words, 0, split + 16)
         if verdict is not None:
             return verdict
     return None
 
 
-def _last_cue(reader: Reader, reply: Reply, starts: Sequence[int]) -> Extraction | None:
+def _vocabularies(low: str, split: int) -> tuple[tuple[str, ...], ...]:
+    """Which words to look for, in turn: a long plain English reply is not searched for those of other languages."""
+    if not low.isascii():
+        return (CUES_ALL,)
+    return (CUES_ENGLISH,) if split and " the " in low else (CUES_ENGLISH, CUES_ASCII)
+
+
+def _last_cue(reader: Reader, reply: Reply, words: Sequence[str], begin: int, end: int) -> Extraction | None:
     low = reply.low
     asked: Extraction | None = None
-    for start in reversed(starts):
-        match = CUE.match(low, start)
-        if match is None or _inside_word(low, match):
+    for start, word in reversed(places(low, words, begin, end, _MOST_CUES)):
+        stop = start + len(word)
+        if low[stop : stop + 1] == " " and low[stop + 2 : stop + 3] == " " and CUES[word] == "option":
+            continue  # `option A would …` discusses an option, it does not choose one
+        found = Cue(start, stop, word, CUES[word])
+        if _inside_word(low, found):
             continue
-        verdict = _value(reader, reply, match)
-        if verdict is None or _doubted(low, match):
+        verdict = _value(reader, reply, found)
+        if verdict is None or _doubted(low, found):
             continue
         if verdict.span and verdict.letter and _QUESTION.match(low, verdict.span[1] - reply.offset):
             asked = asked or verdict
@@ -57,20 +77,21 @@ def _others(reader: Reader, reply: Reply, asked: Extraction) -> bool:
     return any(mention.stands and reader.marks[mention.index] != asked.letter for mention in label_mentions(reader, reply))
 
 
-def _inside_word(low: str, match: re.Match[str]) -> bool:
+def _inside_word(low: str, cue: Cue) -> bool:
     """Whether the cue is part of a longer Latin word (`incorrect`, `answering`)."""
-    start, end = match.span()
-    before, after = low[start - 1 : start], low[end : end + 1]
-    return ("a" <= before <= "ɏ" and before.isalpha()) or ("a" <= after <= "ɏ" and after.isalpha() and match.group()[-1] <= "ɏ")
+    before, after = low[cue.start - 1 : cue.start], low[cue.end : cue.end + 1]
+    if cue.word in "选選" and after in {"项", "項", "择", "擇", "択"}:
+        return True
+    return ("a" <= before <= "ɏ" and before.isalpha()) or ("a" <= after <= "ɏ" and after.isalpha() and cue.word[-1] <= "ɏ")
 
 
-def _doubted(low: str, match: re.Match[str]) -> bool:
+def _doubted(low: str, cue: Cue) -> bool:
     """Whether the words before the cue deny it, make it a condition, or give it to somebody else."""
-    start = match.start()
+    start = cue.start
     window = max(0, start - 64)
     if start and low[start - 1] in "不非没別别":
         return True
-    if match.lastgroup == "verb" and match.group().isascii():
+    if cue.kind == "verb" and cue.word.isascii():
         return VERB_SUBJECT.search(low, max(0, start - 24), start) is None or VERB_DENIED.search(low, max(0, start - 40), start) is not None
     if DOUBT.search(low, max(0, start - 40), start):
         return True
@@ -80,18 +101,18 @@ def _doubted(low: str, match: re.Match[str]) -> bool:
     return DOUBT_CLAUSE.search(low, clause, start) is not None
 
 
-def _value(reader: Reader, reply: Reply, match: re.Match[str]) -> Extraction | None:
+def _value(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
     """Read what stands after a cue."""
-    low, kind = reply.low, match.lastgroup
-    link = LINK.match(low, match.end())
-    at = link.end() if link else match.end()
-    bound = BINDER.search(low, match.end(), at) is not None or kind == "verb"
-    if kind == "option" and not bound or match.group() == "correct" and not bound:
+    low, kind = reply.low, cue.kind
+    link = LINK.match(low, cue.end)
+    at = link.end() if link else cue.end
+    bound = kind == "verb" or (at > cue.end + 1 and BINDER.search(low, cue.end, at) is not None) or low[cue.end : at] in {":", "="}
+    if not bound and (kind == "option" or cue.word == "correct"):
         return None
     if at >= len(low):
         return Extraction(None, "cue", TRUNCATED) if bound and low.rstrip()[-1:] not in {".", "*", ")", "!"} else None
     label = reader.label.match(reply.body, at)
-    text = reader.texts.at(low, at) if kind != "option" or _adjective(low, match.start()) else None
+    text = reader.texts.at(low, at) if kind != "option" or _adjective(low, cue.start) else None
     if NOT_AFTER.match(low, at) and (text is None or not _ENDS.match(low, text.end)):
         return None
     if label and (text is None or text.index == reader.by_mark[label.group(1).lower()] or not _wordy(reply, label)):

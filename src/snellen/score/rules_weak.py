@@ -12,7 +12,9 @@ from .reader import Reader, Reply
 from .verdict import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
 from .words import CORRECTION, REFUSAL, STILL, UNDECIDABLE
 
-_TAIL = 240
+_TAIL = 160
+_EDGE = 320
+"""A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
 _CONCLUDES = re.compile(r"(?:(?<!\w)(?:so|hence|therefore|thus|total|totals|totaling|altogether|equals?|gives|in all|overall|makes?|conclude)|[=→⇒]|因此|所以)[^.\n;]{0,30}\Z")
 _YES = re.compile(r"\W*(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|problem|and no|or no))")
 _SAID_YES = re.compile(r"(?<!\w)(?:say|says|be|is|answer|with|:)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])")
@@ -21,7 +23,8 @@ _YES_WORDS = frozenset("yes yeah yep 是 是的 はい 네 si sí oui ja да".s
 
 def refusal(reader: Reader, reply: Reply) -> Extraction | None:
     """The reply declines to answer, and nothing after it chooses all the same."""
-    match = REFUSAL.search(reply.low)
+    size = len(reply.low)
+    match = REFUSAL.search(reply.low) if size <= 2 * _EDGE else REFUSAL.search(reply.low, size - _EDGE) or REFUSAL.search(reply.low, 0, _EDGE)
     if match is None:
         return None
     texts = reader.texts
@@ -86,7 +89,7 @@ def none_of_above(reader: Reader, reply: Reply) -> Extraction | None:
 def lone_label(reader: Reader, reply: Reply) -> Extraction | None:
     """Exactly one label stands undenied, after the last self-correction if there is one, and no option text contradicts it."""
     mentions = label_mentions(reader, reply)
-    for turn in reversed(list(CORRECTION.finditer(reply.low))[-4:]):
+    for turn in reversed(CORRECTION.matches(reply.low)[-4:]):
         later = [mention for mention in mentions if mention.start >= turn.end()]
         if any(mention.stands for mention in later):
             mentions = later
@@ -131,7 +134,7 @@ def _by_text(reader: Reader, reply: Reply, mentions: list[Mention], rule: str) -
     standing = [mention for mention in mentions if mention.stands]
     if not standing or any(m.stands and m.index not in {s.index for s in standing} for m in reply.labels or ()):
         return None
-    turns = [turn.end() for turn in CORRECTION.finditer(reply.low)]
+    turns = [turn.end() for turn in CORRECTION.matches(reply.low)]
     later = [mention for mention in standing if turns and mention.start >= turns[-1]]
     pool = later or standing
     if len({mention.index for mention in pool}) > 1:

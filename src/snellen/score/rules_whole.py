@@ -67,19 +67,31 @@ def degenerate(reader: Reader, reply: Reply) -> Extraction | None:
     return Extraction(None, "degenerate", DEGENERATE) if looping else None
 
 
-def line(reader: Reader, reply: Reply) -> Extraction | None:
-    """The first or the last line alone is an answer, and they do not contradict each other."""
+def last_line(reader: Reader, reply: Reply) -> Extraction | None:
+    """The last line alone is an answer, and it is not the last item of a list."""
+    body = reply.body.rstrip()
+    at = body.rfind("\n") + 1
+    if at == 0 or len(body) - at > 80:
+        return None
+    index = reader.bare(body[at:])
+    if index is None:
+        return None
+    lines = [text for text in body.split("\n") if text.strip()]
+    if _introduced(lines, reader) or (len(lines) < 3 and reader.bare(lines[0]) not in {None, index}):
+        return None
+    return reader.found(reply, index, "last_line", at, len(body))
+
+
+def first_line(reader: Reader, reply: Reply) -> Extraction | None:
+    """The first line alone is an answer and no list of options follows, or a single line opens with one."""
     if "\n" not in reply.low:
         return _leading(reader, reply)
     lines = [text for text in reply.body.split("\n") if text.strip()]
     first, last = reader.bare(lines[0]), reader.bare(lines[-1])
-    if last is not None and not _introduced(lines, reader):
-        start = reply.body.rindex(lines[-1])
-        return None if first not in {None, last} and len(lines) < 3 else reader.found(reply, last, "line", start, start + len(lines[-1]))
-    if first is not None and sum(reader.item.match("\n" + text) is not None for text in lines) < 2:
-        start = reply.body.index(lines[0])
-        return reader.found(reply, first, "line", start, start + len(lines[0]))
-    return None
+    if first is None or last not in {None, first} or sum(reader.head.match(text) is not None for text in lines[:40]) > 1:
+        return None
+    start = reply.body.index(lines[0])
+    return reader.found(reply, first, "first_line", start, start + len(lines[0]))
 
 
 def _introduced(lines: list[str], reader: Reader) -> bool:
@@ -87,8 +99,8 @@ def _introduced(lines: list[str], reader: Reader) -> bool:
     if len(lines) < 2:
         return False
     before = lines[-2].lower()
-    headed = reader.item.match("\n" + lines[-1]) is not None
-    return headed and (reader.item.match("\n" + lines[-2]) is not None or any(word in before for word in _INTRODUCES))
+    headed = reader.head.match(lines[-1]) is not None
+    return headed and (reader.head.match(lines[-2]) is not None or any(word in before for word in _INTRODUCES))
 
 
 def _leading(reader: Reader, reply: Reply) -> Extraction | None:

@@ -16,7 +16,7 @@ WORD_AFTER = rf"(?![{_W}A-Z])"
 _END = rf"(?![{_W}])"
 
 _ASCII_ANSWER = (
-    "answer|ans|solution|final choice|prediction|verdict|conclusion|correct(?: one)?|right one|best one|respuesta|solucion|reponse|antwoord|"
+    "answer|ans|solution|final choice|prediction|verdict|conclusion|correct one|correct|right one|best one|respuesta|solucion|reponse|antwoord|"
     "antwort|loesung|losung|risposta|resposta|soluzione|cevap|cevabi|yanit|jawaban|odpowiedz|svaret|svar|vastaus|sagot|jawapan|jibu|dap an"
 )
 _ASCII_OPTION = (
@@ -29,26 +29,23 @@ _ASCII_VERB = (
 _OTHER_OPTION = "opción|opção|вариант|буква|选项|選項|選択肢|보기|번호|الخيار|विकल्प|ข้อ"
 _OTHER_VERB = "ich wähle|выбираю|选择|選擇|选|選|選び"
 _OTHER_ANSWER = (
-    "solución|réponse|lösung|cevabı|yanıt|odpowiedź|odpověď|răspuns(?:ul)?|đáp án|câu trả lời|ответ|відповідь|отговор|απάντηση|"
+    "solución|réponse|lösung|cevabı|yanıt|odpowiedź|odpověď|răspunsul|răspuns|đáp án|câu trả lời|ответ|відповідь|отговор|απάντηση|"
     "答案|正解|答え|回答|解答|正确的是|정답|답변|답|الإجابة|الاجابة|الجواب|إجابة|جواب|उत्तर|जवाब|উত্তর|பதில்|คำตอบ|התשובה|תשובה|پاسخ"
 )
-CUE = re.compile(
-    rf"(?P<answer>{_ASCII_ANSWER}|{_OTHER_ANSWER})|(?P<option>{_ASCII_OPTION}|{_OTHER_OPTION})|(?P<verb>{_ASCII_VERB}|{_OTHER_VERB})"
-)
-"""Words after which an answer stands."""
-CUE_STEMS = tuple("answer|correct|choice|option|choose|select|pick|going with|go with|best one|right one|solution|letter|ans".split("|"))
-"""How the English cues begin: looked for first, by plain search."""
-CUE_STEMS_OTHER = tuple(
-    dict.fromkeys(
-        stem.partition("(")[0].strip()
-        for group in (_ASCII_ANSWER, _ASCII_OPTION, _ASCII_VERB)
-        for stem in group.replace("(?: one)?", "").split("|")
-        if stem not in CUE_STEMS
+CUES = {
+    word: kind
+    for kind, words in (
+        ("answer", f"{_ASCII_ANSWER}|{_OTHER_ANSWER}"),
+        ("option", f"{_ASCII_OPTION}|{_OTHER_OPTION}"),
+        ("verb", f"{_ASCII_VERB}|{_OTHER_VERB}"),
     )
-)
-CUE_STEMS_WIDE = CUE_STEMS_OTHER + tuple(
-    stem.partition("(")[0] for group in (_OTHER_OPTION, _OTHER_VERB, _OTHER_ANSWER) for stem in group.split("|")
-)
+    for word in words.split("|")
+}
+"""Words after which an answer stands, and of which kind they are."""
+CUES_ENGLISH = tuple("answer|correct|choice|option|choose|select|pick|going with|go with|best one|right one|solution|letter|ans|guess".split("|"))
+"""Looked for first."""
+CUES_ASCII = tuple(word for word in CUES if word.isascii() and word not in CUES_ENGLISH)
+CUES_ALL = tuple(CUES)
 
 _LINK_WORDS = (
     "is|are|was|were|be|been|would|should|must|will|has|have|can|could|may|might|to|this|that|the|my|our|your|its|it's|it|that's|question|problem|"
@@ -75,10 +72,12 @@ DOUBT = re.compile(
     r"|(?:first|initial|original|previous|earlier|early|old|naive|wrong) (?:answer |choice |guess |thought )?)\Z"
 )
 """What stands directly before a cue and takes its force."""
-DOUBT_CLAUSE = re.compile(
+DOUBT_CLAUSE = Gated(
     rf"(?<![{_W}])(?:initially|at first|originally|previously|first thought|i thought|i'd have|had thought|would have|"
-    r"(?:some|many|most|other|several) (?:people|readers|students|viewers|models|users|might|may|would|could)|others|one might|you might|students|people|"
-    r"tempt\w{0,5}|mistak\w{0,6}|distract\w{0,6}|for example|e\.g\.|for instance|hypothetical\w{0,2}|au début|al principio|zuerst dachte|一开始|起初|最初)"
+    r"(?:some|many|most|other|several) (?:people|readers|students|viewers|models|users|might|may|would|could)|others (?:say|think|might|may|would|chose|answer)|one might|you might|students|people|"
+    r"tempt\w{0,5}|mistak\w{0,6}|distract\w{0,6}|for example|e\.g\.|for instance|hypothetical\w{0,2}|au début|al principio|zuerst dachte|一开始|起初|最初)",
+    "initially|at first|originally|previously|first thought|i thought|i'd have|had thought|would have|some |many |most |other|several |one might|you might|students|people|tempt|"
+    "mistak|distract|for example|e.g.|for instance|hypothetical|au début|al principio|zuerst dachte|一开始|起初|最初",
 )
 """Anywhere in the clause before a cue: the speaker reports a thought that is not the answer."""
 VERB_SUBJECT = re.compile(
