@@ -7,10 +7,10 @@ Run: python benchmarks/scoring.py [extraction]
 
 from __future__ import annotations
 
-import itertools
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from snellen.core.ids import rng
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
@@ -48,7 +48,7 @@ def _bar(name: str, figure: float, least: float, unit: str) -> None:
     print(f"{'PASS' if figure >= least else 'FAIL'}  {name}: {figure:,.0f} {unit} (bar {least:,.0f})")
 
 
-def _rate(call: Callable[[str], object], replies: list[str], seconds: float = 1.5) -> float:
+def _rate(call: Callable[[Any], object], replies: Sequence[Any], seconds: float = 1.5) -> float:
     done, start = 0, time.process_time()
     while time.process_time() - start < seconds:
         for reply in replies:
@@ -75,12 +75,18 @@ def long_replies() -> list[str]:
     return [fill + ending for ending in _filled(ENDINGS)] + [start + fill for start in _filled(["The correct answer is {}.\n\n"])]
 
 
-def _scored(reply: str, numbers: Iterable[int] = itertools.count()) -> object:
-    texts = tuple(OPTIONS.values())
-    key = TrialKey("bench", "s")
-    sample = Sample("s", "bench", Form.CHOICE, "Which animal?", options=texts, answers=(texts[1],))
-    request = Request(key, (), marks=tuple(OPTIONS), shown=texts)
-    return score(sample, request, Prediction(key, text=reply), {})
+KEY = TrialKey("bench", "s")
+TEXTS = tuple(OPTIONS.values())
+SAMPLE = Sample("s", "bench", Form.CHOICE, "Which animal?", options=TEXTS, answers=(TEXTS[1],))
+REQUEST = Request(KEY, (), marks=tuple(OPTIONS), shown=TEXTS)
+
+
+def _scored(prediction: Prediction) -> object:
+    return score(SAMPLE, REQUEST, prediction, {})
+
+
+def _predictions(replies: list[str]) -> list[Prediction]:
+    return [Prediction(KEY, text=reply) for reply in replies]
 
 
 def bench_extraction() -> None:
@@ -88,8 +94,8 @@ def bench_extraction() -> None:
     short, long = short_replies(), long_replies()
     _bar("short replies read", _rate(lambda reply: extract_choice(reply, OPTIONS), short), 60_000, "replies/s")
     _bar("  sentences only", _rate(lambda reply: extract_choice(reply, OPTIONS), [r for r in short if len(r) > 40]), 20_000, "replies/s")
-    _bar("short replies read and scored", _rate(_scored, short), 60_000, "replies/s")
-    _bar("2 kB replies read and scored", _rate(_scored, long), 15_000, "replies/s")
+    _bar("short replies read and scored", _rate(_scored, _predictions(short)), 60_000, "replies/s")
+    _bar("2 kB replies read and scored", _rate(_scored, _predictions(long)), 15_000, "replies/s")
     worst = 0.0
     for text in HOSTILE:
         start = time.process_time()

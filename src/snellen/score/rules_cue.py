@@ -112,10 +112,12 @@ def _value(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
     if at >= len(low):
         return Extraction(None, "cue", TRUNCATED) if bound and low.rstrip()[-1:] not in {".", "*", ")", "!"} else None
     label = reader.label.match(reply.body, at)
+    if label and not _wordy(reply, label):
+        return _label_value(reader, reply, label, bound)
     text = reader.texts.at(low, at) if kind != "option" or _adjective(low, cue.start) else None
     if NOT_AFTER.match(low, at) and (text is None or not _ENDS.match(low, text.end)):
         return None
-    if label and (text is None or text.index == reader.by_mark[label.group(1).lower()] or not _wordy(reply, label)):
+    if label and (text is None or text.index == reader.by_mark[label.group(1).lower()]):
         return _label_value(reader, reply, label, bound)
     if text is not None and bound:
         return _text_value(reader, reply, text)

@@ -65,11 +65,13 @@ NOT_AFTER = re.compile(
 )
 """What stands after a link and denies what follows it."""
 
-DOUBT = re.compile(
+DOUBT = Gated(
     rf"(?<![{_W}])(?:(?:wrong|incorrect|false|worst|other|another|least|poor|bad|falsche|incorrecta|неправильный|неверный|错误|不正确|错误的|誤った)[\s的]*(?:answer |final )?"
     r"|(?:if|whether|suppose|assuming|unless|why|were) (?:that )?(?:the |my |your |it |its )?(?:correct |right |best |final |real |true )*"
     r"|(?:isn't|is not|not|wasn't|no|never) (?:the |a |my |an )?(?:correct |right |best |final |real |true )*"
-    r"|(?:first|initial|original|previous|earlier|early|old|naive|wrong) (?:answer |choice |guess |thought )?)\Z"
+    r"|(?:first|initial|original|previous|earlier|early|old|naive|wrong) (?:answer |choice |guess |thought )?)\Z",
+    "wrong|incorrect|false|worst|other|least|poor|bad |falsche|if |whether|suppose|assuming|unless|why|were |not|n't|no |never|first|initial|original|previous|earl|old |naive|"
+    "неправильный|неверный|错误|不正确|誤った",
 )
 """What stands directly before a cue and takes its force."""
 DOUBT_CLAUSE = Gated(
@@ -90,7 +92,7 @@ CORRECTION = Gated(
     rf"(?<![{_W}])(?:wait|hold on|actually|correction|on second thou?ghts?|on reflection|scratch that|let me (?:re|double|correct|fix|look again)\w{{0,10}}|my mistake|my bad|"
     r"i made (?:a|an) (?:mistake|error)|i was wrong|i take (?:that|it) back|oops|sorry,|no,|nope|rather,|hmm|espera|perd[oó]n|attendez|moment mal|warte|подождите|нет,)"
     r"|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
-    "wait|hold on|actually|correction|on second|on reflection|scratch that|let me |my mistake|my bad|i made a|i was wrong|i take |oops|sorry,|no,|nope|rather,|hmm|"
+    "wait|hold on|actually|correction|on second|on reflection|scratch that|let me re|let me double|let me correct|let me fix|let me look again|my mistake|my bad|i made a|i was wrong|i take |oops|sorry,|no,|nope|rather,|hmm|"
     "espera|perdon|perdón|attendez|moment mal|warte|подождите|нет,|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
 )
 WITHDRAWN = re.compile(rf"(?<![{_W}])(?:wrong|incorrect|mistake|error|not right|not correct|false)(?![{_W}])|不对|错")
