@@ -35,7 +35,13 @@ FILLER = (
     "In the background there is a wooden fence, and the light comes from the left, so the shadow falls to the right of the body. "
     "Option A would need whiskers, option C would need long ears, and option D would be far larger than the fence. "
 )
-ENDINGS = ["\n\nTherefore, the correct answer is {}.", "\n\n**Answer: {}**", "\n\nHence {}.", "\n\n{}", "\n\nSo the best choice is ({}) {t}."]
+ENDINGS = [
+    "\n\nTherefore, the correct answer is {}.",
+    "\n\n**Answer: {}**",
+    "\n\nHence {}.",
+    "\n\n{}",
+    "\n\nSo the best choice is ({}) {t}.",
+]
 HOSTILE = [
     "the answer is " * 3600, "A or B, " * 6200, "A " * 25000, "(" * 50000, "(A)" * 16600, "answer" * 8300, "<think>" * 7100, "\\boxed{" * 7100, "{" * 50000,
     '"answer": ' * 5000, "not " * 12500, " " * 50000, "\n" * 50000, "A\n" * 25000, "**" * 25000, "is is is " * 5500, "1," * 25000, "one hundred " * 4100,

@@ -22,9 +22,18 @@ _NO = "no|nope|nah|false|incorrect|不是|否|不对|错误|いいえ|아니요|
 _WORD = re.compile(rf"(?<![\w-])(?:(?P<yes>{_YES})|(?P<no>{_NO}))(?![\w'-])|(?P<hyes>^是的?|^对|^正确)|(?P<hno>^不是|^不对|^否|^没有)")
 _NOT_YES = re.compile(r"(?<!\w)not\s+(?:true|correct|right)(?!\w)")
 _IDIOM = re.compile(r"\s+(?:doubt|question|problem|matter|longer|idea)\b")
-_CUE = re.compile(r"(?<!\w)(?:answer|response|verdict|conclusion|therefore|so|hence|thus|答案|結論|结论|answer is)[\s:*,\"'(]*(?:is|would be|:|是)?[\s:*\"'(]*\Z")
-_TAIL_MARKER = re.compile(r"(?:final answer|answer|答案|respuesta|réponse|antwort|ответ|risposta|resposta)\s?(?:is|are|:|=|：|是|es|est|ist|è|é)\s{0,3}[:*\s]*", re.IGNORECASE)
-_COPULA = re.compile(r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads|the (?:text|sign|word|label) (?:is|says|reads))\s+", re.IGNORECASE)
+_CUE = re.compile(
+    r"(?<!\w)(?:answer|response|verdict|conclusion|therefore|so|hence|thus|答案|結論|结论|answer is)[\s:*,\"'(]*(?:is|"
+    r"would be|:|是)?[\s:*\"'(]*\Z"
+)
+_TAIL_MARKER = re.compile(
+    r"(?:final answer|answer|答案|respuesta|réponse|antwort|ответ|risposta|resposta)\s?(?:is|are|:|=|：|是|es|est|ist|è|é)\s{0,3}[:*\s]*",
+    re.IGNORECASE,
+)
+_COPULA = re.compile(
+    r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads|the (?:text|sign|word|label) (?:is|says|reads))\s+",
+    re.IGNORECASE,
+)
 
 
 class NumberRead(Struct, frozen=True, omit_defaults=True):

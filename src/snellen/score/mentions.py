@@ -9,20 +9,30 @@ from .reader import Reader, Reply
 
 _MOST_MENTIONS = 80
 
-_AFTER_ARTICLE = re.compile(r"\s+(?:is|was|are|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|remains|looks|appears|has|shows|isn't|doesn't|nor|as|over|the|wins|it|est|ist|es)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|\s+[\u2e80-\uffff]")
+_AFTER_ARTICLE = re.compile(
+    r"\s+(?:is|was|are|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|remains|looks|appears|"
+    r"has|shows|isn't|doesn't|nor|as|over|the|wins|it|est|ist|es)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|\s+[\u2e80-\uffff]"
+)
 _AFTER_LABEL = re.compile(
-    r"\s+(?:is|was|are|were|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|can|could|should|must|will|remains|looks|appears|has|have|shows|isn't|doesn't|nor|as|over|the|that|"
-    r"this|which|it|here|given|based|due|with|if|for|from|by|then|not|instead|rather|best|only|in|on|at|to|works|wins|means|describes|contains|says|states|correctly|makes|most|also|too|though|however|"
+    r"\s+(?:is|was|are|were|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|can|could|should|"
+    r"must|will|remains|looks|appears|has|have|shows|isn't|doesn't|nor|as|over|the|that|"
+    r"this|which|it|here|given|based|due|with|if|for|from|by|then|not|instead|rather|best|only|in|on|at|to|works|"
+    r"wins|means|describes|contains|says|states|correctly|makes|most|also|too|though|however|"
     r"est|ist|es|parce|porque|weil|da|car|perché|потому|है)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[\u2e80-\uffff]|\s+[\u2e80-\uffff]"
 )
 _WORD_BEFORE = re.compile(r"([a-z\u00c0-\u024f\u0400-\u052f']+)\.?\s+[(\[\"'*_`]*\Z")
-_BEFORE_LABEL = frozenset(
-    "is be are was were been option options choice choices answer answers letter letters say says said think thought believe guess so thus hence therefore then choose pick "
-    "select with for or and not nor neither either just definitely clearly probably maybe likely actually only leaving leaves remains to as that's it's i'd than but both between "
-    "label labelled labeled marked tick circle mean means would rather instead of out except eliminate reject exclude excluding conclude correct right best final unlike "
-    "discard suggest suggests get got indicates indicate gives give yields yield see favour favours favor supports support prefer reads towards toward statement statements caption sentence indeed namely i'm versus vs was isn't simply perhaps possibly surely certainly obviously must this if because since while whereas "
-    "la le el es est ist die das der los ou o y et und oder opción lettre letra buchstabe c'est donc also não não é sera pas nicht не ответ вариант это или и".split()
+_BEFORE_LABEL_TEXT = (
+    "is|be|are|was|were|been|option|options|choice|choices|answer|answers|letter|letters|say|says|said|think|thought|"
+    "believe|guess|so|thus|hence|therefore|then|choose|pick|select|with|for|or|and|not|nor|neither|either|just|"
+    "definitely|clearly|probably|maybe|likely|actually|only|leaving|leaves|remains|to|as|that's|it's|i'd|than|but|"
+    "both|between|label|labelled|labeled|marked|tick|circle|mean|means|would|rather|instead|of|out|except|eliminate|"
+    "reject|exclude|excluding|conclude|correct|right|best|final|unlike|discard|suggest|suggests|get|got|indicates|"
+    "indicate|gives|give|yields|yield|see|favour|favours|favor|supports|support|prefer|reads|towards|toward|statement|"
+    "statements|caption|sentence|indeed|namely|i'm|versus|vs|isn't|simply|perhaps|possibly|surely|certainly|obviously|"
+    "must|this|if|because|since|while|whereas|la|le|el|es|est|ist|die|das|der|los|ou|o|y|et|und|oder|opción|lettre|"
+    "letra|buchstabe|c'est|donc|also|não|é|sera|pas|nicht|не|ответ|вариант|это|или|и"
 )
+_BEFORE_LABEL = frozenset(_BEFORE_LABEL_TEXT.split("|"))
 _PRONOUN = re.compile(r"\s+(?:is|because|since|seems|fits|matches|remains)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]")
 _TICK = re.compile(r"[✓✔✅☑]|[(\[:–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!]*\s*\Z")
 _INTRODUCES = ("option", "choice", "each", "analy", "consider", "let me", "let's", "following", "选项", "分析")
@@ -66,7 +76,11 @@ def find_labels(reader: Reader, reply: Reply, start: int) -> list[Mention]:
             if match.start(1) not in found and _plausible(reply, match.start(1), match.end(1)):
                 found[match.start(1)] = match
     if not found and len(reply.body) <= 80:
-        found = {match.start(1): match for match in reader.lower.finditer(reply.low, start) if AFFIRMED_BEFORE.search(reply.low, 0, match.start(1))}
+        found = {
+            match.start(1): match
+            for match in reader.lower.finditer(reply.low, start)
+            if AFFIRMED_BEFORE.search(reply.low, 0, match.start(1))
+        }
     items = _items(reader, reply)
     return [Mention(reader.by_mark[match.group(1).lower()], at, match.end(1), listed=at in items) for at, match in sorted(found.items())]
 

@@ -8,16 +8,35 @@ from typing import NamedTuple
 
 from .gate import places
 from .mentions import label_mentions, text_mentions
-from .polarity import DENIED_AFTER, Mention
+from .polarity import DENIED_AFTER, Mention, agreed
 from .reader import Reader, Reply
 from .verdict import AMBIGUOUS, NOT_OFFERED, TRUNCATED, Extraction
-from .words import BINDER, CORRECTION, CUES, CUES_ALL, CUES_ASCII, CUES_ENGLISH, DOUBT, DOUBT_CLAUSE, LINK, NOT_AFTER, VERB_DENIED, VERB_SUBJECT, WITHDRAWN
+from .words import (
+    BINDER,
+    CORRECTION,
+    CUES,
+    CUES_ALL,
+    CUES_ASCII,
+    CUES_ENGLISH,
+    DOUBT,
+    DOUBT_CLAUSE,
+    LINK,
+    NOT_AFTER,
+    VERB_DENIED,
+    VERB_SUBJECT,
+    WITHDRAWN,
+)
 
 _TAIL = 480
 _MOST_CUES = 60
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*\?")
-_ENDS = re.compile(r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|because|since|as |given|due|\(|and |but |which |is the|it is)|[^\x00-\x7f]")
-_VERB_AFTER = re.compile(r"[)\]}\"'*_`]*\s(?:is|was|are|does|has|would|can|cannot|could|shows|isn't|doesn't|looks|seems|had|were|will)(?!\w)")
+_ENDS = re.compile(
+    r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|because|since|as |given|due|\(|and |but |which |is the|it is)|"
+    r"[^\x00-\x7f]"
+)
+_VERB_AFTER = re.compile(
+    r"[)\]}\"'*_`]*\s(?:is|was|are|does|has|would|can|cannot|could|shows|isn't|doesn't|looks|seems|had|were|will)(?!\w)"
+)
 _TEXT_JOIN = re.compile(r"\s?(?:,\s?)?(?:or|and|/|oder|ou|o|y|或|和)\s?")
 _STOP = re.compile(r"[.;!?\n。；！？]")
 _STRANGER = re.compile(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
@@ -30,6 +49,14 @@ class Cue(NamedTuple):
     end: int
     word: str
     kind: str
+
+
+class Slot(NamedTuple):
+    """The place where a cue's value stands, the label there if any, and whether a linking word leads to it."""
+
+    at: int
+    label: re.Match[str] | None
+    bound: bool
 
 
 def cue(reader: Reader, reply: Reply) -> Extraction | None:
@@ -92,7 +119,8 @@ def _doubted(low: str, cue: Cue) -> bool:
     if start and low[start - 1] in "不非没別别":
         return True
     if cue.kind == "verb" and cue.word.isascii():
-        return VERB_SUBJECT.search(low, max(0, start - 24), start) is None or VERB_DENIED.search(low, max(0, start - 40), start) is not None
+        spoken = VERB_SUBJECT.search(low, max(0, start - 24), start)
+        return spoken is None or VERB_DENIED.search(low, max(0, start - 40), start) is not None
     if DOUBT.search(low, max(0, start - 40), start):
         return True
     clause = window
@@ -102,28 +130,41 @@ def _doubted(low: str, cue: Cue) -> bool:
 
 
 def _value(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
-    """Read what stands after a cue."""
-    low, kind = reply.low, cue.kind
+    """Read what stands after a cue and its linking words."""
+    low = reply.low
     link = LINK.match(low, cue.end)
     at = link.end() if link else cue.end
-    bound = kind == "verb" or (at > cue.end + 1 and BINDER.search(low, cue.end, at) is not None) or low[cue.end : at] in {":", "="}
-    if not bound and (kind == "option" or cue.word == "correct"):
+    bound = cue.kind == "verb" or _bound(low, cue.end, at)
+    if not bound and (cue.kind == "option" or cue.word == "correct"):
         return None
     if at >= len(low):
         return Extraction(None, "cue", TRUNCATED) if bound and low.rstrip()[-1:] not in {".", "*", ")", "!"} else None
     label = reader.label.match(reply.body, at)
     if label and not _wordy(reply, label):
         return _label_value(reader, reply, label, bound)
-    text = reader.texts.at(low, at) if kind != "option" or _adjective(low, cue.start) else None
-    if NOT_AFTER.match(low, at) and (text is None or not _ENDS.match(low, text.end)):
+    return _worded_value(reader, reply, cue, Slot(at, label, bound))
+
+
+def _bound(low: str, start: int, end: int) -> bool:
+    """Whether a copula, colon or arrow ties the cue to what follows."""
+    return low[start:end] in {":", "="} or (end > start + 1 and BINDER.search(low, start, end) is not None)
+
+
+def _worded_value(reader: Reader, reply: Reply, cue: Cue, slot: Slot) -> Extraction | None:
+    """Read a value that is an option text, a label that might be an article, or a label that was not offered."""
+    low = reply.low
+    text = reader.texts.at(low, slot.at) if cue.kind != "option" or _adjective(low, cue.start) else None
+    if NOT_AFTER.match(low, slot.at) and (text is None or not _ENDS.match(low, text.end)):
         return None
-    if label and (text is None or text.index == reader.by_mark[label.group(1).lower()]):
-        return _label_value(reader, reply, label, bound)
-    if text is not None and bound:
+    if slot.label and (text is None or text.index == reader.by_mark[slot.label.group(1).lower()]):
+        return _label_value(reader, reply, slot.label, slot.bound)
+    if not slot.bound:
+        return _far_value(reader, reply, slot.at) if cue.kind == "answer" else None
+    if text is not None:
         return _text_value(reader, reply, text)
-    if _STRANGER.match(reply.body, at) and bound and reader.letters:
-        return Extraction(None, "cue", NOT_OFFERED, (at + reply.offset, at + 1 + reply.offset))
-    return _far_value(reader, reply, at) if kind == "answer" else None
+    if reader.letters and _STRANGER.match(reply.body, slot.at):
+        return Extraction(None, "cue", NOT_OFFERED, (slot.at + reply.offset, slot.at + 1 + reply.offset))
+    return _far_value(reader, reply, slot.at) if cue.kind == "answer" else None
 
 
 def _adjective(low: str, start: int) -> bool:
@@ -139,10 +180,10 @@ def _wordy(reply: Reply, label: re.Match[str]) -> bool:
 
 def _label_value(reader: Reader, reply: Reply, label: re.Match[str], bound: bool) -> Extraction | None:
     index, end, low = reader.by_mark[label.group(1).lower()], label.end(), reply.low
-    wordy = _wordy(reply, label)
-    if (wordy or not bound) and not _ENDS.match(low, end) and not _VERB_AFTER.match(low, end) and not _own_text(reader, low, index, end):
+    verb = _VERB_AFTER.match(low, end) is not None
+    if not bound and verb:
         return None
-    if not bound and _VERB_AFTER.match(low, end):
+    if (not bound or _wordy(reply, label)) and not verb and not _ENDS.match(low, end) and not _own_text(reader, low, index, end):
         return None
     if DENIED_AFTER.match(low, end, end + 120) or _heads_list(reader, reply, label):
         return None
@@ -204,15 +245,15 @@ def _corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:
     turn = CORRECTION.search(reply.low, end)
     if turn is None:
         return verdict if verdict.reason != AMBIGUOUS else _settled(reader, reply, end) or verdict
-    later = [mention for mention in label_mentions(reader, reply, turn.end()) if mention.stands and not mention.joined and not mention.asked]
-    later += [mention for mention in text_mentions(reader, reply, turn.end()) if mention.stands and mention.affirmed and not mention.joined]
-    chosen = [mention for mention in later if mention.affirmed] or later
-    if len({mention.index for mention in chosen}) == 1:
-        return reader.found(reply, chosen[-1].index, "self_correction", chosen[-1].start, chosen[-1].end)
-    return Extraction(None, "self_correction", AMBIGUOUS) if WITHDRAWN.search(reply.low, turn.end()) and not later else verdict
+    later = [mention for mention in label_mentions(reader, reply, turn.end()) if mention.alone and not mention.asked]
+    later += [mention for mention in text_mentions(reader, reply, turn.end()) if mention.alone and mention.affirmed]
+    chosen = agreed([mention for mention in later if mention.affirmed] or later)
+    if chosen is not None:
+        return reader.found(reply, chosen.index, "self_correction", chosen.start, chosen.end)
+    return Extraction(None, "self_correction", AMBIGUOUS) if not later and WITHDRAWN.search(reply.low, turn.end()) else verdict
 
 
 def _settled(reader: Reader, reply: Reply, start: int) -> Extraction | None:
     """After `A or D`, take a later, affirmed `so D`."""
-    later = [m for m in label_mentions(reader, reply, start) if m.stands and m.affirmed and not m.joined and not m.tentative and m.start > start + 8]
-    return reader.found(reply, later[-1].index, "affirmed", later[-1].start, later[-1].end) if len({m.index for m in later}) == 1 else None
+    later = agreed([mention for mention in label_mentions(reader, reply, start) if mention.sure and mention.start > start + 8])
+    return reader.found(reply, later.index, "affirmed", later.start, later.end) if later else None

@@ -9,8 +9,14 @@ from .verdict import AMBIGUOUS, NOT_OFFERED, TRUNCATED, UNPARSED, Extraction
 
 _BOX = re.compile(r"boxed\s?\{|<\|begin_of_box\|>")
 _TAG = re.compile(r"[<\[](answer|final_answer|finalanswer|final|choice|option|ans|result|response|label)[>\]]")
-_KEYS = "final[_ ]?answer|correct[_ ]?answer|answer[_ ]?letter|predicted[_ ]?answer|answer|choice|selected(?:[_ ]?option)?|correct[_ ]?option|option|letter|label|prediction|ans|response|result|答案"
-_FIELD = re.compile(rf"[\"']?(?:{_KEYS})[\"']?\s?:\s{{0,3}}(?P<value>\"[^\"\n]{{0,200}}\"?|'[^'\n]{{0,200}}'?|\[[^\]\n]{{0,200}}\]?|[^\s,}}\n]{{1,20}})")
+_KEYS = (
+    "final[_ ]?answer|correct[_ ]?answer|answer[_ ]?letter|predicted[_ ]?answer|answer|choice|selected(?:[_ ]?option)?|"
+    "correct[_ ]?option|option|letter|label|prediction|ans|response|result|答案"
+)
+_FIELD = re.compile(
+    rf"[\"']?(?:{_KEYS})[\"']?\s?:\s{{0,3}}(?P<value>\"[^\"\n]{{0,200}}\"?|'[^'\n]{{0,200}}'?|\[[^\]\n]{{0,200}}\]?|"
+    rf"[^\s,}}\n]{{1,20}})"
+)
 _SPLIT = re.compile(r"\s?(?:,|;|/|&|\band\b|\bor\b|和|或|、)\s?")
 _MOST = 32
 
