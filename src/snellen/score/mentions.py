@@ -8,6 +8,8 @@ from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, Mention, ju
 from .reader import Reader, Reply
 
 _MOST_MENTIONS = 80
+_FARTHEST = 8000
+"""Without a cue, only so many characters at the end of a reply are weighed: a bound on time, and on patience."""
 
 _AFTER_ARTICLE = re.compile(
     r"\s+(?:is|was|are|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|remains|looks|appears|"
@@ -44,7 +46,7 @@ def label_mentions(reader: Reader, reply: Reply, start: int = 0) -> list[Mention
     """Return judged mentions of marks from `start` on (at most the last 80), plain articles and names left out."""
     if start == 0 and reply.labels is not None:
         return reply.labels
-    mentions = find_labels(reader, reply, start)[-_MOST_MENTIONS:]
+    mentions = find_labels(reader, reply, max(start, len(reply.low) - _FARTHEST))[-_MOST_MENTIONS:]
     judge(reply.low, mentions)
     _ticked(reply.low, [mention for mention in mentions if mention.listed])
     if start == 0:
@@ -56,7 +58,7 @@ def text_mentions(reader: Reader, reply: Reply, start: int = 0) -> list[Mention]
     """Return judged mentions of option texts from `start` on (at most the last 80)."""
     if start == 0 and reply.texts is not None:
         return reply.texts
-    mentions = reader.texts.find(reply.low, start)[-_MOST_MENTIONS:]
+    mentions = reader.texts.find(reply.low, max(start, len(reply.low) - _FARTHEST))[-_MOST_MENTIONS:]
     judge(reply.low, mentions)
     if mentions and "\n" in reply.low:
         items = _items(reader, reply)
@@ -89,7 +91,7 @@ def _items(reader: Reader, reply: Reply) -> set[int]:
     """Return where marks head the lines of a list (`A. …` then `B. …`): such a list names options, it does not choose."""
     if "\n" not in reply.low:
         return set()
-    heads = {match.start(1): match.group(1).lower() for match in reader.item.finditer(reply.body)}
+    heads = {match.start(1): match.group(1).lower() for match in reader.item.finditer(reply.body, max(0, len(reply.low) - _FARTHEST))}
     first = reader.item.match("\n" + reply.body[:16])
     if first:
         heads[first.start(1) - 1] = first.group(1).lower()

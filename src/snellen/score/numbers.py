@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _SPELT = re.compile(
-    rf"(?<!\w)(?P<minus>minus |negative )?(?P<words>(?:{_WORDS})(?:(?:\s+and\s+|[\s-]+)(?:{_WORDS}))*+)(?!\w)", re.IGNORECASE
+    rf"(?<!\w)(?P<minus>minus |negative )?(?P<words>(?:{_WORDS})(?:(?:\s+and\s+|[\s-]+)(?:{_WORDS})){{0,12}}+)(?!\w)", re.IGNORECASE
 )
 _SHORT_SCALES = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9, **{name: float(value) for name, value in _SCALES.items()}}
 _VULGAR = str.maketrans({"½": "1/2", "¼": "1/4", "¾": "3/4", "⅓": "1/3", "⅔": "2/3", "⅛": "1/8"})
@@ -45,7 +46,7 @@ def find_numbers(text: str) -> list[Number]:
     text = text.translate(_VULGAR) if not text.isascii() else text
     found = [_from_digits(match) for match in _NUMBER.finditer(text)]
     found += [_from_words(match) for match in _SPELT.finditer(text)]
-    return sorted(found, key=lambda number: number.start)
+    return sorted((number for number in found if math.isfinite(number.value)), key=lambda number: number.start)
 
 
 def parse_number(text: str) -> Number | None:

@@ -65,7 +65,7 @@ class OptionTexts:
         self.none = _only(i for i, text in enumerate(self.plain) if NONE_TEXT.match(text))
         self.undecidable = _only(i for i, text in enumerate(self.plain) if UNDECIDABLE.search(text))
         self.all = _only(i for i, text in enumerate(self.plain) if re.match(r"all of|both (?:of|a and b)|以上都(?:是|对)|todas las", text))
-        self.yesno = {text for text in self.plain} <= {"yes", "no", "maybe", "not sure", "unsure"} and "yes" in self.plain
+        self.yesno = set(self.plain) <= {"yes", "no", "maybe", "not sure", "unsure"} and "yes" in self.plain
         self.values = self._values()
         self.pattern = self._pattern([text for text in self.by_text if _tellable(text) and text not in _STOP_TEXTS])
         self.after_cue = self._pattern([text for text in self.by_text if _tellable(text)])

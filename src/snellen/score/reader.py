@@ -14,30 +14,10 @@ from .words import WORD_AFTER, WORD_BEFORE
 _NOT_A_LABEL_AFTER = r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&])"
 _DECORATION = " \t\n\r*_`\"'.,:;!?()[]{}<>$#-–—…。，：；、「」『』【】《》（）“”\\|=→"
 _SHAPES = (
-    "{}",
-    "{}.",
-    "{})",
-    "({})",
-    "{}:",
-    "[{}]",
-    "**{}**",
-    "({}).",
-    "Answer: {}",
-    "Answer: ({})",
-    "Option {}",
-    "The answer is {}",
-    "The answer is {}.",
+    *("{}", "{}.", "{})", "({})", "{}:", "[{}]", "**{}**", "({}).", "Option {}", "Answer: {}", "Answer: ({})", "ANSWER: {}", "answer: {}"),
+    *("The answer is {}", "The answer is {}.", "The answer is ({})."),
+    *("The correct answer is {}", "The correct answer is {}.", "The correct answer is ({})."),
 )
-_SHAPES += (
-    "The answer is ({}).",
-    "The correct answer is {}",
-    "The correct answer is {}.",
-    "The correct answer is ({}).",
-    "ANSWER: {}",
-    "answer: {}",
-)
-
-
 _BEFORE_MARK = frozenset(
     ["option", "choice", "answer", "letter", "ans", "选项", "选", "opción", "réponse", "antwort", "answer:", "ans:", "答案"]
 )

@@ -83,20 +83,24 @@ def _last_cue(reader: Reader, reply: Reply, words: Sequence[str], begin: int, en
     low = reply.low
     asked: Extraction | None = None
     for start, word in reversed(places(low, words, begin, end, _MOST_CUES)):
-        stop = start + len(word)
-        if low[stop : stop + 1] == " " and low[stop + 2 : stop + 3] == " " and CUES[word] == "option":
-            continue  # `option A would …` discusses an option, it does not choose one
-        found = Cue(start, stop, word, CUES[word])
-        if _inside_word(low, found):
-            continue
-        verdict = _value(reader, reply, found)
+        found = Cue(start, start + len(word), word, CUES[word])
+        verdict = None if _discusses(low, found) or _inside_word(low, found) else _value(reader, reply, found)
         if verdict is None or _doubted(low, found):
             continue
-        if verdict.span and verdict.letter and _QUESTION.match(low, verdict.span[1] - reply.offset):
-            asked = asked or verdict
-            continue
-        return _corrected(reader, reply, verdict)
+        if not _asked(reply, verdict):
+            return _corrected(reader, reply, verdict)
+        asked = asked or verdict
     return asked if asked and not _others(reader, reply, asked) else None
+
+
+def _discusses(low: str, cue: Cue) -> bool:
+    """Whether the words are `option A would …`: that speaks of an option, it does not choose one."""
+    return cue.kind == "option" and low[cue.end : cue.end + 1] == " " == low[cue.end + 2 : cue.end + 3]
+
+
+def _asked(reply: Reply, verdict: Extraction) -> bool:
+    """Whether a question mark follows: `Is the answer B?` only weighs B."""
+    return bool(verdict.letter and verdict.span and _QUESTION.match(reply.low, verdict.span[1] - reply.offset))
 
 
 def _others(reader: Reader, reply: Reply, asked: Extraction) -> bool:
@@ -151,20 +155,23 @@ def _bound(low: str, start: int, end: int) -> bool:
 
 
 def _worded_value(reader: Reader, reply: Reply, cue: Cue, slot: Slot) -> Extraction | None:
-    """Read a value that is an option text, a label that might be an article, or a label that was not offered."""
+    """Read a value that is an option text, or a label that might be an article."""
     low = reply.low
     text = reader.texts.at(low, slot.at) if cue.kind != "option" or _adjective(low, cue.start) else None
     if NOT_AFTER.match(low, slot.at) and (text is None or not _ENDS.match(low, text.end)):
         return None
     if slot.label and (text is None or text.index == reader.by_mark[slot.label.group(1).lower()]):
         return _label_value(reader, reply, slot.label, slot.bound)
-    if not slot.bound:
-        return _far_value(reader, reply, slot.at) if cue.kind == "answer" else None
-    if text is not None:
+    if text is not None and slot.bound:
         return _text_value(reader, reply, text)
-    if reader.letters and _STRANGER.match(reply.body, slot.at):
-        return Extraction(None, "cue", NOT_OFFERED, (slot.at + reply.offset, slot.at + 1 + reply.offset))
-    return _far_value(reader, reply, slot.at) if cue.kind == "answer" else None
+    return _strange_value(reader, reply, slot) or (_far_value(reader, reply, slot.at) if cue.kind == "answer" else None)
+
+
+def _strange_value(reader: Reader, reply: Reply, slot: Slot) -> Extraction | None:
+    """A capital that was not offered is an answer, but no valid one."""
+    if not (slot.bound and reader.letters and _STRANGER.match(reply.body, slot.at)):
+        return None
+    return Extraction(None, "cue", NOT_OFFERED, (slot.at + reply.offset, slot.at + 1 + reply.offset))
 
 
 def _adjective(low: str, start: int) -> bool:
@@ -244,13 +251,18 @@ def _corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:
     end = verdict.span[1] - reply.offset if verdict.span else len(reply.low)
     turn = CORRECTION.search(reply.low, end)
     if turn is None:
-        return verdict if verdict.reason != AMBIGUOUS else _settled(reader, reply, end) or verdict
-    later = [mention for mention in label_mentions(reader, reply, turn.end()) if mention.alone and not mention.asked]
-    later += [mention for mention in text_mentions(reader, reply, turn.end()) if mention.alone and mention.affirmed]
+        return (_settled(reader, reply, end) if verdict.reason == AMBIGUOUS else None) or verdict
+    later = _named_after(reader, reply, turn.end())
     chosen = agreed([mention for mention in later if mention.affirmed] or later)
     if chosen is not None:
         return reader.found(reply, chosen.index, "self_correction", chosen.start, chosen.end)
     return Extraction(None, "self_correction", AMBIGUOUS) if not later and WITHDRAWN.search(reply.low, turn.end()) else verdict
+
+
+def _named_after(reader: Reader, reply: Reply, start: int) -> list[Mention]:
+    """Return what a self-correction may turn to: labels that stand alone, and option texts that are affirmed."""
+    labels = [mention for mention in label_mentions(reader, reply, start) if mention.alone and not mention.asked]
+    return labels + [mention for mention in text_mentions(reader, reply, start) if mention.alone and mention.affirmed]
 
 
 def _settled(reader: Reader, reply: Reply, start: int) -> Extraction | None:

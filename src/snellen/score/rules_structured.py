@@ -76,7 +76,7 @@ def _read(reader: Reader, reply: Reply, start: int, end: int, rule: str) -> Extr
 def _boxes(low: str) -> list[tuple[int, int]]:
     """Contents of \\boxed{…}, braces balanced, at most 200 characters."""
     places = []
-    for match in _BOX.finditer(low):
+    for match in list(_BOX.finditer(low))[-_MOST:]:
         end = low.find("<|end_of_box", match.end()) if match.group()[0] == "<" else _closing(low, match.end())
         places.append((match.end(), end if end >= 0 else min(len(low), match.end() + 200)))
     return places
@@ -94,7 +94,7 @@ def _closing(low: str, start: int) -> int:
 def _tags(low: str) -> list[tuple[int, int]]:
     """Contents of <answer>…</answer> and its kin; an open tag reaches to the end of the reply."""
     places = []
-    for match in _TAG.finditer(low):
+    for match in list(_TAG.finditer(low))[-_MOST:]:
         end = low.find("</" if match.group()[0] == "<" else "[/", match.end(), match.end() + 400)
         places.append((match.end(), end if end >= 0 else min(len(low), match.end() + 400)))
     return places

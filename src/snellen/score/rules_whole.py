@@ -9,7 +9,7 @@ from .reader import Reader, Reply
 from .verdict import DEGENERATE, EMPTY, HARNESS_ERROR, NOT_OFFERED, TRUNCATED, Extraction
 from .words import HARNESS
 
-_HEAD = re.compile(r"\s*([^.!;:\n—]{1,80})[.!;:—]")
+_HEAD = re.compile(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")
 _ALNUM = re.compile(r"[^\W_]")
 _LOOPS = 8
 _INTRODUCES = ("option", "choice", "each", "analy", "consider", "let me", "let's", "following", "选项", "分析")
@@ -87,6 +87,8 @@ def first_line(reader: Reader, reply: Reply) -> Extraction | None:
     if "\n" not in reply.low:
         return _leading(reader, reply)
     lines = [text for text in reply.body.split("\n") if text.strip()]
+    if not lines:
+        return None
     first, last = reader.bare(lines[0]), reader.bare(lines[-1])
     if first is None or last not in {None, first} or sum(reader.head.match(text) is not None for text in lines[:40]) > 1:
         return None
