@@ -17,8 +17,36 @@ from snellen.score.verdict import REASONS
 
 OPTIONS = {"A": "a cat", "B": "a dog", "C": "a rabbit", "D": "none of the above"}
 PIECES = st.sampled_from(
-    ["A", "B", "(C)", "d", "The answer is ", "not ", "or ", ". ", "\n", "Wait, ", "a dog", "答案是", "<think>", "</think>", "\\boxed{", "}", '{"answer": "', '"', "**", "Ｂ", "sorry ", "option ", ", ", "?", "1,200", "A. ", "В"]
-)  # fmt: skip
+    [
+        "A",
+        "B",
+        "(C)",
+        "d",
+        "The answer is ",
+        "not ",
+        "or ",
+        ". ",
+        "\n",
+        "Wait, ",
+        "a dog",
+        "答案是",
+        "<think>",
+        "</think>",
+        "\\boxed{",
+        "}",
+        '{"answer": "',
+        '"',
+        "**",
+        "Ｂ",
+        "sorry ",
+        "option ",
+        ", ",
+        "?",
+        "1,200",
+        "A. ",
+        "В",
+    ]
+)
 REPLIES = st.one_of(st.text(), st.lists(PIECES, max_size=25).map("".join))
 
 
@@ -46,7 +74,11 @@ def test_closed_thinking_before_changes_nothing(response: str) -> None:
         assert thought.span == (plain.span[0] + len(block), plain.span[1] + len(block))
 
 
-@given(st.permutations(["a cat", "a dog", "a rabbit", "a horse"]), st.sampled_from(["a cat", "a dog", "a rabbit", "a horse"]), st.integers(0, 4))
+@given(
+    st.permutations(["a cat", "a dog", "a rabbit", "a horse"]),
+    st.sampled_from(["a cat", "a dog", "a rabbit", "a horse"]),
+    st.integers(0, 4),
+)
 @settings(max_examples=100, deadline=None)
 def test_shuffling_options_moves_the_letter_with_the_text(order: list[str], text: str, shape: int) -> None:
     letter = "ABCD"[order.index(text)]
@@ -74,17 +106,70 @@ def test_other_readers_never_crash(response: str) -> None:
 
 
 UNITS = [
-    "the answer is ", "A or B, ", "A ", "(", "(A)", "answer", "<think>", "\\boxed{", "{", '"answer": ', "not ", " ", "\n", "A\n", "**", "is ", "1,", "one hundred ",
-    "a dog ", "wait, ", "选", "答案是", "A. x\n", "cannot be ", "~~", "<b ", "'answer': '", "the answer is not A, ", "option ", "none of the ", "e", "А ", "Ａ", "1.1.",
-    "x 10^", "either ", "sorry, i ", "<answer>", "no, ", "it's ", "not a dog, ", ") ", "\\text{", "第", "first option ", "- A\n", '"', "'", "yes no ", "answer is: ",
-]  # fmt: skip
+    "the answer is ",
+    "A or B, ",
+    "A ",
+    "(",
+    "(A)",
+    "answer",
+    "<think>",
+    "\\boxed{",
+    "{",
+    '"answer": ',
+    "not ",
+    " ",
+    "\n",
+    "A\n",
+    "**",
+    "is ",
+    "1,",
+    "one hundred ",
+    "a dog ",
+    "wait, ",
+    "选",
+    "答案是",
+    "A. x\n",
+    "cannot be ",
+    "~~",
+    "<b ",
+    "'answer': '",
+    "the answer is not A, ",
+    "option ",
+    "none of the ",
+    "e",
+    "А ",
+    "Ａ",
+    "1.1.",
+    "x 10^",
+    "either ",
+    "sorry, i ",
+    "<answer>",
+    "no, ",
+    "it's ",
+    "not a dog, ",
+    ") ",
+    "\\text{",
+    "第",
+    "first option ",
+    "- A\n",
+    '"',
+    "'",
+    "yes no ",
+    "answer is: ",
+]
 
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_hostile_text_takes_linear_time(unit: str) -> None:
     text = (unit * (50_000 // len(unit) + 1))[:50_000]
     reply, reader = Reply(normalise(text)), reader_for(OPTIONS)
-    readers = [lambda: read(reader, text), lambda: extract_yesno(text), lambda: extract_number(text), lambda: extract_choices(text, OPTIONS), lambda: extract_short(text)]
+    readers = [
+        lambda: read(reader, text),
+        lambda: extract_yesno(text),
+        lambda: extract_number(text),
+        lambda: extract_choices(text, OPTIONS),
+        lambda: extract_short(text),
+    ]
     for call in itertools.chain(readers, [lambda rule=rule: rule(reader, reply) for _, rule in RULES]):
         start = time.process_time()
         call()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from typing import NamedTuple
 
 _ONES_TEXT = (
@@ -29,7 +30,7 @@ _SPELT = re.compile(
     rf"(?<!\w)(?P<minus>minus |negative )?(?P<words>(?:{_WORDS})(?:(?:\s+and\s+|[\s-]+)(?:{_WORDS})){{0,12}}+)(?!\w)", re.IGNORECASE
 )
 _SHORT_SCALES = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9, **{name: float(value) for name, value in _SCALES.items()}}
-_VULGAR = str.maketrans({"½": "1/2", "¼": "1/4", "¾": "3/4", "⅓": "1/3", "⅔": "2/3", "⅛": "1/8"})
+_VULGAR = re.compile("[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]")
 
 
 class Number(NamedTuple):
@@ -43,9 +44,11 @@ class Number(NamedTuple):
 
 def find_numbers(text: str) -> list[Number]:
     """Return all numbers of `text` in order of appearance, digits and words alike."""
-    text = text.translate(_VULGAR) if not text.isascii() else text
     found = [_from_digits(match) for match in _NUMBER.finditer(text)]
-    found += [_from_words(match) for match in _SPELT.finditer(text)]
+    ends = {number.end for number in found}
+    found += [_from_words(match) for match in _SPELT.finditer(text) if match.end() not in ends]
+    if not text.isascii():
+        found += [Number(unicodedata.numeric(match.group()), False, *match.span()) for match in _VULGAR.finditer(text)]
     return sorted((number for number in found if math.isfinite(number.value)), key=lambda number: number.start)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from .gate import Gated
 from .numbers import WORD_VALUES, Number, find_numbers, parse_number
@@ -64,11 +65,17 @@ class OptionTexts:
         self.longest = max((len(text) for text in self.plain), default=0) + 8
         self.none = _only(i for i, text in enumerate(self.plain) if NONE_TEXT.match(text))
         self.undecidable = _only(i for i, text in enumerate(self.plain) if UNDECIDABLE.search(text))
-        self.all = _only(i for i, text in enumerate(self.plain) if re.match(r"all of|both (?:of|a and b)|以上都(?:是|对)|todas las", text))
         self.yesno = set(self.plain) <= {"yes", "no", "maybe", "not sure", "unsure"} and "yes" in self.plain
-        self.values = self._values()
-        self.pattern = self._pattern([text for text in self.by_text if _tellable(text) and text not in _STOP_TEXTS])
-        self.after_cue = self._pattern([text for text in self.by_text if _tellable(text)])
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str] | None:
+        """The texts that can be told apart in running text."""
+        return self._pattern([text for text in self.by_text if _tellable(text) and text not in _STOP_TEXTS])
+
+    @cached_property
+    def after_cue(self) -> re.Pattern[str] | None:
+        """The texts that count where an answer is announced: also `no` and its like."""
+        return self._pattern([text for text in self.by_text if _tellable(text)])
 
     def _pattern(self, usable: list[str]) -> re.Pattern[str] | None:
         """One alternation, longest first."""
@@ -77,7 +84,8 @@ class OptionTexts:
         body = "|".join(_spelling(text) for text in sorted(usable, key=len, reverse=True))
         return re.compile(f"{WORD_BEFORE}(?<!\\d[.,])(?:{body})(?![,.]\\d){WORD_AFTER}")
 
-    def _values(self) -> dict[float, int]:
+    @cached_property
+    def values(self) -> dict[float, int]:
         """Numeric options by value; empty unless every option is one number, all different."""
         parsed = [parse_number(text) if _NUMERIC.fullmatch(text) else None for text in self.plain]
         if not parsed or any(number is None for number in parsed):

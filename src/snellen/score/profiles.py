@@ -49,7 +49,8 @@ def place_of(mark: str) -> int:
 
 
 _REFORM = {
-    alphabet: re.compile(rf"\(([{marks}])\)") for alphabet, marks in (("all", "1-9A-Za-z"), ("upper", "A-Z"), ("lower", "a-z"), ("number", "1-9"))
+    alphabet: re.compile(rf"\(([{marks}])\)")
+    for alphabet, marks in (("all", "1-9A-Za-z"), ("upper", "A-Z"), ("lower", "a-z"), ("number", "1-9"))
 }
 
 
