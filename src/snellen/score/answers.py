@@ -30,6 +30,7 @@ _TAIL_MARKER = re.compile(
     r"(?:final answer|answer|答案|respuesta|réponse|antwort|ответ|risposta|resposta)\s?(?:is|are|:|=|：|是|es|est|ist|è|é)\s{0,3}[:*\s]*",
     re.IGNORECASE,
 )
+_GLUED = re.compile(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
 _COPULA = re.compile(
     r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads|the (?:text|sign|word|label) (?:is|says|reads))\s+",
     re.IGNORECASE,
@@ -66,17 +67,13 @@ def extract_yesno(response: str, *, finish: str | None = None) -> Extraction:
         return Extraction(None, "thinking", TRUNCATED)
     body, offset = part
     low = body.lower()
-    if not low.strip():
-        return Extraction(None, "empty", TRUNCATED if finish == "length" else EMPTY)
     words = [match for match in _WORD.finditer(low) if not _IDIOM.match(low, match.end())]
     chosen = _yesno_word(low, words)
     if chosen is not None:
         answer = "yes" if chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4)) else "no"
         return Extraction(answer, "yes_no", None, (chosen.start() + offset, chosen.end() + offset))
-    if finish == "length":
-        return Extraction(None, "cut_off", TRUNCATED)
-    reason = REFUSED if REFUSAL.search(low) else AMBIGUOUS if words else UNPARSED
-    return Extraction(None, "abstain", reason)
+    reason = _why_none(body, finish)
+    return Extraction(None, "abstain", AMBIGUOUS if words and reason == UNPARSED else reason)
 
 
 def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
@@ -151,15 +148,21 @@ def extract_choices(response: str, options: Mapping[str, str] | Sequence[str], *
 
 def _listed(reader: Reader, body: str) -> set[str]:
     """The letters of the answer part: glued capitals (`ACD`), else those mentioned and not denied, else option texts."""
-    marker = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=0)
-    field = answer_field(body)
-    tail = body[field[0] : field[1]] if field else body[marker:]
-    glued = re.search(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])", tail)
-    if glued and set(glued.group()) <= reader.label_set and len(set(glued.group())) == len(glued.group()):
-        return {reader.marks[reader.by_mark[char.lower()]] for char in glued.group()}
+    tail = _answer_tail(body)
+    glued = _GLUED.search(tail)
+    together = set(glued.group()) if glued else set()
+    if glued and together <= reader.label_set and len(together) == len(glued.group()):
+        return {reader.marks[reader.by_mark[char.lower()]] for char in together}
     reply = Reply(tail)
-    mentions = [m for m in label_mentions(reader, reply) if not m.denied] or [m for m in text_mentions(reader, reply) if not m.denied]
-    return {reader.marks[mention.index] for mention in mentions}
+    labels = {reader.marks[mention.index] for mention in label_mentions(reader, reply) if not mention.denied}
+    return labels or {reader.marks[mention.index] for mention in text_mentions(reader, reply) if not mention.denied}
+
+
+def _answer_tail(body: str) -> str:
+    """Return the part of a reply that holds its answer: the last field, else what follows the last cue, else all."""
+    field = answer_field(body)
+    marker = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=0)
+    return body[field[0] : field[1]] if field else body[marker:]
 
 
 def extract_short(response: str) -> str:

@@ -41,11 +41,11 @@ class MarkPatterns:
         self.marks = marks
         self.by_mark = {mark.lower(): i for i, mark in enumerate(marks)}
         self.label_set = {mark.upper() for mark in marks}
-        self.letters = all(len(mark) == 1 and mark.isalpha() for mark in marks)
-        self.lookalikes = all(mark.isascii() for mark in marks)
-        upper = _alternatives(mark.upper() for mark in marks)
-        either = _alternatives({form for mark in marks for form in (mark, mark.upper(), mark.lower())})
-        lower = _alternatives(mark.lower() for mark in marks if self.letters and mark.lower() not in set("aioeyst"))
+        self.letters = "".join(marks).isalpha() and max(map(len, marks), default=0) == 1
+        self.lookalikes = "".join(marks).isascii()
+        upper = _alternatives(map(str.upper, marks))
+        either = _alternatives([*marks, *map(str.upper, marks), *map(str.lower, marks)])
+        lower = _alternatives(set(map(str.lower, marks)) - set("aioeyst") if self.letters else ())
         self.label = re.compile(f"({either}){WORD_AFTER}{_NOT_AFTER}")
         # One-letter marks begin with a character set, which the engine searches for fastest.
         self.mention = re.compile(
@@ -68,7 +68,7 @@ class MarkPatterns:
             r"[)\]}\"'*_`.\s]{0,6},?\s?(?P<join>and/or|and|or|y|et|und|oder|ou|и|или|[,/&|、]|和|或者|或|与|または|또는)\s?"
             rf"(?:also |maybe |option |possibly )?(?:(?P<second>{upper})|[(\[\"'*]{{1,3}}(?P<wrapped>{either})){WORD_AFTER}"
         )
-        self.whole = {form: verdict for mark in marks for form, verdict in _whole_replies(mark)}
+        self.whole = dict(pair for mark in marks for pair in _whole_replies(mark))
 
 
 def _whole_replies(mark: str) -> Iterable[tuple[str, Extraction]]:

@@ -141,11 +141,9 @@ def _close(low: str, run: list[Mention]) -> None:
     """Settle one list of mentions: `A, B and D are wrong` denies all; several undenied ones are joined."""
     if len(run) < 2:
         return
-    if run[-1].denied and _PLURAL.match(low, run[-1].end):
-        for mention in run:
-            mention.denied = mention.denied or not mention.affirmed
-    alive = {mention.index for mention in run if not mention.denied}
-    if len(alive) > 1:
-        for mention in run:
-            mention.joined = True
-        run[-1].asked = run[-1].asked or any(mention.asked for mention in run)
+    shared = run[-1].denied and _PLURAL.match(low, run[-1].end) is not None
+    for mention in run:
+        mention.denied |= shared and not mention.affirmed
+    joined = len({mention.index for mention in run if not mention.denied}) > 1
+    for mention in run:
+        mention.joined = joined

@@ -142,11 +142,16 @@ def _value(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
     if not bound and (cue.kind == "option" or cue.word == "correct"):
         return None
     if at >= len(low):
-        return Extraction(None, "cue", TRUNCATED) if bound and low.rstrip()[-1:] not in {".", "*", ")", "!"} else None
+        return _dangling(low, bound)
     label = reader.label.match(reply.body, at)
     if label and not _wordy(reply, label):
         return _label_value(reader, reply, label, bound)
     return _worded_value(reader, reply, cue, Slot(at, label, bound))
+
+
+def _dangling(low: str, bound: bool) -> Extraction | None:
+    """`The answer is` and then nothing: the reply was cut off."""
+    return Extraction(None, "cue", TRUNCATED) if bound and low.rstrip()[-1:] not in {".", "*", ")", "!"} else None
 
 
 def _bound(low: str, start: int, end: int) -> bool:
@@ -157,14 +162,15 @@ def _bound(low: str, start: int, end: int) -> bool:
 def _worded_value(reader: Reader, reply: Reply, cue: Cue, slot: Slot) -> Extraction | None:
     """Read a value that is an option text, or a label that might be an article."""
     low = reply.low
-    text = reader.texts.at(low, slot.at) if cue.kind != "option" or _adjective(low, cue.start) else None
-    if NOT_AFTER.match(low, slot.at) and (text is None or not _ENDS.match(low, text.end)):
+    text = reader.texts.at(low, slot.at) if _takes_text(low, cue) else None
+    if _denied(low, slot.at, text):
         return None
     if slot.label and (text is None or text.index == reader.by_mark[slot.label.group(1).lower()]):
         return _label_value(reader, reply, slot.label, slot.bound)
     if text is not None and slot.bound:
         return _text_value(reader, reply, text)
-    return _strange_value(reader, reply, slot) or (_far_value(reader, reply, slot.at) if cue.kind == "answer" else None)
+    far = _far_value(reader, reply, slot.at) if cue.kind == "answer" else None
+    return _strange_value(reader, reply, slot) or far
 
 
 def _strange_value(reader: Reader, reply: Reply, slot: Slot) -> Extraction | None:
@@ -174,9 +180,15 @@ def _strange_value(reader: Reader, reply: Reply, slot: Slot) -> Extraction | Non
     return Extraction(None, "cue", NOT_OFFERED, (slot.at + reply.offset, slot.at + 1 + reply.offset))
 
 
-def _adjective(low: str, start: int) -> bool:
-    """Whether an option noun is praised (`the correct option`), so that even a text after it is the answer."""
-    return low[max(0, start - 9) : start].rstrip().endswith(("correct", "right", "best", "final", "only", "remaining"))
+def _denied(low: str, at: int, text: Mention | None) -> bool:
+    """Whether `not` or its like follows the link, and is not itself the option `no`."""
+    return NOT_AFTER.match(low, at) is not None and (text is None or not _ENDS.match(low, text.end))
+
+
+def _takes_text(low: str, cue: Cue) -> bool:
+    """Whether even an option text after the cue is the answer: always, but for option nouns only when praised (`the correct option`)."""
+    praised = low[max(0, cue.start - 9) : cue.start].rstrip().endswith(("correct", "right", "best", "final", "only", "remaining"))
+    return praised or cue.kind != "option"
 
 
 def _wordy(reply: Reply, label: re.Match[str]) -> bool:
@@ -188,15 +200,14 @@ def _wordy(reply: Reply, label: re.Match[str]) -> bool:
 def _label_value(reader: Reader, reply: Reply, label: re.Match[str], bound: bool) -> Extraction | None:
     index, end, low = reader.by_mark[label.group(1).lower()], label.end(), reply.low
     verb = _VERB_AFTER.match(low, end) is not None
-    if not bound and verb:
+    if verb and not bound:
         return None
-    if (not bound or _wordy(reply, label)) and not verb and not _ENDS.match(low, end) and not _own_text(reader, low, index, end):
+    if (not bound or _wordy(reply, label)) and not (verb or _ENDS.match(low, end) or _own_text(reader, low, index, end)):
         return None
     if DENIED_AFTER.match(low, end, end + 120) or _heads_list(reader, reply, label):
         return None
-    if _coordinated(reader, reply, index, end):
-        return Extraction(None, "cue", AMBIGUOUS, (label.start() + reply.offset, end + reply.offset))
-    return reader.found(reply, index, "cue", label.start(1), label.end(1))
+    found = reader.found(reply, index, "cue", label.start(1), label.end(1))
+    return Extraction(None, "cue", AMBIGUOUS, found.span) if _coordinated(reader, reply, index, end) else found
 
 
 def _own_text(reader: Reader, low: str, index: int, end: int) -> bool:

@@ -18,6 +18,7 @@ _FIELD = re.compile(
     rf"[^\s,}}\n]{{1,20}})"
 )
 _SPLIT = re.compile(r"\s?(?:,|;|/|&|\band\b|\bor\b|和|或|、)\s?")
+_NOTHING = frozenset({"null", "none", "n/a", "unknown"})
 _MOST = 32
 
 
@@ -63,14 +64,19 @@ def _read(reader: Reader, reply: Reply, start: int, end: int, rule: str) -> Extr
     index = reader.bare(content)
     if index is not None:
         return reader.found(reply, index, rule, start, end)
+    reason = _why_not(reader, content)
+    return Extraction(None, rule, reason, (start + reply.offset, end + reply.offset)) if reason else None
+
+
+def _why_not(reader: Reader, content: str) -> str | None:
+    """Say why a field that holds no single option still settles the matter: several, a strange mark, or null."""
     parts = [reader.bare(part) for part in _SPLIT.split(content.strip(" []{}"))[:27]]
-    named = {part for part in parts if part is not None}
-    if len(named) > 1 and None not in parts:
-        return Extraction(None, rule, AMBIGUOUS, (start + reply.offset, end + reply.offset))
+    if None not in parts and len(set(parts)) > 1:
+        return AMBIGUOUS
     core = content.strip(" .()[]{}\"'$*\\")
-    if re.fullmatch(r"[A-Z]", core):
-        return Extraction(None, rule, NOT_OFFERED, (start + reply.offset, end + reply.offset))
-    return Extraction(None, rule, UNPARSED) if core.lower() in {"null", "none", "n/a", "unknown"} and reader.texts.none is None else None
+    if len(core) == 1 and core.isupper():
+        return NOT_OFFERED
+    return UNPARSED if core.lower() in _NOTHING and reader.texts.none is None else None
 
 
 def _boxes(low: str) -> list[tuple[int, int]]:

@@ -147,12 +147,16 @@ def by_value(reader: Reader, reply: Reply) -> Extraction | None:
 
 def _by_text(reader: Reader, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
     standing = [mention for mention in mentions if mention.stands]
-    named = {mention.index for mention in standing}
-    if any(label.stands and label.index not in named for label in reply.labels or ()):
+    if _labels_differ(reply, {mention.index for mention in standing}):
         return None
     pool = _after_turn(reply, standing)
     chosen = agreed(pool) or next((mention for mention in reversed(pool) if mention.alone and _concludes(reply.low, mention)), None)
     return reader.found(reply, chosen.index, rule, chosen.start, chosen.end) if chosen else None
+
+
+def _labels_differ(reply: Reply, named: set[int]) -> bool:
+    """Whether a label stands for an option whose text is not named."""
+    return any(label.stands and label.index not in named for label in reply.labels or ())
 
 
 def _concludes(low: str, mention: Mention) -> bool:

@@ -132,7 +132,8 @@ REFUSAL = Gated(
     rf"|(?<![{_W}])(?:not enough|insufficient|lack of|no) (?:\w{{1,12}} )?(?:information|context|evidence|detail|data)"
     rf"|(?<![{_W}])(?:no image|(?:image|picture|photo) (?:is|was) (?:not|too|missing|un)|don't see (?:an|any|the) image|"
     rf"didn't receive|not provided)"
-    r"|无法|不能确定|無法|抱歉|对不起|看不清|不知道|申し訳|わかりません|分かりません|できません|죄송|알 수 없|lo siento|no puedo|je ne peux pas|désolé|"
+    r"|无法|不能确定|無法|抱歉|对不起|看不清|不知道|申し訳|わかりません|分かりません|できません|"
+    r"죄송|알 수 없|lo siento|no puedo|je ne peux pas|désolé|"
     r"tut mir leid|"
     r"kann (?:ich )?nicht|не могу|извините|não posso|desculpe|mi dispiace|non posso|عذر|لا أستطيع|لا يمكن|क्षमा|"
     r"नहीं (?:कर|बता)",
