@@ -19,6 +19,7 @@ KNOWN_MISSES = {
     "The animal shown is a dog, which barks at a cat.",
     "The author states his view in C.",
     "There is no dog.",
+    "All three cities are wrong.",
 }
 """Read as nothing, where a person reads a letter: the price of never taking a stray capital for an answer."""
 

@@ -20,11 +20,11 @@ _AFTER_LABEL = re.compile(
     r"must|will|remains|looks|appears|has|have|shows|isn't|doesn't|nor|as|over|the|that|"
     r"this|which|it|here|given|based|due|with|if|for|from|by|then|not|instead|rather|best|only|in|on|at|to|works|"
     r"wins|means|describes|contains|says|states|correctly|makes|most|also|too|though|however|"
-    r"est|ist|es|parce|porque|weil|da|car|perché|потому|है)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[\u2e80-\uffff]|\s+[\u2e80-\uffff]"
+    r"est|ist|es|parce|porque|weil|da|car|perché|потому|है|look|seem|fit|match|show|appear)(?!\w)|\s+[\u0370-\u0dff]|\s*(?:[^\w\s]|\Z|\n)|[\u2e80-\uffff]|\s+[\u2e80-\uffff]"
 )
 _WORD_BEFORE = re.compile(r"([a-z\u00c0-\u024f\u0400-\u052f']+)\.?\s+[(\[\"'*_`]*\Z")
 _BEFORE_LABEL_TEXT = (
-    "is|be|are|was|were|been|option|options|choice|choices|answer|answers|letter|letters|say|says|said|think|thought|"
+    "is|be|are|was|were|been|that|go|recommends|recommend|option|options|choice|choices|answer|answers|letter|letters|say|says|said|think|thought|"
     "believe|guess|so|thus|hence|therefore|then|choose|pick|select|with|for|or|and|not|nor|neither|either|just|"
     "definitely|clearly|probably|maybe|likely|actually|only|leaving|leaves|remains|to|as|that's|it's|i'd|than|but|"
     "both|between|label|labelled|labeled|marked|tick|circle|mean|means|would|rather|instead|of|out|except|eliminate|"
@@ -35,7 +35,15 @@ _BEFORE_LABEL_TEXT = (
     "letra|buchstabe|c'est|donc|also|não|é|sera|pas|nicht|не|ответ|вариант|это|или|и"
 )
 _BEFORE_LABEL = frozenset(_BEFORE_LABEL_TEXT.split("|"))
+_JOINS_LABELS = frozenset({"and", "or", "nor", "option", "options", "choice", "choices"})
+"""After these a capital is a label even before an unknown word: `A and B look alike` names two."""
 _PRONOUN = re.compile(r"\s+(?:is|because|since|seems|fits|matches|remains)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]")
+_EXAMINED = re.compile(
+    r"(?<!\w)(?:examin(?:e|ing)|consider(?:ing)?|analy[sz](?:e|ing)|"
+    r"evaluat(?:e|ing)|check(?:ing)?|look(?:ing)? at|start(?:ing)? with|begin with|"
+    r"compar(?:e|ing)|regarding|as for|suppose|whether|closer at)\s(?:it's |it is |that )?(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
+)
+"""The label is looked into, which says nothing of the verdict."""
 _TICK = re.compile(r"[✓✔✅☑]|[(\[:–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!]*\s*\Z")
 _INTRODUCES = ("option", "choice", "each", "analy", "consider", "let me", "let's", "following", "选项", "分析")
 
@@ -48,6 +56,8 @@ def label_mentions(reader: Reader, reply: Reply, start: int = 0) -> list[Mention
         return reply.labels
     mentions = find_labels(reader, reply, max(start, len(reply.low) - _FARTHEST))[-_MOST_MENTIONS:]
     judge(reply.low, mentions)
+    for mention in mentions:
+        mention.listed |= _EXAMINED.search(reply.low, max(0, mention.start - 40), mention.start) is not None
     _ticked(reply.low, [mention for mention in mentions if mention.listed])
     if start == 0:
         reply.labels = mentions
@@ -124,10 +134,10 @@ def _plausible(reply: Reply, start: int, end: int) -> bool:
     quoted = start > 0 and body[start - 1] in "\"'*_`“「【《" and end < len(body) and body[end] in "\"'*_`”」】》.:)"
     if quoted:
         return True
+    before = _WORD_BEFORE.search(low, max(0, start - 24), start)
     after = _AFTER_BY_MARK.get(body[start:end], _AFTER_LABEL)
     if after.match(low, end) is None:
-        return False
-    before = _WORD_BEFORE.search(low, max(0, start - 24), start)
+        return before is not None and before.group(1) in _JOINS_LABELS and after is _AFTER_LABEL
     if before is None or before.group(1) in _BEFORE_LABEL:
         return True
     if before.group(1) == "in":

@@ -31,8 +31,10 @@ _ORDINAL = Gated(
     r"image|item)(?!\w)"
     r"|(?<!\w)(?:option|choice|answer|number)\s(?:no\.?\s|number\s)?#?(?P<number>\d{1,2}|one|two|three|four|five|"
     r"six|seven|eight|nine|ten)(?![\w.]\d|\w)"
+    r"|\A\W*(?:the )?(?P<alone>first|second|third|fourth|fifth|last)\W*\Z"
     r"|第(?P<han>[一二三四五六七八九十\d])(?:个|個|项|項|つ|番)?(?:选项|選項|选|の選択肢|个选项)?",
-    "option|choice|alternative|statement|answer| one|possibility|caption|description|image|item|number|第",
+    "option|choice|alternative|statement|answer| one|"
+    "possibility|caption|description|image|item|number|first|second|third|fourth|fifth|last|第",
 )
 _HAN = "一二三四五六七八九十"
 NONE_SAID = Gated(
@@ -133,7 +135,7 @@ class OptionTexts:
 
 
 def _ordinal_index(match: re.Match[str], last: int) -> int:
-    word, number, han = match.group("word"), match.group("number"), match.group("han")
+    word, number, han = match.group("word") or match.group("alone"), match.group("number"), match.group("han")
     if word:
         if word in {"last", "final"}:
             return last

@@ -20,14 +20,14 @@ DENIED_BEFORE = re.compile(
     rf"wrong|incorrect|false|"
     r"rules? out|ruled out|ruling out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed)|reject(?:s|ed|ing)?|discard(?:s|"
     r"ed|ing)?|dismiss(?:es|ed|ing)?|"
-    r"rather than|instead of|other than|different from|opposed to|resembles?|looks? like|mistaken (?:it )?for|confused with|"
+    r"rather than|instead of|other than|different from|opposed to|mistaken (?:it )?for|confused with|"
     r"first guess was|first thought(?: was)?|i thought(?: it was)?(?: of)?|initially|originally|tempting|distractor|"
     r"no es|n'est pas|pas|nicht|kein|keine|non [eè]|n[aã]o [eé]|не|nie|ليس|ليست)"
     rf"|n't|≠|!=|不是|不选|不會是|并非|排除|而非|不为|不可能是|除了){_SPACE}{_DET}{_DECOR_IN}\Z"
 )
 SPARED_BEFORE = re.compile(
-    rf"(?:everything|anything|all|all options|every option|every other option|all choices|nothing|no option|none|"
-    rf"no other option) (?:but|except|other than|besides|apart from)(?: for)?\s{_DET}{_DECOR_IN}\Z"
+    rf"(?:everything|anything|nothing|none|(?:all|every|no)(?: of)?(?: the)?(?: other)?(?: options?| choices?| answers?| ones?)?) "
+    rf"(?:but|except|other than|besides|apart from)(?: for)?\s{_DET}{_DECOR_IN}\Z"
 )
 AFFIRMED_BEFORE = re.compile(
     rf"(?:(?<![{_W}])(?:hence|therefore|thus|so|then|leaving|leaves|left with|it'?s|it is|that'?s|this is|that is|"
@@ -51,7 +51,7 @@ _SAYS = (
     r"which|that|it|on|est|ist|es|sind|sont)\s+)*+"
 )
 _BAD = (
-    "wrong|incorrect|false|out|ruled|eliminated|excluded|inconsistent|impossible|unlikely|invalid|implausible|irrelevant|"
+    "wrong|incorrect|false|absurd|out|ruled|eliminated|excluded|inconsistent|impossible|unlikely|invalid|implausible|irrelevant|"
     "too|distractors?|rejected|discarded|unrelated|"
     r"inaccurate|incompatible|contradict(?:s|ed)?|common distractor|tempting|fails?|decoys?|falsch|fausse|faux|incorrecta|"
     r"errada|sbagliata|неверн\w+|неправ\w+"
@@ -64,7 +64,7 @@ DENIED_AFTER = re.compile(
 )
 AFFIRMED_AFTER = re.compile(
     rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:correct|right|best|true|accurate|answer|fits?|matches|"
-    rf"works|wins|remains|left|only|most|it is|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|"
+    rf"works|wins|remains|left|only|most|it is|because|since|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|"
     rf"✓|✔|✅|☑|(?<=[:–—-] )yes|"
     r"(?:选项|項|项|は|が|이|은|는|是|를|을)?(?:的)?(?:正确|對|对|符合|正解|正しい|정답|맞|です|입니다|선택|صحيح|सही))"
 )
@@ -73,6 +73,8 @@ _JOIN = re.compile(
     r"[)\]}\"'*_`.\s]*+(?:,\s*)?(?:and/or|and|or|nor|y|et|und|oder|ou|o|e|и|или|및|와|과|또는|und/oder|[,/&|、+]|和|或者|"
     r"或|与|及|跟|または|と|か)?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
 )
+_EXCEPT = re.compile(r"(?<!\w)(?:except(?: for)?|apart from|other than|besides|aside from)\s(?:option |choice )?[(\[\"'*]*\Z")
+_ALL_OTHERS = re.compile(r"[)\]\"'*]*,?\s(?:all|every|the (?:other|rest)|none|no )")
 _PLURAL = re.compile(r"[)\]}\"'*_`.\s]*+(?:are|were|all|both|do|have|can|cannot|don't|aren't|sind|sont|son|sono|都|均|はどれも)")
 _WINDOW = 56
 
@@ -127,7 +129,7 @@ def _linked(low: str, first: Mention, second: Mention) -> bool:
 def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
     begin = max(0, mention.start - _WINDOW)
     start, end = mention.start, mention.end
-    spared = SPARED_BEFORE.search(low, begin, start) is not None
+    spared = SPARED_BEFORE.search(low, begin, start) is not None or _excepted(low, begin, mention)
     denied_after = not spared and DENIED_AFTER.match(low, end, end + 120) is not None
     affirmed_after = not denied_after and AFFIRMED_AFTER.match(low, end, end + 120) is not None
     denied_before = not spared and DENIED_BEFORE.search(low, begin, start) is not None
@@ -135,6 +137,12 @@ def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
     mention.affirmed = not mention.denied and (spared or affirmed_after or AFFIRMED_BEFORE.search(low, begin, start) is not None)
     mention.asked = _QUESTION.match(low, end) is not None
     mention.tentative = TENTATIVE_BEFORE.search(low, begin, start) is not None
+
+
+def _excepted(low: str, begin: int, mention: Mention) -> bool:
+    """Whether it reads `except for C, all others …`: what is excepted is what remains."""
+    after = _ALL_OTHERS.match(low, mention.end)
+    return after is not None and _EXCEPT.search(low, begin, mention.start) is not None
 
 
 def _close(low: str, run: list[Mention]) -> None:

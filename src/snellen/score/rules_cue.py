@@ -38,6 +38,7 @@ _VERB_AFTER = re.compile(
     r"[)\]}\"'*_`]*\s(?:is|was|are|does|has|would|can|cannot|could|shows|isn't|doesn't|looks|seems|had|were|will)(?!\w)"
 )
 _TEXT_JOIN = re.compile(r"\s?(?:,\s?)?(?:or|and|/|oder|ou|o|y|或|和)\s?")
+_DENIES = re.compile(r"(?<!\w)(?:not|cannot|never|neither|nor|no)(?!\w)|n't")
 _STOP = re.compile(r"[.;!?\n。；！？]")
 _STRANGER = re.compile(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
 
@@ -251,7 +252,7 @@ def _far_value(reader: Reader, reply: Reply, at: int) -> Extraction | None:
     """Look for `… is B` further on in the sentence of the cue."""
     stop = _STOP.search(reply.body, at, at + 140)
     match = reader.far.search(reply.body, at, stop.start() if stop else at + 140)
-    if match is None or not reader.letters:
+    if match is None or not reader.letters or _DENIES.search(reply.low, at, match.start(1)):
         return None
     label = reader.label.match(reply.body, match.start(1))
     return _label_value(reader, reply, label, True) if label else None

@@ -19,6 +19,10 @@ _CONCLUDES = re.compile(
     r"(?:(?<!\w)(?:so|hence|therefore|thus|total|totals|totaling|altogether|equals?|gives|in all|overall|makes?|"
     r"conclude)|[=→⇒]|因此|所以)[^.\n;]{0,30}\Z"
 )
+_LIKENED = re.compile(
+    r"(?<!\w)(?:although|though|like|unlike|resembl\w{1,4}|similar|mistak\w{1,4}|confus\w{1,4}|take it for|opposed|compared)(?!\w)"
+)
+_TURNED = re.compile(r"(?<!\w)(?:but|however|yet|though)(?!\w)")
 _YES = re.compile(
     r"\W*(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|"
     r"problem|and no|or no))"
@@ -150,7 +154,7 @@ def _by_text(reader: Reader, reply: Reply, mentions: list[Mention], rule: str) -
     if _labels_differ(reply, {mention.index for mention in standing}):
         return None
     pool = _after_turn(reply, standing)
-    chosen = agreed(pool) or next((mention for mention in reversed(pool) if mention.alone and _concludes(reply.low, mention)), None)
+    chosen = agreed(pool) or _concluded(reply.low, pool) or _contrasted(reply.low, pool)
     return reader.found(reply, chosen.index, rule, chosen.start, chosen.end) if chosen else None
 
 
@@ -159,8 +163,21 @@ def _labels_differ(reply: Reply, named: set[int]) -> bool:
     return any(label.stands and label.index not in named for label in reply.labels or ())
 
 
-def _concludes(low: str, mention: Mention) -> bool:
-    return not mention.asked and _CONCLUDES.search(low, max(0, mention.start - 40), mention.start) is not None
+def _concluded(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the last mention that is a conclusion (`so four`, `= 4`)."""
+    sound = [mention for mention in pool if mention.alone and not mention.asked]
+    return next((m for m in reversed(sound) if _CONCLUDES.search(low, max(0, m.start - 40), m.start)), None)
+
+
+def _contrasted(low: str, pool: list[Mention]) -> Mention | None:
+    """Of two texts set against each other, the one that is meant: the first in `a dog that looks like a cat`, the last after `but it is`."""
+    if not pool or pool[0].joined:
+        return None
+    first, last = pool[0], pool[-1]
+    others = [mention for mention in pool if mention.index != first.index]
+    if all(_LIKENED.search(low, first.end, mention.start) for mention in others):
+        return first
+    return last if last.sure and _TURNED.search(low, first.end, last.start) and len(others) == 1 else None
 
 
 def ordinal(reader: Reader, reply: Reply) -> Extraction | None:

@@ -60,14 +60,16 @@ _LINK_WORDS = (
     "simply|just|actually|in fact|here|following|as follows|given|by|for|of|left|remaining|image|picture|final|"
     "correct|right|best|one|either|both|"
     "seems|appears|only|i (?:believe|think|choose|pick|select)|going with|go with|with|equals|labell?ed|marked|"
-    "es|est|ist|é|è|la|le|el|die|der|das|den|il|lo|l'|opci[oó]n|letra|lettre|lettera|buchstabe|alternativa|op[cç][aã]o|opzione|"
+    "es|est|ist|é|è|la|le|el|die|der|das|den|il|lo|opci[oó]n|letra|lettre|lettera|buchstabe|alternativa|op[cç][aã]o|opzione|"
     "correct[ao]|correcte|corret[ao]|corrett[ao]|richtige?|juste|bonne|sera|serait|sería|wäre|lautet|lauten|je|"
-    "yang|benar|tepat|adalah|to|juiste|là|jest|är|este|"
+    "yang|benar|tepat|adalah|to|juiste|là|đúng|chính xác|jest|är|este|"
     "это|вариант|буква|под|буквой|правильный|верный|هي|هو|الصحيحة|الصحيح|الخيار|رقم|حرف|सही|विकल्प|है|คือ|ข้อ|היא|"
     "הוא|הנכונה|گزینه|است|doğru"
 )
-_LINK_CJK = r"是|为|為|应该|应当|应|该|选择|选项|選項|选|選|即|项|就|の|は|が|記号|番号|은|는|이|가|보기|번|选出"
-LINK = re.compile(rf"(?>[\s*_`\"'(\[{{$)\]:=<>\\~|#「『【《“”（：〈—–→⇒-]++|(?:{_LINK_WORDS}){_END}|(?:{_LINK_CJK}))*+")
+_LINK_CJK = r"是|为|為|应该|应当|应|该|选择|选项|選項|选|選|即|项|就|の|は|が|記号|番号|은|는|이|가|보기|번|选出|l'"
+LINK = re.compile(
+    rf"(?>[\s*_`\"'(\[{{$)\]:=<>\\~|#「『【《“”（：〈—–→⇒-]++|(?:{_LINK_WORDS}){_END}|a(?=\s(?:letra|op[cç][aã]o|alternativa|[b-z]{_END}))|(?:{_LINK_CJK}))*+"
+)
 BINDER = re.compile(
     rf"[:=→⇒]|->|(?<![{_W}])(?:is|are|was|be|es|est|ist|[eé]|è|jest|adalah|là|hi|هي|هو|это|คือ|היא)(?![{_W}])|是|为|"
     rf"為|は|が|은|는|—|–| - "
