@@ -12,7 +12,9 @@ from ..core.errors import EnvironmentProblem
 from ..core.types import Prediction, Request, RunHeader, Sample, Score, TrialKey
 from .database import connect, open_for_reading
 
-PUT_SCORE = "INSERT INTO scores (task, sample, variant, repeat, metric, value, answer, rule, reason, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+PUT_SCORE = (
+    "INSERT INTO scores (task, sample, variant, repeat, metric, value, answer, rule, reason, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 
 class Trial(NamedTuple):
@@ -55,7 +57,8 @@ class RunReader:
 
     def trials(self, task: str) -> Iterator[Trial]:
         """Yield every stored trial of a task: by position of its sample, then variant, then repeat."""
-        samples, requests, predictions = (msgspec.json.Decoder(kind).decode for kind in (Sample, Request, Prediction))
+        samples, requests = msgspec.json.Decoder(Sample).decode, msgspec.json.Decoder(Request).decode
+        predictions = msgspec.json.Decoder(Prediction).decode
         rows = self._database.execute(
             "SELECT s.id, s.body, p.request, p.body, p.digest FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample "
             "WHERE p.task = ? ORDER BY s.position, p.variant, p.repeat",
