@@ -85,6 +85,10 @@ class RunReader:
             key = TrialKey(task, sample, variant, repeat)
             yield Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
 
+    def has_scores(self, task: str) -> bool:
+        """Tell whether any trial of a task was scored."""
+        return self._database.execute("SELECT 1 FROM scores WHERE task = ? LIMIT 1", (task,)).fetchone() is not None
+
     def rows(self, statement: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Run a SELECT of the caller's own; the connection cannot write."""
         yield from self._database.execute(statement, values)
