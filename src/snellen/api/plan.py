@@ -96,7 +96,9 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
     if provider not in known:
         hint = f"openai/{settings.model}" if settings.base_url else ""
         tip = f" (did you mean {hint!r}?)" if hint else did_you_mean(provider, known)
-        raise UsageError(f"model {settings.model!r}: unknown provider {provider!r}{tip}; write provider/name, providers: {', '.join(known)}")
+        raise UsageError(
+            f"model {settings.model!r}: unknown provider {provider!r}{tip}; write provider/name, providers: {', '.join(known)}"
+        )
     options = ModelOptions(
         base_url=settings.base_url,
         api_key=settings.api_key,
@@ -150,7 +152,9 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
     dataset = Dataset(task, registry.get("loader", task.dataset["loader"]), context)
     found = survey(dataset)
     if found.missing_count and not settings.allow_missing_images:
-        raise DataError(f"task {task.name!r}: {found.missing_count} images are missing ({'; '.join(found.missing)}); put them there, or --allow-missing-images")
+        raise DataError(
+            f"task {task.name!r}: {found.missing_count} images are missing ({'; '.join(found.missing)}); put them there, or --allow-missing-images"
+        )
     for scorer in task.scorers:
         registry.get("scorer", scorer)
     return PlannedTask(task, prompt, dataset, found)
