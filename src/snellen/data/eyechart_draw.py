@@ -77,7 +77,8 @@ def place_block(chart: Chart, size: tuple[int, int]) -> tuple[int, int]:
     free_x, free_y = chart.width - size[0], chart.height - size[1]
     if free_x < 0 or free_y < 0:
         raise EnvironmentProblem(
-            f"a chart of {size[0]}×{size[1]} px does not fit a canvas of {chart.width}×{chart.height} px: raise dataset.size or lower dataset.largest_px"
+            f"a chart of {size[0]}×{size[1]} px does not fit a canvas of {chart.width}×{chart.height} px: "
+            "raise dataset.size or lower dataset.largest_px"
         )
     vertical, _, horizontal = chart.position.partition("-")
     shares = {"top": 0.04, "bottom": 0.96, "left": 0.04, "right": 0.96}

@@ -18,7 +18,7 @@ ALPHABETS = {
 SCRIPTS = (*ALPHABETS, "words")
 NAMES = {"letters": "capital letters", "digits": "digits", "words": "words", "cjk": "Chinese characters"}
 
-FONT_FOLDERS = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.local/share/fonts", "~/.fonts", "/System/Library/Fonts", "C:/Windows/Fonts")
+FONT_FOLDERS = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.local/share/fonts", "/System/Library/Fonts", "C:/Windows/Fonts")
 CJK_FONTS = ("NotoSansCJK", "NotoSansSC", "SourceHanSans", "wqy-", "DroidSansFallback", "PingFang", "msyh", "simhei", "uming", "ukai")
 
 
@@ -67,5 +67,5 @@ def find_cjk_font() -> str:
             if path.name.startswith(CJK_FONTS) and has_glyphs(str(path), ALPHABETS["cjk"]):
                 return str(path)
     raise EnvironmentProblem(
-        "eyechart script 'cjk' needs a font with Chinese characters: apt install fonts-noto-cjk, or -p dataset.font=FILE, or leave 'cjk' out of dataset.scripts"
+        "eyechart script 'cjk' needs a font with Chinese characters: apt install fonts-noto-cjk, or name one with -p dataset.font=FILE"
     )

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from ..core.types import Sample, Score
+from ..score.eyechart import curve_of
 
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a braille cell, by row and column."""
 MARKS = "●"
 
 Point = tuple[float, float]
+
+
+def plot_acuity(pairs: Iterable[tuple[Sample, Score]]) -> list[str]:
+    """Return the acuity curve of an eye chart run as text, and the contrast curve below it if there is one."""
+    pairs, lines = list(pairs), []
+    for axis, label in (("base", "glyph height, px"), ("contrast", "contrast of the ink")):
+        points, fitted = curve_of(pairs, axis)
+        threshold, slope = fitted or (None, None)
+        lines += plot_curve(points, threshold=threshold, slope=slope, x_label=label) if points else []
+    return lines
 
 
 def plot_curve(

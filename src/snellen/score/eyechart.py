@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from ..core.types import Estimate, Prediction, Request, Sample, Score
-from .psychometric import Array, bootstrap_thresholds, fit_curve, pool
+from .logistic import fit_curve, threshold_interval
+from .stats import Floats
 
 MAX_REPLY = 20_000
 """Characters of a reply that are looked at; a chart has about a hundred."""
+Table = NDArray[np.float64]
+"""One chart: rows of strength, glyphs (or questions), successes."""
 Rows = list[tuple[float, float, int, int]]
 """Lines of a chart: (height in px, contrast, glyphs, glyphs read)."""
 
@@ -82,41 +87,78 @@ def read_in_one_line(truths: Sequence[str], reply: str) -> list[int]:
 
 
 def acuity(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
-    """Return `acuity_px` (glyph height at which half is read) of the plain charts, also per script, and `contrast_threshold`.
+    """Return `acuity_px` (glyph height at which half is read) of the plain charts, per script and condition, and `contrast_threshold`.
 
-    `table` is an iterable of (Sample, Score). Choice scores count too, corrected for guessing.
+    `table` has a method `scores()`, or is itself an iterable of (Sample, Score). Choices are corrected for guessing.
     """
-    pairs = [(sample, item) for sample, item in table if item.value is not None]
-    plain = [pair for pair in pairs if pair[0].tags.get("axis", "base") == "base"]
-    estimates = {"acuity_px": threshold(plain, column=0)}
-    scripts = sorted({str(sample.tags["script"]) for sample, _ in plain if "script" in sample.tags})
-    for script in scripts if len(scripts) > 1 else ():
-        estimates[f"acuity_px/{script}"] = threshold([pair for pair in plain if pair[0].tags.get("script") == script], column=0)
-    for axis, level in sorted({(str(s.tags.get("axis")), str(s.tags.get("level"))) for s, _ in pairs} - {("base", "0.0"), ("contrast", "0.0")}):
-        hard = [pair for pair in pairs if (str(pair[0].tags.get("axis")), str(pair[0].tags.get("level"))) == (axis, level)]
-        if axis not in ("base", "contrast"):
-            estimates[f"acuity_px/{axis}={level}"] = threshold(hard, column=0)
-    faint = [pair for pair in pairs if pair[0].tags.get("axis") == "contrast"]
-    if faint:
-        estimates["contrast_threshold"] = threshold(faint, column=1)
+    pairs = counted(table.scores() if hasattr(table, "scores") else table)
+    names = {condition_of(sample) for sample, _ in pairs}
+    estimates = {"acuity_px": threshold([pair for pair in pairs if pair[0].tags.get("axis", "base") == "base"])}
+    for axis, name in sorted(names):
+        chosen = [pair for pair in pairs if condition_of(pair[0]) == (axis, name)]
+        if axis == "contrast":
+            estimates["contrast_threshold"] = threshold(chosen, column=1)
+        elif axis or sum(not other for other, _ in names) > 1:
+            estimates[f"acuity_px {name}"] = threshold(chosen)
     return estimates
 
 
-def threshold(pairs: Sequence[tuple[Sample, Score]], *, column: int) -> Estimate:
-    """Fit height (column 0) or contrast (column 1) at which half is read; the interval is drawn over charts."""
+def counted(pairs: Iterable[tuple[Sample, Score]]) -> list[tuple[Sample, Score]]:
+    """Keep what the curve is made of: glyphs read, or choices right."""
+    return [pair for pair in pairs if pair[1].value is not None and pair[1].metric in ("read", "accuracy")]
+
+
+def condition_of(sample: Sample) -> tuple[str, str]:
+    """Return (axis, name) of a chart's condition; plain charts have the axis "" and their script as name."""
+    axis = str(sample.tags.get("axis", "base"))
+    if axis == "base":
+        return "", str(sample.tags.get("script", "letters"))
+    level = sample.tags.get("level")
+    return axis, f"{axis}={level:g}" if isinstance(level, int | float) else f"{axis}={level}"
+
+
+def threshold(pairs: Sequence[tuple[Sample, Score]], column: int = 0) -> Estimate:
+    """Estimate the height (column 0) or contrast (column 1) at which half is read; the interval is drawn over charts."""
     charts = rows_by_chart(pairs, column)
-    guess = 1.0 / len(pairs[0][0].options) if pairs and pairs[0][0].options else 0.0
-    curve = fit_curve(*pool(np.concatenate(charts)), guess) if charts else None
-    if curve is None:
+    fitted = fit(charts, guess := guess_rate(pairs))
+    if fitted is None:
         return Estimate(None, n=len(charts))
-    drawn = bootstrap_thresholds(charts, guess) if len(charts) > 1 else []
-    if len(drawn) < 100:
-        return Estimate(curve.threshold, n=len(charts))
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return Estimate(curve.threshold, float(np.std(drawn, ddof=1)), (float(low), float(high)), len(charts))
+    half = guess + (1 - guess) / 2
+    strengths = np.unique(np.concatenate(charts)[:, 0])
+    trials, right = (np.array([_per_strength(chart, strengths, place) for chart in charts]) for place in (1, 2))
+    interval = threshold_interval(np.log(strengths), right, trials, half, guess=guess)
+    limits = None if interval is None else (math.exp(interval[0]), math.exp(interval[1]))
+    return Estimate(fitted[0], None if limits is None else (limits[1] - limits[0]) / (2 * 1.96), limits, len(charts))
 
 
-def rows_by_chart(pairs: Iterable[tuple[Sample, Score]], column: int) -> list[Array]:
+def fit(charts: Sequence[Table], guess: float = 0.0) -> tuple[float, float] | None:
+    """Fit (threshold, slope in ln strength); None when everything or nothing was read, or no charts are there."""
+    if not charts:
+        return None
+    strength, trials, right = pool(np.concatenate(charts))
+    if not guess * trials.sum() < right.sum() < trials.sum():
+        return None
+    curve = fit_curve(np.log(strength), right, trials, guess=guess)
+    place = None if curve is None else curve.where(guess + (1 - guess) / 2)
+    return None if curve is None or place is None or curve.slope <= 0 or abs(place) > 20 else (math.exp(place), curve.slope)
+
+
+def guess_rate(pairs: Sequence[tuple[Sample, Score]]) -> float:
+    """Return the chance to be right by guessing: one in the number of options."""
+    return 1.0 / len(pairs[0][0].options) if pairs and pairs[0][0].options else 0.0
+
+
+def pool(rows: Table) -> tuple[Floats, Floats, Floats]:
+    """Add up the rows of equal strength: (strength, trials, successes), strengths rising."""
+    strength = np.unique(rows[:, 0])
+    return strength, _per_strength(rows, strength, 1), _per_strength(rows, strength, 2)
+
+
+def _per_strength(rows: Table, strengths: Floats, column: int) -> Floats:
+    return np.bincount(np.searchsorted(strengths, rows[:, 0]), rows[:, column], minlength=strengths.size).astype(np.float64)
+
+
+def rows_by_chart(pairs: Iterable[tuple[Sample, Score]], column: int) -> list[Table]:
     """Return one array a chart with rows (strength, glyphs or questions, successes)."""
     charts: dict[str, list[tuple[float, float, float]]] = {}
     for sample, item in pairs:
@@ -131,11 +173,11 @@ def _as_choice(sample: Sample, item: Score) -> list[tuple[float, float, int, flo
     return [(float(line["height_px"]), float(line.get("contrast", 1.0)), 1, item.value or 0.0) for line in lines]
 
 
-def curve_points(pairs: Iterable[tuple[Sample, Score]], axis: str = "base") -> list[tuple[float, float]]:
-    """Return (height in px or contrast, fraction read) over all charts of one axis: what the curve plots."""
-    chosen = [pair for pair in pairs if pair[0].tags.get("axis", "base") == axis and pair[1].value is not None]
+def curve_of(pairs: Iterable[tuple[Sample, Score]], axis: str = "base") -> tuple[list[tuple[float, float]], tuple[float, float] | None]:
+    """Return the points (height in px or contrast, fraction read) of one axis and the (threshold, slope) fitted to them."""
+    chosen = [pair for pair in counted(pairs) if pair[0].tags.get("axis", "base") == axis]
     charts = rows_by_chart(chosen, 1 if axis == "contrast" else 0)
     if not charts:
-        return []
-    strength, trials, successes = pool(np.concatenate(charts))
-    return [(float(x), float(hit / n)) for x, n, hit in zip(strength, trials, successes, strict=True)]
+        return [], None
+    strength, trials, right = pool(np.concatenate(charts))
+    return [(float(x), float(hit / n)) for x, n, hit in zip(strength, trials, right, strict=True)], fit(charts, guess_rate(chosen))

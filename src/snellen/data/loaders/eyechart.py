@@ -44,11 +44,11 @@ class ChartSource(Struct, frozen=True, forbid_unknown_fields=True):
     loader: str
     charts: int = 3
     """Charts per condition."""
-    lines: int = 11
+    lines: int = 12
     glyphs: tuple[int, int] = (4, 10)
     """Glyphs in the first and in the last line."""
     largest_px: float = 40.0
-    smallest_px: float = 2.5
+    smallest_px: float = 2.0
     contrast_px: float = 16.0
     """Glyph height on contrast charts, whose lines fade instead of shrinking."""
     lowest_contrast: float = 0.008
@@ -71,7 +71,8 @@ class Condition(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Return a short name that is unique among conditions."""
-        return f"{self.axis}-{self.level:g}-{self.script}" if isinstance(self.level, float | int) else f"{self.axis}-{self.level}-{self.script}"
+        level = self.level if isinstance(self.level, str) else f"{self.level:g}"
+        return f"{self.axis}-{level}-{self.script}"
 
 
 def load(task: Task, context: LoadContext) -> Iterator[Sample]:
@@ -196,6 +197,6 @@ def _check(source: ChartSource) -> None:
     if not source.scripts or not source.axes or source.lines < 1 or source.charts < 1:
         raise ConfigError("dataset.scripts and dataset.axes need at least one name, dataset.lines and dataset.charts at least 1")
     if not 0 < source.smallest_px <= source.largest_px or not 0 < source.lowest_contrast <= 1:
-        raise ConfigError("dataset.smallest_px must be above 0 and at most dataset.largest_px; dataset.lowest_contrast above 0 and at most 1")
+        raise ConfigError("dataset.smallest_px lies above 0 and at most at dataset.largest_px; dataset.lowest_contrast between 0 and 1")
     if source.options < 2 or min(source.glyphs) < 1:
         raise ConfigError("dataset.options must be at least 2 and dataset.glyphs at least 1")
