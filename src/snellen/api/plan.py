@@ -153,7 +153,7 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
     found = survey(dataset)
     if found.missing_count and not settings.allow_missing_images:
         raise DataError(
-            f"task {task.name!r}: {found.missing_count} images are missing ({'; '.join(found.missing)}); put them there, or --allow-missing-images"
+            f"task {task.name!r}: {found.missing_count} images missing ({'; '.join(found.missing)}); add them, or --allow-missing-images"
         )
     for scorer in task.scorers:
         registry.get("scorer", scorer)
@@ -176,9 +176,9 @@ def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
     return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(told, 8)}"
 
 
-_NOT_IN_NAME = (
-    "api_key", "base_url", "output_dir", "command", "max_workers", "max_retries", "timeout_s", "max_errors", "cache", "profile", "plugins", "catalogs",
-)  # fmt: skip
+_NOT_IN_NAME = {"api_key", "base_url", "output_dir", "command", "plugins", "catalogs", "profile", "cache"} | {
+    "max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images"
+}  # fmt: skip
 
 
 def _versions() -> dict[str, str]:

@@ -164,9 +164,9 @@ def _read_model_file(path: Path | None) -> dict[str, Any]:
     extra = dict(table.get("extra_body") or {})
     if table.get("presence_penalty") is not None:
         extra["presence_penalty"] = table["presence_penalty"]
-    name = table.get("model_name")
+    model_name = table.get("model_name")
     settings = {
-        "model": f"openai/{name}" if name else None,
+        "model": f"openai/{model_name}" if model_name else None,
         "prompt_template": table.get("prompt_template"),
         "max_tokens": table.get("max_tokens"),
         "temperature": table.get("temperature"),
