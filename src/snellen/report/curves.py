@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from ..core.types import Sample, Score
 from ..score.eyechart import curve_of
+from ..store.reader import RunReader
 
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a braille cell, by row and column."""
@@ -23,6 +25,16 @@ def plot_acuity(pairs: Iterable[tuple[Sample, Score]]) -> list[str]:
         threshold, slope = fitted or (None, None)
         lines += plot_curve(points, threshold=threshold, slope=slope, x_label=label) if points else []
     return lines
+
+
+def plot_run(folder: Path, task: str) -> list[str]:
+    """Return the curves of one eye chart task of a scored run."""
+    reader = RunReader(folder)
+    try:
+        samples = {sample.id: sample for sample in reader.samples(task)}
+        return plot_acuity([(samples[score.key.sample], score) for score in reader.scores(task)])
+    finally:
+        reader.close()
 
 
 def plot_curve(

@@ -94,12 +94,12 @@ def acuity(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
     pairs = counted(table.scores() if hasattr(table, "scores") else table)
     names = {condition_of(sample) for sample, _ in pairs}
     estimates = {"acuity_px": threshold([pair for pair in pairs if pair[0].tags.get("axis", "base") == "base"])}
-    for axis, name in sorted(names):
+    for axis, name in sorted(names, key=lambda item: (item[0] == "contrast", item)):
         chosen = [pair for pair in pairs if condition_of(pair[0]) == (axis, name)]
         if axis == "contrast":
             estimates["contrast_threshold"] = threshold(chosen, column=1)
         elif axis or sum(not other for other, _ in names) > 1:
-            estimates[f"acuity_px {name}"] = threshold(chosen)
+            estimates[f"acuity_px/{name}"] = threshold(chosen)
     return estimates
 
 

@@ -71,8 +71,16 @@ class Condition(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Return a short name that is unique among conditions."""
-        level = self.level if isinstance(self.level, str) else f"{self.level:g}"
-        return f"{self.axis}-{level}-{self.script}"
+        return f"{self.axis}-{self._level}-{self.script}"
+
+    @property
+    def label(self) -> str:
+        """Return how reports name it: `plain`, `contrast`, `blur=2`."""
+        return {"base": "plain", "contrast": "contrast"}.get(self.axis, f"{self.axis}={self._level}")
+
+    @property
+    def _level(self) -> str:
+        return self.level if isinstance(self.level, str) else f"{self.level:g}"
 
 
 def load(task: Task, context: LoadContext) -> Iterator[Sample]:
@@ -143,7 +151,7 @@ def write_chart(chart: Chart, folder: Path, ident: str) -> Image:
 
 def _samples(task: Task, source: ChartSource, condition: Condition, chart: Chart, named: tuple[str, Image]) -> Iterator[Sample]:
     ident, image = named
-    tags: dict[str, Any] = {"axis": condition.axis, "level": condition.level, "script": condition.script}
+    tags: dict[str, Any] = {"axis": condition.axis, "level": condition.level, "script": condition.script, "condition": condition.label}
     if source.ask == "transcribe":
         answer = "\n".join(line.text for line in chart.lines)
         meta: dict[str, Any] = {"lines": [_line(line) for line in chart.lines]}

@@ -26,14 +26,6 @@ STOP_WORDS = frozenset(
         "this to was were what when where which who whose why with you your",
     )
 )
-NUMBER = re.compile(r"\bline (?:number )?(\d{1,3})\b|\b(\d{1,3})(?:st|nd|rd|th) line\b", re.IGNORECASE)
-LINE_NAME = re.compile(rf"\b({'|'.join(ORDINALS)}|last) line\b", re.IGNORECASE)
-SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
-LINK = re.compile(r"\b(?:is|are|was|were|equals|reads|called|named)\b|[:=]", re.IGNORECASE)
-STOP_WORDS = frozenset(
-    "a an and are as at be by did do does for from has have how i in into is it its many much name of on or shown that the their there this to "
-    "was were what when where which who whose why with you your".split()
-)
 NUMBER = re.compile(r"\d[\d.,:/\-]*\d|\d")
 
 
