@@ -225,7 +225,7 @@ def parse_fault(spec: str) -> Fault:
         raise UsageError(f"--fault {spec!r}: unknown kind {kind!r}{did_you_mean(kind, KINDS)}; known: {', '.join(KINDS)}")
     fault = Fault(kind, dict(_pairs(raw, spec)), when if at else "1.0")
     try:
-        fault.strikes(Occasion(1, 1, "", ""), 0)
+        fault.strikes(Occasion(10**9, 1, "", ""), 0)
     except ValueError:
         raise UsageError(f"--fault {spec!r}: {when!r} is not a probability (0.1), ordinals (5-9,20), first2, every10 or ~TEXT") from None
     return fault

@@ -105,7 +105,9 @@ def conditions(source: ChartSource) -> list[Condition]:
 def make_chart(source: ChartSource, condition: Condition, seed: int) -> Chart:
     """Return one random chart of a condition."""
     text_of = rng(seed, "text")
-    steps = [place / max(1, source.lines - 1) for place in range(source.lines)]
+    # Each chart shifts the ladder by up to half a rung, so that all charts together test every height between the rungs.
+    shift = rng(seed, "ladder").uniform(-0.5, 0.5)
+    steps = [min(1.0, max(0.0, (place + shift) / max(1, source.lines - 1))) for place in range(source.lines)]
     lines = []
     for share in steps:
         glyphs = round(source.glyphs[0] + share * (source.glyphs[1] - source.glyphs[0]))
