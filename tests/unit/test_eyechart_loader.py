@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def test_lines_and_wrong_readings_look_alike(seed: int, glyphs: int, script: str
     assert {len(other) for other in others} == {len(text)}
     if script != "words":
         assert len(text) == glyphs
-        assert all(a != b for line in (text, *others) for a, b in zip(line, line[1:], strict=False))
+        assert all(a != b for line in (text, *others) for a, b in pairwise(line))
 
 
 def test_every_word_has_others_of_its_length() -> None:

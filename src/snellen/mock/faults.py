@@ -48,12 +48,12 @@ def retry_after(value: str, now: float) -> str:
 def fail_status(status: int) -> Rewrite:
     """Return a rewrite to an error of this status; `retry_after` adds the header."""
 
-    def rewrite(plan: Plan, arguments: Arguments) -> Plan:
+    def _rewrite(plan: Plan, arguments: Arguments) -> Plan:
         wait = arguments.get("retry_after")
         headers = {"Retry-After": retry_after(wait, time.time())} if wait else {}
         return error_plan(status, arguments.get("message", MESSAGES[status]), arguments.get("code"), headers)
 
-    return rewrite
+    return _rewrite
 
 
 def too_long(plan: Plan, arguments: Arguments) -> Plan:

@@ -201,12 +201,17 @@ def _check(source: ChartSource) -> None:
         ("dataset.levels", source.levels, DEFAULT_LEVELS),
         ("dataset.ask", (source.ask,), ASKS),
     ):
-        for name in given:
-            if name not in known:
-                raise ConfigError(f"{what}: {name!r} is unknown{did_you_mean(name, known)}; known: {', '.join(known)}")
-    if not source.scripts or not source.axes or source.lines < 1 or source.charts < 1:
-        raise ConfigError("dataset.scripts and dataset.axes need at least one name, dataset.lines and dataset.charts at least 1")
-    if not 0 < source.smallest_px <= source.largest_px or not 0 < source.lowest_contrast <= 1:
-        raise ConfigError("dataset.smallest_px lies above 0 and at most at dataset.largest_px; dataset.lowest_contrast between 0 and 1")
-    if source.options < 2 or min(source.glyphs) < 1:
-        raise ConfigError("dataset.options must be at least 2 and dataset.glyphs at least 1")
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise ConfigError(f"{what}: {unknown[0]!r} is unknown{did_you_mean(unknown[0], known)}; known: {', '.join(known)}")
+    limits = {
+        "dataset.scripts and dataset.axes need at least one name": source.scripts and source.axes,
+        "dataset.lines and dataset.charts must be at least 1": min(source.lines, source.charts) >= 1,
+        "dataset.smallest_px lies above 0 and at most at dataset.largest_px": 0 < source.smallest_px <= source.largest_px,
+        "dataset.lowest_contrast lies above 0 and at most at 1": 0 < source.lowest_contrast <= 1,
+        "dataset.options must be at least 2": source.options >= 2,
+        "dataset.glyphs must be at least 1": min(source.glyphs) >= 1,
+    }
+    broken = [rule for rule, kept in limits.items() if not kept]
+    if broken:
+        raise ConfigError(broken[0])

@@ -61,11 +61,11 @@ def best_option(question: str, lines: Sequence[str], options: Sequence[str]) -> 
     near = _squeeze(best_sentence(question.partition("?")[0], lines))
     everything = _squeeze(" ".join(lines))
 
-    def support(option: str) -> tuple[float, float]:
+    def _support(option: str) -> tuple[float, float]:
         wanted = _squeeze(option)
         return _closeness(wanted, near) + 0.5 * _closeness(wanted, everything), len(wanted)
 
-    return max(options, key=support)
+    return max(options, key=_support)
 
 
 def _closeness(wanted: str, text: str) -> float:
@@ -109,11 +109,11 @@ def best_sentence(question: str, lines: Sequence[str]) -> str:
     frequency = Counter(word for bag in bags for word in bag)
     wanted = set(telling_words(question))
 
-    def weight(index: int) -> float:
+    def _weight(index: int) -> float:
         shared = wanted & bags[index]
         return sum(math.log(1 + len(bags) / frequency[word]) for word in shared) - 0.01 * len(bags[index])
 
-    return candidates[max(range(len(candidates)), key=weight)]
+    return candidates[max(range(len(candidates)), key=_weight)]
 
 
 def extract_value(question: str, sentence: str) -> str:
