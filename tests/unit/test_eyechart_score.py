@@ -27,6 +27,11 @@ def test_missing_wrong_and_extra_lines() -> None:
     assert read_per_line(TRUTH, "OHSNDK\nKDHS\nNRVZC") == [4, 5, 0]
 
 
+def test_one_line_asked() -> None:
+    assert read_per_line(["KDHS"], "Line 1 says:\nKDHS") == [4]
+    assert read_per_line(["KDHS"], "KDHS\nNRVZC\nOHSNDK\nZZZ") == [0]
+
+
 @given(st.lists(glyphs, min_size=1, max_size=8), st.text(max_size=200))
 def test_read_is_between_nothing_and_everything(truths: list[str], reply: str) -> None:
     read = read_per_line(truths, reply)

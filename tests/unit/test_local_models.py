@@ -162,4 +162,5 @@ def test_the_answerer(question: str, options: tuple[str, ...], expected: str) ->
 def test_the_answerer_on_an_empty_page() -> None:
     assert answer("What is the code?", []) == ""
     assert answer("What does line 3 say?", []) == ""
+    assert answer("What does line 9 say?", PAGE) == ""
     assert answer("Which?", [], ("x", "y")) in ("x", "y")

@@ -18,8 +18,8 @@ from .stats import Floats
 
 MAX_REPLY = 20_000
 """Characters of a reply that are looked at; a chart has about a hundred."""
-BEYOND = 1.5
-"""How far beyond the tested range a threshold may lie and still be reported."""
+PREAMBLE = 3
+"""Lines that a reply about one line may have, talk included."""
 BINS = 14
 """Points of the plotted curve at most."""
 Table = NDArray[np.float64]
@@ -53,6 +53,8 @@ def read_per_line(truths: Sequence[str], reply: str) -> list[int]:
     replies = [line for line in (glyphs_of(raw) for raw in reply[:MAX_REPLY].splitlines()) if line]
     if len(replies) == 1 and len(truths) > 1:
         return read_in_one_line(truths, replies[0])
+    if len(truths) == 1 and len(replies) > PREAMBLE:
+        replies = ["".join(replies)]  # one line was asked for: a dump of the whole chart is no reading of it
     return pair_lines([[glyphs_read(truth, line) for line in replies] for truth in truths])
 
 
@@ -122,7 +124,10 @@ def condition_of(sample: Sample) -> tuple[str, str]:
 
 
 def threshold(pairs: Sequence[tuple[Sample, Score]], column: int = 0) -> Estimate:
-    """Estimate the height (column 0) or contrast (column 1) at which half is read; the interval is drawn over charts."""
+    """Estimate the height (column 0) or contrast (column 1) at which half is read; the interval is drawn over charts.
+
+    A threshold outside the tested range is not reported, and the interval ends with that range.
+    """
     charts = rows_by_chart(pairs, column)
     fitted = fit(charts, guess := guess_rate(pairs))
     if fitted is None:
@@ -131,7 +136,7 @@ def threshold(pairs: Sequence[tuple[Sample, Score]], column: int = 0) -> Estimat
     strengths = np.unique(np.concatenate(charts)[:, 0])
     trials, right = (np.array([_per_strength(chart, strengths, place) for chart in charts]) for place in (1, 2))
     interval = threshold_interval(np.log(strengths), right, trials, half, guess=guess)
-    low, high = float(strengths[0]) / BEYOND, float(strengths[-1]) * BEYOND
+    low, high = float(strengths[0]), float(strengths[-1])
     if not low <= fitted[0] <= high:
         return Estimate(None, n=len(charts))
     limits = None if interval is None else (max(low, math.exp(interval[0])), min(high, math.exp(interval[1])))

@@ -32,10 +32,12 @@ NUMBER = re.compile(r"\d[\d.,:/\-]*\d|\d")
 def answer(question: str, lines: Sequence[str], options: Sequence[str] = ()) -> str:
     """Answer from the lines: one of the options, one line, yes or no, the whole text, or the value next to the question's key."""
     asked = line_asked(question, len(lines))
-    if options:
-        return best_option(question, [lines[asked]] if asked is not None else lines, options)
     if asked is not None:
-        return lines[asked]
+        lines = lines[asked : asked + 1]
+    if options:
+        return best_option(question, lines, options)
+    if asked is not None:
+        return "".join(lines)
     head = question.partition("?")[0]
     if re.search(r"\byes or no\b", question, re.IGNORECASE):
         return "yes" if supports(head, lines) else "no"
@@ -45,7 +47,7 @@ def answer(question: str, lines: Sequence[str], options: Sequence[str] = ()) -> 
 
 
 def line_asked(question: str, count: int) -> int | None:
-    """Return the index of the line a question names ("line 3", "the last line"), if it is there."""
+    """Return the index of the line a question names ("line 3", "the last line"), or None if it names none."""
     number, name = LINE_NUMBER.search(question), LINE_NAME.search(question)
     if number:
         index = int(number.group(1) or number.group(2)) - 1
@@ -53,7 +55,7 @@ def line_asked(question: str, count: int) -> int | None:
         index = count - 1 if name.group(1).lower() == "last" else ORDINALS.index(name.group(1).lower())
     else:
         return None
-    return index if 0 <= index < count else None
+    return max(0, index)
 
 
 def best_option(question: str, lines: Sequence[str], options: Sequence[str]) -> str:
