@@ -1,0 +1,31 @@
+"""Strict `{field}` templates: one pass, so braces in a question stay what they are; an unknown field is an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from ..core.errors import ConfigError, did_you_mean
+
+FIELD = re.compile(r"\{(\w+)\}")
+
+
+def render(template: str, fields: Mapping[str, str]) -> str:
+    """Fill the template. A line that held only fields and is empty once they are filled is dropped."""
+    lines = []
+    for pieces in _lines(template):
+        try:
+            # Odd pieces are names of fields, even ones stand as they are.
+            filled = "".join([fields[piece] if place % 2 else piece for place, piece in enumerate(pieces)])
+        except KeyError as error:
+            name = error.args[0]
+            raise ConfigError(f"prompt template has an unknown field {{{name}}}{did_you_mean(name, fields)}: {template!r}") from None
+        if filled or len(pieces) == 1:
+            lines.append(filled)
+    return "\n".join(lines).strip("\n")
+
+
+@lru_cache(maxsize=256)
+def _lines(template: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(FIELD.split(line)) for line in template.split("\n"))
