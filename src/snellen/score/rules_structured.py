@@ -25,13 +25,13 @@ _MOST = 32
 def structured(reader: Reader, reply: Reply) -> Extraction | None:
     """The last box, tag or field that says something decides."""
     low = reply.low
-    if "boxed" in low or "begin_of_box" in low:
+    braced, tagged = "{" in low, "<" in low or "[" in low
+    verdict = None
+    if (braced and "boxed" in low) or (tagged and "begin_of_box" in low):
         verdict = _decide(reader, reply, _boxes(low), "boxed")
-        if verdict:
-            return verdict
-    if ("</" in low or "[/" in low or "<a" in low) and (verdict := _decide(reader, reply, _tags(low), "tag")):
-        return verdict
-    return _decide(reader, reply, _fields(low), "json") if "{" in low else None
+    if verdict is None and tagged:
+        verdict = _decide(reader, reply, _tags(low), "tag")
+    return verdict or (_decide(reader, reply, _fields(low), "json") if braced else None)
 
 
 def answer_field(body: str) -> tuple[int, int] | None:

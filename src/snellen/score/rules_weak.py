@@ -170,7 +170,7 @@ def _concluded(low: str, pool: list[Mention]) -> Mention | None:
 
 
 def _contrasted(low: str, pool: list[Mention]) -> Mention | None:
-    """Of two texts set against each other, the one that is meant: the first in `a dog that looks like a cat`, the last after `but it is`."""
+    """Of two texts set against each other, the one meant: the first in `a dog that looks like a cat`, the last after `but it is`."""
     if not pool or pool[0].joined:
         return None
     first, last = pool[0], pool[-1]
