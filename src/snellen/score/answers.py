@@ -30,6 +30,8 @@ _TAIL_MARKER = re.compile(
     r"(?:final answer|answer|答案|respuesta|réponse|antwort|ответ|risposta|resposta)\s?(?:is|are|:|=|：|是|es|est|ist|è|é)\s{0,3}[:*\s]*",
     re.IGNORECASE,
 )
+_FARTHEST = 20_000
+"""A number is looked for in so many characters at the end of a reply: a bound on time."""
 _GLUED = re.compile(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
 _COPULA = re.compile(
     r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads|the (?:text|sign|word|label) (?:is|says|reads))\s+",
@@ -97,7 +99,8 @@ def extract_number(response: str, *, finish: str | None = None) -> NumberRead:
     part = _answer_part(response)
     if part is None:
         return NumberRead(None, "thinking", TRUNCATED)
-    body, offset = part
+    cut = max(0, len(part[0]) - _FARTHEST)
+    body, offset = part[0][cut:], part[1] + cut
     numbers = find_numbers(body)
     if not numbers:
         return NumberRead(None, "abstain", _why_none(body, finish))

@@ -12,6 +12,8 @@ from .reader import Reader, Reply, reader_for
 from .thinking import answer_start
 from .verdict import TRUNCATED, Extraction
 
+__all__ = ["RULES", "Extraction", "Rule", "extract_choice", "read"]
+
 Rule = Callable[[Reader, Reply], Extraction | None]
 
 RULES: Final[tuple[tuple[str, Rule], ...]] = (

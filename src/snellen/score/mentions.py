@@ -37,6 +37,8 @@ _BEFORE_LABEL_TEXT = (
 _BEFORE_LABEL = frozenset(_BEFORE_LABEL_TEXT.split("|"))
 _JOINS_LABELS = frozenset({"and", "or", "nor", "option", "options", "choice", "choices"})
 """After these a capital is a label even before an unknown word: `A and B look alike` names two."""
+_OPENS = frozenset("\"'*_`“「【《")
+_CLOSES = frozenset("\"'*_`”」】》.:)")
 _PRONOUN = re.compile(r"\s+(?:is|because|since|seems|fits|matches|remains)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]")
 _EXAMINED = re.compile(
     r"(?<!\w)(?:examin(?:e|ing)|consider(?:ing)?|analy[sz](?:e|ing)|"
@@ -130,19 +132,23 @@ def _introduced(low: str, at: int) -> bool:
 
 
 def _plausible(reply: Reply, start: int, end: int) -> bool:
+    """Whether a capital at this place is a label: quoted, or with fitting words on both sides."""
     body, low = reply.body, reply.low
-    quoted = start > 0 and body[start - 1] in "\"'*_`“「【《" and end < len(body) and body[end] in "\"'*_`”」】》.:)"
-    if quoted:
+    if body[start - 1 : start] in _OPENS and body[end : end + 1] in _CLOSES:
         return True
     before = _WORD_BEFORE.search(low, max(0, start - 24), start)
+    word = before.group(1) if before else ""
     after = _AFTER_BY_MARK.get(body[start:end], _AFTER_LABEL)
     if after.match(low, end) is None:
-        return before is not None and before.group(1) in _JOINS_LABELS and after is _AFTER_LABEL
-    if before is None or before.group(1) in _BEFORE_LABEL:
-        return True
-    if before.group(1) == "in":
-        return AFFIRMED_AFTER.match(low, end, end + 80) is not None or DENIED_AFTER.match(low, end, end + 80) is not None
-    return _sentence_start(low, start)
+        return word in _JOINS_LABELS and after is _AFTER_LABEL
+    return not word or word in _BEFORE_LABEL or _said_of(low, word, end) or _sentence_start(low, start)
+
+
+def _said_of(low: str, word: str, end: int) -> bool:
+    """Whether it reads `in B is true`: after `in`, a label is one only if something is said of it."""
+    if word != "in":
+        return False
+    return AFFIRMED_AFTER.match(low, end, end + 80) is not None or DENIED_AFTER.match(low, end, end + 80) is not None
 
 
 def _sentence_start(low: str, start: int) -> bool:

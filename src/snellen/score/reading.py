@@ -214,7 +214,9 @@ def _repeats(column: Sequence[int], chunk: list[tuple[Any, ...]]) -> Codes:
 def _sort_trials(columns: dict[str, NDArray[Any]], texts: Mapping[str, Sequence[str]]) -> dict[str, NDArray[Any]]:
     order = np.lexsort((columns["repeat"], columns["variant"], columns["sample"]))
     columns = {name: column[order] for name, column in columns.items()}
-    same = np.flatnonzero((np.diff(columns["sample"]) == 0) & (np.diff(columns["variant"]) == 0) & (np.diff(columns["repeat"]) == 0))
+    same = np.flatnonzero(
+        (np.diff(columns["sample"]) == 0) & (np.diff(columns["variant"]) == 0) & (np.diff(columns["repeat"]) == 0)
+    )
     if same.size:
         row = int(same[0])
         name, variant = texts["sample"][columns["sample"][row]], texts["variant"][columns["variant"][row]]

@@ -200,15 +200,20 @@ def _wordy(reply: Reply, label: re.Match[str]) -> bool:
 
 def _label_value(reader: Reader, reply: Reply, label: re.Match[str], bound: bool) -> Extraction | None:
     index, end, low = reader.by_mark[label.group(1).lower()], label.end(), reply.low
-    verb = _VERB_AFTER.match(low, end) is not None
-    if verb and not bound:
-        return None
-    if (not bound or _wordy(reply, label)) and not (verb or _ENDS.match(low, end) or _own_text(reader, low, index, end)):
-        return None
-    if DENIED_AFTER.match(low, end, end + 120) or _heads_list(reader, reply, label):
+    if not _fits(reader, reply, label, bound) or DENIED_AFTER.match(low, end, end + 120) or _heads_list(reader, reply, label):
         return None
     found = reader.found(reply, index, "cue", label.start(1), label.end(1))
     return Extraction(None, "cue", AMBIGUOUS, found.span) if _coordinated(reader, reply, index, end) else found
+
+
+def _fits(reader: Reader, reply: Reply, label: re.Match[str], bound: bool) -> bool:
+    """Whether what follows the label lets it be one: `answer B would …` without a link, or an article, does not."""
+    low, end = reply.low, label.end()
+    if bound and not _wordy(reply, label):
+        return True
+    if _VERB_AFTER.match(low, end):
+        return bound
+    return _ENDS.match(low, end) is not None or _own_text(reader, low, reader.by_mark[label.group(1).lower()], end)
 
 
 def _own_text(reader: Reader, low: str, index: int, end: int) -> bool:

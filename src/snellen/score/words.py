@@ -141,8 +141,8 @@ REFUSAL = Gated(
     r"नहीं (?:कर|बता)",
     "can't|cannot|could not|couldn't|can not|unable to|not able to|impossible to|not possible to|hard to|difficult to|"
     "won't|will not|sorry|apologi|don't know|do not know|"
-    "not sure|no idea|as an ai|decline|i refuse|against |not enough|insufficient|lack of| information| evidence|"
-    " context| detail|no data|no image|image is|image was|picture is|picture was|photo is|photo was|don't see|"
+    "not sure|no idea|as an ai|decline|i refuse|against |not enough|insufficient|lack of| information|no evidence|"
+    "no context|no detail|no data|no image|image is|image was|picture is|picture was|photo is|photo was|don't see|"
     "didn't receive|not provided|lo siento|no puedo|je ne peux pas|tut mir leid|kann nicht|kann ich nicht|desculpe|"
     "mi dispiace|non posso|无法|不能确定|無法|抱歉|对不起|看不清|不知道|申し訳|わかりません|"
     "分かりません|できません|죄송|알 수 없|désolé|не могу|извините|não posso|عذر|لا أستطيع|لا يمكن|क्षमा|नहीं",
