@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,8 +12,6 @@ from ..core.errors import UsageError, did_you_mean
 from ..core.types import BASE_VARIANT, Estimate
 from .stats import LARGE_DEGREES, Floats, Moments, estimate_mean, mean_interval, share_interval
 from .table import Codes, Outcome, ScoreTable
-
-AggregateFunction = Callable[[ScoreTable, Mapping[str, Any]], Mapping[str, Estimate]]
 
 REFUSED = ("refus",)
 TRUNCATED = ("trunc",)
@@ -138,29 +135,3 @@ def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
     moments = Moments(value, stderr, LARGE_DEGREES, float(len(means)))
     bounded = all(0.0 <= one <= 1.0 for one in means)
     return {name: Estimate(value, stderr, share_interval(moments) if bounded else mean_interval(moments), scored, unscored, failed)}
-
-
-def summarize(
-    tables: Mapping[str, ScoreTable],
-    *,
-    group_by: Sequence[str] = (),
-    aggregates: Sequence[AggregateFunction] = (mean,),
-    options: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return `{"metrics": …, "groups": …}`, one task's part of results.json, as plain dicts.
-
-    The rates are those of the metric that left most trials unscored. Nothing in it depends on time or order.
-    """
-    metrics: dict[str, Estimate] = {}
-    grouped: dict[str, dict[str, dict[str, Estimate]]] = {key: {} for key in group_by}
-    for name in sorted(tables):
-        for aggregate in aggregates:
-            metrics |= aggregate(tables[name], options or {})
-        for key in group_by:
-            metrics |= macro_over_groups(tables[name], key)
-            for value, estimates in groups(tables[name], [key])[key].items():
-                grouped[key].setdefault(value, {}).update(estimates)
-    if tables:
-        metrics |= rates(max(tables.values(), key=lambda table: table.counts[1]))
-    shape: dict[str, Any] = msgspec.json.decode(msgspec.json.encode({"metrics": metrics, "groups": grouped}))
-    return shape

@@ -26,7 +26,9 @@ class Cells:
     """The cells of a table: which trials each holds, and which question each belongs to."""
 
     def __init__(self, table: ScoreTable) -> None:
-        starts = np.flatnonzero(np.r_[True, (np.diff(table.sample) != 0) | (np.diff(table.variant) != 0)]) if len(table) else np.empty(0, int)
+        starts = (
+            np.flatnonzero(np.r_[True, (np.diff(table.sample) != 0) | (np.diff(table.variant) != 0)]) if len(table) else np.empty(0, int)
+        )
         self.number = starts.size
         self.of_trial: Counts = np.repeat(np.arange(starts.size), np.diff(np.r_[starts, len(table)]))
         self.sample = table.sample[starts]

@@ -50,7 +50,7 @@ def cluster_totals(values: Floats, clusters: Integers | None) -> tuple[Floats, F
     if clusters is None:
         return values, np.ones_like(values)
     _, codes = np.unique(clusters, return_inverse=True)
-    return np.bincount(codes, weights=values), np.bincount(codes).astype(np.float64)
+    return np.bincount(codes, weights=values).astype(np.float64), np.bincount(codes).astype(np.float64)
 
 
 def ratio_moments(sums: Floats, sizes: Floats) -> Moments:
