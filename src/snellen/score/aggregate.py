@@ -86,14 +86,20 @@ def group_codes(table: ScoreTable, key: str) -> tuple[Codes, Sequence[str]]:
 
 
 def _axis_codes(table: ScoreTable, axis: str) -> tuple[Codes, Sequence[str]]:
-    parts = [dict(part.partition("=")[::2] for part in variant.split("&")) for variant in table.variants]
+    parts = [_axes(variant) for variant in table.variants]
     if len(table) and not any(axis in part for part in parts):
-        known = sorted({*table.tags, "variant", "repeat", *(name for part in parts for name in part)} - {BASE_VARIANT})
+        known = sorted({*table.tags, "variant", "repeat"}.union(*parts))
         raise UsageError(f"cannot group by {axis!r}: no such tag or variant axis{did_you_mean(axis, known)}; known: {', '.join(known)}")
     texts = [part.get(axis, BASE_VARIANT) for part in parts]
     values = sorted(set(texts))
     codes = np.array([values.index(text) for text in texts], dtype=np.int32)
     return codes[table.variant] if len(table) else table.variant, values
+
+
+def _axes(variant: str) -> dict[str, str]:
+    """Read a variant's axes leniently: rows from outside may hold any name."""
+    pairs = (part.partition("=") for part in variant.split("&"))
+    return {axis: value for axis, equals, value in pairs if equals}
 
 
 def split(table: ScoreTable, key: str) -> Iterator[tuple[str, ScoreTable]]:

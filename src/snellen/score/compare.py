@@ -133,8 +133,8 @@ def _pair(table: ScoreTable, left: Means, right: Means) -> _Paired:
     code = {sample: i for i, sample in enumerate(table.samples)}
     clusters = table.cluster_of_sample[[code[sample] for sample in samples]]
     one_trial = len(samples) == len(common) and all(left[key][1] == right[key][1] == 1 for key in common)
-    single = one_trial and _is_binary(first) and _is_binary(second) and np.unique(clusters).size == clusters.size
-    return _Paired(tuple(samples), first, second, clusters, single)
+    binary = _is_binary(np.concatenate([first, second]))
+    return _Paired(tuple(samples), first, second, clusters, one_trial and binary and np.unique(clusters).size == clusters.size)
 
 
 def _sample_means(side: Means, keys: Sequence[tuple[str, str]], rows: NDArray[np.int64], samples: int) -> Floats:

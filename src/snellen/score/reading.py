@@ -144,7 +144,7 @@ class _Reader:
         for metric in sorted(metrics):
             columns = self._metric_columns(self.books["metric"][metric], not_scored)
             columns |= {name: rank[name][columns[name]] for name in _TEXT_COLUMNS}
-            tables[metric] = ScoreTable(metric=metric, **_sort_trials(columns, texts), **shared)
+            tables[metric] = ScoreTable(**shared, metric=metric, **_sort_trials(columns, texts))
         return tables
 
     def _metric_columns(self, code: int, not_scored: int) -> dict[str, NDArray[Any]]:
@@ -212,7 +212,7 @@ def _repeats(column: Sequence[int], chunk: list[tuple[Any, ...]]) -> Codes:
     return repeats
 
 
-def _sort_trials(columns: dict[str, NDArray[Any]], texts: Mapping[str, Sequence[str]]) -> dict[str, NDArray[Any]]:
+def _sort_trials(columns: dict[str, NDArray[Any]], texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     order = np.lexsort((columns["repeat"], columns["variant"], columns["sample"]))
     columns = {name: column[order] for name, column in columns.items()}
     same = np.flatnonzero((np.diff(columns["sample"]) == 0) & (np.diff(columns["variant"]) == 0) & (np.diff(columns["repeat"]) == 0))

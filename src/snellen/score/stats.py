@@ -77,14 +77,19 @@ def share_interval(moments: Moments) -> Interval:
     share = min(1.0, max(0.0, moments.value))
     variance = (moments.stderr or 0.0) ** 2
     trials = share * (1.0 - share) / variance if variance > 1e-24 and 0.0 < share < 1.0 else moments.clusters
-    return wilson(share, max(trials, 1e-9), t_quantile(TAIL95, round(moments.degrees, 2)))
+    return wilson(share, max(trials, 1e-9), _t95(moments.degrees))
+
+
+def _t95(degrees: float) -> float:
+    """Return the 97.5 % quantile; three digits of the degrees are kept, so that a cache can hold them all."""
+    return t_quantile(TAIL95, float(f"{degrees:.3g}"))
 
 
 def mean_interval(moments: Moments) -> Interval | None:
     """Return the 95 % t interval of a clustered mean of unbounded values; None with a single cluster."""
     if moments.stderr is None:
         return None
-    half = t_quantile(TAIL95, round(moments.degrees, 2)) * moments.stderr
+    half = _t95(moments.degrees) * moments.stderr
     return moments.value - half, moments.value + half
 
 
