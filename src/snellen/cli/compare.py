@@ -77,13 +77,13 @@ def _show_details(one: Comparison, flips: int) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    console.print(f"{one.metric}, {one.first} → {one.second}: {one.test}; {len(one.better)} better, {len(one.worse)} worse.")
+    console.print(f"{one.metric}, {one.first} → {one.second}: {one.test}; {len(one.better)} better, {len(one.worse)} worse.", soft_wrap=True)
     for label, found in (("better", one.better), ("worse", one.worse)):
         if found and flips:
-            console.print(f"  {label}: {_list(found, flips)}", markup=False)
+            console.print(f"  {label}: {_list(found, flips)}", markup=False, soft_wrap=True)
     if one.divergence:
         parts = ", ".join(f"{stage} {count}" for stage, count in one.divergence.items())
-        console.print(f"  first divergence of the paired samples: {parts}")
+        console.print(f"  first divergence of the paired samples: {parts}", soft_wrap=True)
     if any(one.not_scored):
         console.print(f"  without a score: {one.not_scored[0]} and {one.not_scored[1]} trials")
 

@@ -89,8 +89,9 @@ def _show(assumptions: Assumptions, designs: list[Design], verdict: str, advice:
     console.print(table)
     console.print(
         f"Assumed: accuracy {assumptions.accuracy:.1%}, {assumptions.question_share:.0%} of the variance between questions, "
-        f"likeness {assumptions.likeness:g}, power {assumptions.power:.0%}, alpha {assumptions.alpha:g}."
+        f"likeness {assumptions.likeness:g}, power {assumptions.power:.0%}, alpha {assumptions.alpha:g}.",
+        soft_wrap=True,
     )
-    console.print(verdict)
+    console.print(verdict, soft_wrap=True)
     if advice:
-        console.print(advice)
+        console.print(advice, soft_wrap=True)

@@ -34,6 +34,7 @@ AGGREGATES = {
     "rounds": "snellen.score.summary:rounds_of_tables",
     "consistency": "snellen.score.summary:consistency_of_tables",
     "robustness": "snellen.score.summary:robustness_of_tables",
+    "variance": "snellen.score.summary:variance_of_tables",
     "acuity": "snellen.score.eyechart:acuity",
 }
 

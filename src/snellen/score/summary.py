@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ..core.types import Estimate
-from . import consistency, instability, repeats, robustness
+from . import consistency, instability, repeats, robustness, variance
 from .aggregate import groups, macro_over_groups, mean, rates
 from .table import ScoreTable
 
@@ -29,6 +29,7 @@ def fitting_aggregates(table: ScoreTable) -> Iterator[AggregateFunction]:
     yield repeats.aggregate if table.is_repeated else mean
     if table.is_repeated or table.is_varied:
         yield instability.aggregate
+        yield variance.aggregate
     if any(robustness.read_level(variant) for variant in table.variants):
         yield robustness.aggregate
     if "round" in table.tags:
@@ -88,3 +89,4 @@ instability_of_tables = _for_all(instability.aggregate)
 rounds_of_tables = _for_all(instability.rounds)
 consistency_of_tables = _for_all(consistency.aggregate)
 robustness_of_tables = _for_all(robustness.aggregate)
+variance_of_tables = _for_all(variance.aggregate)

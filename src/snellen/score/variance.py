@@ -7,12 +7,14 @@ data (Searle, Casella & McCulloch 1992, ch. 3), negative components set to 0.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ..core.types import Estimate
 from .stats import Floats
 from .table import ScoreTable
 
@@ -108,6 +110,14 @@ def _question(data: _Nested, sampling: float, variant: float) -> float | None:
 
 def _inner(data: _Nested) -> float:
     return float((data.cell_sizes**2 / data.question_sizes[data.owner]).sum())
+
+
+def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
+    """Return `<metric>_variance_question`, `_variant` and `_sampling`; None where the design cannot tell them apart."""
+    split = split_variance(table)
+    parts = {"question": split.question, "variant": split.variant, "sampling": split.sampling}
+    scored, unscored, failed = table.counts
+    return {f"{table.metric}_variance_{name}": Estimate(part, None, None, scored, unscored, failed) for name, part in parts.items()}
 
 
 def advise(split: VarianceSplit) -> str:
