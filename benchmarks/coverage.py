@@ -64,7 +64,7 @@ def bench_sequence(share: float, runs: int = 300, looks: int = 1000) -> float:
     generator = np.random.default_rng(3)
     inside = 0
     for _ in range(runs):
-        sequence = ConfidenceSequence(grid=200)
+        sequence = ConfidenceSequence(half_width=0.03, grid=200)
         for value in (generator.random(looks) < share).tolist():
             sequence.add(float(value))
         inside += sequence.interval[0] <= share <= sequence.interval[1]

@@ -9,13 +9,13 @@ from snellen.core.errors import UsageError
 from snellen.score.sequential import ConfidenceSequence
 
 
-@pytest.mark.parametrize("share", [0.5, 0.8, 0.97])
-def test_anytime_coverage(share: float) -> None:
+@pytest.mark.parametrize(("share", "half_width"), [(0.5, None), (0.8, 0.05), (0.97, 0.02)])
+def test_anytime_coverage(share: float, half_width: float | None) -> None:
     """The true mean may fall out at any of 400 looks in at most 5 % of runs."""
     generator = np.random.default_rng(12)
     lost = 0
     for _ in range(200):
-        sequence = ConfidenceSequence(grid=200)
+        sequence = ConfidenceSequence(half_width=half_width, grid=200)
         for value in (generator.random(400) < share).tolist():
             sequence.add(float(value))
         lost += not sequence.interval[0] <= share <= sequence.interval[1]
@@ -37,12 +37,13 @@ def test_interval_only_shrinks_and_holds_the_mean() -> None:
 
 
 def test_stops_within_reach() -> None:
-    """± 5 points at a share of 0.9: a fixed sample needs 139 trials; looking at every moment may cost some times that."""
+    """± 2 points at a share of 0.9: a fixed sample needs 864 trials; looking at every moment may cost twice that."""
     generator = np.random.default_rng(3)
-    sequence = ConfidenceSequence()
-    while not sequence.is_narrow(0.05):
+    sequence = ConfidenceSequence(half_width=0.02)
+    while not sequence.is_narrow:
         sequence.add(float(generator.random() < 0.9))
-    assert 139 <= sequence.n <= 700
+    assert 864 <= sequence.n <= 1728
+    assert not ConfidenceSequence().is_narrow
 
 
 def test_steady_values_stop_soon() -> None:
@@ -60,3 +61,5 @@ def test_refuses_what_is_no_share() -> None:
             sequence.add(value)
     with pytest.raises(UsageError, match="alpha"):
         ConfidenceSequence(alpha=0.0)
+    with pytest.raises(UsageError, match="points"):
+        ConfidenceSequence(half_width=0.0)
