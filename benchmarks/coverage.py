@@ -88,9 +88,19 @@ def main(runs: int) -> bool:
         for icc in (0.0, 0.1, 0.3, 0.6):
             for unequal in (False, True):
                 name = f"clusters {clusters}×{'1-' if unequal else ''}{2 * size - 1 if unequal else size}, icc {icc}"
-                show(f"{name}, share 0.3-0.85", bench_clusters(clusters, size, icc, (0.3, 0.85), runs, unequal=unequal), 0.94, 0.97 if clusters < 50 else 0.96)
+                show(
+                    f"{name}, share 0.3-0.85",
+                    bench_clusters(clusters, size, icc, (0.3, 0.85), runs, unequal=unequal),
+                    0.94,
+                    0.97 if clusters < 50 else 0.96,
+                )
     for icc in (0.1, 0.3):
-        show(f"rare errors, clusters 100×5, icc {icc}, share 0.95-0.98", bench_clusters(100, 5, icc, (0.95, 0.98), runs, unequal=False), 0.94, 0.97)
+        show(
+            f"rare errors, clusters 100×5, icc {icc}, share 0.95-0.98",
+            bench_clusters(100, 5, icc, (0.95, 0.98), runs, unequal=False),
+            0.94,
+            0.97,
+        )
     for questions, size in ((50, 1), (200, 1), (1000, 1), (50, 4), (200, 4)):
         for test, share in bench_paired(questions, size).items():
             show(f"null runs, {questions} questions × {size}, {test}", share, 0.0, 0.055)

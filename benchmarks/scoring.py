@@ -1,84 +1,107 @@
-"""How fast are stored trials aggregated? `python benchmarks/scoring.py`"""
+"""How fast replies are read and scored, and how patterns bear hostile text. Prints one line per bar.
+
+Run: python benchmarks/scoring.py [extraction] [aggregation]
+"""
 
 from __future__ import annotations
 
-import resource
-import tempfile
+import itertools
+import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable
 
-import numpy as np
+from aggregation import bench_aggregation
 
-from snellen.core.types import Form, Sample, to_json
-from snellen.score.stored import stored_tables
-from snellen.score.summary import summarize
-from snellen.store.database import open_for_writing
-from snellen.store.reader import PUT_SCORE, RunReader
+from snellen.core.ids import rng
+from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
+from snellen.score.choice import score
+from snellen.score.extract import extract_choice
 
-TRIALS, REPEATS, MOST_SECONDS, MOST_BYTES = 1_000_000, 5, 20.0, 1_000_000_000
-
-
-def bench_aggregation() -> bool:
-    """Aggregate 1,000,000 stored trials: 200,000 questions in 20,000 documents × 5 inferences, groups, votes, pass@k."""
-    with tempfile.TemporaryDirectory() as folder:
-        _write_run(Path(folder))
-        started = time.perf_counter()
-        reader = RunReader(folder)
-        tables = stored_tables(reader, "bench")
-        reader.close()
-        read_s = time.perf_counter() - started
-        result = summarize(tables, group_by=["topic", "level"])
-        seconds = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    head = result["metrics"]["accuracy"]
-    counted = head["n"] + head["unscored"] + head["failed"]
-    print(f"aggregation: {counted:,} trials in {seconds:.1f} s (reading {read_s:.1f} s), peak memory {peak / 1e6:.0f} MB")
-    print(f"  accuracy {head['value']:.4f} {head['ci95']}, {len(result['metrics'])} metrics, {sum(map(len, result['groups'].values()))} groups")
-    in_time, in_memory = seconds <= MOST_SECONDS, peak <= MOST_BYTES
-    print(f"{'PASS' if in_time else 'FAIL'} 1,000,000 trials in {seconds:.1f} s (bar {MOST_SECONDS:.0f} s)")
-    print(f"{'PASS' if in_memory else 'FAIL'} peak memory {peak / 1e6:.0f} MB (bar {MOST_BYTES / 1e6:.0f} MB)")
-    return in_time and in_memory and counted == TRIALS
-
-
-def _write_run(folder: Path) -> None:
-    database = open_for_writing(folder / "run.db")
-    database.execute("PRAGMA synchronous=OFF")
-    database.execute("BEGIN")
-    database.executemany("INSERT INTO samples VALUES ('bench', ?, ?, ?)", _samples())
-    database.executemany("INSERT INTO predictions VALUES ('bench', ?, 'base', ?, ?, 'digest', ?, ?)", _predictions())
-    database.executemany(PUT_SCORE, _scores())
-    database.execute("COMMIT")
-    database.close()
+OPTIONS = {"A": "a cat", "B": "a dog", "C": "a rabbit", "D": "a horse"}
+TERSE = ["{}", "{}.", "({})", "Answer: {}", "The answer is {}.", "{}. {t}", "**{}**", "{t}"]
+SENTENCES = [
+    "Looking at the ears and the snout in the picture, the correct answer is {}.",
+    "The animal has a long tail and short fur, and it stands next to a fence. Therefore, the answer is ({}).",
+    "I think it is {t}, because of the shape of its head.",
+    "Option A can be excluded at once, and so can two others, which leaves the best choice: **{}**",
+    "<think>Is it A? Or D? The legs tell.</think>\n\nAnswer: {}",
+    "Based on the image, I would choose {} since no other option fits what is shown here.",
+    '{{"reasoning": "the fur is short", "answer": "{}"}}',
+    "正确答案是{}，因为图中的动物耳朵很长。",
+    "After considering every option, {} fits best.",
+]
+FILLER = (
+    "Let me look at the picture in detail before I decide. The animal stands on the grass, its fur is short and its tail is curved. "
+    "In the background there is a wooden fence, and the light comes from the left, so the shadow falls to the right of the body. "
+    "Option A would need whiskers, option C would need long ears, and option D would be far larger than the fence. "
+)
+ENDINGS = ["\n\nTherefore, the correct answer is {}.", "\n\n**Answer: {}**", "\n\nHence {}.", "\n\n{}", "\n\nSo the best choice is ({}) {t}."]
+HOSTILE = [
+    "the answer is " * 3600, "A or B, " * 6200, "A " * 25000, "(" * 50000, "(A)" * 16600, "answer" * 8300, "<think>" * 7100, "\\boxed{" * 7100, "{" * 50000,
+    '"answer": ' * 5000, "not " * 12500, " " * 50000, "\n" * 50000, "A\n" * 25000, "**" * 25000, "is is is " * 5500, "1," * 25000, "one hundred " * 4100,
+    "a dog " * 8300, "wait, " * 8300, "选" * 50000, "答案是" * 16000, "A. x\n" * 10000, "cannot be " * 5000, "~~" * 25000, "<b " * 16000, "'answer': '" * 4500,
+    "the answer is not A, " * 2380, "option " * 7100, "none of the " * 4100, "e" * 50000, "\u0410 " * 25000, "\uff21" * 50000, "1.1.1." * 8000, "x 10^" * 10000,
+]  # fmt: skip
 
 
-def _samples() -> Iterator[tuple[Any, ...]]:
-    for i in range(TRIALS // REPEATS):
-        tags: dict[str, Any] = {"topic": f"topic {i % 57}", "level": i % 3}
-        sample = Sample(f"s{i:06}", "bench", Form.CHOICE, f"What is {i}?", options=("a", "b", "c", "d"), answers=("a",), group=f"doc{i // 10}", tags=tags)
-        yield sample.id, i, to_json(sample)
+def _bar(name: str, figure: float, least: float, unit: str) -> None:
+    print(f"{'PASS' if figure >= least else 'FAIL'}  {name}: {figure:,.0f} {unit} (bar {least:,.0f})")
 
 
-def _predictions() -> Iterator[tuple[Any, ...]]:
-    failure = b'{"key":{"task":"bench","sample":"s"},"failure":{"kind":"timeout","message":"late"}}'
-    for i in range(TRIALS):
-        failed = i % 211 == 0
-        yield f"s{i // REPEATS:06}", i % REPEATS, int(failed), b"{}", failure if failed else b'{"text":"A"}'
+def _rate(call: Callable[[str], object], replies: list[str], seconds: float = 1.5) -> float:
+    done, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        for reply in replies:
+            call(reply)
+        done += len(replies)
+    return done / (time.perf_counter() - start)
 
 
-def _scores() -> Iterator[tuple[Any, ...]]:
-    generator = np.random.default_rng(0)
-    chance = generator.beta(2, 1, TRIALS // REPEATS)
-    draws = generator.random(TRIALS)
-    for i in range(TRIALS):
-        if i % 211 == 0:
-            continue
-        right = bool(draws[i] < chance[i // REPEATS])
-        value, reason = (None, "refusal") if i % 97 == 0 else (float(right), None)
-        answer = None if value is None else "a" if right else "bcd"[i % 3]
-        yield "bench", f"s{i // REPEATS:06}", "base", i % REPEATS, "accuracy", value, answer, "letter" if answer else None, reason, None
+def _filled(shapes: Iterable[str]) -> list[str]:
+    return [shape.format(letter, t=text) for shape in shapes for letter, text in OPTIONS.items()]
 
+
+def short_replies() -> list[str]:
+    """Half terse, half sentences, all of at most 200 characters, in a fixed shuffled order."""
+    terse, sentences = _filled(TERSE), _filled(SENTENCES)
+    replies = terse + sentences[: len(terse)]
+    rng("benchmark", "scoring").shuffle(replies)
+    return [reply for reply in replies if len(reply) <= 200]
+
+
+def long_replies() -> list[str]:
+    """Replies of 2 kB: reasoning that names the options, with the answer at the end, and some with the answer only at the start."""
+    fill = (FILLER * 8)[:1950]
+    return [fill + ending for ending in _filled(ENDINGS)] + [start + fill for start in _filled(["The correct answer is {}.\n\n"])]
+
+
+def _scored(reply: str, numbers: Iterable[int] = itertools.count()) -> object:
+    texts = tuple(OPTIONS.values())
+    key = TrialKey("bench", "s")
+    sample = Sample("s", "bench", Form.CHOICE, "Which animal?", options=texts, answers=(texts[1],))
+    request = Request(key, (), marks=tuple(OPTIONS), shown=texts)
+    return score(sample, request, Prediction(key, text=reply), {})
+
+
+def bench_extraction() -> None:
+    """Print the rates of reading and scoring, and the worst of 35 hostile texts of 50 kB."""
+    short, long = short_replies(), long_replies()
+    _bar("short replies read", _rate(lambda reply: extract_choice(reply, OPTIONS), short), 60_000, "replies/s")
+    _bar("  sentences only", _rate(lambda reply: extract_choice(reply, OPTIONS), [r for r in short if len(r) > 40]), 20_000, "replies/s")
+    _bar("short replies read and scored", _rate(_scored, short), 60_000, "replies/s")
+    _bar("2 kB replies read and scored", _rate(_scored, long), 15_000, "replies/s")
+    worst = 0.0
+    for text in HOSTILE:
+        start = time.perf_counter()
+        extract_choice(text, OPTIONS)
+        taken = (time.perf_counter() - start) * 1000
+        if taken > worst:
+            worst, name = taken, text[:20]
+    print(f"{'PASS' if worst <= 100 else 'FAIL'}  hostile 50 kB: worst {worst:.1f} ms on {name!r} (bar 100)")
+
+
+PARTS = {"extraction": bench_extraction, "aggregation": bench_aggregation}
 
 if __name__ == "__main__":
-    raise SystemExit(0 if bench_aggregation() else 1)
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

@@ -40,7 +40,9 @@ def test_consistency(case: Any) -> None:
     assert chains.inference.astype(int).tolist() == [item["h"] for item in expected["per_item"]]
     assert chains.whole.astype(int).tolist() == [item["s"] for item in expected["per_item"]]
     lengths = chains.lengths.tolist()
-    assert [row[:n].astype(int).tolist() for row, n in zip(chains.steps, lengths, strict=True)] == [item["steps"] for item in expected["per_item"]]
+    assert [row[:n].astype(int).tolist() for row, n in zip(chains.steps, lengths, strict=True)] == [
+        item["steps"] for item in expected["per_item"]
+    ]
 
 
 @pytest.mark.skipif(not CURE.is_file(), reason="the published CURE annotations are not here")

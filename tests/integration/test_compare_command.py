@@ -22,7 +22,9 @@ def make_run(folder: Path, right: Callable[[int, int], bool | None], *, question
     database = open_for_writing(folder / "run.db")
     scores = []
     for i in range(questions):
-        sample = Sample(f"q{i:03}", "toy", Form.CHOICE, f"Question {i}?", options=("cat", "dog"), answers=("cat",), tags={"half": str(i % 2)})
+        sample = Sample(
+            f"q{i:03}", "toy", Form.CHOICE, f"Question {i}?", options=("cat", "dog"), answers=("cat",), tags={"half": str(i % 2)}
+        )
         database.execute("INSERT INTO samples VALUES (?, ?, ?, ?)", (task, sample.id, i, to_json(sample)))
         for r in range(repeats):
             key, outcome = TrialKey(task, sample.id, "base", r), right(i, r)
@@ -116,7 +118,12 @@ def test_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_plan_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     failed = make_run(tmp_path / "failed", lambda i, _: None)
-    for arguments, words in ((["--gap", "2", "--questions", "5"], "either"), (["--gap", "2", "--repeats", "x"], "1,2,4"), ([], "either"), (["--gap", "2", "--from-run", failed], "score it")):
+    for arguments, words in (
+        (["--gap", "2", "--questions", "5"], "either"),
+        (["--gap", "2", "--repeats", "x"], "1,2,4"),
+        ([], "either"),
+        (["--gap", "2", "--from-run", failed], "score it"),
+    ):
         code, out, err = run(capsys, "plan", *arguments)
         assert (code, out) == (2, "")
         assert words in err

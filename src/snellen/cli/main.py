@@ -14,6 +14,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("snellen.cli.run:run", "Measure a model on tasks: plan, ask, store, score, report."),
     "compare": ("snellen.cli.compare:compare", "Compare runs sample by sample: difference, interval, exact test, first divergence."),
     "plan": ("snellen.cli.plan:plan", "Say how many questions and repeats detect a gap."),
+    "tasks": ("snellen.cli.tasks:tasks", "List tasks and suites, or show one."),
+    "models": ("snellen.cli.models:models", "List model providers, or check one model."),
+    "doctor": ("snellen.cli.doctor:doctor", "Look at this machine and say what is missing."),
+    "cache": ("snellen.cli.cache:cache", "Look at or prune the response cache."),
     "mock-server": ("snellen.cli.mock_server:mock_server", "Serve simulated readers and scripted faults, OpenAI-compatible."),
 }
 """Command name -> (`module:attribute`, one-line help); a command's module is imported only when it runs."""

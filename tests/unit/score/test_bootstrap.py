@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from snellen.score.bootstrap import bootstrap_interval, difference_interval, difference_p_value, percentile_interval, ratio, resample, swap_p_value
+from snellen.score.bootstrap import (
+    bootstrap_interval,
+    difference_interval,
+    difference_p_value,
+    percentile_interval,
+    ratio,
+    resample,
+    swap_p_value,
+)
 from snellen.score.stats import mcnemar
 
 

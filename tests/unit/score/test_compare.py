@@ -94,7 +94,13 @@ def test_only_common_variants_are_paired() -> None:
 
 KEY = TrialKey("task", "s")
 SAMPLE = Sample("s", "d", Form.CHOICE, "Which?", options=("cat", "dog"), answers=("cat",))
-REQUEST = Request(KEY, (Turn("user", "Which?", (Image("/here/a.png", sha256="aa"),)),), Params(temperature=0.0, timeout_s=5), marks=("A", "B"), shown=("cat", "dog"))
+REQUEST = Request(
+    KEY,
+    (Turn("user", "Which?", (Image("/here/a.png", sha256="aa"),)),),
+    Params(temperature=0.0, timeout_s=5),
+    marks=("A", "B"),
+    shown=("cat", "dog"),
+)
 PREDICTION = Prediction(KEY, text="A")
 SCORE = Score(KEY, "accuracy", 1.0, "cat", "letter")
 replace = msgspec.structs.replace

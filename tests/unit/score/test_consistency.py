@@ -80,9 +80,15 @@ def test_bad_items_are_named(truth: list[Any], found: list[Any], words: str) -> 
 def chain_rows(repeats: int = 1) -> tuple[list[Any], list[Any]]:
     rows, samples = [], []
     for item in range(3):
-        for name, tags in (("h", {"role": "inference", "step": 0}), ("s10", {"role": "step", "step": 10}), ("s9", {"role": "step", "step": 9})):
+        for name, tags in (
+            ("h", {"role": "inference", "step": 0}),
+            ("s10", {"role": "step", "step": 10}),
+            ("s9", {"role": "step", "step": 9}),
+        ):
             samples.append((f"{item}{name}", f"item{item}", tags))
-            rows += [(f"{item}{name}", "base", r, "accuracy", float(not (item == 0 and name == "s9")), None, None, None) for r in range(repeats)]
+            rows += [
+                (f"{item}{name}", "base", r, "accuracy", float(not (item == 0 and name == "s9")), None, None, None) for r in range(repeats)
+            ]
     return rows, samples
 
 

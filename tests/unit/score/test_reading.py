@@ -38,7 +38,13 @@ def test_rows_become_sorted_columns() -> None:
 
 
 def test_trials_without_a_score_are_in_every_table() -> None:
-    trials = [("a", "base", 0, None), ("b", "base", 0, None), ("b", "base", 1, None), ("b", "base", 2, "timeout"), ("c", "base", 0, "server")]
+    trials = [
+        ("a", "base", 0, None),
+        ("b", "base", 0, None),
+        ("b", "base", 1, None),
+        ("b", "base", 2, "timeout"),
+        ("c", "base", 0, "server"),
+    ]
     tables = read_tables(ROWS, trials)
     assert tables["accuracy"].counts == (2, 1, 2)
     hit = tables["hit"]

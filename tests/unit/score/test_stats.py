@@ -97,7 +97,9 @@ def test_single_trials_cover(n: int, band: str) -> None:
     assert 0.94 <= coverage_of_single_trials(n, BANDS[band]) <= 0.96
 
 
-def coverage_of_clusters(clusters: int, size: int, icc: float, band: tuple[float, float], runs: int, *, unequal: bool, seed: int = 5) -> float:
+def coverage_of_clusters(
+    clusters: int, size: int, icc: float, band: tuple[float, float], runs: int, *, unequal: bool, seed: int = 5
+) -> float:
     """Simulate clusters of 0/1 trials that share a beta-distributed chance."""
     generator = np.random.default_rng(seed)
     hits = 0

@@ -34,10 +34,20 @@ def test_questions_weigh_the_same_and_inferences_in_micro() -> None:
 
 
 def test_strict_twin_keeps_everything_in_the_denominator() -> None:
-    rows = [("a", "base", 0, 1.0), ("b", "base", 0, None, None, "refusal"), ("c", "base", 0, None, None, "truncated"), ("d", "base", 0, 1.0)]
+    rows = [
+        ("a", "base", 0, 1.0),
+        ("b", "base", 0, None, None, "refusal"),
+        ("c", "base", 0, None, None, "truncated"),
+        ("d", "base", 0, 1.0),
+    ]
     table = table_of(rows, trials=[("e", "base", 0, "timeout")])
     estimates = mean(table) | rates(table)
-    assert (estimates["accuracy"].value, estimates["accuracy"].n, estimates["accuracy"].unscored, estimates["accuracy"].failed) == (1.0, 2, 2, 1)
+    assert (estimates["accuracy"].value, estimates["accuracy"].n, estimates["accuracy"].unscored, estimates["accuracy"].failed) == (
+        1.0,
+        2,
+        2,
+        1,
+    )
     assert (estimates["accuracy_strict"].value, estimates["accuracy_strict"].n) == (pytest.approx(0.4), 5)
     shares = {name: estimates[name].value for name in ("unparsed_rate", "refused_rate", "truncated_rate", "failed_rate")}
     assert shares == pytest.approx({"unparsed_rate": 0.4, "refused_rate": 0.2, "truncated_rate": 0.2, "failed_rate": 0.2})
@@ -75,7 +85,12 @@ def test_groups_by_variant_axis_repeat_and_unknown_key() -> None:
 
 
 def test_several_inferences_and_variants_add_their_metrics() -> None:
-    rows = [(f"q{i}", variant, r, float((i + r) % 2), "yes" if (i + r) % 2 else "no") for i in range(4) for r in range(3) for variant in ("base", "wording=1")]
+    rows = [
+        (f"q{i}", variant, r, float((i + r) % 2), "yes" if (i + r) % 2 else "no")
+        for i in range(4)
+        for r in range(3)
+        for variant in ("base", "wording=1")
+    ]
     metrics = summarize({"accuracy": table_of(rows)})["metrics"]
     expected = {"accuracy_micro", "accuracy_majority", "accuracy_run_std", "pass@2", "pass^3", "cons@3", "answer_entropy", "flip_rate"}
     assert expected | {"instability", "instability_flip_rate", "accuracy_range"} <= set(metrics)
@@ -110,9 +125,16 @@ values = st.none() | st.sampled_from([0.0, 1.0]) | st.floats(-1e6, 1e6)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.dictionaries(keys, st.tuples(values, st.sampled_from(["A", "B", None]))), st.sets(keys, max_size=4), st.randoms(use_true_random=False))
+@given(
+    st.dictionaries(keys, st.tuples(values, st.sampled_from(["A", "B", None]))),
+    st.sets(keys, max_size=4),
+    st.randoms(use_true_random=False),
+)
 def test_any_table_gives_finite_results_that_do_not_depend_on_order(scored: Any, failed: Any, shuffler: random.Random) -> None:
-    rows = [(*key, value, answer if value is not None else None, None if value is not None else "refusal") for key, (value, answer) in scored.items()]
+    rows = [
+        (*key, value, answer if value is not None else None, None if value is not None else "refusal")
+        for key, (value, answer) in scored.items()
+    ]
     trials = [(*key, "server") for key in failed]
     samples = [(name, "g" if name in "ab" else None, {"round": i, "topic": "t"}) for i, name in enumerate("abcd")]
 
