@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from math import comb
+from collections.abc import Iterator
+from itertools import product
+from math import lgamma
 
 import numpy as np
 
@@ -18,18 +20,12 @@ def bench_single(n: int, band: tuple[float, float]) -> float:
     """Exact coverage of n single 0/1 trials, averaged over 101 true shares."""
     counts = np.arange(n + 1)
     intervals = np.array([estimate_mean(np.r_[np.ones(k), np.zeros(n - k)]).ci95 for k in counts])
-    log_ways = np.array([float(np.log(float(comb(n, k)))) if n < 1000 else _log_comb(n, k) for k in counts])
+    log_ways = np.array([lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) for k in counts])
     total = 0.0
     for share in np.linspace(*band, 101):
         chance = np.exp(log_ways + counts * np.log(share) + (n - counts) * np.log1p(-share))
         total += float(chance[(intervals[:, 0] <= share) & (share <= intervals[:, 1])].sum())
     return total / 101
-
-
-def _log_comb(n: int, k: int) -> float:
-    from math import lgamma
-
-    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
 def bench_clusters(clusters: int, size: int, icc: float, band: tuple[float, float], runs: int, *, unequal: bool) -> float:
@@ -71,41 +67,30 @@ def bench_sequence(share: float, runs: int = 300, looks: int = 1000) -> float:
     return inside / runs
 
 
+def figures(runs: int) -> Iterator[tuple[str, float, float, float]]:
+    """Yield (what, figure, least, most)."""
+    for n, (name, band) in product((50, 100, 200, 500, 2000), BANDS.items()):
+        yield f"single trials, n={n}, share {name}", bench_single(n, band), 0.94, 0.96
+    for (clusters, size), icc, unequal in product(((25, 2), (50, 4), (100, 5), (200, 10), (400, 5)), (0.0, 0.1, 0.3, 0.6), (False, True)):
+        name = f"clusters {clusters}×{f'1-{2 * size - 1}' if unequal else size}, icc {icc}, share 0.3-0.85"
+        yield name, bench_clusters(clusters, size, icc, (0.3, 0.85), runs, unequal=unequal), 0.94, 0.97 if clusters < 50 else 0.96
+    for icc in (0.1, 0.3):
+        figure = bench_clusters(100, 5, icc, (0.95, 0.98), runs, unequal=False)
+        yield f"rare errors, clusters 100×5, icc {icc}, share 0.95-0.98", figure, 0.94, 0.97
+    for questions, size in ((50, 1), (200, 1), (1000, 1), (50, 4), (200, 4)):
+        for test, share in bench_paired(questions, size).items():
+            yield f"null runs, {questions} questions × {size}, {test}", share, 0.0, 0.055
+    for share in (0.5, 0.9):
+        yield f"confidence sequence, share {share}, at all of 1000 looks", bench_sequence(share), 0.95, 1.0
+
+
 def main(runs: int) -> bool:
     """Print every figure with its bar."""
     passed = True
-
-    def show(what: str, figure: float, low: float, high: float) -> None:
-        nonlocal passed
+    for what, figure, low, high in figures(runs):
         good = low <= figure <= high
         passed &= good
         print(f"{'PASS' if good else 'FAIL'} {what}: {figure:.4f} (bar {low:g}…{high:g})")
-
-    for n in (50, 100, 200, 500, 2000):
-        for name, band in BANDS.items():
-            show(f"single trials, n={n}, share {name}", bench_single(n, band), 0.94, 0.96)
-    for clusters, size in ((25, 2), (50, 4), (100, 5), (200, 10), (400, 5)):
-        for icc in (0.0, 0.1, 0.3, 0.6):
-            for unequal in (False, True):
-                name = f"clusters {clusters}×{'1-' if unequal else ''}{2 * size - 1 if unequal else size}, icc {icc}"
-                show(
-                    f"{name}, share 0.3-0.85",
-                    bench_clusters(clusters, size, icc, (0.3, 0.85), runs, unequal=unequal),
-                    0.94,
-                    0.97 if clusters < 50 else 0.96,
-                )
-    for icc in (0.1, 0.3):
-        show(
-            f"rare errors, clusters 100×5, icc {icc}, share 0.95-0.98",
-            bench_clusters(100, 5, icc, (0.95, 0.98), runs, unequal=False),
-            0.94,
-            0.97,
-        )
-    for questions, size in ((50, 1), (200, 1), (1000, 1), (50, 4), (200, 4)):
-        for test, share in bench_paired(questions, size).items():
-            show(f"null runs, {questions} questions × {size}, {test}", share, 0.0, 0.055)
-    for share in (0.5, 0.9):
-        show(f"confidence sequence, share {share}, at all of 1000 looks", bench_sequence(share), 0.95, 1.0)
     return passed
 
 

@@ -77,7 +77,8 @@ def _show_details(one: Comparison, flips: int) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    console.print(f"{one.metric}, {one.first} → {one.second}: {one.test}; {len(one.better)} better, {len(one.worse)} worse.", soft_wrap=True)
+    counts = f"{len(one.better)} better, {len(one.worse)} worse"
+    console.print(f"{one.metric}, {one.first} → {one.second}: {one.test}; {counts}.", soft_wrap=True, markup=False)
     for label, found in (("better", one.better), ("worse", one.worse)):
         if found and flips:
             console.print(f"  {label}: {_list(found, flips)}", markup=False, soft_wrap=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -104,12 +105,10 @@ def test_second_metric_keeps_both_numbers_apart() -> None:
 
 
 def test_registered_aggregates_resolve_and_take_tables() -> None:
-    class Scored:
-        tables = {"accuracy": table_of([("a", "base", 0, 1.0), ("a", "base", 1, 0.0)])}
-
+    scored = SimpleNamespace(tables={"accuracy": table_of([("a", "base", 0, 1.0), ("a", "base", 1, 0.0)])})
     for name in AGGREGATES:
         if "summary" in AGGREGATES[name] and name != "consistency":
-            assert isinstance(default_registry().get("aggregate", name)(Scored(), {}), dict)
+            assert isinstance(default_registry().get("aggregate", name)(scored, {}), dict)
 
 
 def numbers_of(value: Any) -> list[float]:
