@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,29 +41,31 @@ def compare(runs: tuple[Path, ...], *, task: str | None, metric: str | None, sco
 
 
 def show(task: str, comparisons: list[Comparison], flips: int) -> None:
-    """Print one task: a table of all pairs, then who flipped and where the runs part."""
+    """Print one task: for each metric a table of all pairs, then who flipped and where the runs part."""
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
-    table = Table(title=task, title_justify="left")
-    for column, justify in (("metric", "left"), ("A", "left"), ("B", "left"), ("A %", "right"), ("B %", "right")):
-        table.add_column(column, justify=justify)  # type: ignore[arg-type]
-    for column in ("B - A", "95 % interval", "p", "p (Holm)", "paired", "unpaired"):
-        table.add_column(column, justify="right")
-    for one in comparisons:
-        table.add_row(*_row(one))
-    console.print(table)
-    for one in comparisons:
-        _show_details(one, flips)
+    console = Console(highlight=False)
+    for metric in dict.fromkeys(one.metric for one in comparisons):
+        table = Table(title=f"{task} · {metric}", title_justify="left", box=box.SIMPLE_HEAD)
+        table.add_column("A → B", overflow="fold")
+        for column in ("A %", "B %", "B - A \\[95 %]", "p", "p (Holm)", "paired"):
+            table.add_column(column, justify="right", no_wrap=True)
+        chosen = [one for one in comparisons if one.metric == metric]
+        for one in chosen:
+            table.add_row(*_row(one))
+        console.print(table)
+        for one in chosen:
+            for line in _details(one, flips):
+                console.print(line, soft_wrap=True, markup=False)
 
 
 def _row(one: Comparison) -> list[str]:
-    interval = f"[{one.ci95[0] * 100:+.1f}, {one.ci95[1] * 100:+.1f}]" if one.ci95 else "–"
-    shares = [_percent(one.first_value), _percent(one.second_value), _percent(one.difference, sign=True)]
-    tests = [_p_value(one.p), _p_value(one.p_adjusted)]
-    unpaired = f"{len(one.only_first)} + {len(one.only_second)}"
-    return [one.metric, one.first, one.second, *shares, interval.replace("[", "\\["), *tests, str(one.paired), unpaired]
+    interval = f" \\[{one.ci95[0] * 100:+.1f}, {one.ci95[1] * 100:+.1f}]" if one.ci95 else ""
+    change = _percent(one.difference, sign=True) + interval
+    shares = [_percent(one.first_value), _percent(one.second_value)]
+    return [f"{one.first} → {one.second}", *shares, change, _p_value(one.p), _p_value(one.p_adjusted), str(one.paired)]
 
 
 def _percent(value: float | None, *, sign: bool = False) -> str:
@@ -73,20 +76,18 @@ def _p_value(value: float | None) -> str:
     return "–" if value is None else "< 0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
-def _show_details(one: Comparison, flips: int) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    counts = f"{len(one.better)} better, {len(one.worse)} worse"
-    console.print(f"{one.metric}, {one.first} → {one.second}: {one.test}; {counts}.", soft_wrap=True, markup=False)
+def _details(one: Comparison, flips: int) -> Iterator[str]:
+    yield f"{one.first} → {one.second}: {one.test}; {len(one.better)} better, {len(one.worse)} worse."
     for label, found in (("better", one.better), ("worse", one.worse)):
         if found and flips:
-            console.print(f"  {label}: {_list(found, flips)}", markup=False, soft_wrap=True)
+            yield f"  {label}: {_list(found, flips)}"
     if one.divergence:
-        parts = ", ".join(f"{stage} {count}" for stage, count in one.divergence.items())
-        console.print(f"  first divergence of the paired samples: {parts}", soft_wrap=True)
+        yield "  first divergence of the paired samples: " + ", ".join(f"{stage} {count}" for stage, count in one.divergence.items())
+    if one.only_first or one.only_second:
+        first, second = len(one.only_first), len(one.only_second)
+        yield f"  unpaired samples: {first} only in {one.first}, {second} only in {one.second} (--json lists them)"
     if any(one.not_scored):
-        console.print(f"  without a score: {one.not_scored[0]} and {one.not_scored[1]} trials")
+        yield f"  trials without a score: {one.not_scored[0]} and {one.not_scored[1]}"
 
 
 def _list(found: tuple[Flip, ...], flips: int) -> str:
