@@ -50,7 +50,7 @@ def show(task: str, comparisons: list[Comparison], flips: int) -> None:
     for metric in dict.fromkeys(one.metric for one in comparisons):
         table = Table(title=f"{task} · {metric}", title_justify="left", box=box.SIMPLE_HEAD)
         table.add_column("A → B", overflow="fold")
-        for column in ("A %", "B %", "B - A \\[95 %]", "p", "p (Holm)", "paired"):
+        for column in ("A %", "B %", "B - A \\[95 %]", "p", "Holm", "paired"):
             table.add_column(column, justify="right", no_wrap=True)
         chosen = [one for one in comparisons if one.metric == metric]
         for one in chosen:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import UsageError, did_you_mean
 from ..core.types import BASE_VARIANT, Estimate
-from .stats import LARGE_DEGREES, Floats, Moments, estimate_mean, mean_interval, share_interval
+from .stats import Floats, Moments, cluster_totals, estimate_mean, mean_interval, share_interval
 from .table import Codes, Outcome, ScoreTable
 
 REFUSED = ("refus",)
@@ -125,19 +125,20 @@ def _headline(table: ScoreTable) -> dict[str, Estimate]:
 
 
 def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
-    """Return `<metric>_macro_<key>`: the mean of the groups' means, each group weighing the same.
+    """Return `<metric>_macro_<key>`: the mean of the groups' means, every group weighing the same.
 
-    Its error is that of independent groups, which are taken as fixed: √Σ se² / G.
+    The groups are taken as fixed; the error is that of Σ (value - its group's mean) / (groups · group size), by cluster.
     """
-    parts = [_headline(part)[table.metric] for _, part in split(table, key)]
-    means = [part.value for part in parts if part.value is not None]
+    parts = [question_means(part) for _, part in split(table, key)]
+    parts = [(values, clusters) for values, clusters in parts if values.size]
     scored, unscored, failed = table.counts
     name = f"{table.metric}_macro_{key}"
-    if not means:
+    if not parts:
         return {name: Estimate(None, n=scored, unscored=unscored, failed=failed)}
-    value = float(np.mean(means))
-    errors = [part.stderr for part in parts if part.value is not None]
-    stderr = float(np.sqrt(sum(e * e for e in errors if e is not None))) / len(means) if None not in errors else None
-    moments = Moments(value, stderr, LARGE_DEGREES, float(len(means)))
-    bounded = all(0.0 <= one <= 1.0 for one in means)
+    residuals = np.concatenate([(values - values.mean()) / (len(parts) * values.size) for values, _ in parts])
+    sums, _ = cluster_totals(residuals, np.concatenate([clusters for _, clusters in parts]))
+    value = float(np.mean([values.mean() for values, _ in parts]))
+    stderr = float(np.sqrt(sums.size / (sums.size - 1) * (sums**2).sum())) if sums.size > 1 else None
+    moments = Moments(value, stderr, max(1.0, sums.size - 1.0), float(sums.size))
+    bounded = all(bool(np.all((values >= 0.0) & (values <= 1.0))) for values, _ in parts)
     return {name: Estimate(value, stderr, share_interval(moments) if bounded else mean_interval(moments), scored, unscored, failed)}

@@ -21,8 +21,6 @@ Interval = tuple[float, float]
 
 Z95 = normal_quantile(0.975)
 TAIL95 = 0.975
-LARGE_DEGREES = 1e9
-"""Degrees of freedom at which the t law is the normal one."""
 
 
 class Moments(NamedTuple):
@@ -103,20 +101,26 @@ def estimate_ratio(sums: Floats, sizes: Floats, *, bounded: bool, n: int, unscor
 
 
 def estimate_mean(
-    values: Floats, clusters: Integers | None = None, *, n: int | None = None, unscored: int = 0, failed: int = 0
+    values: Floats,
+    clusters: Integers | None = None,
+    *,
+    n: int | None = None,
+    unscored: int = 0,
+    failed: int = 0,
+    is_share: bool = True,
 ) -> Estimate:
     """Return the mean of `values` with standard error and 95 % interval clustered by `clusters`.
 
     Values that all lie in [0, 1] get Wilson intervals: plain ones when they are single 0/1 trials, by the
-    effective number of trials otherwise. Other values get t intervals.
+    effective number of trials otherwise. Other values, and those that are no shares, get t intervals.
     """
     count = int(values.size) if n is None else n
     if not values.size:
         return Estimate(None, n=count, unscored=unscored, failed=failed)
     sums, sizes = cluster_totals(values, clusters)
-    if sums.size == values.size and bool(np.all((values == 0.0) | (values == 1.0))):
+    if is_share and sums.size == values.size and bool(np.all((values == 0.0) | (values == 1.0))):
         return _estimate_trials(values, count, unscored, failed)
-    bounded = bool(np.all((values >= 0.0) & (values <= 1.0)))
+    bounded = is_share and bool(np.all((values >= 0.0) & (values <= 1.0)))
     return estimate_ratio(sums, sizes, bounded=bounded, n=count, unscored=unscored, failed=failed)
 
 

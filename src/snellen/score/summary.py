@@ -57,7 +57,7 @@ def summarize(
         for aggregate in aggregates if aggregates is not None else fitting_aggregates(table):
             _add(metrics, aggregate(table, options or {}), table.metric)
         for key in group_by:
-            metrics |= macro_over_groups(table, key)
+            metrics |= macro_over_groups(table, key) if key in table.tags else {}
             for value, estimates in groups(table, [key])[key].items():
                 grouped[key].setdefault(value, {}).update(estimates)
     if tables:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from snellen.core.builtins import AGGREGATES, default_registry
 from snellen.core.errors import UsageError
-from snellen.score.aggregate import group_codes, mean, rates
+from snellen.score.aggregate import group_codes, macro_over_groups, mean, rates
 from snellen.score.reading import read_tables
 from snellen.score.summary import summarize
 from snellen.score.table import ScoreTable
@@ -72,6 +72,15 @@ def test_shape_of_results() -> None:
     assert sum(part["accuracy"]["n"] for part in result["groups"]["topic"].values()) == 3
     assert result["metrics"]["accuracy_macro_topic"]["value"] == pytest.approx(2 / 3)
     assert msgspec.json.decode(msgspec.json.encode(result)) == result
+
+
+def test_macro_error_by_hand() -> None:
+    samples = [(f"s{i}", None, {"topic": "x" if i < 4 else "y"}) for i in range(8)]
+    rows = [(f"s{i}", "base", 0, float(i % 2)) for i in range(8)]
+    single = macro_over_groups(table_of(rows, samples=samples), "topic")["accuracy_macro_topic"]
+    assert (single.value, single.stderr) == (0.5, pytest.approx(math.sqrt(8 / 7 * 8 * (0.5 / 8) ** 2)))
+    pairs = [(name, f"doc{int(name[1:]) // 2}", tags) for name, _, tags in samples]
+    assert macro_over_groups(table_of(rows, samples=pairs), "topic")["accuracy_macro_topic"].stderr == 0.0, "every document has one of each"
 
 
 def test_groups_by_variant_axis_repeat_and_unknown_key() -> None:
