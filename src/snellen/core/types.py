@@ -228,7 +228,6 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     marks: str = "upper"
     option_format: str = "{mark}. {text}"
     option_separator: str = "\n"
-    image_position: str = "first"
     prefix: str = ""
 
 
@@ -263,6 +262,10 @@ class RunHeader(Struct, frozen=True):
     versions: dict[str, str]
     created: str
     command: str = ""
+    model: str = ""
+    tasks: list[Task] = []
+    planned: dict[str, int] = {}
+    """Trials by task; what the counts of every report add up to."""
 
 
 def to_json(value: Any) -> bytes:
