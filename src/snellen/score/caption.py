@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from .stats import estimate_mean
 
 TOKENISERS = ("whitespace", "ptb")
 _DRAWS = 1000
+_LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
 
 
 def caption(text: str, references: Sequence[str]) -> Caption:
@@ -26,8 +28,7 @@ def caption(text: str, references: Sequence[str]) -> Caption:
 
 
 def _one_line(text: str) -> str:
-    lines = text.splitlines()
-    return text if len(lines) == 1 and lines[0] == text else " ".join(line.strip() for line in lines if line.strip())
+    return _LINE_BREAK.sub(" ", text).strip() if "\n" in text or "\r" in text else text
 
 
 def tokenise(captions: Sequence[Caption], tokeniser: str) -> list[Caption]:

@@ -40,14 +40,15 @@ def meteor(captions: Sequence[Caption]) -> tuple[float, list[float]]:
 
 
 def _fields(caption: Caption) -> list[str]:
-    """One line, fields between bars: a bar or a line break inside a text would shift all others and block for ever."""
-    cleaned = [_one_line(text) for text in (*caption.references, caption.text)]
-    cleaned[-1] = cleaned[-1].replace("  ", " ")
-    return cleaned
+    """One line, fields between bars: a line break inside a text would shift all others and block for ever.
+
+    Bars are taken out of captions only; in a reference they make two references of it, as in the COCO evaluation.
+    """
+    return [*(_one_line(text) for text in caption.references), _one_line(caption.text).replace("|||", "").replace("  ", " ")]
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.splitlines()).replace("|||", "")
+    return text.replace("\r", " ").replace("\n", " ")
 
 
 def _ask(write: IO[str], read: IO[str], line: str) -> str:
