@@ -15,7 +15,9 @@ from ..core.errors import EnvironmentProblem, UsageError
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("source", type=click.Path(path_type=Path))
 @click.option("--formulation", help="SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference or Consistency (files only).")
-@click.option("--infer-method", "--infer_method", default="generation", show_default=True, help="generation (texts) or likelihood (indices).")
+@click.option(
+    "--infer-method", "--infer_method", default="generation", show_default=True, help="generation (texts) or likelihood (indices)."
+)
 @click.option("--eval-stability", "--eval_stability", is_flag=True, help="Also the instability: entropy of the choice over repeats.")
 @click.option("--multi-round-eval", "--multi_round_eval", is_flag=True, help="Also correlation and slope over dialogue rounds.")
 @click.option("--profile", default="snellen", show_default=True, help="How replies are read: snellen, reform, flageval, …")

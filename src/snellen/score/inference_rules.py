@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from .extract import extract_choice
 from .flageval import judge_blank
 from .outside_fields import Row
 from .vqa import any_exact, relaxed_accuracy
@@ -38,15 +39,13 @@ def _judge_flageval(annotation: Row, kind: str, reply: str | None) -> Verdict:
     if kind == "multiple-choice":
         letter = _flageval_letter(reply) if reply is not None else None
         return Verdict(letter == annotation.text("answer").upper(), letter)
-    if kind == "fill-blank":
-        right, line = judge_blank(reply or "", annotation.text("answer"))
-        return Verdict(right, line)
-    annotation.fail(f"profile 'flageval' has no rule for question_type {kind!r}; it knows multiple-choice and fill-blank")
+    if kind != "fill-blank":
+        annotation.fail(f"profile 'flageval' has no rule for question_type {kind!r}; it knows multiple-choice and fill-blank")
+    right, line = judge_blank(reply or "", annotation.text("answer"))
+    return Verdict(right, line)
 
 
 def _flageval_letter(reply: str) -> str | None:
-    from .extract import extract_choice
-
     return extract_choice(reply, dict.fromkeys(LETTERS, ""), profile="flageval").letter
 
 
@@ -68,8 +67,6 @@ def _options(annotation: Row, kind: str) -> Mapping[str, str]:
 
 
 def _judge_choice(annotation: Row, reply: str, profile: str, options: Mapping[str, str]) -> Verdict:
-    from .extract import extract_choice
-
     wanted = annotation.text("answer").strip()
     named = [letter for letter, text in options.items() if text == wanted]
     letter = extract_choice(reply, options, profile=profile).letter

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.types import Prediction, Request, Sample, Score
-from .vqa_normalise import contains_word, normalise_vqa
 from .ocr import contains_words, words
 from .replies import answer_text, score_text
+from .vqa_normalise import contains_word, normalise_vqa
 
 
 def contains_reform(prediction: str, answers: str | Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ from ..core.errors import EnvironmentProblem, MissingExtra
 from .captions import Caption
 
 TIMEOUT_S = 1800.0
-_PUNCTUATION = frozenset("'' ' `` ` -LRB- -RRB- -LCB- -RCB- . ? ! , : - -- ... ;".split())
+_PUNCTUATION = frozenset(["''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-", ".", "?", "!", ",", ":", "-", "--", "...", ";"])
 _METEOR_JAR = Path("meteor", "meteor-1.5.jar")
 _TOKENISER_JAR = Path("tokenizer", "stanford-corenlp-3.4.1.jar")
 

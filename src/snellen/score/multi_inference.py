@@ -120,20 +120,25 @@ def _by_id_stream(rows: Iterable[Row]) -> Iterator[tuple[str, Row]]:
         yield name, row
 
 
+_TOKEN_FIELDS = {
+    "average_tokens": "total_tokens",
+    "average_prompt_tokens": "prompt_tokens",
+    "average_completion_tokens": "completion_tokens",
+}
+
+
 class _Tokens:
     """FlagEvalMM's averages: over items with single answers, counting those without usage in the divisor."""
 
-    _NAMES = {"average_tokens": "total_tokens", "average_prompt_tokens": "prompt_tokens", "average_completion_tokens": "completion_tokens"}
-
     def __init__(self) -> None:
-        self._sums, self._items, self._single = dict.fromkeys(self._NAMES, 0.0), 0, True
+        self._sums, self._items, self._single = dict.fromkeys(_TOKEN_FIELDS, 0.0), 0, True
 
     def add(self, row: Row, question: Question) -> None:
         usage = row.fields.get("usage")
         self._single = self._single and isinstance(row.fields.get("answer"), str | None) and "multiple_raw_answers" not in row.fields
         self._items += bool(question.scores)
         if isinstance(usage, dict) and question.scores:
-            for name, field in self._NAMES.items():
+            for name, field in _TOKEN_FIELDS.items():
                 self._sums[name] += float(usage.get(field) or 0)
 
     def averages(self) -> dict[str, float]:

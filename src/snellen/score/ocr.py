@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.types import Prediction, Request, Sample, Score
-from .vqa_normalise import contains_word
 from .replies import score_text
+from .vqa_normalise import contains_word
 
 _NOT_ASCII_WORD = re.compile(r"[^a-zA-Z0-9\s]")
 # Scripts written without spaces: there every character is taken as a word of its own.

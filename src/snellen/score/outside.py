@@ -132,8 +132,12 @@ def _score_inferences(rows: Iterable[Row], formulation: str, chosen: OutsideOpti
     }
     metrics = _rounded(multi_inference.estimates(judged.questions), compatible)
     metrics |= {name: Estimate(value, n=len(judged.questions)) for name, value in judged.tokens.items()}
-    records = [multi_inference.seed_record(question, dense=compatible) for question in judged.questions if question.scores or not compatible]
-    notes = {"missing": f"{len(judged.missing)} annotated questions have no prediction and are not in the numbers"} if judged.missing else {}
+    records = [
+        multi_inference.seed_record(question, dense=compatible) for question in judged.questions if question.scores or not compatible
+    ]
+    notes = (
+        {"missing": f"{len(judged.missing)} annotated questions have no prediction and are not in the numbers"} if judged.missing else {}
+    )
     return OutsideResult(len(judged.questions), metrics, groups, notes=notes, missing=judged.missing, records=records)
 
 
@@ -152,7 +156,7 @@ def _score_consistency(rows: Iterable[Row], formulation: str, chosen: OutsideOpt
     for row in rows:
         truth, prediction = row.get("ground_truth"), row.get("prediction")
         if not isinstance(truth, Mapping) or not isinstance(prediction, Mapping):
-            row.fail('\'ground_truth\' and \'prediction\' must be objects {"inference": …, "chain": […]}')
+            row.fail("'ground_truth' and 'prediction' must be objects {\"inference\": …, \"chain\": […]}")
         try:
             chains_from_items([truth], [prediction])
         except DataError as error:

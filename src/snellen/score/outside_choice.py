@@ -6,10 +6,14 @@ import re
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
+from .extract import extract_choice
 from .outside_fields import Row
 from .outside_tally import Tally
+from .reader import derive_marks
 
 _REFORM_MARK = re.compile(r"\(([1-9A-Za-z])\)")
+MOST_OPTIONS = 702
+"""As many as there are marks of one or two letters."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -27,8 +31,8 @@ def tally_choices(rows: Iterable[Row], *, profile: str, infer_method: str, with_
 
 
 def _require_options(row: Row, options: Sequence[Any] | None) -> None:
-    if not options or len(options) < 2:
-        row.fail("needs 'answer_options' with at least two options (profile 'reform' does without)")
+    if not options or not 2 <= len(options) <= MOST_OPTIONS:
+        row.fail(f"needs 'answer_options' with 2 to {MOST_OPTIONS} options (profile 'reform' does without)")
 
 
 def answer_index(row: Row, options: Sequence[Any] | None, *, lenient: bool) -> int:
@@ -43,7 +47,9 @@ def answer_index(row: Row, options: Sequence[Any] | None, *, lenient: bool) -> i
         return index
     matches = [position for position, option in enumerate(options or ()) if option == answer and isinstance(answer, str)]
     if len(matches) != 1:
-        row.fail(f"'answer' must be an option index{f' from 0 to {size - 1}' if size else ''} or the text of one option, not {answer!r:.60}")
+        row.fail(
+            f"'answer' must be an option index{f' from 0 to {size - 1}' if size else ''} or the text of one option, not {answer!r:.60}"
+        )
     return matches[0]
 
 
@@ -78,10 +84,8 @@ def reform_index(text: str) -> int | None:
 
 
 def _extracted_index(text: str, options: Sequence[str], profile: str) -> int | None:
-    from .extract import extract_choice
-
     letter = extract_choice(text, options, profile=profile).letter
-    return None if letter is None else _LETTERS.index(letter)
+    return None if letter is None else derive_marks(len(options)).index(letter)
 
 
 def _chosen_class(row: Row, options: Sequence[Any] | None, chosen: int | None) -> Hashable:

@@ -49,9 +49,9 @@ class Row:
     def text_or_texts(self, name: str) -> str | list[str]:
         """Return a field that is text or a list of texts."""
         value = self.get(name)
-        if isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-            return value
-        self.fail(f"{name!r} must be text or a list of texts, not {kind_of(value)}")
+        if not isinstance(value, str) and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+            self.fail(f"{name!r} must be text or a list of texts, not {kind_of(value)}")
+        return value
 
     def whole(self, name: str) -> int:
         """Return a field that must be a whole number."""
@@ -90,7 +90,7 @@ def read_rows(source: Source, origin: str = "predictions") -> Iterator[Row]:
         for number, record in read_records(source):
             yield Row(str(source), number, record)
         return
-    for number, record in enumerate(source, 1):
-        if not isinstance(record, Mapping):
-            raise DataError(f"{origin}: record {number} is {kind_of(record)}, not an object")
-        yield Row(origin, number, record)
+    for number, fields in enumerate(source, 1):
+        if not isinstance(fields, Mapping):
+            raise DataError(f"{origin}: record {number} is {kind_of(fields)}, not an object")
+        yield Row(origin, number, fields)

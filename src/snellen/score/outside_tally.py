@@ -1,4 +1,4 @@
-"""Turns scored outside records, one at a time, into accuracy, instability and round metrics, in memory that grows by a few bytes a record."""
+"""Turns scored outside records, one at a time, into accuracy, instability and round metrics, in a few bytes a record."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class Tally:
         """Refuse an empty file and unequal numbers of repeats: a mean over them would weigh samples by accident."""
         if not self._value:
             raise DataError(f"{self._origin}: holds no records, so there is nothing to score")
-        sizes = np.bincount(np.frombuffer(self._sample, dtype=np.int64))
-        usual = Counter(sizes.tolist()).most_common(1)[0][0]
-        odd = np.flatnonzero(sizes != usual)
-        if odd.size:
-            raise DataError(f"{self._origin}: ragged repeats: {self._describe(odd[:3], sizes)}{_more(odd.size)} but the others {usual}")
+        sizes = np.bincount(np.frombuffer(self._sample, dtype=np.int64)).tolist()
+        usual = Counter(sizes).most_common(1)[0][0]
+        odd = [code for code, size in enumerate(sizes) if size != usual]
+        if odd:
+            raise DataError(f"{self._origin}: ragged repeats: {self._describe(odd[:3], sizes)}{_more(len(odd))} but the others {usual}")
 
     def _describe(self, odd: Iterable[int], sizes: Sequence[int]) -> str:
         names = {code: identifier for identifier, code in self._codes.items()}

@@ -66,7 +66,9 @@ class _Window:
             while (mark := self._take()) == ",":
                 yield self._record()
             if mark != "]":
-                self._fail(f"after record {self._number}: " + (f"found {mark!r} where ',' or ']' belongs" if mark else "the file is cut off"))
+                self._fail(
+                    f"after record {self._number}: " + (f"found {mark!r} where ',' or ']' belongs" if mark else "the file is cut off")
+                )
         if rest := self._peek():
             self._fail(f"after record {self._number}: found {rest!r} after the end of the list")
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from ..core.types import Prediction, Sample, Score
-
-_THINKING_CLOSED = re.compile(r"^.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_THINKING_OPEN = re.compile(r"^\s*<think(?:ing)?>", re.IGNORECASE)
+from .thinking import answer_start
 
 Measure = Callable[[str, Sequence[str]], float]
 
@@ -17,8 +14,8 @@ def answer_text(prediction: Prediction) -> str | None:
     """Return the reply after any thinking block, or None when it is log-likelihoods or only an unfinished thought."""
     if prediction.text is None:
         return None
-    visible = _THINKING_CLOSED.sub("", prediction.text)
-    return None if _THINKING_OPEN.match(visible) else visible.strip()
+    start = answer_start(prediction.text)
+    return None if start is None else prediction.text[start:].strip()
 
 
 def score_text(metric: str, measure: Measure, sample: Sample, prediction: Prediction) -> Score:

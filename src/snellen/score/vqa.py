@@ -9,8 +9,8 @@ from typing import Any
 from rapidfuzz.distance import Levenshtein
 
 from ..core.types import Prediction, Request, Sample, Score
-from .vqa_normalise import normalise_vqa
 from .replies import score_text
+from .vqa_normalise import normalise_vqa
 
 ANLS_THRESHOLD = 0.5
 RELAXED_TOLERANCE = 0.05

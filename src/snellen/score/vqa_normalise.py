@@ -7,8 +7,7 @@ import re
 ARTICLES = frozenset({"a", "an", "the"})
 
 NUMBER_WORDS = {
-    word: str(number)
-    for number, word in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
+    word: str(number) for number, word in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
 } | {"none": "0"}
 
 # Canonical forms. A word that lacks exactly one of the apostrophes is mended to the canonical form: this rule gives the table
@@ -20,7 +19,7 @@ should've shouldn't shouldn't've somebody'd've somebody'll somebody's someone'd 
 something'd've something'll that's there'd there'd've there're there's they'd they'd've they'll they're they've 'twas wasn't we'd've we've
 weren't what'll what're what's what've when's where'd where's where've who'd who'd've who'll who's who've why'll why're why's won't would've
 wouldn't wouldn't've y'all y'all'll y'all'd've you'd you'd've you'll you're you've
-""".split()
+""".split()  # noqa: SIM905 - a word list reads better than a hundred quoted words
 
 CONTRACTIONS = {
     word[:position] + word[position + 1 :]: word for word in _CONTRACTED for position, character in enumerate(word) if character == "'"
