@@ -10,15 +10,16 @@ from msgspec import Struct
 from .extract import extract_choice
 from .flageval import judge_blank
 from .outside_fields import Row
+from .profiles import parse_flageval
 from .vqa import any_exact, relaxed_accuracy
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Verdict(Struct, frozen=True):
-    """What one reply was taken to say, and whether that is right."""
+    """What one reply was taken to say, and whether that is right; None where it could not be read."""
 
-    correct: bool
+    correct: bool | None
     answer: str | None
 
 
@@ -45,8 +46,9 @@ def _judge_flageval(annotation: Row, kind: str, reply: str | None) -> Verdict:
     return Verdict(right, line)
 
 
-def _flageval_letter(reply: str) -> str | None:
-    return extract_choice(reply, dict.fromkeys(LETTERS, ""), profile="flageval").letter
+def _flageval_letter(reply: str) -> str:
+    found = parse_flageval(reply)
+    return found[0] if found else ""
 
 
 def _judge_ours(annotation: Row, kind: str, reply: str, profile: str) -> Verdict:
@@ -67,11 +69,17 @@ def _options(annotation: Row, kind: str) -> Mapping[str, str]:
 
 
 def _judge_choice(annotation: Row, reply: str, profile: str, options: Mapping[str, str]) -> Verdict:
-    wanted = annotation.text("answer").strip()
-    named = [letter for letter, text in options.items() if text == wanted]
     letter = extract_choice(reply, options, profile=profile).letter
+    right = _right_letter(annotation, options)
+    unread = letter is None and profile == "snellen"
+    return Verdict(None if unread else letter == right, letter)
+
+
+def _right_letter(annotation: Row, options: Mapping[str, str]) -> str:
+    wanted = annotation.text("answer").strip()
     if wanted.upper() in options:
-        return Verdict(letter == wanted.upper(), letter)
+        return wanted.upper()
+    named = [letter for letter, text in options.items() if text == wanted]
     if len(named) != 1:
         annotation.fail(f"'answer' {wanted!r:.60} is neither the letter nor the text of one option")
-    return Verdict(letter == named[0], letter)
+    return named[0]

@@ -35,7 +35,7 @@ class Question(Struct, frozen=True):
     @property
     def scores(self) -> list[float]:
         """Return the scores of the inferences that were scored."""
-        return [float(verdict.correct) for verdict in self.verdicts.values() if verdict]
+        return [float(verdict.correct) for verdict in self.verdicts.values() if verdict and verdict.correct is not None]
 
 
 class MultiInference(Struct, frozen=True):
@@ -149,12 +149,13 @@ def estimates(questions: Sequence[Question]) -> dict[str, Estimate]:
     """Return `accuracy` (mean over questions of their mean) and `accuracy_micro` (mean over inferences)."""
     scored = [(code, question.scores) for code, question in enumerate(questions) if question.scores]
     failed = sum(verdict is None for question in questions for verdict in question.verdicts.values())
+    unscored = sum(len(question.verdicts) - len(question.scores) for question in questions) - failed
     means = np.array([sum(scores) / len(scores) for _, scores in scored])
     values = np.array([score for _, scores in scored for score in scores])
     clusters = np.array([code for code, scores in scored for _ in scores])
     return {
-        "accuracy": estimate_mean(means, n=len(scored), failed=len(questions) - len(scored)),
-        "accuracy_micro": estimate_mean(values, clusters, failed=failed),
+        "accuracy": estimate_mean(means, n=len(scored), unscored=len(questions) - len(scored)),
+        "accuracy_micro": estimate_mean(values, clusters, unscored=unscored, failed=failed),
     }
 
 
@@ -182,6 +183,6 @@ def seed_record(question: Question, *, dense: bool) -> dict[str, Any]:
         "answer": {f"inference_{place}": verdict.answer if verdict else None for place, verdict in enumerate(verdicts)},
         "multiple_raw_answers": [question.replies.get(index) for index in indices],
         "correct": sum(scores) / len(scores) if scores else None,
-        "inference_scores": [int(verdict.correct) if verdict else None for verdict in verdicts],
+        "inference_scores": [int(verdict.correct) if verdict and verdict.correct is not None else None for verdict in verdicts],
         "num_inferences": len(scores),
     }

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from .extract import extract_choice
 from .outside_fields import Row
 from .outside_tally import Tally
+from .profiles import parse_reform, place_of
 from .reader import derive_marks
 
-_REFORM_MARK = re.compile(r"\(([1-9A-Za-z])\)")
 MOST_OPTIONS = 702
 """As many as there are marks of one or two letters."""
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def tally_choices(rows: Iterable[Row], *, profile: str, infer_method: str, with_rounds: bool) -> Tally:
@@ -26,7 +24,8 @@ def tally_choices(rows: Iterable[Row], *, profile: str, infer_method: str, with_
             _require_options(row, options)
         answer = answer_index(row, options, lenient=profile == "reform")
         chosen = _chosen_index(row, options, profile, infer_method)
-        tally.add(row, float(chosen == answer), hit=chosen is not None, chosen=_chosen_class(row, options, chosen))
+        value = None if chosen is None and profile == "snellen" else float(chosen == answer)
+        tally.add(row, value, hit=chosen is not None, chosen=_chosen_class(row, options, chosen))
     return tally
 
 
@@ -76,11 +75,8 @@ def _chosen_index(row: Row, options: Sequence[Any] | None, profile: str, infer_m
 
 def reform_index(text: str) -> int | None:
     """Return the option index of the first `(A)`, `(a)` or `(1)` in a reply: ReForm-Eval's rule."""
-    match = _REFORM_MARK.search(text)
-    if match is None:
-        return None
-    mark = match[1]
-    return int(mark) - 1 if mark.isdecimal() else _LETTERS.index(mark.upper())
+    found = parse_reform(text)
+    return None if found is None else place_of(found[0])
 
 
 def _extracted_index(text: str, options: Sequence[str], profile: str) -> int | None:

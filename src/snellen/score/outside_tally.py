@@ -17,6 +17,7 @@ from .outside_fields import Row
 from .stats import estimate_mean
 
 _LONGEST_CLASS = 64
+_LARGEST_ROUND = 10**12
 
 
 class Tally:
@@ -32,23 +33,23 @@ class Tally:
         self._rounds: dict[float, list[float]] | None = {} if with_rounds else None
         self._origin = "predictions"
 
-    def add(self, row: Row, value: float, *, hit: bool = True, chosen: Hashable = None) -> None:
-        """Count one record; `chosen` is the class its answer falls in, for the instability."""
+    def add(self, row: Row, value: float | None, *, hit: bool = True, chosen: Hashable = None) -> None:
+        """Count one record (None: unscored); `chosen` is the class its answer falls in, for the instability."""
         self._origin = row.origin
         identifier = row.identifier("sample_id")
         code = self._codes.setdefault(identifier, len(self._codes))
         if code == len(self._first_record):
             self._first_record.append(row.number)
         self._sample.append(code)
-        self._value.append(value)
+        self._value.append(math.nan if value is None else value)
         self._hits += hit
         self._classes[code, _short(chosen)] += 1
-        if self._rounds is not None:
+        if self._rounds is not None and value is not None:
             self._add_round(row, value, self._rounds)
 
     def _add_round(self, row: Row, value: float, rounds: dict[float, list[float]]) -> None:
         number = row.get("round_id")
-        if isinstance(number, bool) or not isinstance(number, int | float):
+        if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < _LARGEST_ROUND:
             row.fail("'round_id' must be a number")
         totals = rounds.setdefault(number, [0.0, 0.0])
         totals[0] += value
@@ -65,15 +66,19 @@ class Tally:
         usual = Counter(sizes).most_common(1)[0][0]
         odd = [code for code, size in enumerate(sizes) if size != usual]
         if odd:
-            raise DataError(f"{self._origin}: ragged repeats: {self._describe(odd[:3], sizes)}{_more(len(odd))} but the others {usual}")
+            raise DataError(
+                f"{self._origin}: ragged repeats (a record lost or doubled?): {self._describe(odd[:3], sizes)}{_more(len(odd))} but the others {usual}"
+            )
 
     def _describe(self, odd: Iterable[int], sizes: Sequence[int]) -> str:
         names = {code: identifier for identifier, code in self._codes.items()}
         return ", ".join(f"sample {names[code]!r} (first at record {self._first_record[code]}) has {sizes[code]}" for code in odd)
 
     def accuracy(self) -> Estimate:
-        """Return the mean score, its interval clustered by sample."""
-        return estimate_mean(np.frombuffer(self._value), np.frombuffer(self._sample, dtype=np.int64))
+        """Return the mean score, its interval clustered by sample; unscored records are counted apart."""
+        values, samples = np.frombuffer(self._value), np.frombuffer(self._sample, dtype=np.int64)
+        scored = ~np.isnan(values)
+        return estimate_mean(values[scored], samples[scored], unscored=int((~scored).sum()))
 
     def hit_rate(self) -> Estimate:
         """Return the share of records whose answer could be read."""

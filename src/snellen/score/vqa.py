@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -79,6 +80,8 @@ def parse_number(text: str) -> float | None:
     if not any(character.isdecimal() for character in trimmed) or not _NUMBER.fullmatch(trimmed):
         return None
     number = float(trimmed.rstrip("%").replace(",", ""))
+    if not math.isfinite(number):
+        return None
     return number / 100 if trimmed.endswith("%") else number
 
 
