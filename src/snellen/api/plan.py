@@ -96,7 +96,9 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
     if provider not in known:
         hint = f"openai/{settings.model}" if settings.base_url else ""
         tip = f" (did you mean {hint!r}?)" if hint else did_you_mean(provider, known)
-        raise UsageError(f"model {settings.model!r}: unknown provider {provider!r}{tip}; write provider/name, providers: {', '.join(known)}")
+        raise UsageError(
+            f"model {settings.model!r}: unknown provider {provider!r}{tip}; write provider/name, providers: {', '.join(known)}"
+        )
     options = ModelOptions(
         base_url=settings.base_url,
         api_key=settings.api_key,
@@ -121,7 +123,8 @@ def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings)
     """Return the run's header; its id is the hash of all that changes results."""
     identity = {key: value for key, value in model.identity().items() if key != "base_url"}
     tasks = {each.task.name: _identity_of(each) for each in planned}
-    config = msgspec.to_builtins({"model": identity, "seed": settings.seed, "limit": settings.limit, "tasks": tasks})
+    told = {"model": identity, "seed": settings.seed, "limit": settings.limit, "tasks": tasks}
+    config = msgspec.json.decode(msgspec.json.encode(told))  # as it will be read back, so that equal is equal
     return RunHeader(
         id=content_hash(config),
         config=config,
@@ -150,7 +153,9 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
     dataset = Dataset(task, registry.get("loader", task.dataset["loader"]), context)
     found = survey(dataset)
     if found.missing_count and not settings.allow_missing_images:
-        raise DataError(f"task {task.name!r}: {found.missing_count} images are missing ({'; '.join(found.missing)}); put them there, or --allow-missing-images")
+        raise DataError(
+            f"task {task.name!r}: {found.missing_count} images missing ({'; '.join(found.missing)}); add them, or --allow-missing-images"
+        )
     for scorer in task.scorers:
         registry.get("scorer", scorer)
     return PlannedTask(task, prompt, dataset, found)
@@ -172,9 +177,9 @@ def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
     return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(told, 8)}"
 
 
-_NOT_IN_NAME = (
-    "api_key", "base_url", "output_dir", "command", "max_workers", "max_retries", "timeout_s", "max_errors", "cache", "profile", "plugins", "catalogs",
-)  # fmt: skip
+_NOT_IN_NAME = {"api_key", "base_url", "output_dir", "command", "plugins", "catalogs", "profile", "cache"} | {
+    "max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images"
+}  # fmt: skip
 
 
 def _versions() -> dict[str, str]:

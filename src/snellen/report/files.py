@@ -24,12 +24,14 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)  # noqa: PTH101, S103 - mkstemp makes it private; results are for sharing
+            os.chmod(temporary, 0o644)  # noqa: PTH101 - mkstemp makes it private; results are for sharing
             Path(temporary).replace(path)
         finally:
             Path(temporary).unlink(missing_ok=True)
     except OSError as error:
-        raise EnvironmentProblem(f"cannot write {path}: {error.strerror}; the run itself is safe, repeat with `snellen score {path.parent}`") from None
+        raise EnvironmentProblem(
+            f"cannot write {path}: {error.strerror}; the run itself is safe, repeat with `snellen score {path.parent}`"
+        ) from None
 
 
 def write_results(folder: Path, results: Mapping[str, Any]) -> Path:
@@ -91,7 +93,9 @@ def record(prediction: Prediction, scores: list[Score]) -> dict[str, Any]:
         "usage": prediction.usage,
         "latency_s": prediction.timing.done - prediction.timing.sent if prediction.timing else None,
         "cached": prediction.cached,
-        "error": {"kind": failure.kind, "message": failure.message, "status": failure.status, "attempts": failure.attempts} if failure else None,
+        "error": {"kind": failure.kind, "message": failure.message, "status": failure.status, "attempts": failure.attempts}
+        if failure
+        else None,
     }
 
 

@@ -36,7 +36,13 @@ def score_run(folder: Path, registry: Registry, *, profile: str | None = None, s
         header = reader.header()
         tasks = {task.name: _score_task(reader, task, registry, profile, scorers) for task in header.tasks}
         return {
-            "run": {"id": header.id, "created": header.created, "command": header.command, "config": header.config, "profile": profile or "snellen"},
+            "run": {
+                "id": header.id,
+                "created": header.created,
+                "command": header.command,
+                "config": header.config,
+                "profile": profile or "snellen",
+            },
             "model": header.model,
             "tasks": tasks,
             "usage": _usage(reader),
@@ -103,5 +109,3 @@ def _status(reader: RunReader, header: RunHeader) -> dict[str, Any]:
     stored = dict(reader.rows("SELECT task, COUNT(*) FROM predictions GROUP BY task"))
     missing = {task: planned - stored.get(task, 0) for task, planned in header.planned.items()}
     return {"complete": not any(missing.values()), "planned": header.planned, "not_yet_asked": missing}
-
-

@@ -78,7 +78,7 @@ class RunReader:
         """Yield the stored scores of a task, in the order of the plan."""
         rows = self._database.execute(
             "SELECT c.sample, c.variant, c.repeat, c.metric, c.value, c.answer, c.rule, c.reason, c.detail FROM scores c "
-            "JOIN samples s ON s.task = c.task AND s.id = c.sample WHERE c.task = ? ORDER BY s.position, c.variant, c.repeat, c.metric",
+            "JOIN samples s ON s.task = c.task AND s.id = c.sample WHERE c.task = ? ORDER BY s.position, c.variant, c.repeat, c.rowid",
             (task,),
         )
         for sample, variant, repeat, metric, value, answer, rule, reason, detail in rows:
