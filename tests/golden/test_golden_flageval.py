@@ -64,7 +64,7 @@ def check_where_the_original_fails(case: dict) -> None:
     elif case["id"] == "multi_qid_contains_inference":
         assert score(case).metrics["accuracy"].value == 1.0
     else:
-        with pytest.raises(DataError, match="record 1: .*question_type"):
+        with pytest.raises(DataError, match=r"record 1: .*question_type"):
             score(case)
 
 

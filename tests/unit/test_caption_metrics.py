@@ -1,6 +1,7 @@
 """Caption metrics: worked examples, edges, and the Java programs where they are installed."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -143,3 +144,18 @@ def test_the_scorer_gives_single_values_under_their_own_names() -> None:
     assert "bleu_3" not in values, "the corpus value is another thing"
     bare = Sample(id="s", dataset="d", form=Form.CAPTION, question="?")
     assert {item.value for item in score(bare, Request(KEY, ()), Prediction(key=KEY, text="x"), {})} == {None}
+
+
+@pytest.mark.usefixtures("without_java")
+def test_the_aggregate_gives_corpus_metrics_of_scored_trials() -> None:
+    score = default_registry().get("scorer", "caption")
+    pairs = []
+    for number, text in enumerate(["two dogs play", "a red car", "a cat"]):
+        sample = Sample(id=f"s{number}", dataset="d", form=Form.CAPTION, question="?", answers=("two dogs play", "a red car"))
+        key = TrialKey("t", sample.id)
+        pairs += [(sample, item) for item in score(sample, Request(key, ()), Prediction(key=key, text=text), {})]
+    aggregate = default_registry().get("aggregate", "caption")
+    found = aggregate(SimpleNamespace(scores=lambda: iter(pairs)), {})
+    expected, _ = corpus_estimates([caption(text, ["two dogs play", "a red car"]) for text in ("two dogs play", "a red car", "a cat")])
+    assert found == {name: value for name, value in expected.items() if name != "rouge_l"}
+    assert aggregate(SimpleNamespace(scores=lambda: iter(())), {}) == {}

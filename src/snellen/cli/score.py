@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +44,15 @@ def score(source: Path, formulation: str | None, as_json: bool, output: Path | N
 
 
 def _score_run(folder: Path, profile: str, as_json: bool) -> int:
-    """Score the stored replies of a run folder again under another profile."""
-    from .. import api
+    """Score the stored replies of a run folder again, its results.json included, and show its tables."""
+    from ..api.score import score as score_run
 
-    rescore = getattr(api, "rescore", None)
-    if rescore is None:
-        raise UsageError(f"{folder} is a folder: scoring runs again is not available in this version")
-    return int(rescore(folder, profile=profile, as_json=as_json) or 0)
+    results = score_run(folder, profile=profile)
+    if as_json:
+        click.echo(json.dumps(results))
+    else:
+        _print_tables(results["tasks"])
+    return 0
 
 
 def _score_file(source: Path, formulation: str, as_json: bool, output: Path | None, options: dict[str, Any]) -> int:
@@ -61,8 +64,11 @@ def _score_file(source: Path, formulation: str, as_json: bool, output: Path | No
         _write_records(output, result.records)
     for name, note in result.notes.items():
         click.echo(f"note: {name}: {note}", err=True)
-    shown = msgspec.structs.replace(result, records=[])
-    click.echo(json.dumps(msgspec.to_builtins(shown), ensure_ascii=True) if as_json else _table(result))
+    shown = msgspec.to_builtins(msgspec.structs.replace(result, records=[]))
+    if as_json:
+        click.echo(json.dumps(shown))
+    else:
+        _print_tables({f"{formulation}, profile {result.profile}": shown})
     return 0
 
 
@@ -75,17 +81,14 @@ def _write_records(path: Path, records: list[dict[str, Any]]) -> None:
         raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from None
 
 
-def _table(result: Any) -> str:
-    lines = [f"{result.formulation}, profile {result.profile}, {result.n} records"]
-    lines += [_line(name, estimate) for name, estimate in result.metrics.items()]
-    for key, groups in result.groups.items():
-        for value, metrics in groups.items():
-            lines += [_line(f"{key}={value} {name}", estimate) for name, estimate in metrics.items()]
-    return "\n".join(lines)
+def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:
+    from rich.console import Console
 
+    from ..report.terminal import results_table
 
-def _line(name: str, estimate: Any) -> str:
-    value = "undefined" if estimate.value is None else f"{estimate.value:.4f}"
-    interval = f"  [{estimate.ci95[0]:.4f}, {estimate.ci95[1]:.4f}]" if estimate.ci95 else ""
-    counts = "".join(f"  {count} {what}" for what, count in (("unscored", estimate.unscored), ("failed", estimate.failed)) if count)
-    return f"  {name:24} {value:>9}{interval}{counts}"
+    console = Console()
+    for name, result in tasks.items():
+        console.print(results_table(name, result))
+        for key, groups in result.get("groups", {}).items():
+            for value, metrics in groups.items():
+                console.print(results_table(f"{key} = {value}", {"metrics": metrics}))

@@ -41,6 +41,7 @@ SCORERS = {
 AGGREGATES = {
     "mean": "snellen.score.aggregate:mean",
     "acuity": "snellen.score.eyechart:acuity",
+    "caption": "snellen.score.caption:aggregate",
 }
 
 

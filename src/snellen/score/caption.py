@@ -19,6 +19,8 @@ from .stats import estimate_mean
 
 TOKENISERS = ("whitespace", "ptb")
 _DRAWS = 1000
+_TEXT_METRIC = "rouge_l"
+"""The one of the scorer's metrics whose scores lend their texts to the corpus metrics."""
 _LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
 
 
@@ -92,10 +94,23 @@ def _meteor_estimate(captions: Sequence[Caption], clusters: NDArray[Any]) -> Est
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Scorer `caption`: ROUGE-L and BLEU-1..4 of a single reply. Corpus BLEU is not their mean: see `corpus_estimates`."""
     text = answer_text(prediction)
-    names = ("rouge_l", *(f"bleu_{order}_sentence" for order in range(1, MAX_ORDER + 1)))
+    names = (_TEXT_METRIC, *(f"bleu_{order}_sentence" for order in range(1, MAX_ORDER + 1)))
     if text is None or not sample.answers:
         reason = "no text reply" if text is None else "the sample has no reference caption"
         return [Score(key=prediction.key, metric=name, value=None, reason=reason) for name in names]
     item = caption(text, sample.answers)
     values = (rouge_l(item), *bleu(bleu_counts(item)))
     return [Score(key=prediction.key, metric=name, value=value, answer=text) for name, value in zip(names, values, strict=True)]
+
+
+def aggregate(scored: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
+    """Aggregate `caption`: the corpus metrics of a task that was scored by scorer `caption`; option `tokenizer` as above."""
+    pairs = [(sample, score) for sample, score in scored.scores() if score.metric == _TEXT_METRIC and score.answer is not None]
+    if not pairs:
+        return {}
+    codes = {sample.id: code for code, (sample, _) in enumerate(pairs)}
+    captions = [caption(score.answer, sample.answers) for sample, score in pairs]
+    clusters = np.array([codes[sample.id] for sample, _ in pairs])
+    estimates, _ = corpus_estimates(captions, clusters, tokeniser=str(options.get("tokenizer", "whitespace")))
+    # The mean of the single ROUGE-L values is in the table already.
+    return {name: estimate for name, estimate in estimates.items() if name != _TEXT_METRIC}

@@ -66,9 +66,8 @@ class Tally:
         usual = Counter(sizes).most_common(1)[0][0]
         odd = [code for code, size in enumerate(sizes) if size != usual]
         if odd:
-            raise DataError(
-                f"{self._origin}: ragged repeats (a record lost or doubled?): {self._describe(odd[:3], sizes)}{_more(len(odd))} but the others {usual}"
-            )
+            named = self._describe(odd[:3], sizes) + _more(len(odd))
+            raise DataError(f"{self._origin}: ragged repeats (a record lost or doubled?): {named} but the others {usual}")
 
     def _describe(self, odd: Iterable[int], sizes: Sequence[int]) -> str:
         names = {code: identifier for identifier, code in self._codes.items()}
