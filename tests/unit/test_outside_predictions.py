@@ -156,6 +156,8 @@ def test_bad_records_of_other_formulations(record: dict, formulation: str, optio
         ("MultiInference", {}, "needs --annotations"),
         ("MultiInference", {"profile": "reform"}, "profile 'reform' does not score MultiInference"),
         ("Consistency", {"convention": "x"}, "unknown convention"),
+        ("OCROpenEnded", {"profile": "vqa-scripts"}, "profile 'vqa-scripts' does not score OCROpenEnded"),
+        ("OCROpenEnded", {"profile": "refrom"}, "unknown profile 'refrom'"),
     ],
 )
 def test_wrong_use_is_named(formulation: str, options: dict, message: str) -> None:

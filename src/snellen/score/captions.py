@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct
 from rapidfuzz.distance import LCSseq
@@ -111,12 +112,9 @@ def cider(captions: Sequence[Caption], *, plain: bool = False) -> list[float]:
     references = [[count_grams(reference) for reference in caption.references] for caption in captions]
     frequency = Counter(gram for group in references for gram in set().union(*group))
     log_size = math.log(len(captions)) if captions else 0.0
-
-    def vector(counts: Counter[Gram]) -> _Vector:
-        return _weigh(counts, frequency, log_size)
-
+    weigh = partial(_weigh, frequency=frequency, log_size=log_size)
     return [
-        CIDER_SCALE * _mean(_agreement(vector(count_grams(caption.text)), vector(reference), plain) for reference in group)
+        CIDER_SCALE * _mean(_agreement(weigh(count_grams(caption.text)), weigh(reference), plain) for reference in group)
         for caption, group in zip(captions, references, strict=True)
     ]
 

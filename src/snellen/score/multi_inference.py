@@ -15,6 +15,7 @@ from msgspec import Struct
 from ..core.errors import DataError
 from ..core.types import Estimate
 from .flageval import is_rejected
+from .inference_record import Inference, inference_record
 from .inference_rules import Verdict, judge_inference
 from .outside_fields import Row
 from .stats import estimate_mean
@@ -134,6 +135,7 @@ class _Tokens:
         self._sums, self._items, self._single = dict.fromkeys(_TOKEN_FIELDS, 0.0), 0, True
 
     def add(self, row: Row, question: Question) -> None:
+        """Count one item."""
         usage = row.fields.get("usage")
         self._single = self._single and isinstance(row.fields.get("answer"), str | None) and "multiple_raw_answers" not in row.fields
         self._items += bool(question.scores)
@@ -142,6 +144,7 @@ class _Tokens:
                 self._sums[name] += float(usage.get(field) or 0)
 
     def averages(self) -> dict[str, float]:
+        """Return the averages; none when an item has several inferences."""
         return {name: total / self._items for name, total in self._sums.items()} if self._single and self._items else {}
 
 
@@ -174,15 +177,12 @@ def seed_record(question: Question, *, dense: bool) -> dict[str, Any]:
     Failed and missing inferences stand as null at their own index; `dense` leaves them out and counts on, as FlagEvalMM does.
     """
     known = [index for index, verdict in question.verdicts.items() if verdict]
-    indices = known if dense else list(range(max(question.replies) + 1))
-    verdicts = [question.verdicts.get(index) for index in indices]
-    scores = question.scores
-    return {
-        "question_id": question.question_id,
-        "question": question.text,
-        "answer": {f"inference_{place}": verdict.answer if verdict else None for place, verdict in enumerate(verdicts)},
-        "multiple_raw_answers": [question.replies.get(index) for index in indices],
-        "correct": sum(scores) / len(scores) if scores else None,
-        "inference_scores": [int(verdict.correct) if verdict and verdict.correct is not None else None for verdict in verdicts],
-        "num_inferences": len(scores),
-    }
+    indices = known if dense else range(max(question.replies) + 1)
+    return inference_record(question.question_id, question.text, [_inference(question, index) for index in indices])
+
+
+def _inference(question: Question, index: int) -> Inference:
+    verdict = question.verdicts.get(index)
+    if verdict is None:
+        return Inference(question.replies.get(index))
+    return Inference(question.replies[index], verdict.answer, verdict.correct)

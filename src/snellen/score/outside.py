@@ -19,11 +19,13 @@ from .outside_choice import tally_choices
 from .outside_fields import Row, Source, read_rows
 from .outside_tally import Tally
 from .outside_text import tally_texts
+from .profiles import profile_named
 
 INFER_METHODS = ("generation", "likelihood")
 OWN_PROFILE = "snellen"
-COMPATIBLE = {"reform": ("SingleChoice", "Generation", "OCROpenEnded", "KIEOpenEnded"), "flageval": ("MultiInference",)}
-"""Profiles that reproduce another system, and the formulations that system scores."""
+_BY_LETTER = ("SingleChoice", "MultiInference")
+COMPATIBLE = {"reform": ("SingleChoice", "Generation", "OCROpenEnded", "KIEOpenEnded")}
+"""What the profile of another system can score; those not named here only read letters."""
 
 
 class OutsideOptions(Struct, frozen=True):
@@ -79,9 +81,10 @@ def _check(formulation: str, options: Mapping[str, Any]) -> OutsideOptions:
 
 
 def _check_fit(formulation: str, chosen: OutsideOptions) -> None:
-    fitting = COMPATIBLE.get(chosen.profile)
-    if fitting is not None and formulation not in fitting:
-        raise UsageError(f"profile {chosen.profile!r} does not score {formulation}; it scores {', '.join(fitting)}")
+    fitting = COMPATIBLE.get(chosen.profile, _BY_LETTER)
+    if chosen.profile != OWN_PROFILE and formulation not in fitting:
+        name = profile_named(chosen.profile).name
+        raise UsageError(f"profile {name!r} does not score {formulation}; it scores {', '.join(fitting)}")
     if chosen.eval_stability and formulation != "SingleChoice":
         raise UsageError(f"instability is the entropy of chosen options: --eval-stability needs SingleChoice, not {formulation}")
     if chosen.multi_round_eval and formulation not in ("SingleChoice", "OCROpenEnded", "KIEOpenEnded"):
