@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snellen.core.builtins import default_registry
 from snellen.core.errors import ConfigError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.data.catalog import Catalog
@@ -19,6 +20,8 @@ from snellen.score.judge import (
     parse_verdict,
     plan_votes,
     read_judge,
+    rename_without_judge,
+    score_judged,
     score_votes,
 )
 
@@ -139,6 +142,25 @@ def test_requests_are_the_same_every_time_and_differ_by_vote_only() -> None:
 def test_without_a_judge_the_metric_has_another_name() -> None:
     assert metric_name(JUDGE, asked=True) == "judge"
     assert metric_name(JUDGE, asked=False) == "exact_no_judge"
+
+
+def test_without_a_judge_the_fallback_scores_under_that_name() -> None:
+    scorer = default_registry().get("scorer", JUDGE.fallback)
+    score = rename_without_judge(JUDGE, scorer(SAMPLE, Request(TrialKey("t", "s1"), ()), reply_to("The cat"), {}))
+    assert (score.metric, score.value) == ("exact_no_judge", 1.0)
+
+
+def test_a_whole_plan_down_the_line_with_a_fake_judge() -> None:
+    trials = [(SAMPLE, reply_to(text, TrialKey("t", "s1", "base", repeat))) for repeat, text in enumerate(["a cat", "dog", "cat!"])]
+    replies: dict[TrialKey, str | None] = {}
+    for request in plan_votes(JUDGE, trials):
+        answer = request.messages[-1].text.split("=====\n")[1]
+        replies[request.key] = gullible_judge(request, "CORRECT" if "cat" in answer else "INCORRECT")
+    replies[judge_key(trials[2][1].key, JUDGE, 0)] = None
+    del replies[judge_key(trials[2][1].key, JUDGE, 1)]
+    scores = list(score_judged(JUDGE, [prediction for _, prediction in trials], replies))
+    assert [score.value for score in scores] == [1.0, 0.0, None]
+    assert [score.key.repeat for score in scores] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

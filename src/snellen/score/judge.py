@@ -42,6 +42,8 @@ class Judge(Struct, frozen=True, forbid_unknown_fields=True):
     metric: str = "judge"
     without_judge: str = "exact_no_judge"
     """What the metric is called when no judge was asked: another name, so that the two are never taken for one."""
+    fallback: str = "any_exact"
+    """The registered scorer that gives the value then."""
 
     def __post_init__(self) -> None:
         if self.votes < 1 or self.votes % 2 == 0:
@@ -149,3 +151,14 @@ def score_votes(judge: Judge, prediction: Prediction, replies: Sequence[str | No
         reason = "no valid verdict" if not tally else f"no majority: {dict(tally)} of {judge.votes} votes"
         return Score(key=prediction.key, metric=judge.metric, value=None, answer=answer, reason=reason, detail=detail)
     return Score(key=prediction.key, metric=judge.metric, value=judge.choices[winner], answer=answer, rule=winner, detail=detail)
+
+
+def score_judged(judge: Judge, predictions: Iterable[Prediction], replies: Mapping[TrialKey, str | None]) -> Iterator[Score]:
+    """Yield the score of every trial from the judge's replies by key of the vote; a vote that failed or is missing is void."""
+    for prediction in predictions:
+        yield score_votes(judge, prediction, [replies.get(judge_key(prediction.key, judge, vote)) for vote in range(judge.votes)])
+
+
+def rename_without_judge(judge: Judge, scores: Sequence[Score]) -> Score:
+    """Return the fallback scorer's first score under the name that says no judge was asked."""
+    return structs.replace(scores[0], metric=metric_name(judge, asked=False))
