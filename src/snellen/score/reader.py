@@ -13,8 +13,18 @@ from .words import WORD_AFTER, WORD_BEFORE
 
 _NOT_A_LABEL_AFTER = r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&])"
 _DECORATION = " \t\n\r*_`\"'.,:;!?()[]{}<>$#-–—…。，：；、「」『』【】《》（）“”\\|=→"
-_SHAPES = ("{}", "{}.", "{})", "({})", "{}:", "[{}]", "**{}**", "({}).", "Answer: {}", "Answer: ({})", "Option {}", "The answer is {}", "The answer is {}.")
-_SHAPES += ("The answer is ({}).", "The correct answer is {}", "The correct answer is {}.", "The correct answer is ({}).", "ANSWER: {}", "answer: {}")
+_SHAPES = (
+    *("{}", "{}.", "{})", "({})", "{}:", "[{}]", "**{}**", "({}).", "Option {}", "Answer: {}", "Answer: ({})", "ANSWER: {}", "answer: {}"),
+    *("The answer is {}", "The answer is {}.", "The answer is ({})."),
+    *("The correct answer is {}", "The correct answer is {}.", "The correct answer is ({})."),
+)
+_BEFORE_MARK = frozenset(
+    ["option", "choice", "answer", "letter", "ans", "选项", "选", "opción", "réponse", "antwort", "answer:", "ans:", "答案"]
+)
+
+
+_CROSSED = frozenset("❌✗✘×🚫")
+_SEPARATES = frozenset(".):-–—")
 
 
 class Reply:
@@ -47,15 +57,26 @@ class Reader:
         upper = _alternatives(mark.upper() for mark in self.marks)
         either = _alternatives({form for mark in self.marks for form in (mark, mark.upper(), mark.lower())})
         self.label = re.compile(f"({either}){WORD_AFTER}{_NOT_A_LABEL_AFTER}")
-        self.mention = re.compile(rf"(?<![a-zA-Z]\.)(?<![-&°]){WORD_BEFORE}({upper}){WORD_AFTER}{_NOT_A_LABEL_AFTER}" if not self.letters else _single(upper))
-        self.wrapped = re.compile(rf"(?<![A-Za-z0-9])[(\[]\s?({either})\s?[)\]]")
-        lower = _alternatives(mark.lower() for mark in self.marks if self.letters and mark.lower() not in {"a", "i", "o", "e", "y", "s", "t"})
+        self.mention = re.compile(
+            rf"(?<![a-zA-Z]\.)(?<![-&°]){WORD_BEFORE}({upper}){WORD_AFTER}{_NOT_A_LABEL_AFTER}" if not self.letters else _single(upper)
+        )
+        self.wrapped = re.compile(rf"[(\[](?<![A-Za-z0-9].)\s?({either})\s?[)\]]")
+        lower = _alternatives(
+            mark.lower() for mark in self.marks if self.letters and mark.lower() not in {"a", "i", "o", "e", "y", "s", "t"}
+        )
         self.lower = re.compile(rf"{WORD_BEFORE}({lower}){WORD_AFTER}{_NOT_A_LABEL_AFTER}")
-        self.item = re.compile(rf"(?:\A|\n)[\s*_#>•-]{{0,6}}\(?({either})[.):]")
-        self.line = re.compile(rf"\W{{0,8}}(?:(?:option|choice|answer|letter|ans|选项|选|opción|réponse|antwort)\s?:?\s?)?\W{{0,6}}({either}){WORD_AFTER}(\W*)(.*)", re.IGNORECASE)
-        self.far = re.compile(rf"(?:(?<![a-zA-Z])(?:is|are|be|es|est|ist)|[:=])[\s*_`\"'(\[]{{1,6}}(?:[Oo]ption |[Cc]hoice )?[(\[*\"']{{0,3}}({upper}){WORD_AFTER}{_NOT_A_LABEL_AFTER}")
+        self.head = re.compile(rf"[\s*_#>•-]{{0,6}}\(?({either})[.):]")
+        self.item = re.compile(rf"\n[\s*_#>•-]{{0,6}}\(?({either})[.):]")
+        self.line = re.compile(
+            rf"\W{{0,8}}(?:(?:option|choice|answer|letter|ans|选项|选|opción|réponse|antwort)\s?:?\s?)?\W{{0,6}}({either}){WORD_AFTER}(\W*)(.*)",
+            re.IGNORECASE,
+        )
+        self.far = re.compile(
+            rf"(?:(?<![a-zA-Z])(?:is|are|be|es|est|ist)|[:=])[\s*_`\"'(\[]{{1,6}}(?:[Oo]ption |[Cc]hoice )?[(\[*\"']{{0,3}}({upper}){WORD_AFTER}{_NOT_A_LABEL_AFTER}"
+        )
         self.joined = re.compile(
-            rf"[)\]}}\"'*_`.\s]{{0,6}},?\s?(?P<join>and/or|and|or|y|et|und|oder|ou|и|или|[,/&|、]|和|或者|或|与|または|또는)\s?(?:also |maybe |option |possibly )?"
+            rf"[)\]}}\"'*_`.\s]{{0,6}},?\s?(?P<join>and/or|and|or|y|et|und|oder|ou|и|или|[,/&|、]|和|或者|或|与|または|또는)\s?(?:also |"
+            rf"maybe |option |possibly )?"
             rf"(?:(?P<second>{upper})|[(\[\"'*]{{1,3}}(?P<wrapped>{either})){WORD_AFTER}"
         )
         self.whole = self._whole(texts)
@@ -64,7 +85,7 @@ class Reader:
         """The commonest whole replies, verbatim, with their verdicts."""
         table: dict[str, Extraction] = {}
         clear = set(self.texts.by_text)
-        for index, (mark, text) in enumerate(zip(self.marks, texts, strict=True)):
+        for mark, text in zip(self.marks, texts, strict=True):
             for form in (text, f"{text}.") if plain(text) in clear and plain(text) not in self.by_mark else ():
                 table[form] = Extraction(mark, "option_text", None, (0, len(form)))
             for shape in [*_SHAPES, *(("{}. " + text, "{}) " + text, "({}) " + text, "{}: " + text) if text else ())]:
@@ -81,23 +102,26 @@ class Reader:
     def bare(self, text: str) -> int | None:
         """Return the option a short piece of text stands for as a whole: a decorated mark, a mark with its text, or a text."""
         core = text.strip(_DECORATION).lower()
-        if core in self.by_mark:
-            return self.by_mark[core]
-        if core in self.texts.by_text:
-            return self.texts.by_text[core]
+        index = self.by_mark.get(core, self.texts.by_text.get(core))
+        if index is not None or not core or len(text) >= 400:
+            return index
         if core == "none":
             return self.texts.none
-        match = self.line.fullmatch(text.strip()) if len(text) < 400 else None
-        if match is None or match.group(1).lower() not in self.by_mark:
-            return self.texts.by_text.get(plain(core))
-        if any(sign in "❌✗✘×🚫" for sign in match.group(2)):
+        head = core.partition(" ")[0].rstrip(".):,-–—：、")
+        if head in self.by_mark or head in _BEFORE_MARK or core[:1] in self.by_mark:
+            index = self._marked(text.strip())
+        return index if index is not None or len(core) >= self.texts.longest else self.texts.by_text.get(plain(core))
+
+    def _marked(self, text: str) -> int | None:
+        """Return the option of a line such as `**B.** a dog`: a mark alone, or a mark, a sign and its own text."""
+        match = self.line.fullmatch(text)
+        if match is None or match.group(1).lower() not in self.by_mark or not _CROSSED.isdisjoint(match.group(2)):
             return None
         rest, index = plain(match.group(3).strip(_DECORATION)), self.by_mark[match.group(1).lower()]
-        if not rest:
-            return index
         own = self.texts.plain[index]
-        separated = any(sign in match.group(2) for sign in ".):-–—") or rest == own
-        return index if separated and (not own or rest == own or rest.startswith(own)) else None
+        if not rest or rest == own:
+            return index
+        return index if not _SEPARATES.isdisjoint(match.group(2)) and rest.startswith(own) else None
 
 
 def _single(letters: str) -> str:

@@ -9,8 +9,14 @@ from .verdict import AMBIGUOUS, NOT_OFFERED, TRUNCATED, UNPARSED, Extraction
 
 _BOX = re.compile(r"boxed\s?\{|<\|begin_of_box\|>")
 _TAG = re.compile(r"[<\[](answer|final_answer|finalanswer|final|choice|option|ans|result|response|label)[>\]]")
-_KEYS = "final[_ ]?answer|correct[_ ]?answer|answer[_ ]?letter|predicted[_ ]?answer|answer|choice|selected(?:[_ ]?option)?|correct[_ ]?option|option|letter|label|prediction|ans|response|result|答案"
-_FIELD = re.compile(rf"[\"']?(?:{_KEYS})[\"']?\s?:\s{{0,3}}(?P<value>\"[^\"\n]{{0,200}}\"?|'[^'\n]{{0,200}}'?|\[[^\]\n]{{0,200}}\]?|[^\s,}}\n]{{1,20}})")
+_KEYS = (
+    "final[_ ]?answer|correct[_ ]?answer|answer[_ ]?letter|predicted[_ ]?answer|answer|choice|selected(?:[_ ]?option)?|"
+    "correct[_ ]?option|option|letter|label|prediction|ans|response|result|答案"
+)
+_FIELD = re.compile(
+    rf"[\"']?(?:{_KEYS})[\"']?\s?:\s{{0,3}}(?P<value>\"[^\"\n]{{0,200}}\"?|'[^'\n]{{0,200}}'?|\[[^\]\n]{{0,200}}\]?|"
+    rf"[^\s,}}\n]{{1,20}})"
+)
 _SPLIT = re.compile(r"\s?(?:,|;|/|&|\band\b|\bor\b|和|或|、)\s?")
 _MOST = 32
 
@@ -70,7 +76,7 @@ def _read(reader: Reader, reply: Reply, start: int, end: int, rule: str) -> Extr
 def _boxes(low: str) -> list[tuple[int, int]]:
     """Contents of \\boxed{…}, braces balanced, at most 200 characters."""
     places = []
-    for match in _BOX.finditer(low):
+    for match in list(_BOX.finditer(low))[-_MOST:]:
         end = low.find("<|end_of_box", match.end()) if match.group()[0] == "<" else _closing(low, match.end())
         places.append((match.end(), end if end >= 0 else min(len(low), match.end() + 200)))
     return places
@@ -88,7 +94,7 @@ def _closing(low: str, start: int) -> int:
 def _tags(low: str) -> list[tuple[int, int]]:
     """Contents of <answer>…</answer> and its kin; an open tag reaches to the end of the reply."""
     places = []
-    for match in _TAG.finditer(low):
+    for match in list(_TAG.finditer(low))[-_MOST:]:
         end = low.find("</" if match.group()[0] == "<" else "[/", match.end(), match.end() + 400)
         places.append((match.end(), end if end >= 0 else min(len(low), match.end() + 400)))
     return places
