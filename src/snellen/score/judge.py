@@ -68,13 +68,13 @@ def metric_name(judge: Judge, *, asked: bool) -> str:
 
 def judge_key(key: TrialKey, judge: Judge, vote: int) -> TrialKey:
     """Name one vote on one trial; the trial's repeat becomes an axis of the variant, the vote the repeat."""
-    axes = parse_variant(key.variant) | {INFERENCE_AXIS: str(key.repeat)}
+    axes = {**parse_variant(key.variant), INFERENCE_AXIS: str(key.repeat)}
     return TrialKey(f"{key.task}{_TASK_JOIN}{judge.name}", key.sample, format_variant(axes), vote)
 
 
 def judged_key(key: TrialKey) -> TrialKey:
     """Return the trial that a vote is about."""
-    axes = parse_variant(key.variant)
+    axes = dict(parse_variant(key.variant))
     repeat = int(axes.pop(INFERENCE_AXIS))
     return TrialKey(key.task.rpartition(_TASK_JOIN)[0], key.sample, format_variant(axes), repeat)
 

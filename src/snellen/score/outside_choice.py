@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
-from .extract import extract_choice
+from .extract import read
 from .outside_fields import Row
 from .outside_tally import Tally
-from .profiles import parse_reform, place_of
-from .reader import derive_marks
+from .profiles import parse_reform, place_of, profile_named
+from .reader import compile_reader, derive_marks
 
 MOST_OPTIONS = 702
 """As many as there are marks of one or two letters."""
@@ -70,7 +71,7 @@ def _chosen_index(row: Row, options: Sequence[Any] | None, profile: str, infer_m
     text = row.text("prediction")
     if profile == "reform":
         return reform_index(text)
-    return _extracted_index(text, [str(option) for option in options or ()], profile)
+    return _extracted_index(text, tuple(map(str, options or ())), profile)
 
 
 def reform_index(text: str) -> int | None:
@@ -79,9 +80,15 @@ def reform_index(text: str) -> int | None:
     return None if found is None else place_of(found[0])
 
 
-def _extracted_index(text: str, options: Sequence[str], profile: str) -> int | None:
-    letter = extract_choice(text, options, profile=profile).letter
-    return None if letter is None else derive_marks(len(options)).index(letter)
+def _extracted_index(text: str, options: tuple[str, ...], profile: str) -> int | None:
+    marks = _marks(len(options))
+    found = read(compile_reader(marks, options), text) if profile == "snellen" else profile_named(profile).read(text, marks)
+    return None if found.letter is None else marks.index(found.letter)
+
+
+@lru_cache
+def _marks(count: int) -> tuple[str, ...]:
+    return derive_marks(count)
 
 
 def _chosen_class(row: Row, options: Sequence[Any] | None, chosen: int | None) -> Hashable:

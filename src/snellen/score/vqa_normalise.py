@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 ARTICLES = frozenset({"a", "an", "the"})
 
@@ -29,14 +30,23 @@ CONTRACTIONS = {
 PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
 _DIGIT_COMMA_DIGIT = re.compile(r"\d,\d")
 _LOOSE_PERIOD = re.compile(r"\.(?!\d)")
+_SHORT = 100
 _OFFICIAL_PERIOD_LIMIT = 32
 """The original passes a flag where a count belongs, so at most this many periods are dropped."""
 
 
 def normalise_vqa(text: str) -> str:
     """Return the form of the official VQA evaluation (which ReForm-Eval's KIE metric copies), quirks included."""
+    # References are short and come back for every repeat: worth remembering. Long replies are neither.
+    return _remembered(text) if len(text) <= _SHORT else _normalise(text)
+
+
+def _normalise(text: str) -> str:
     spaced = text.replace("\n", " ").replace("\t", " ").strip()
     return " ".join(_mend_words(_drop_punctuation(spaced)))
+
+
+_remembered = lru_cache(maxsize=4096)(_normalise)
 
 
 def _drop_punctuation(text: str) -> str:
