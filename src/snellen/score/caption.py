@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from ..core.errors import UsageError
 from ..core.types import Estimate, Prediction, Request, Sample, Score
 from .bootstrap import percentile_interval, resample
-from .captions import MAX_ORDER, BleuCounts, Caption, bleu, bleu_counts, cider, rouge_l
+from .captions import CIDER_SCALE, MAX_ORDER, BleuCounts, Caption, bleu, bleu_counts, cider, rouge_l
 from .meteor import meteor, missing_reason, tokenise_ptb
 from .replies import answer_text
 from .stats import estimate_mean
@@ -56,8 +57,8 @@ def corpus_estimates(
     reason = missing_reason()
     metrics["meteor"] = Estimate(None, unscored=len(prepared)) if reason else _meteor_estimate(prepared, groups)
     metrics["rouge_l"] = estimate_mean(np.array([rouge_l(item) for item in prepared]), groups)
-    metrics["cider"] = estimate_mean(np.array(cider(prepared)), groups)
-    metrics["cider_plain"] = estimate_mean(np.array(cider(prepared, plain=True)), groups)
+    metrics["cider"] = _cider_estimate(cider(prepared), groups)
+    metrics["cider_plain"] = _cider_estimate(cider(prepared, plain=True), groups)
     suffix = "_ptb" if tokeniser == "ptb" else ""
     return {name + suffix: value for name, value in metrics.items()}, {f"meteor{suffix}": reason} if reason else {}
 
@@ -79,6 +80,14 @@ def _bleu_estimates(counts: Sequence[BleuCounts], clusters: NDArray[Any]) -> dic
 def _counts_of(row: NDArray[np.float64]) -> BleuCounts:
     whole = [int(value) for value in row]
     return BleuCounts(tuple(whole[:MAX_ORDER]), tuple(whole[MAX_ORDER : 2 * MAX_ORDER]), whole[-2], whole[-1])
+
+
+def _cider_estimate(values: Sequence[float], clusters: NDArray[Any]) -> Estimate:
+    estimate = estimate_mean(np.array(values), clusters)
+    if estimate.ci95 is None:
+        return estimate
+    low, high = estimate.ci95
+    return structs.replace(estimate, ci95=(max(0.0, low), min(CIDER_SCALE, high)))
 
 
 def _meteor_estimate(captions: Sequence[Caption], clusters: NDArray[Any]) -> Estimate:

@@ -149,7 +149,7 @@ def _rounded(metrics: dict[str, Estimate], compatible: bool) -> dict[str, Estima
     if not compatible:
         return metrics
     return {
-        name: value if value.value is None else structs.replace(value, value=round(100 * value.value, 2) / 100)
+        name: value if value.value is None else structs.replace(value, value=round(round(100 * value.value, 2) / 100, 6))
         for name, value in metrics.items()
     }
 
