@@ -21,13 +21,13 @@ from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import generate
+from ..infer import chain, generate
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
 from .settings import RunSettings
 
-INFERENCERS: dict[str, ModuleType] = {"generate": generate, "generation": generate}
+INFERENCERS: dict[str, ModuleType] = {"generate": generate, "generation": generate, "chain": chain}
 NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
 """Fields of a task that change how replies are read, not the replies: scoring again may differ."""
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
@@ -141,7 +141,7 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
     table = msgspec.to_builtins(planned.task)
     for field in NOT_IN_IDENTITY:
         table.pop(field)
-    for field in ("path", "image_root"):  # the data's content counts, not where it lies
+    for field in ("path", "image_root", "image_list"):  # the data's content counts, not where it lies
         table["dataset"].pop(field, None)
     table["params"].pop("timeout_s", None)
     table["params"].pop("stream", None)

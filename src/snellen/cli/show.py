@@ -11,9 +11,11 @@ from rich.console import Console
 
 from ..api.plan import Plan
 from ..api.run import RunResult
+from ..data.catalog import Catalog
 from ..engine.policy import Policy
 from ..engine.state import RunState
 from ..report.curves import plot_run
+from ..report.published import comparison_table, published_for
 from ..report.terminal import Progressbar, group_tables, plain, results_table
 
 TOKENS_PER_CHARACTER = 0.3
@@ -58,6 +60,9 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
             console.print(results_table(name, task))
             for table in group_tables(task):
                 console.print(table)
+            card = published_for(Catalog(), name)
+            if card is not None:
+                console.print(comparison_table(task["metrics"], card, result.results["model"]))
             if "acuity_px" in task["metrics"]:
                 console.print(plain("\n".join(plot_run(result.folder, name))))
         for kind, count in result.state.failures.items():

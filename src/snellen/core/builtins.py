@@ -7,6 +7,7 @@ from .registry import Registry
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
+    "cure": "snellen.data.loaders.cure:load",
 }
 
 MODELS = {
@@ -48,6 +49,7 @@ AGGREGATES = {
     "variance": "snellen.score.summary:variance_of_tables",
     "acuity": "snellen.score.eyechart:acuity",
     "caption": "snellen.score.caption:aggregate",
+    "cure": "snellen.score.cure:aggregate",
 }
 
 

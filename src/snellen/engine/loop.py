@@ -126,7 +126,8 @@ class Engine:
                 prediction = msgspec.structs.replace(prediction, images=sent)
         await self._writer.put(item.position, item.sample, request, prediction, digest)
         self.state.count(prediction)
-        self._watch(prediction)
+        if digest:  # a picture that cannot be read says nothing about the server
+            self._watch(prediction)
         return prediction
 
     async def _prepare(self, request: Request) -> tuple[tuple[ImageSent, ...], int]:

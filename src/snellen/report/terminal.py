@@ -20,6 +20,8 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 REFRESH_S = 0.25
 SIDE_METRICS = ("_rate", "_strict", "_micro")
 MACRO = "_macro_"
+BLIND = "_blind"
+"""Figures of blind rules have a table of their own."""
 
 
 def plain(text: str) -> Text:
@@ -112,7 +114,7 @@ def results_table(name: str, result: Mapping[str, Any]) -> Table:
     for column in ("value", "95 % interval", "n", "unscored", "failed"):
         table.add_column(column, justify="right")
     metrics = result["metrics"]
-    main = [metric for metric in metrics if not is_side_metric(metric)]
+    main = [metric for metric in metrics if not is_side_metric(metric) and not metric.endswith(BLIND)]
     side = [metric for metric in metrics if is_side_metric(metric) and tells_more(metric, metrics)]
     for metric in main:
         table.add_row(*estimate_cells(metric, metrics[metric]))
