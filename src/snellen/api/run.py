@@ -104,7 +104,7 @@ async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: W
             await plan.model.check()
         engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
         engine.state.planned = plan.trials
-        with _stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
+        with stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
             await engine.run(plan.jobs())
         return engine.state, engine.stopping
     except asyncio.CancelledError:
@@ -123,7 +123,7 @@ def _is_complete(plan: Plan, writer: RunWriter) -> bool:
 
 
 @contextmanager
-def _stop_on_signals(stop: Callable[[], None], task: asyncio.Task[Any] | None) -> Iterator[None]:
+def stop_on_signals(stop: Callable[[], None], task: asyncio.Task[Any] | None) -> Iterator[None]:
     """First Ctrl-C: take nothing new and drain; second: leave at once. Nothing stored is lost either way."""
     if threading.current_thread() is not threading.main_thread() or task is None:
         yield
