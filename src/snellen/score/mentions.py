@@ -35,6 +35,7 @@ _BEFORE_LABEL_TEXT = (
     "letra|buchstabe|c'est|donc|also|não|é|sera|pas|nicht|не|ответ|вариант|это|или|и"
 )
 _BEFORE_LABEL = frozenset(_BEFORE_LABEL_TEXT.split("|"))
+_ABBREVIATED = ("mr.", "mrs.", "ms.", "dr.", "prof.", "st.", "fig.", "no.", "vol.", "sec.", "ch.", "eq.", "tab.", "app.", "pt.")
 _JOINS_LABELS = frozenset({"and", "or", "nor", "option", "options", "choice", "choices"})
 """After these a capital is a label even before an unknown word: `A and B look alike` names two."""
 _OPENS = frozenset("\"'*_`“「【《")
@@ -42,7 +43,7 @@ _CLOSES = frozenset("\"'*_`”」】》.:)")
 _PRONOUN = re.compile(r"\s+(?:is|because|since|seems|fits|matches|remains)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]")
 _EXAMINED = re.compile(
     r"(?<!\w)(?:examin(?:e|ing)|consider(?:ing)?|analy[sz](?:e|ing)|"
-    r"evaluat(?:e|ing)|check(?:ing)?|look(?:ing)? at|start(?:ing)? with|begin with|"
+    r"evaluat(?:e|ing)|check(?:ing)?|think(?:ing)? about|discuss(?:ing)?|turn(?:ing)? to|focus(?:ing)? on|look(?:ing)? at|start(?:ing)? with|begin with|"
     r"compar(?:e|ing)|regarding|as for|suppose|whether|closer at)\s(?:it's |it is |that )?(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
 )
 """The label is looked into, which says nothing of the verdict."""
@@ -154,4 +155,6 @@ def _said_of(low: str, word: str, end: int) -> bool:
 def _sentence_start(low: str, start: int) -> bool:
     """Whether only space and decoration stand between the last sentence end and `start`."""
     gap = low[max(0, start - 6) : start].rstrip(" *_`(\"'")
+    if gap.endswith(_ABBREVIATED):
+        return False
     return not gap or gap[-1] in ".!?:;\n—–"
