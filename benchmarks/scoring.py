@@ -2,7 +2,7 @@
 
 Times are processor time, so that other work on the machine does not count.
 
-Run: python benchmarks/scoring.py [extraction]
+Run: python benchmarks/scoring.py [extraction] [aggregation]
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+from aggregation import bench_aggregation
 
 from snellen.core.ids import rng
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
@@ -143,7 +145,7 @@ def bench_extraction() -> None:
     print(f"{'PASS' if worst <= 100 else 'FAIL'}  hostile 50 kB: worst {worst:.1f} ms on {name!r} (bar 100)")
 
 
-PARTS = {"extraction": bench_extraction}
+PARTS = {"extraction": bench_extraction, "aggregation": bench_aggregation}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:
