@@ -101,19 +101,27 @@ async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: W
             if resuming and not _is_complete(plan, writer):
                 await plan.model.check()
             engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
-            engine.state.planned = plan.trials
-            early = _early_stop(plan, settings, engine)
-            with _stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
-                await engine.run(plan.jobs(early.shuffle if early else None))
-            if early is not None:
-                writer.put_meta("until_ci", early.summary())
-            return engine.state, engine.stopping and not (early is not None and early.stopped)
+            return await _run_engine(engine, plan, settings, writer, watcher)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {error.filename or plan.folder}: {error.strerror}") from None
     finally:
         await plan.model.close()
+
+
+async def _run_engine(
+    engine: Engine, plan: Plan, settings: RunSettings, writer: RunWriter, watcher: Watcher | None
+) -> tuple[RunState, bool]:
+    """Run the plan; return the counts, and whether it was interrupted before its end."""
+    engine.state.planned = plan.trials
+    early = _early_stop(plan, settings, engine)
+    with _stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
+        await engine.run(plan.jobs(early.shuffle if early else None))
+    if early is None:
+        return engine.state, engine.stopping
+    writer.put_meta("until_ci", early.summary())
+    return engine.state, engine.stopping and not early.stopped
 
 
 def _early_stop(plan: Plan, settings: RunSettings, engine: Engine) -> EarlyStop | None:

@@ -111,9 +111,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
     file = _read_model_file(flags.pop("config_file"))
     key = _read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
-    model = flags.pop("model") or file.pop("model", None)
-    if not model:
-        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
+    model = _model_name(flags.pop("model"), file.pop("model", None))
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
     columns = dict(parse_assignment(each) for each in flags.pop("columns"))
     variants = (*flags.pop("variants"), *_perturbations(flags.pop("perturb")))
@@ -132,6 +130,13 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         command=command_line(sys.argv),
         **(file | told),
     )
+
+
+def _model_name(flag: str | None, from_file: str | None) -> str:
+    name = flag or from_file
+    if not name:
+        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
+    return name
 
 
 def command_line(arguments: list[str]) -> str:
