@@ -160,6 +160,9 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
         )
     for scorer in task.scorers:
         registry.get("scorer", scorer)
+    prompter = Prompter(task, prompt, settings.seed)
+    for variant in task.variants:  # a prompt that cannot be built must fail here, not at the first request
+        prompter.build(next(iter(dataset)), variant)
     return PlannedTask(task, prompt, dataset, found)
 
 
