@@ -89,6 +89,8 @@ async def measure(plan: LoadPlan, items: Sequence[Item], provider: str, urls: Se
         raise UsageError("the load has no items: the task is empty or --limit is 0")
     job = make_job(plan, items, provider, urls, headers)
     warmed = await warm_up(plan, job)
+    if warmed is not None and warmed.interrupted:
+        return to_measured(plan, job, msgspec.structs.replace(warmed, outcomes=[]), 1, stream=stream)
     processes = plan.processes or choose_processes(plan, job, warmed)
     result = await run_fleet(job, processes)
     return to_measured(plan, job, result, processes, stream=stream)

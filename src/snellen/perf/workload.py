@@ -49,9 +49,9 @@ def _pixels(images: Sequence[EncodedImage]) -> int:
 
 
 def dialogue_id(request: Request) -> str:
-    """Return the item id of a request: sample, variant and repeat, whichever say something."""
+    """Return the item id of a request: task, sample, and variant and repeat where they say something."""
     key = request.key
-    return key.sample + (f"@{key.variant}" if key.variant != "base" else "") + (f"#{key.repeat}" if key.repeat else "")
+    return f"{key.task}/{key.sample}" + (f"@{key.variant}" if key.variant != "base" else "") + (f"#{key.repeat}" if key.repeat else "")
 
 
 def join_turns(dialogue: Sequence[Request]) -> list[Request]:
