@@ -103,7 +103,7 @@ def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) ->
             return
         write_timeline(place / "timeline.json", measured.timeline)
         if load.plan is not None:
-            entry["value"] = _score(place, load, measured, settings)
+            entry["value"] = _score(place, load, load.plan, measured, settings)
         if settings.draw:
             entry["pictures"] = draw(place, measured.timeline)
         if report.interrupted:
@@ -113,7 +113,13 @@ def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) ->
 def describe_level(timeline: Timeline, objectives: Objectives | None) -> dict[str, Any]:
     """Return the summaries of one level: whole run, steady state if there is one, and what the generator saw of itself."""
     if not timeline.requests:
-        return {"total": None, "steady": None, "watch": timeline.watch, "interrupted": timeline.interrupted, "notes": ["stopped before the first reply"]}
+        return {
+            "total": None,
+            "steady": None,
+            "watch": timeline.watch,
+            "interrupted": timeline.interrupted,
+            "notes": ["stopped before the first reply"],
+        }
     total = summarize(timeline, "total", objectives=objectives)
     try:
         steady: dict[str, Any] | None = summarize(timeline, "stable", objectives=objectives)
@@ -122,35 +128,29 @@ def describe_level(timeline: Timeline, objectives: Objectives | None) -> dict[st
     return {"total": total, "steady": steady, "watch": timeline.watch, "interrupted": timeline.interrupted, "notes": total["notes"]}
 
 
-def run_sweep(settings: PerfSettings, *, by_rate: bool, first: float, ceiling: float, precision: float, attainment: float) -> tuple[Sweep, Path]:
+class SweepSettings(msgspec.Struct, frozen=True):
+    """How to search: by rate or by concurrency, between which bounds, how finely, and how many requests must be good."""
+
+    by_rate: bool = True
+    first: float = 1.0
+    ceiling: float = 4096.0
+    precision: float = 0.05
+    attainment: float = 0.9
+
+
+def run_sweep(settings: PerfSettings, how: SweepSettings) -> tuple[Sweep, Path]:
     """Search the highest rate (or concurrency) that meets the objectives; writes sweep.json and the curve."""
     if not settings.objectives:
         raise UsageError("a sweep needs objectives: --slo ttft=500ms,tpot=40ms")
     folder = settings.run.output_dir or Path("runs") / f"sweep-{_label(settings)}"
-    base = settings.levels[0]
-    load = asyncio.run(_prepare(settings))
-
-    async def measure_point(value: float) -> Point:
-        level = msgspec.structs.replace(base, rate=value if by_rate else None, concurrency=None if by_rate else round(value))
-        measured = await measure(level, load.items, load.provider, load.urls, load.headers, stream=load.stream)
-        if measured.timeline.interrupted:
-            raise KeyboardInterrupt
-        return judge(measured.timeline, value, settings.objectives, attainment)
-
     points: list[Point] = []
-
-    async def kept(value: float) -> Point:
-        point = await measure_point(value)
-        points.append(point)
-        return point
-
     try:
-        asyncio.run(search(kept, first=first, ceiling=ceiling, precision=precision, whole=not by_rate))
-        interrupted = False
+        asyncio.run(_search(settings, how, points))
+        note = ""
     except KeyboardInterrupt:
-        interrupted = True
-    sweep = conclude(points, "requests/s" if by_rate else "concurrent requests", settings.objectives, attainment)
-    sweep.note = "stopped by hand: the search is not finished" if interrupted else sweep.note
+        note = "stopped by hand: the search is not finished"
+    sweep = conclude(points, "requests/s" if how.by_rate else "concurrent requests", settings.objectives, how.attainment)
+    sweep.note = note or sweep.note
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "sweep.json", lambda file: _write(file, sweep))
     if settings.draw and points:
@@ -158,11 +158,28 @@ def run_sweep(settings: PerfSettings, *, by_rate: bool, first: float, ceiling: f
     return sweep, folder
 
 
+async def _search(settings: PerfSettings, how: SweepSettings, points: list[Point]) -> None:
+    load = await _prepare(settings)
+    base = settings.levels[0]
+
+    async def measure_point(value: float) -> Point:
+        rate, slots = (value, None) if how.by_rate else (None, round(value))
+        level = msgspec.structs.replace(base, rate=rate, concurrency=slots)
+        measured = await measure(level, load.items, load.provider, load.urls, load.headers, stream=load.stream)
+        if measured.timeline.interrupted:
+            raise KeyboardInterrupt
+        points.append(judge(measured.timeline, value, settings.objectives, how.attainment))
+        return points[-1]
+
+    await search(measure_point, first=how.first, ceiling=how.ceiling, precision=how.precision, whole=not how.by_rate)
+
+
 async def _prepare(settings: PerfSettings) -> _Load:
     run = settings.run
     models = [_served(msgspec.structs.replace(run, base_url=url)) for url in settings.base_urls or (run.base_url,)]
     stream = run.stream is not False
-    plan, trials = None, {}
+    plan: Plan | None = None
+    trials: dict[str, tuple[int, Sample, Request]] = {}
     if settings.synthetic is not None:
         dialogues = make_dialogues(settings.synthetic, settings.synthetic_count, run.seed, stream=stream)
     else:
@@ -200,17 +217,15 @@ def _dialogues(plan: Plan, settings: PerfSettings) -> tuple[list[list[Request]],
     return list(groups.values()), trials
 
 
-def _score(place: Path, load: _Load, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
-    assert load.plan is not None
-    asyncio.run(_store(place, load, measured))
-    results = finish(place, load.plan, settings.run.profile)
+def _score(place: Path, load: _Load, plan: Plan, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
+    asyncio.run(_store(place, load, plan, measured))
+    results = finish(place, plan, settings.run.profile)
     right, accuracy = right_answers(results)
     return value_for_money(measured.timeline, right, accuracy, settings.prices)
 
 
-async def _store(place: Path, load: _Load, measured: Measured) -> None:
-    assert load.plan is not None
-    writer = RunWriter(place, load.plan.header)
+async def _store(place: Path, load: _Load, plan: Plan, measured: Measured) -> None:
+    writer = RunWriter(place, plan.header)
     try:
         for outcome in measured.outcomes:
             position, sample, request = load.trials[f"{outcome.item}/{outcome.record.turn}"]

@@ -9,8 +9,6 @@ from typing import Any
 
 import click
 
-from ..core.errors import UsageError
-
 EXAMPLE = """
 \b
 Examples:
@@ -53,25 +51,48 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _MODEL_OPTIONS: tuple[Decorator, ...] = (
     click.option("--model", required=True, help="provider/name of a served model: openai/NAME, anthropic/NAME, gemini/NAME."),
-    click.option("--base-url", "--url", "base_urls", multiple=True, help="Where the server answers. Repeat it to spread the load over several."),
+    click.option(
+        "--base-url", "--url", "base_urls", multiple=True, help="Where the server answers. Repeat it to spread the load over several."
+    ),
     click.option("--api-key-env", help="Environment variable that holds the key."),
     click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key."),
     click.option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env)."),
     click.option("--stream/--no-stream", default=True, show_default=True, help="Stream replies; without it there is no TTFT, TPOT or ITL."),
-    click.option("--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True, help="Seconds a request."),
+    click.option(
+        "--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True, help="Seconds a request."
+    ),
     click.option("--max-tokens", type=click.IntRange(min=1)),
     click.option("--temperature", type=float),
 )
 _LOAD_OPTIONS: tuple[Decorator, ...] = (
     click.option("-n", "--requests", "count", type=click.IntRange(min=1), help="Items to ask; data shorter than that goes round."),
-    click.option("--duration", "duration_s", type=click.FloatRange(min=0, min_open=True), help="Seconds to send for; what is in flight may finish."),
+    click.option(
+        "--duration", "duration_s", type=click.FloatRange(min=0, min_open=True), help="Seconds to send for; what is in flight may finish."
+    ),
     click.option("--burstiness", type=click.FloatRange(min=0), help="Gamma shape: 1 Poisson, <1 bursts, >1 more even, 0 constant."),
     click.option("--arrivals", type=click.Choice(["poisson", "constant", "gamma"]), default="poisson", show_default=True),
-    click.option("--warmup", type=click.IntRange(min=0), default=4, show_default=True, help="Requests before the measurement, thrown away."),
-    click.option("--processes", type=click.IntRange(min=0), default=0, show_default=True, help="Processes of the generator; 0 = as needed."),
-    click.option("--prefix-cache", type=click.Choice(["as-is", "off", "on"]), default="as-is", show_default=True, help="Salt prompts to miss or share."),
+    click.option(
+        "--warmup", type=click.IntRange(min=0), default=4, show_default=True, help="Requests before the measurement, thrown away."
+    ),
+    click.option(
+        "--processes", type=click.IntRange(min=0), default=0, show_default=True, help="Processes of the generator; 0 = as needed."
+    ),
+    click.option(
+        "--prefix-cache",
+        type=click.Choice(["as-is", "off", "on"]),
+        default="as-is",
+        show_default=True,
+        help="Salt prompts to miss or share.",
+    ),
     click.option("--multi-turn", is_flag=True, help="Samples of one group are turns of one dialogue, with the model's own replies."),
-    click.option("--think", "think_s", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Seconds between a reply and the next turn."),
+    click.option(
+        "--think",
+        "think_s",
+        type=click.FloatRange(min=0),
+        default=0.0,
+        show_default=True,
+        help="Seconds between a reply and the next turn.",
+    ),
     click.option("--slo", help="Objectives, e.g. ttft=500ms,tpot=40ms: gives goodput."),
     click.option("--limit", type=click.IntRange(min=1), help="Use the first N samples of the task."),
     click.option("--seed", type=int, default=0, show_default=True),
@@ -104,9 +125,13 @@ def options(*groups: tuple[Decorator, ...]) -> Decorator:
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE|synthetic")
 @click.option("--concurrency", help="Closed loop: so many in flight; several as 1,4,16. With --rate: the cap.")
 @click.option("--rate", help="Open loop: requests per second; several as 1,2,5.")
-@click.option("--ramp", type=click.Choice(["none", "linear", "exponential"]), default="none", show_default=True, help="Let the rate grow to --rate.")
+@click.option(
+    "--ramp", type=click.Choice(["none", "linear", "exponential"]), default="none", show_default=True, help="Let the rate grow to --rate."
+)
 @click.option("--ramp-from", type=click.FloatRange(min=0), default=0.0, help="The rate a ramp starts from.")
-@click.option("--pressure", "pressure_s", type=click.FloatRange(min=0, min_open=True), help="Keep --concurrency in flight for so many seconds.")
+@click.option(
+    "--pressure", "pressure_s", type=click.FloatRange(min=0, min_open=True), help="Keep --concurrency in flight for so many seconds."
+)
 @click.option("--trace", type=click.Path(path_type=Path), help="Replay: one send moment a line (seconds), or JSON lines with `timestamp`.")
 @click.option("--replay-speed", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True)
 @click.option("--price-in", type=click.FloatRange(min=0), help="Price of a million input tokens; default: the model's card.")
@@ -115,8 +140,8 @@ def options(*groups: tuple[Decorator, ...]) -> Decorator:
 def run(as_json: bool, **flags: Any) -> int:
     """Load a server with a task and report latency, throughput and accuracy. See `snellen perf --explain`."""
     from ..api.perf import run_perf
-    from .perf_show import print_report
     from .perf_settings import load_settings
+    from .perf_show import print_report
 
     report = run_perf(load_settings(**flags))
     print_report(report, as_json=as_json)
@@ -130,18 +155,21 @@ def run(as_json: bool, **flags: Any) -> int:
 @click.option("--by", type=click.Choice(["rate", "concurrency"]), default="rate", show_default=True, help="What to raise.")
 @click.option("--start", "first", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="The lowest load.")
 @click.option("--ceiling", type=click.FloatRange(min=0, min_open=True), default=4096.0, show_default=True, help="The highest load.")
-@click.option("--precision", type=click.FloatRange(0.01, 1.0), default=0.05, show_default=True, help="Stop when the answer is known to this share.")
-@click.option("--attainment", type=click.FloatRange(0.5, 1.0), default=0.9, show_default=True, help="Share of requests that must meet all objectives.")
+@click.option(
+    "--precision", type=click.FloatRange(0.01, 1.0), default=0.05, show_default=True, help="Stop when the answer is known to this share."
+)
+@click.option(
+    "--attainment", type=click.FloatRange(0.5, 1.0), default=0.9, show_default=True, help="Share of requests that must meet all objectives."
+)
 @options(_MODEL_OPTIONS, _LOAD_OPTIONS)
-def sweep(as_json: bool, by: str, first: float, ceiling: float, precision: float, attainment: float, **flags: Any) -> int:
+def sweep(as_json: bool, by: str, **flags: Any) -> int:
     """Find the highest load that meets the objectives, and draw the latency-throughput curve."""
-    from ..api.perf import run_sweep
+    from ..api.perf import SweepSettings, run_sweep
     from .perf_settings import sweep_settings
     from .perf_show import print_sweep
 
-    found, folder = run_sweep(
-        sweep_settings(**flags), by_rate=by == "rate", first=first, ceiling=ceiling, precision=precision, attainment=attainment
-    )
+    how = SweepSettings(by == "rate", *(flags.pop(name) for name in ("first", "ceiling", "precision", "attainment")))
+    found, folder = run_sweep(sweep_settings(**flags), how)
     print_sweep(found, folder, as_json=as_json)
     return 130 if found.note.startswith("stopped") else 0
 
@@ -155,7 +183,7 @@ def sweep(as_json: bool, by: str, first: float, ceiling: float, precision: float
 @click.option("--export", "export_as", type=click.Choice(["json", "csv", "requests-csv", "prometheus"]), help="Print in another format.")
 @click.option("--pictures", "pictures_dir", type=click.Path(path_type=Path), help="Folder to draw the pictures into (SVG).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
-def summarize(file: Path, profile: str, stage: str, stats: str | None, slo: str | None, export_as: str | None, pictures_dir: Path | None, as_json: bool) -> int:
+def summarize(file: Path, export_as: str | None, pictures_dir: Path | None, as_json: bool, **how: Any) -> int:
     """Compute all metrics of a timeline file (ours, guidellm's, vLLM's) or of a run folder.
 
     \b
@@ -165,7 +193,7 @@ def summarize(file: Path, profile: str, stage: str, stats: str | None, slo: str 
     from .perf_show import print_summary, read_any, summary_of
 
     timeline = read_any(file)
-    summary = summary_of(timeline, profile=profile, stage=stage, stats=stats, slo=slo)
+    summary = summary_of(timeline, **how)
     if pictures_dir is not None:
         from ..api.perf import draw
 
@@ -178,14 +206,3 @@ def summarize(file: Path, profile: str, stage: str, stats: str | None, slo: str 
     else:
         print_summary(summary, as_json=as_json)
     return 0
-
-
-def parse_numbers(text: str, flag: str) -> list[float]:
-    """Parse `1,2,4`; every number above zero."""
-    try:
-        numbers = [float(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise UsageError(f"{flag} {text!r} is not a list of numbers such as 1,2,4") from None
-    if not numbers or min(numbers) <= 0:
-        raise UsageError(f"{flag} {text!r}: every number must be above zero")
-    return numbers

@@ -14,34 +14,33 @@ from ..api.settings import RunSettings
 from ..core.config import parse_assignment
 from ..core.errors import DataError, UsageError
 from ..perf.measure import LoadPlan
+from ..perf.read import read_json
 from ..perf.slo import parse_objectives
 from ..perf.stored import Prices
 from ..perf.synthetic import TASK, Synthetic
-from ..perf.timeline import read_json
-from .perf import parse_numbers
 from .run import command_line, read_key
 
 DEFAULT_COUNT = 200
 
 
-def load_settings(
-    *, concurrency: str | None, rate: str | None, trace: Path | None, price_in: float | None, price_out: float | None, **flags: Any
-) -> PerfSettings:
+def load_settings(*, price_in: float | None, price_out: float | None, **flags: Any) -> PerfSettings:
     """Return the settings of `snellen perf TASK`."""
+    levels = _levels(flags, flags.pop("concurrency"), flags.pop("rate"), flags.pop("trace"))
+    return _settings(flags, levels, _prices(flags, price_in, price_out))
+
+
+def _levels(flags: dict[str, Any], concurrency: str | None, rate: str | None, trace: Path | None) -> tuple[LoadPlan, ...]:
+    """Return one plan a level: several rates, or several concurrencies; without either one request at a time."""
     extra = {name: flags.pop(name) for name in ("ramp", "ramp_from", "pressure_s", "replay_speed")}
-    rates = parse_numbers(rate, "--rate") if rate else []
-    slots = [int(number) for number in parse_numbers(concurrency, "--concurrency")] if concurrency else []
-    if rates and len(slots) > 1:
-        raise UsageError("--rate with several --concurrency: give one cap")
-    moments = read_trace(trace) if trace else ()
-    if not (rates or slots or moments):
-        slots = [1]
-    if rates or moments:
-        cap = slots[0] if slots else None
-        levels = [_level(flags, extra, rate=each, concurrency=cap, trace=moments) for each in rates or [None]]
-    else:
-        levels = [_level(flags, extra, concurrency=each) for each in slots]
-    return _settings(flags, tuple(levels), _prices(flags, price_in, price_out))
+    slots = [int(number) for number in parse_numbers(concurrency or "", "--concurrency")]
+    if rate is None and trace is None:
+        return tuple(_level(flags, extra, concurrency=each) for each in slots or [1])
+    if len(slots) > 1:
+        raise UsageError("--rate or --trace with several --concurrency: give one cap")
+    cap = next(iter(slots), None)
+    if trace is not None:
+        return (_level(flags, extra, concurrency=cap, trace=read_trace(trace)),)
+    return tuple(_level(flags, extra, concurrency=cap, rate=each) for each in parse_numbers(str(rate), "--rate"))
 
 
 def sweep_settings(**flags: Any) -> PerfSettings:
@@ -59,7 +58,7 @@ def _level(flags: dict[str, Any], extra: dict[str, Any], **what: Any) -> LoadPla
     if flags["arrivals"] != "gamma" and flags["burstiness"] is not None:
         burstiness = flags["burstiness"]
     same = {name: flags[name] for name in ("count", "duration_s", "warmup", "processes", "timeout_s", "seed")}
-    return LoadPlan(burstiness=burstiness, **same, **extra, **what)
+    return LoadPlan(burstiness=burstiness, **(same | extra | what))
 
 
 def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...], prices: Prices | None) -> PerfSettings:
@@ -68,7 +67,7 @@ def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...], prices: Price
     run = RunSettings(
         tasks=() if is_synthetic else tasks,
         model=flags["model"],
-        base_url=flags["base_urls"][0] if flags["base_urls"] else None,
+        base_url=next(iter(flags["base_urls"]), None),
         api_key=read_key(flags["api_key"], flags["api_key_env"], flags["api_key_file"]),
         output_dir=flags["output_dir"],
         catalogs=tuple(flags["catalogs"]),
@@ -76,7 +75,6 @@ def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...], prices: Price
         command=command_line(sys.argv),
         **{name: flags[name] for name in ("stream", "max_tokens", "temperature", "limit", "seed", "timeout_s")},
     )
-    drawing = flags["draw"]
     return PerfSettings(
         run=run,
         levels=levels,
@@ -85,9 +83,13 @@ def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...], prices: Price
         synthetic_count=flags["limit"] or min(flags["count"] or DEFAULT_COUNT, 2000),
         objectives=parse_objectives(flags["slo"]) if flags["slo"] else {},
         prices=prices,
-        draw=importlib.util.find_spec("vl_convert") is not None if drawing is None else drawing,
+        draw=_can_draw() if flags["draw"] is None else flags["draw"],
         **{name: flags[name] for name in ("multi_turn", "think_s", "prefix_cache")},
     )
+
+
+def _can_draw() -> bool:
+    return importlib.util.find_spec("vl_convert") is not None
 
 
 def _synthetic(flags: dict[str, Any]) -> Synthetic:
@@ -110,9 +112,20 @@ def read_trace(path: Path) -> tuple[float, ...]:
     """Read send moments in seconds: one number a line, a JSON list, or objects with `timestamp` (Mooncake: milliseconds as integers)."""
     rows = read_json(path)
     rows = rows if isinstance(rows, list) else [rows]
-    moments = [row.get("timestamp") if isinstance(row, dict) else row for row in rows]
-    for number, moment in enumerate(moments, 1):
-        if isinstance(moment, bool) or not isinstance(moment, int | float):
-            raise DataError(f"{path}: entry {number} has no send moment (a number, or an object with `timestamp`)")
-    in_ms = all(isinstance(row, dict) for row in rows) and all(isinstance(moment, int) for moment in moments)
-    return tuple(float(moment) / (1000 if in_ms else 1) for moment in moments)
+    moments: list[Any] = [row.get("timestamp") if isinstance(row, dict) else row for row in rows]
+    wrong = next((number for number, moment in enumerate(moments, 1) if type(moment) not in (int, float)), None)
+    if wrong is not None:
+        raise DataError(f"{path}: entry {wrong} has no send moment (a number, or an object with `timestamp`)")
+    in_ms = isinstance(rows[0], dict) and all(type(moment) is int for moment in moments)
+    return tuple(moment / (1000 if in_ms else 1) for moment in moments)
+
+
+def parse_numbers(text: str, flag: str) -> list[float]:
+    """Parse `1,2,4`; every number above zero; nothing gives nothing."""
+    try:
+        numbers = [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise UsageError(f"{flag} {text!r} is not a list of numbers such as 1,2,4") from None
+    if text and (not numbers or min(numbers) <= 0):
+        raise UsageError(f"{flag} {text!r}: every number must be above zero")
+    return numbers

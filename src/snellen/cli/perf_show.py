@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from ..api.perf import PerfReport
 from ..perf.definitions import COMMON, DEFINITIONS, FILE_FORM, STEADY_RULE
 from ..perf.metrics import STATS, summarize
 from ..perf.profile_aisbench import DIFFERENCES, summarize_aisbench
+from ..perf.read import read_timeline
 from ..perf.slo import parse_objectives
 from ..perf.stored import timeline_of_run
 from ..perf.sweep import Sweep, sweep_table
-from ..perf.timeline import Timeline, read_timeline
+from ..perf.timeline import Timeline
 from ..report.terminal import plain
 
 LATENCIES = ("TTFT", "TTFTScheduled", "TPOT", "ITL", "E2EL", "E2ELScheduled", "QueueTime")
@@ -65,7 +67,7 @@ def print_summary(summary: Mapping[str, Any], *, as_json: bool) -> None:
         return
     console = Console()
     units = summary["units"]
-    known = next(iter(summary["metrics"].values()), {})
+    known: dict[str, float] = next(iter(summary["metrics"].values()), {})
     stats = [stat for stat in SHOWN_STATS if stat in known] if len(known) > len(SHOWN_STATS) else list(known)
     table = Table("metric", *stats, title=f"{summary['profile']}, {summary['stage']}")
     for name, row in summary["metrics"].items():
@@ -96,35 +98,39 @@ def print_report(report: PerfReport, *, as_json: bool) -> None:
     console = Console()
     measured = [level for level in report.levels if level.get("total")]
     table = Table("", *(level["level"] for level in measured), title=f"{report.task} · {report.model}")
-    for name, cells in _rows(measured):
-        table.add_row(name, *cells)
+    for row in (*_figures(measured), *_latencies(measured)):
+        table.add_row(*row)
     console.print(table)
     for level in report.levels:
-        for note in level.get("notes", ()):
-            console.print(plain(f"{level['level']}: {note}"))
-        for kind, count in ((level.get("total") or {}).get("errors") or {}).items():
-            console.print(plain(f"{level['level']}: {count} × {kind}"))
-        if level.get("value"):
-            shown = ", ".join(f"{name} {_number(value)}" for name, value in level["value"].items() if value is not None)
-            console.print(plain(f"{level['level']}: {shown}"))
+        for line in _remarks(level):
+            console.print(plain(f"{level['level']}: {line}"))
     if report.interrupted:
         console.print(plain("stopped by hand: the report holds what was measured until then"))
     console.print(plain(f"report {report.folder / 'perf.json'}"))
 
 
-def _rows(levels: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    """Return the lines of the report's table: one a figure, one cell a level."""
-    totals = [level["total"] for level in levels]
-    rows = []
+def _remarks(level: Mapping[str, Any]) -> Iterator[str]:
+    yield from level.get("notes", ())
+    for kind, count in ((level.get("total") or {}).get("errors") or {}).items():
+        yield f"{count} × {kind}"
+    if level.get("value"):
+        yield ", ".join(f"{name} {_number(value)}" for name, value in level["value"].items() if value is not None)
+
+
+def _figures(levels: list[dict[str, Any]]) -> Iterator[list[str]]:
+    """Yield the figures of the load: one line a figure, one cell a level."""
+    common = [level["total"]["common"] for level in levels]
     for label, name in FIGURES.items():
-        if any(name in total["common"] for total in totals):
-            rows.append((label, [_number(total["common"].get(name)) for total in totals]))
-    for name in LATENCIES:
-        for label, stat in (("p50", "Median"), ("p99", "P99")):
-            values = [total["metrics"].get(name, {}).get(stat) for total in totals]
-            if any(value is not None for value in values):
-                rows.append((f"{name} {label}, ms", [_number(None if value is None else value * 1000) for value in values]))
-    return rows
+        if any(name in table for table in common):
+            yield [label, *(_number(table.get(name)) for table in common)]
+
+
+def _latencies(levels: list[dict[str, Any]]) -> Iterator[list[str]]:
+    """Yield median and P99 of every latency, in milliseconds."""
+    for name, (label, stat) in product(LATENCIES, (("p50", "Median"), ("p99", "P99"))):
+        values = [level["total"]["metrics"].get(name, {}).get(stat) for level in levels]
+        if any(value is not None for value in values):
+            yield [f"{name} {label}, ms", *(_number(None if value is None else value * 1000) for value in values)]
 
 
 def print_sweep(sweep: Sweep, folder: Path, *, as_json: bool) -> None:
@@ -134,17 +140,22 @@ def print_sweep(sweep: Sweep, folder: Path, *, as_json: bool) -> None:
         return
     console = Console()
     rows = sweep_table(sweep)
-    headings = list(dict.fromkeys(key for row in rows for key in row))
+    headings = list(rows[-1]) if rows else []
     table = Table(*(f"{key} ms" if " " in key else key for key in headings), title=f"load in {sweep.unit}")
     for row in rows:
         table.add_row(*(_cell(key, row.get(key)) for key in headings))
     console.print(table)
+    for line in _conclusion(sweep):
+        console.print(plain(line))
+    console.print(plain(f"report {folder / 'sweep.json'}"))
+
+
+def _conclusion(sweep: Sweep) -> Iterator[str]:
     bounds = ", ".join(f"{name} ≤ {bound * 1000:g} ms" for name, bound in sweep.objectives.items())
     best = f"{sweep.best:.4g} {sweep.unit}" if sweep.best is not None else "no load"
-    console.print(plain(f"{best} meets {bounds} for {sweep.attainment:.0%} of requests"))
+    yield f"{best} meets {bounds} for {sweep.attainment:.0%} of requests"
     if sweep.note:
-        console.print(plain(f"note: {sweep.note}"))
-    console.print(plain(f"report {folder / 'sweep.json'}"))
+        yield f"note: {sweep.note}"
 
 
 def _cell(key: str, value: Any) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from ..core.clock import SystemClock
 from ..core.errors import ModelError
-from ..core.types import FailureKind
+from ..core.types import FailureKind, Usage
 from ..model.events import DONE, event_data
 from ..model.wire import Dialect, Reply, check_reply, decode_body, status_error
 from .http1 import Response
@@ -22,7 +22,21 @@ PARSE_EVERY = 64
 class Collector:
     """The sink of one request. `done` is set when the response has ended, well or badly."""
 
-    __slots__ = ("_dialect", "_first", "_pieces", "_rest", "_stopped", "_text_times", "done", "end", "error", "reply", "response", "sent", "status")
+    __slots__ = (
+        "_dialect",
+        "_first",
+        "_pieces",
+        "_rest",
+        "_stopped",
+        "_text_times",
+        "done",
+        "end",
+        "error",
+        "reply",
+        "response",
+        "sent",
+        "status",
+    )
 
     def __init__(self, dialect: Dialect) -> None:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -116,8 +130,7 @@ class Collector:
 
     def record(self, name: str, scheduled: float, **extra: Any) -> RequestRecord:
         """Return what happened, with the moments that are known; a failure keeps them too."""
-        usage, failure = self.reply.usage, self.error
-        streamed = bool(self._first)
+        usage, failure = self.reply.usage or Usage(), self.error
         return RequestRecord(
             id=name,
             sent=self.sent or scheduled,
@@ -127,15 +140,15 @@ class Collector:
             first_reasoning=self._first.get("reasoning"),
             first_content=self._first.get("content"),
             chunks=tuple(self._text_times),
-            input_tokens=usage.input_tokens if usage else None,
-            output_tokens=usage.output_tokens if usage else None,
-            reasoning_tokens=usage.reasoning_tokens if usage else None,
-            cached_tokens=usage.cached_tokens if usage else None,
-            counted_by="server" if usage and usage.output_tokens is not None else "chunks",
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            reasoning_tokens=usage.reasoning_tokens,
+            cached_tokens=usage.cached_tokens,
+            counted_by="chunks" if usage.output_tokens is None else "server",
             failure=None if failure is None else str(failure.detail.get("outcome", failure.kind.value)),
             status=self.status if self.status != 200 else None,
             message=None if failure is None else str(failure)[:300],
-            streamed=streamed,
+            streamed=bool(self._first),
             **extra,
         )
 

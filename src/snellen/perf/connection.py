@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from ..core.errors import ModelError
 from ..core.types import FailureKind
 from ..model.http import CONNECT_TIMEOUT_S
-from .http1 import BadResponse, Response
+from .http1 import BadResponseError, Response
 
 JOIN_LIMIT = 64 * 2**10
 """Up to this size head and body leave in one write; larger bodies are not copied."""
@@ -85,15 +85,15 @@ class Connection(asyncio.Protocol):
 
     def send(self, head: bytes, body: bytes, sink: Sink) -> None:
         """Write one request; its response goes to `sink`."""
-        assert self._transport is not None
         self.used += 1
         self._sink = sink
         self._response = Response(self._pass_on)
+        transport = cast("asyncio.Transport", self._transport)
         if len(body) <= JOIN_LIMIT:
-            self._transport.write(head + body)
+            transport.write(head + body)
         else:
-            self._transport.write(head)
-            self._transport.write(body)
+            transport.write(head)
+            transport.write(body)
 
     def data_received(self, data: bytes) -> None:
         """Stamp the bytes, then read them."""
@@ -103,7 +103,7 @@ class Connection(asyncio.Protocol):
             return
         try:
             complete = self._response.feed(data)
-        except BadResponse as error:
+        except BadResponseError as error:
             self._end(str(error))
             self.abort()
             return
@@ -165,7 +165,9 @@ class Pool:
             self._ssl = ssl.create_default_context()
         loop = asyncio.get_running_loop()
         try:
-            opening = loop.create_connection(lambda: Connection(self._idle[target]), target.host, target.port, ssl=self._ssl if target.secure else None)
+            opening = loop.create_connection(
+                lambda: Connection(self._idle[target]), target.host, target.port, ssl=self._ssl if target.secure else None
+            )
             _, connection = await asyncio.wait_for(opening, CONNECT_TIMEOUT_S)
         except (OSError, TimeoutError, ssl.SSLError) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__

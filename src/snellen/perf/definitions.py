@@ -118,24 +118,53 @@ def _tokens(name: str) -> Callable[[RequestRecord], Sequence[float]]:
 
 DEFINITIONS: tuple[Definition, ...] = (
     Definition("E2EL", "s", "End-to-end latency: send -> last event with text (whole body when not streamed). Successes.", _one(_latency)),
-    Definition("E2ELScheduled", "s", "The same from the scheduled moment: includes the wait for a free slot, so overload cannot hide.", _one(_response)),
-    Definition("TTFT", "s", "Time to first token: send -> first event with answer text. Role-only, empty and usage events do not count.", _one(_ttft)),
+    Definition(
+        "E2ELScheduled",
+        "s",
+        "The same from the scheduled moment: includes the wait for a free slot, so overload cannot hide.",
+        _one(_response),
+    ),
+    Definition(
+        "TTFT",
+        "s",
+        "Time to first token: send -> first event with answer text. Role-only, empty and usage events do not count.",
+        _one(_ttft),
+    ),
     Definition("TTFTScheduled", "s", "The same from the scheduled moment.", _one(_ttft_scheduled)),
     Definition("TTFR", "s", "Send -> first event with reasoning text, for models that think aloud.", _one(_first_reasoning)),
     Definition("TTFE", "s", "Send -> first event of any kind, also one without text.", _one(_first_event)),
     Definition(
-        "TPOT", "s", "Time per output token: (last text - first text) / (output tokens - 1). Requests with one token have none.", _one(time_per_token)
+        "TPOT",
+        "s",
+        "Time per output token: (last text - first text) / (output tokens - 1). Requests with one token have none.",
+        _one(time_per_token),
     ),
-    Definition("ITL", "s", "Inter-token latency: gaps between events with text, pooled over all requests. Per event: an event may carry several tokens.", _gaps),
     Definition(
-        "QueueTime", "s", "Scheduled moment -> send: the wait inside the load generator (dispatch delay, concurrency cap). All requests.",
+        "ITL",
+        "s",
+        "Inter-token latency: gaps between events with text, pooled over all requests. Per event: an event may carry several tokens.",
+        _gaps,
+    ),
+    Definition(
+        "QueueTime",
+        "s",
+        "Scheduled moment -> send: the wait inside the load generator (dispatch delay, concurrency cap). All requests.",
         _one(lambda record: record.sent - record.due),
     ),
     Definition("FailedTime", "s", "Send -> failure, of failed and cancelled requests.", _one(_failed_time)),
     Definition("InputTokens", "token", "Prompt tokens as the server counted them, images included.", _tokens("input_tokens")),
-    Definition("OutputTokens", "token", "Output tokens (server's usage; without it one per event with text, marked).", _one(lambda r: output_tokens(r) if r.ok else None)),
-    Definition("ReasoningTokens", "token", "Part of the output tokens that was reasoning, where the server says so.", _tokens("reasoning_tokens")),
-    Definition("VisualTokens", "token", "Part of the input tokens that came from images, where the server says so.", _tokens("visual_tokens")),
+    Definition(
+        "OutputTokens",
+        "token",
+        "Output tokens (server's usage; without it one per event with text, marked).",
+        _one(lambda r: output_tokens(r) if r.ok else None),
+    ),
+    Definition(
+        "ReasoningTokens", "token", "Part of the output tokens that was reasoning, where the server says so.", _tokens("reasoning_tokens")
+    ),
+    Definition(
+        "VisualTokens", "token", "Part of the input tokens that came from images, where the server says so.", _tokens("visual_tokens")
+    ),
     Definition("CachedTokens", "token", "Part of the input tokens read from the server's prefix cache.", _tokens("cached_tokens")),
     Definition("OutputTokenThroughput", "token/s", "Output tokens / E2EL, per request.", _one(_output_rate)),
     Definition("PrefillTokenThroughput", "token/s", "Input tokens / (send -> first text of any kind), per request.", _one(_prefill_rate)),
@@ -164,13 +193,14 @@ COMMON: tuple[tuple[str, str, str], ...] = (
 )
 
 STEADY_RULE = (
-    "Steady state: the plateau is the time-weighted median concurrency. The ramp ends when 90 % of it is first reached; the window opens with the "
-    "first send after as many requests have finished as had been sent by then, and closes with the last send: from send to send. Latencies are those of requests sent inside the window (also when they end "
-    "after it); throughput counts each request by the share of its life that lies inside the window, so neither edge adds or loses a request."
+    "Steady state: the plateau is the time-weighted median concurrency. The ramp ends when 90 % of it is first reached; the window opens "
+    "with the first send after as many requests have finished as had been sent by then, and closes with the last send: from send to send. "
+    "Latencies are those of requests sent inside the window (also when they end after it); throughput counts each request by the share of "
+    "its life that lies inside the window, so neither edge adds or loses a request."
 )
 
 FILE_FORM = (
-    'Timeline file: {"max_concurrency", "stream", "requests": [{"id", "start", "chunks": [moments], "input_tokens", "output_tokens", optional: "scheduled", '
-    '"first_event", "first_reasoning", "first_content", "done", "failure", "images", "pixels"}]}, seconds on one monotonic clock. '
-    "Also read: one request a line, guidellm reports, vLLM `bench serve --save-detailed` results."
+    'Timeline file: {"max_concurrency", "stream", "requests": [{"id", "start", "chunks": [moments], "input_tokens", "output_tokens", '
+    'optional: "scheduled", "first_event", "first_reasoning", "first_content", "done", "failure", "images", "pixels"}]}, '
+    "seconds on one monotonic clock. Also read: one request a line, guidellm reports, vLLM `bench serve --save-detailed` results."
 )

@@ -17,8 +17,9 @@ from .timeline import Timeline
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _SUFFIX = {"s": "seconds", "ms": "milliseconds", "token": "tokens", "token/s": "tokens_per_second", "req/s": "requests_per_second"}
 _REQUEST_COLUMNS = (
-    "id", "scheduled", "start", "first_event", "first_reasoning", "first_content", "done", "input_tokens", "output_tokens", "reasoning_tokens",
-    "cached_tokens", "visual_tokens", "counted_by", "images", "pixels", "sent_bytes", "turn", "target", "worker", "failure", "status", "message",
+    "id", "scheduled", "start", "first_event", "first_reasoning", "first_content", "done", "input_tokens", "output_tokens",
+    "reasoning_tokens", "cached_tokens", "visual_tokens", "counted_by", "images", "pixels", "sent_bytes", "turn", "target", "worker",
+    "failure", "status", "message",
 )  # fmt: skip
 
 

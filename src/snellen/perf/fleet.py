@@ -10,6 +10,7 @@ import struct
 import sys
 from collections.abc import Sequence
 from time import perf_counter
+from typing import cast
 
 import msgspec
 
@@ -19,55 +20,77 @@ from .watch import merge_reports
 from .worker import READY, run_job
 
 HEAD_START_S = 0.05
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 BUSY_SHARE = 0.6
 """A process is given work for this share of its core; the rest keeps its stamps honest."""
 
 
 async def run_fleet(job: LoadJob, processes: int = 1) -> LoadResult:
-    """Run the job in `processes` processes (1: this one)."""
+    """Run the job in `processes` processes (1: this one). SIGINT and SIGTERM end it early with what there is."""
     if processes <= 1:
         return await run_job(job)
-    parts = deal(job, processes)
-    workers = [await _start(part) for part in parts]
-    loop = asyncio.get_running_loop()
-    interrupted = False
+    workers = [await _Worker.start(part) for part in deal(job, processes)]
+    stopped: list[int] = []
 
     def stop() -> None:
-        nonlocal interrupted
-        interrupted = True
+        stopped.append(1)
         for worker in workers:
-            if worker.returncode is None:
-                worker.send_signal(signal.SIGTERM)
+            worker.stop()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    loop = asyncio.get_running_loop()
+    for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop)
     try:
         start = perf_counter() + HEAD_START_S
-        results = await asyncio.gather(*(_finish(worker, start) for worker in workers))
+        merged = merge_results(await asyncio.gather(*(worker.finish(start) for worker in workers)))
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOP_SIGNALS:
             loop.remove_signal_handler(number)
         for worker in workers:
-            if worker.returncode is None:
-                worker.kill()
-    merged = merge_results(results)
-    merged.interrupted = merged.interrupted or interrupted
+            worker.kill()
+    merged.interrupted = merged.interrupted or bool(stopped)
     return merged
 
 
-async def _start(job: LoadJob) -> asyncio.subprocess.Process:
-    # The job travels through a pipe, not the command line or a file: its headers may hold a key.
-    worker = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "snellen.perf.worker", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=_environment()
-    )
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    body = msgspec.msgpack.encode(job)
-    worker.stdin.write(struct.pack("<Q", len(body)) + body)
-    await worker.stdin.drain()
-    if await worker.stdout.readline() != READY:
-        raise EnvironmentProblem("a process of the load generator did not start; try --processes 1")
-    return worker
+class _Worker:
+    """One further process of the generator."""
+
+    def __init__(self, process: asyncio.subprocess.Process, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        self._process, self._source, self._sink = process, source, sink
+
+    @classmethod
+    async def start(cls, job: LoadJob) -> _Worker:
+        """Start a process and hand it its job: through a pipe, since the headers may hold a key."""
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "snellen.perf.worker", stdin=pipe, stdout=pipe, env=_environment()
+        )
+        worker = cls(process, cast("asyncio.StreamReader", process.stdout), cast("asyncio.StreamWriter", process.stdin))
+        body = msgspec.msgpack.encode(job)
+        worker._sink.write(struct.pack("<Q", len(body)) + body)
+        await worker._sink.drain()
+        if await worker._source.readline() != READY:
+            raise EnvironmentProblem("a process of the load generator did not start; try --processes 1")
+        return worker
+
+    async def finish(self, start: float) -> LoadResult:
+        """Let it begin at a moment all share, and return what it saw."""
+        self._sink.write(struct.pack("<d", start))
+        await self._sink.drain()
+        body = await self._source.read()
+        if await self._process.wait() != 0 or not body:
+            raise EnvironmentProblem("a process of the load generator died; try --processes 1")
+        return msgspec.msgpack.decode(body, type=LoadResult)
+
+    def stop(self) -> None:
+        """Ask it to end now."""
+        if self._process.returncode is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Make sure that it is gone."""
+        if self._process.returncode is None:
+            self._process.kill()
 
 
 def _environment() -> dict[str, str]:
@@ -75,34 +98,22 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
-async def _finish(worker: asyncio.subprocess.Process, start: float) -> LoadResult:
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    worker.stdin.write(struct.pack("<d", start))
-    await worker.stdin.drain()
-    body = await worker.stdout.read()
-    if await worker.wait() != 0 or not body:
-        raise EnvironmentProblem("a process of the load generator died; try --processes 1")
-    return msgspec.msgpack.decode(body, type=LoadResult)
-
-
 def deal(job: LoadJob, processes: int) -> list[LoadJob]:
     """Deal items, due moments and slots like cards, so that every process sees the same mixture."""
     width = max(1, min(processes, len(job.moments) or len(job.slots)))
-    parts = []
-    for place in range(width):
-        parts.append(
-            msgspec.structs.replace(
-                job,
-                items=job.items[place::width] or job.items,
-                moments=job.moments[place::width],
-                slots=job.slots[place::width],
-                count=None if job.count is None else len(range(place, job.count, width)),
-                cap=None if job.cap is None else max(1, len(range(place, job.cap, width))),
-                worker=place,
-            )
-        )
-    return parts
+    return [_part(job, place, width) for place in range(width)]
+
+
+def _part(job: LoadJob, place: int, width: int) -> LoadJob:
+    return msgspec.structs.replace(
+        job,
+        items=job.items[place::width] or job.items,
+        moments=job.moments[place::width],
+        slots=job.slots[place::width],
+        count=None if job.count is None else len(range(place, job.count, width)),
+        cap=None if job.cap is None else max(1, len(range(place, job.cap, width))),
+        worker=place,
+    )
 
 
 def merge_results(results: Sequence[LoadResult]) -> LoadResult:

@@ -8,7 +8,7 @@ HEAD_LIMIT = 64 * 2**10
 _END_OF_HEAD = b"\r\n\r\n"
 
 
-class BadResponse(ValueError):
+class BadResponseError(ValueError):
     """The bytes are no HTTP/1.1 response."""
 
 
@@ -27,18 +27,15 @@ class Response:
 
     def feed(self, data: bytes) -> bool:
         """Take bytes; return True when the response is complete."""
-        if self._body is None:
+        while self._body is None:
             data = self._rest + data
+            end = data.find(_END_OF_HEAD)
+            if end < 0:
+                self._keep_head(data)
+                return False
             self._rest = b""
-            while self._body is None:
-                end = data.find(_END_OF_HEAD)
-                if end < 0:
-                    if len(data) > HEAD_LIMIT:
-                        raise BadResponse("the response head does not end")
-                    self._rest = data
-                    return False
-                self._read_head(data[:end])
-                data = data[end + 4 :]
+            self._read_head(data[:end])
+            data = data[end + 4 :]
         body, complete = self._body.feed(data)
         if body:
             self._on_data(body)
@@ -53,11 +50,16 @@ class Response:
         """Whether anything of the response has come."""
         return bool(self.status or self._rest)
 
+    def _keep_head(self, data: bytes) -> None:
+        if len(data) > HEAD_LIMIT:
+            raise BadResponseError("the response head does not end")
+        self._rest = data
+
     def _read_head(self, head: bytes) -> None:
         start, *lines = head.split(b"\r\n")
         version, _, rest = start.partition(b" ")
         if not version.startswith(b"HTTP/1.") or not rest[:3].isdigit():
-            raise BadResponse(f"not an HTTP/1.1 response: {start[:60]!r}")
+            raise BadResponseError(f"not an HTTP/1.1 response: {start[:60]!r}")
         status = int(rest[:3])
         if 100 <= status < 200:
             return
@@ -81,7 +83,7 @@ def _body_of(status: int, headers: Mapping[str, str]) -> _Length | _Chunked | _U
     if length is None:
         return _UntilClose()
     if not length.isdigit():
-        raise BadResponse(f"Content-Length is {length!r}")
+        raise BadResponseError(f"Content-Length is {length!r}")
     return _Length(int(length))
 
 
@@ -143,4 +145,4 @@ def _chunk_size(line: bytes) -> int:
     try:
         return int(line.partition(b";")[0], 16)
     except ValueError:
-        raise BadResponse(f"not a chunk size: {line[:20]!r}") from None
+        raise BadResponseError(f"not a chunk size: {line[:20]!r}") from None

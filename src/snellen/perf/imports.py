@@ -27,14 +27,15 @@ def from_vllm(data: dict[str, Any], where: str) -> Timeline:
     starts = data.get("start_times") or [0.0] * count
     columns = (starts, ttfts, gaps, _column(data, "input_lens", count), _column(data, "output_lens", count), _column(data, "errors", count))
     try:
-        requests = tuple(_vllm_record(index, *row) for index, row in enumerate(zip(*columns, strict=True)))
+        requests = tuple(_vllm_record(index, row) for index, row in enumerate(zip(*columns, strict=True)))
     except (ValueError, TypeError) as error:
         raise DataError(f"{where}: the per-request lists of the vLLM result do not fit together ({error})") from None
     return Timeline(
         requests=requests,
         max_concurrency=data.get("max_concurrency"),
         planned=data.get("num_prompts", count),
-        load={"imported": "vllm", "starts_known": "start_times" in data, "request_rate": data.get("request_rate")},
+        load={"imported": "vllm", "request_rate": data.get("request_rate")}
+        | ({} if "start_times" in data else {"duration_s": data.get("duration")}),
     )
 
 
@@ -43,7 +44,8 @@ def _column(data: dict[str, Any], name: str, count: int) -> list[Any]:
     return list(values) if values else [None] * count
 
 
-def _vllm_record(index: int, start: float, ttft: float, gaps: list[float], in_tokens: int | None, out_tokens: int | None, error: str | None) -> RequestRecord:
+def _vllm_record(index: int, row: tuple[Any, ...]) -> RequestRecord:
+    start, ttft, gaps, in_tokens, out_tokens, error = row
     chunks = tuple(accumulate(gaps, initial=start + ttft))
     return RequestRecord(
         id=str(index),
@@ -66,7 +68,11 @@ def from_guidellm(data: dict[str, Any], where: str) -> Timeline:
     requests = benchmarks[0].get("requests")
     if not isinstance(requests, dict):
         raise DataError(f"{where}: the guidellm benchmark holds no `requests`; write it as JSON with its requests")
-    records = [_guidellm_record(item, f"{status} {index}", status, where) for status in _OUTCOMES for index, item in enumerate(requests.get(status) or ())]
+    records = [
+        _guidellm_record(item, f"{status} {index}", status, where)
+        for status in _OUTCOMES
+        for index, item in enumerate(requests.get(status) or ())
+    ]
     strategy = (benchmarks[0].get("config") or {}).get("strategy") or {}
     return Timeline(
         requests=tuple(sorted(records, key=lambda record: record.sent)),
@@ -82,6 +88,7 @@ _OUTCOMES = {"successful": None, "incomplete": CANCELLED, "errored": "server"}
 def _guidellm_record(item: dict[str, Any], name: str, status: str, where: str) -> RequestRecord:
     info = item.get("info") or item.get("scheduler_info") or {}
     times = info.get("timings") or info.get("request_timings") or {}
+    tokens_in, tokens_out = item.get("input_metrics") or {}, item.get("output_metrics") or {}
     start = _first(times.get("request_start"), item.get("request_start_time"), item.get("start_time"))
     end = _first(times.get("request_end"), item.get("request_end_time"), item.get("end_time"))
     if start is None or end is None:
@@ -94,13 +101,19 @@ def _guidellm_record(item: dict[str, Any], name: str, status: str, where: str) -
         done=end,
         scheduled=times.get("targeted_start"),
         first_content=first,
-        chunks=() if first is None or last is None else (first, last)[: 1 + (last > first)],
-        input_tokens=_first(item.get("prompt_tokens"), (item.get("input_metrics") or {}).get("total_tokens")),
-        output_tokens=_first(item.get("output_tokens"), (item.get("output_metrics") or {}).get("total_tokens")),
+        chunks=_ends(first, last),
+        input_tokens=_first(item.get("prompt_tokens"), tokens_in.get("total_tokens")),
+        output_tokens=_first(item.get("output_tokens"), tokens_out.get("total_tokens")),
         failure=_OUTCOMES[status],
         message=info.get("error"),
         streamed=first is not None,
     )
+
+
+def _ends(first: float | None, last: float) -> tuple[float, ...]:
+    if first is None:
+        return ()
+    return (first, last) if last > first else (first,)
 
 
 def _ttft(item: dict[str, Any], start: float) -> float | None:

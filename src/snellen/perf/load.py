@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from time import perf_counter
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from ..core.errors import ModelError
 from ..core.types import FailureKind
-from ..model.wire import Dialect, clean_text
+from ..model.wire import Dialect, Reply, clean_text
 from .collect import Collector, Outcome, cancelled
 from .connection import Connection, Pool, Target, parse_url, request_head
+from .timeline import RequestRecord
 from .watch import Watch, WatchReport
 
 REPLY_MARK = "@@snellen-reply-%d@@"
@@ -78,10 +81,8 @@ class Generator:
 
     async def run(self, start_at: float | None = None) -> LoadResult:
         """Make the load, wait for what is in flight, and return everything."""
-        try:
+        with suppress(ModelError):  # each request will say so itself, as a typed failure
             await self._open_ahead()
-        except ModelError:
-            pass  # each request will say so itself, as a typed failure
         self._start = perf_counter() if start_at is None else start_at
         watch = Watch()
         async with watch:
@@ -90,7 +91,9 @@ class Generator:
             else:
                 await self._dispatch()
         self._pool.close()
-        return LoadResult(self.outcomes, self._start, watch.report(self.outcomes, capped=bool(self._job.slots or self._cap)), self.interrupted)
+        return LoadResult(
+            self.outcomes, self._start, watch.report(self.outcomes, capped=bool(self._job.slots or self._cap)), self.interrupted
+        )
 
     def stop(self) -> None:
         """Send nothing more and give up what is in flight."""
@@ -154,7 +157,8 @@ class Generator:
             if self.interrupted and turn:
                 return
             collector = await self._call(target, path, fill_replies(body, replies))
-            self._keep(item, number, turn, due, collector, target, len(body))
+            name = turn_name(item, number // len(self._job.items), turn)
+            self._keep(item, number, collector.record(name, due, **self._about(item, turn, target)), collector.reply)
             if collector.error is not None:
                 return
             replies.append(collector.reply.text or "")
@@ -190,23 +194,21 @@ class Generator:
         connection.abort()
         collector.fail(ModelError(FailureKind.TIMEOUT, f"no whole answer within {self._job.timeout_s:g} s", retryable=True), perf_counter())
 
-    def _keep(self, item: Item, number: int, turn: int, due: float, collector: Collector, target: Target, size: int) -> None:
-        rounds = number // len(self._job.items)
-        name = item.id + (f"#{rounds}" if rounds else "") + (f"/{turn}" if len(item.turns) > 1 else "")
-        record = collector.record(
-            name,
-            due,
-            images=item.images[turn] if item.images else 0,
-            pixels=item.pixels[turn] if item.pixels else 0,
-            sent_bytes=size,
-            turn=turn,
-            target=f"{target.host}:{target.port}" if len(self._targets) > 1 else "",
-            worker=self._job.worker,
-        )
-        reply = collector.reply
+    def _about(self, item: Item, turn: int, target: Target) -> dict[str, Any]:
+        """Return what is known of a request beside its moments."""
+        return {
+            "images": item.images[turn] if item.images else 0,
+            "pixels": item.pixels[turn] if item.pixels else 0,
+            "sent_bytes": len(item.turns[turn]),
+            "turn": turn,
+            "target": f"{target.host}:{target.port}" if len(self._targets) > 1 else "",
+            "worker": self._job.worker,
+        }
+
+    def _keep(self, item: Item, number: int, record: RequestRecord, reply: Reply) -> None:
         text = clean_text(reply.text or "") if record.ok else None
         thought = clean_text(reply.reasoning) if record.ok and reply.reasoning else None
-        self.outcomes.append(Outcome(item.id, rounds, record, text, thought, reply.finish, reply.model))
+        self.outcomes.append(Outcome(item.id, number // len(self._job.items), record, text, thought, reply.finish, reply.model))
 
     async def _pause_until(self, moment: float) -> None:
         delay = moment - perf_counter()
@@ -224,6 +226,11 @@ class Generator:
 def _wake(pause: asyncio.Future[None]) -> None:
     if not pause.done():
         pause.set_result(None)
+
+
+def turn_name(item: Item, rounds: int, turn: int) -> str:
+    """Return the id of a request: the item, which round of the data, which turn."""
+    return item.id + (f"#{rounds}" if rounds else "") + (f"/{turn}" if len(item.turns) > 1 else "")
 
 
 def is_stale(connection: Connection, collector: Collector) -> bool:

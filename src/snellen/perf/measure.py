@@ -63,7 +63,13 @@ class Measured(Struct):
 
 def make_job(plan: LoadPlan, items: Sequence[Item], provider: str, urls: Sequence[str], headers: dict[str, str]) -> LoadJob:
     """Lay the plan out in time: pure, and equal for equal seeds."""
-    shared: dict[str, Any] = {"provider": provider, "urls": tuple(urls), "headers": headers, "items": tuple(items), "timeout_s": plan.timeout_s}
+    shared: dict[str, Any] = {
+        "provider": provider,
+        "urls": tuple(urls),
+        "headers": headers,
+        "items": tuple(items),
+        "timeout_s": plan.timeout_s,
+    }
     if plan.is_open:
         return LoadJob(moments=tuple(due_moments(plan, len(items))), cap=plan.concurrency, **shared)
     slots = tuple(slot_starts(plan.concurrency or 1, min(1.0, (plan.pressure_s or 0) / 10)))
@@ -83,7 +89,9 @@ def due_moments(plan: LoadPlan, items: int) -> list[float]:
     return arrivals.moments(plan.count or items)
 
 
-async def measure(plan: LoadPlan, items: Sequence[Item], provider: str, urls: Sequence[str], headers: dict[str, str], *, stream: bool = True) -> Measured:
+async def measure(
+    plan: LoadPlan, items: Sequence[Item], provider: str, urls: Sequence[str], headers: dict[str, str], *, stream: bool = True
+) -> Measured:
     """Warm up, make the load, and return what happened to every request."""
     if not items:
         raise UsageError("the load has no items: the task is empty or --limit is 0")
@@ -102,7 +110,9 @@ async def warm_up(plan: LoadPlan, job: LoadJob) -> LoadResult | None:
         return None
     slots = tuple([0.0] * min(plan.warmup, plan.concurrency or 8))
     last = job.items[-plan.warmup :]
-    warmed = await run_fleet(msgspec.structs.replace(job, items=last, moments=(), slots=slots, count=plan.warmup, duration_s=None, cap=None))
+    warmed = await run_fleet(
+        msgspec.structs.replace(job, items=last, moments=(), slots=slots, count=plan.warmup, duration_s=None, cap=None)
+    )
     if warmed.outcomes and not any(outcome.record.ok for outcome in warmed.outcomes) and not warmed.interrupted:
         reason = warmed.outcomes[0].record.message
         raise EnvironmentProblem(f"every warm-up request failed: {reason}; check --base-url and --model, or skip with --warmup 0")
@@ -122,7 +132,12 @@ def choose_processes(plan: LoadPlan, job: LoadJob, warmed: LoadResult | None) ->
 def to_measured(plan: LoadPlan, job: LoadJob, result: LoadResult, processes: int, *, stream: bool) -> Measured:
     """Order the outcomes by their due moments, count from the start of the load, and add what is known of it."""
     outcomes = sorted(result.outcomes, key=lambda outcome: outcome.record.due)
-    load = {"plan": msgspec.to_builtins(msgspec.structs.replace(plan, trace=())), "started": result.started, "processes": processes, "urls": len(job.urls)}
+    load = {
+        "plan": msgspec.to_builtins(msgspec.structs.replace(plan, trace=())),
+        "started": result.started,
+        "processes": processes,
+        "urls": len(job.urls),
+    }
     if job.moments:
         load["due"] = list(job.moments)
     timeline = Timeline(

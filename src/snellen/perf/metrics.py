@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,14 @@ STATS = ("Average", "Min", "Max", "Median", "P75", "P90", "P95", "P99", "P99.9")
 STAGES = ("total", "stable")
 _PERCENTILE = re.compile(r"P(\d{1,2}(?:\.\d+)?)\Z")
 
+_NAMED: dict[str, Callable[[np.ndarray[Any, Any]], Any]] = {
+    "Average": np.mean,
+    "Min": np.min,
+    "Max": np.max,
+    "Median": np.median,
+    "Std": np.std,
+}
+
 Table = dict[str, dict[str, float]]
 
 
@@ -32,21 +40,22 @@ def describe(values: Sequence[float] | np.ndarray[Any, Any], stats: Sequence[str
 
 def statistic(array: np.ndarray[Any, Any], stat: str) -> float:
     """Return one statistic by name: Average, Min, Max, Median, Std or P1 … P99.99."""
-    named = {"Average": np.mean, "Min": np.min, "Max": np.max, "Median": np.median, "Std": np.std}
-    if stat in named:
-        return float(named[stat](array))
+    if stat in _NAMED:
+        return float(_NAMED[stat](array))
     match = _PERCENTILE.match(stat)
     if not match:
-        raise UsageError(f"no statistic {stat!r}; known: {', '.join(named)}, P1 to P99.99")
+        raise UsageError(f"no statistic {stat!r}; known: {', '.join(_NAMED)}, P1 to P99.99")
     return float(np.percentile(array, float(match.group(1))))
 
 
-def summarize(timeline: Timeline, stage: str = "total", stats: Sequence[str] = STATS, objectives: Objectives | None = None) -> dict[str, Any]:
+def summarize(
+    timeline: Timeline, stage: str = "total", stats: Sequence[str] = STATS, objectives: Objectives | None = None
+) -> dict[str, Any]:
     """Return `{profile, stage, metrics, common, errors, units, notes}` of the whole run or of the steady state."""
     records = timeline.requests
     if not records:
         raise DataError("the timeline holds no request: there is nothing to summarize")
-    window = choose_window(records, stage)
+    window = choose_window(timeline, stage)
     members = [record for record in records if stage == "total" or window.holds(record)]
     return {
         "profile": "snellen",
@@ -60,8 +69,11 @@ def summarize(timeline: Timeline, stage: str = "total", stats: Sequence[str] = S
     }
 
 
-def choose_window(records: Sequence[RequestRecord], stage: str) -> Window:
+def choose_window(timeline: Timeline, stage: str) -> Window:
     """Return the window of a stage; an absent steady state is an error that says what to do."""
+    records = timeline.requests
+    if stage == "total" and timeline.load.get("duration_s"):
+        return Window(0.0, float(timeline.load["duration_s"]))
     if stage == "total":
         return whole_run(records)
     if stage != "stable":
@@ -87,46 +99,46 @@ def metric_table(members: Sequence[RequestRecord], stats: Sequence[str], every_e
 def common_table(timeline: Timeline, window: Window, members: Sequence[RequestRecord], objectives: Objectives | None) -> dict[str, Any]:
     """Return the figures of the load as a whole, by the words of `definitions.COMMON`."""
     records = timeline.requests
-    shares = np.array([window.share(record) for record in records])
-    good = [record.ok for record in records]
-    tokens_in = _shared(shares, good, [record.input_tokens or 0 for record in records])
-    tokens_out = _shared(shares, good, [output_tokens(record) or 0 for record in records])
     failures = Counter(record.failure for record in members)
+    lives = sum(window.share(record) * (record.end - record.sent) for record in records)
     table: dict[str, Any] = {
         "Benchmark Duration": window.length,
         "Total Requests": len(members),
         "Success Requests": failures[None],
         "Failed Requests": len(members) - failures[None] - failures[CANCELLED],
         "Cancelled Requests": failures[CANCELLED],
-        "Concurrency": _rate(float(np.dot(shares, [record.end - record.sent for record in records])), window),
-        "Peak Concurrency": max(level for moment, level in concurrency_steps(records) if moment <= window.end),
+        "Concurrency": _rate(lives, window),
+        "Peak Concurrency": max((level for moment, level in concurrency_steps(records) if moment <= window.end), default=0),
         "Max Concurrency": timeline.max_concurrency,
-        "Request Throughput": _rate(_shared(shares, good, [1] * len(records)), window),
+    }
+    table |= _throughput(records, window)
+    if objectives:
+        met = [record for record in records if is_good(record, objectives)]
+        table["Goodput"] = _rate(sum(window.share(record) for record in met), window)
+        table["Goodput Share"] = sum(is_good(record, objectives) for record in members) / len(members)
+    return table
+
+
+def _throughput(records: Sequence[RequestRecord], window: Window) -> dict[str, Any]:
+    done = [(window.share(record), record) for record in records if record.ok]
+    tokens_in = sum(share * (record.input_tokens or 0) for share, record in done)
+    tokens_out = sum(share * (output_tokens(record) or 0) for share, record in done)
+    table = {
+        "Request Throughput": _rate(sum(share for share, _ in done), window),
         "Total Input Tokens": tokens_in,
         "Total Generated Tokens": tokens_out,
         "Input Token Throughput": _rate(tokens_in, window),
         "Output Token Throughput": _rate(tokens_out, window),
         "Total Token Throughput": _rate(tokens_in + tokens_out, window),
     }
-    table.update(_image_rates(records, shares, good, window))
-    if objectives:
-        met = [is_good(record, objectives) for record in records]
-        table["Goodput"] = _rate(_shared(shares, met, [1] * len(records)), window)
-        table["Goodput Share"] = sum(is_good(record, objectives) for record in members) / len(members)
-    return table
+    return table if not any(record.images for record in records) else table | _picture_throughput(done, window)
 
 
-def _image_rates(records: Sequence[RequestRecord], shares: np.ndarray[Any, Any], good: Sequence[bool], window: Window) -> dict[str, Any]:
-    if not any(record.images for record in records):
-        return {}
+def _picture_throughput(done: Sequence[tuple[float, RequestRecord]], window: Window) -> dict[str, Any]:
     return {
-        "Image Throughput": _rate(_shared(shares, good, [record.images for record in records]), window),
-        "Pixel Throughput": _rate(_shared(shares, good, [record.pixels for record in records]), window),
+        "Image Throughput": _rate(sum(share * record.images for share, record in done), window),
+        "Pixel Throughput": _rate(sum(share * record.pixels for share, record in done), window),
     }
-
-
-def _shared(shares: np.ndarray[Any, Any], counts: Sequence[bool], amounts: Sequence[float]) -> float:
-    return float(np.sum(shares * np.asarray(counts) * np.asarray(amounts, dtype=np.float64)))
 
 
 def _rate(amount: float, window: Window) -> float | None:
@@ -135,18 +147,16 @@ def _rate(amount: float, window: Window) -> float | None:
 
 def notes(timeline: Timeline) -> list[str]:
     """Say what a reader must know before trusting the figures."""
-    records = timeline.requests
-    found = []
-    if timeline.interrupted:
-        found.append("stopped by hand: a partial run")
-    guessed = sum(record.ok and (record.output_tokens is None or record.counted_by != "server") for record in records)
-    if guessed:
-        found.append(f"{guessed} replies came without usage: their output tokens are counted by event or by word, not by the server")
-    whole = sum(record.ok and not record.streamed for record in records)
-    if whole and timeline.stream:
-        found.append(f"{whole} replies came whole though a stream was asked for: they have no TTFT, TPOT or ITL")
-    if not timeline.every_event:
-        found.append("only first and last event are known: no ITL")
-    if timeline.watch.get("limited"):
-        found.append(f"the load generator was the bottleneck: {timeline.watch['limited']}")
-    return found
+    done = [record for record in timeline.requests if record.ok]
+    guessed = sum(record.counted_by != "server" or record.output_tokens is None for record in done)
+    whole = sum(not record.streamed for record in done) if timeline.stream else 0
+    limited = timeline.watch.get("limited")
+    told = (
+        (timeline.interrupted, "stopped by hand: a partial run"),
+        (guessed, f"{guessed} replies came without usage: their output tokens are counted by event or by word, not by the server"),
+        (whole, f"{whole} replies came whole though a stream was asked for: they have no TTFT, TPOT or ITL"),
+        (not timeline.every_event, "only first and last event are known: no ITL"),
+        (timeline.load.get("duration_s"), "send moments are unknown: concurrency and steady state mean nothing here"),
+        (limited, f"the load generator was the bottleneck: {limited}"),
+    )
+    return [text for applies, text in told if applies]

@@ -93,9 +93,17 @@ def distribution(timeline: Timeline, metric: str) -> Spec:
             {
                 "data": _values(bars),
                 "mark": {"type": "bar", "color": PALE},
-                "encoding": {"x": {**_axis("from", f"{metric} in ms"), "bin": {"binned": True}}, "x2": {"field": "to"}, "y": _axis("n", "count")},
+                "encoding": {
+                    "x": {**_axis("from", f"{metric} in ms"), "bin": {"binned": True}},
+                    "x2": {"field": "to"},
+                    "y": _axis("n", "count"),
+                },
             },
-            {"data": _values(marks), "mark": {"type": "rule", "color": WARN, "size": 2}, "encoding": {"x": {"field": "at", "type": "quantitative"}}},
+            {
+                "data": _values(marks),
+                "mark": {"type": "rule", "color": WARN, "size": 2},
+                "encoding": {"x": {"field": "at", "type": "quantitative"}},
+            },
             {
                 "data": _values(marks),
                 "mark": {"type": "text", "align": "left", "dx": 4, "y": 8, "color": WARN},
@@ -136,7 +144,9 @@ def gantt(timeline: Timeline) -> Spec:
 def _phases(record: RequestRecord, row: int, start: float) -> list[Spec]:
     first = record.chunks[0] if record.chunks else record.done
     parts = [("queued", record.due, record.sent)]
-    parts += [("to first text", record.sent, first), ("decoding", first, record.end)] if record.ok else [("failed", record.sent, record.done)]
+    parts += (
+        [("to first text", record.sent, first), ("decoding", first, record.end)] if record.ok else [("failed", record.sent, record.done)]
+    )
     return [{"row": row, "below": row + 0.9, "phase": name, "from": a - start, "to": b - start} for name, a, b in parts if b > a]
 
 
@@ -148,16 +158,31 @@ def planned_against_actual(timeline: Timeline) -> Spec:
     bin_s = max(max(sent) / BINS, 0.05)
     rows = [{"t": t, "rate": rate, "which": "planned"} for t, rate in _histogram(timeline.load.get("due") or due, bin_s)]
     rows += [{"t": t, "rate": rate, "which": "sent"} for t, rate in _histogram(sent, bin_s)]
-    colour = {"field": "which", "type": "nominal", "title": None, "scale": {"domain": ["planned", "sent"], "range": [PALE, INK]}, "legend": {"orient": "top"}}
+    colour = {
+        "field": "which",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": ["planned", "sent"], "range": [PALE, INK]},
+        "legend": {"orient": "top"},
+    }
     dash = {"field": "which", "type": "nominal", "scale": {"domain": ["planned", "sent"], "range": [[1, 0], [4, 2]]}, "legend": None}
     encoding = {"x": _axis("t", "seconds"), "y": _axis("rate", "requests/s"), "color": colour, "strokeDash": dash}
-    return _chart("Planned against actual rate", [{"data": _values(rows), "mark": {"type": "line", "interpolate": "step-after"}, "encoding": encoding}])
+    return _chart(
+        "Planned against actual rate",
+        [{"data": _values(rows), "mark": {"type": "line", "interpolate": "step-after"}, "encoding": encoding}],
+    )
 
 
 def latency_throughput(sweep: Sweep) -> Spec:
     """Latency against throughput, a point a load; loads that missed the objectives are red."""
     rows = [
-        {"throughput": point.throughput, "ms": row[stat] * 1000, "stat": f"{name} {stat}", "meets": "met" if point.meets else "missed", "load": point.load}
+        {
+            "throughput": point.throughput,
+            "ms": row[stat] * 1000,
+            "stat": f"{name} {stat}",
+            "meets": "met" if point.meets else "missed",
+            "load": point.load,
+        }
         for point in sweep.points
         for name, row in point.latencies.items()
         if name in ("TTFTScheduled", "E2ELScheduled")

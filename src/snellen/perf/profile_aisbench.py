@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isclose
@@ -16,7 +16,7 @@ from .timeline import RequestRecord, Timeline
 
 DEFAULT_STATS = ("Average", "Min", "Max", "Median", "P75", "P90", "P99")
 _PERCENTILE = re.compile(r"P(0*[1-9]\d?)\Z")
-_PLAIN = {"Average": np.mean, "Min": np.min, "Max": np.max}
+_PLAIN: dict[str, Callable[[np.ndarray[Any, Any]], Any]] = {"Average": np.mean, "Min": np.min, "Max": np.max}
 
 DIFFERENCES: tuple[tuple[str, str], ...] = (
     ("TTFT", "first event of any kind, also a role-only one; ours: first event with answer text"),
@@ -27,7 +27,7 @@ DIFFERENCES: tuple[tuple[str, str], ...] = (
     ("all", "at most 8 statistics, P1 to P99; ours: any percentile, P99.9 by default"),
     ("Benchmark Duration", "in milliseconds, and failed requests lie outside it; ours: seconds, all requests"),
     ("stable", "window from the second send to the last event at exactly the set concurrency; ours: see the steady-state rule"),
-    ("stable", "members count whole though they end after the window: throughput too high (+33 % on a perfect closed loop); ours: by share of life"),
+    ("stable", "members count whole though they end later: throughput too high (+33 % on a perfect closed loop); ours: by share of life"),
     ("stable", "Failed and Success Requests are read from the wrong rows when any request failed; ours: the members' own outcomes"),
     ("stable", "events at the same moment are ordered by their place in the file; ours: ends before sends"),
     ("tokens", "without usage a local tokenizer; here and in ours one token a word of the stored text, marked"),
@@ -93,49 +93,64 @@ def _stable_section(rows: Sequence[RequestRecord], cap: int | None) -> tuple[flo
             start = moment
         end = moment
     if start is None:
-        raise DataError("no stable stage: the set concurrency is not reached twice by a send (AISBench's rule); leave out --profile for ours")
+        raise DataError(
+            "no stable stage: the set concurrency is not reached twice by a send (AISBench's rule); leave out --profile for ours"
+        )
     return start, end
 
 
 def _metrics(stage: _Stage, stream: bool, stats: Sequence[str]) -> dict[str, dict[str, float]]:
-    columns = _columns(stage.rows)
-    gaps = columns.pop("gaps")
-    if not stream:
-        for name in ("TTFT", "TPOT", "ITL", "PrefillTokenThroughput"):
-            columns.pop(name)
-    elif not any(next((row for row in gaps if row), ())):
-        columns.pop("ITL")
-    for name in ("TPOT", "TTFT"):
-        if name in columns and isclose(sum(columns[name]), 0):
-            columns.pop(name)
-            if name == "TTFT":
-                columns.pop("PrefillTokenThroughput", None)
+    columns = {name: [function(row) for row in stage.rows] for name, function in COLUMNS.items()}
+    gaps = [_gaps(row) for row in stage.rows]
+    columns["ITL"] = [gap for row in gaps for gap in row]
+    left_out = _left_out(columns, gaps) if stream else {"TTFT", "TPOT", "ITL", "PrefillTokenThroughput"}
     decoded = sum(any(row) for row in gaps)
-    return {name: {**_describe(values, stats), "N": decoded if name in ("TPOT", "ITL") else stage.succeeded} for name, values in columns.items()}
-
-
-def _columns(rows: Sequence[RequestRecord]) -> dict[str, Any]:
-    latency = [_end(row) - row.sent for row in rows]
-    ttft = [row.chunks[0] - row.sent if row.chunks else 0.0 for row in rows]
-    tokens_in = [row.input_tokens or 0 for row in rows]
-    tokens_out = [row.output_tokens or 0 for row in rows]
-    gaps = [[later - earlier for earlier, later in pairwise(row.chunks)] for row in rows]
     return {
-        "E2EL": latency,
-        "TTFT": ttft,
-        "TPOT": [(whole - first) / (count - 1) if count > 1 else 0.0 for whole, first, count in zip(latency, ttft, tokens_out, strict=True)],
-        "ITL": [gap for row in gaps for gap in row],
-        "InputTokens": tokens_in,
-        "OutputTokens": tokens_out,
-        "OutputTokenThroughput": [count / whole if whole else 0.0 for count, whole in zip(tokens_out, latency, strict=True)],
-        "PrefillTokenThroughput": [count / first if first > 0 else 0.0 for count, first in zip(tokens_in, ttft, strict=True)],
-        "gaps": gaps,
+        name: {**_describe(columns[name], stats), "N": decoded if name in ("TPOT", "ITL") else stage.succeeded}
+        for name in ORDER
+        if name not in left_out
     }
+
+
+def _left_out(columns: Mapping[str, Sequence[float]], gaps: Sequence[Sequence[float]]) -> set[str]:
+    found = {name for name in ("TTFT", "TPOT") if isclose(sum(columns[name]), 0)}
+    if not any(next((row for row in gaps if row), ())):
+        found.add("ITL")
+    return found | ({"PrefillTokenThroughput"} if "TTFT" in found else set())
+
+
+def _latency(row: RequestRecord) -> float:
+    return _end(row) - row.sent
+
+
+def _first(row: RequestRecord) -> float:
+    return row.chunks[0] - row.sent if row.chunks else 0.0
+
+
+def _gaps(row: RequestRecord) -> list[float]:
+    return [later - earlier for earlier, later in pairwise(row.chunks)]
+
+
+def _per_token(row: RequestRecord) -> float:
+    tokens = row.output_tokens or 0
+    return (_latency(row) - _first(row)) / (tokens - 1) if tokens > 1 else 0.0
+
+
+COLUMNS: dict[str, Callable[[RequestRecord], float]] = {
+    "E2EL": _latency,
+    "TTFT": _first,
+    "TPOT": _per_token,
+    "InputTokens": lambda row: row.input_tokens or 0,
+    "OutputTokens": lambda row: row.output_tokens or 0,
+    "OutputTokenThroughput": lambda row: (row.output_tokens or 0) / _latency(row) if _latency(row) else 0.0,
+    "PrefillTokenThroughput": lambda row: (row.input_tokens or 0) / _first(row) if _first(row) > 0 else 0.0,
+}
+ORDER = ("E2EL", "TTFT", "TPOT", "ITL", "InputTokens", "OutputTokens", "OutputTokenThroughput", "PrefillTokenThroughput")
 
 
 def _describe(values: Sequence[float], stats: Sequence[str]) -> dict[str, float]:
     if not values:
-        return {stat: 0 for stat in stats}
+        return dict.fromkeys(stats, 0)
     array = np.array(values)
     return {stat: round(_statistic(array, stat), 4) for stat in stats}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from .timeline import RequestRecord
 
@@ -55,7 +56,7 @@ def concurrency_steps(records: Sequence[RequestRecord]) -> list[tuple[float, int
 
 def plateau(steps: Sequence[tuple[float, int]]) -> int:
     """Return the time-weighted median of the concurrency."""
-    spans = sorted((level, later[0] - moment) for (moment, level), later in zip(steps, steps[1:], strict=False))
+    spans = sorted((level, later[0] - moment) for (moment, level), later in pairwise(steps))
     half = sum(length for _, length in spans) / 2
     passed = 0.0
     for level, length in spans:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -11,6 +12,7 @@ from ..core.errors import DataError
 from ..core.types import Failure, FailureKind, Prediction, Request, Timing, Usage
 from ..store.reader import RunReader
 from .collect import Outcome
+from .steady import whole_run
 from .timeline import CANCELLED, RequestRecord, Timeline
 
 
@@ -30,7 +32,7 @@ def to_prediction(request: Request, outcome: Outcome) -> Prediction:
 
 
 def _failure(record: RequestRecord) -> Failure:
-    kind = FailureKind.NETWORK if record.failure == CANCELLED else FailureKind(record.failure)
+    kind = FailureKind.NETWORK if record.failure in (None, CANCELLED) else FailureKind(record.failure)
     return Failure(kind, record.message or "", record.status)
 
 
@@ -43,7 +45,12 @@ def timeline_of_run(folder: Path) -> Timeline:
     """Return the timeline of a stored run, from the timings that every streaming run keeps."""
     reader = RunReader(folder)
     try:
-        records = [_record(prediction) for task in reader.header().tasks for _, _, prediction, _ in reader.trials(task.name) if _is_timed(prediction)]
+        records = [
+            _record(prediction)
+            for task in reader.header().tasks
+            for _, _, prediction, _ in reader.trials(task.name)
+            if _is_timed(prediction)
+        ]
     finally:
         reader.close()
     if not records:
@@ -56,8 +63,7 @@ def _is_timed(prediction: Prediction) -> bool:
 
 
 def _record(prediction: Prediction) -> RequestRecord:
-    timing, usage, failure = prediction.timing, prediction.usage or Usage(), prediction.failure
-    assert timing is not None
+    timing, usage, failure = cast("Timing", prediction.timing), prediction.usage or Usage(), prediction.failure
     key = prediction.key
     return RequestRecord(
         id=f"{key.task}/{key.sample}/{key.variant}/{key.repeat}",
@@ -90,10 +96,9 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def value_for_money(timeline: Timeline, correct: float, accuracy: float | None, prices: Prices | None) -> dict[str, float | str | None]:
     """Return right answers per second, per thousand output tokens and per unit of money, and what the load cost."""
-    records = timeline.requests
-    duration = max(record.done for record in records) - min(record.sent for record in records)
-    tokens_in = sum(record.input_tokens or 0 for record in records)
-    tokens_out = sum(record.output_tokens or 0 for record in records)
+    duration = whole_run(timeline.requests).length
+    tokens_in = sum(record.input_tokens or 0 for record in timeline.requests)
+    tokens_out = sum(record.output_tokens or 0 for record in timeline.requests)
     found: dict[str, float | str | None] = {
         "accuracy": accuracy,
         "right answers": correct,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from ..core.errors import UsageError
+from .definitions import DEFINITIONS
 from .metrics import choose_window, describe
 from .slo import Objectives, is_good
-from .steady import steady_window
+from .steady import Window, steady_window
 from .timeline import RequestRecord, Timeline
 
 KEEPING_UP = 0.95
@@ -50,20 +51,22 @@ Measure = Callable[[float], Awaitable[Point]]
 def judge(timeline: Timeline, load: float, objectives: Objectives, attainment: float) -> Point:
     """Turn the timeline of one load into a point of the curve."""
     records = timeline.requests
-    window = steady_window(records) or choose_window(records, "total")
+    window = steady_window(records) or choose_window(timeline, "total")
     members = [record for record in records if window.holds(record)] or list(records)
-    sent = len(members)
-    finished = sum(window.start <= record.end < window.end for record in records if record.ok)
-    good = sum(is_good(record, objectives) for record in members) / sent
-    keeping_up = finished / sent if timeline.load.get("due") and len(records) >= 20 else 1.0
+    good = sum(is_good(record, objectives) for record in members) / len(members)
+    keeping_up = _keeping_up(records, window, len(members)) if timeline.load.get("due") else 1.0
     throughput = sum(window.share(record) for record in records if record.ok) / window.length if window.length > 0 else 0.0
     limited = str(timeline.watch.get("limited", ""))
     return Point(load, throughput, good, keeping_up, good >= attainment and keeping_up >= KEEPING_UP, _latencies(members), limited)
 
 
-def _latencies(members: list[RequestRecord]) -> dict[str, dict[str, float]]:
-    from .definitions import DEFINITIONS
+def _keeping_up(records: Sequence[RequestRecord], window: Window, sent: int) -> float:
+    """Return finished / sent inside the window of an open loop; too few requests cannot tell."""
+    finished = sum(window.start <= record.end < window.end for record in records if record.ok)
+    return finished / sent if sent >= 20 else 1.0
 
+
+def _latencies(members: list[RequestRecord]) -> dict[str, dict[str, float]]:
     table = {}
     for definition in DEFINITIONS:
         values = [value for record in members for value in definition.values(record)] if definition.unit == "s" else []

@@ -16,9 +16,11 @@ from ..core.types import Image, Params, Request, TrialKey, Turn
 
 TASK = "synthetic"
 _WORDS = (
-    "time year people way day thing world life hand part child eye woman place work week case point company number group problem fact water room "
-    "story light house night river stone glass paper table green white black round small early south north seven every after under above while"
-).split()
+    "time", "year", "people", "way", "day", "thing", "world", "life", "hand", "part", "child", "eye", "woman", "place", "work",
+    "week", "case", "point", "company", "number", "group", "problem", "fact", "water", "room", "story", "light", "house",
+    "night", "river", "stone", "glass", "paper", "table", "green", "white", "black", "round", "small", "early", "south", "north",
+    "seven", "every", "after", "under", "above", "while",
+)  # fmt: skip
 
 
 class Synthetic(Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from ..core.errors import ConfigError, DataError
+from ..core.errors import DataError
 from ..core.ids import canonical_json
 
 CANCELLED = "cancelled"
@@ -86,35 +86,6 @@ class Timeline(Struct, frozen=True, omit_defaults=True):
 def write_timeline(path: Path, timeline: Timeline) -> None:
     """Write a timeline file that `read_timeline` reads back equal."""
     path.write_bytes(msgspec.json.format(canonical_json(timeline), indent=1) + b"\n")
-
-
-def read_timeline(path: Path) -> Timeline:
-    """Read a timeline: our own form (one object, or one request a line), guidellm or vLLM `bench serve` JSON."""
-    from .imports import import_foreign
-
-    data = read_json(path)
-    if isinstance(data, list):
-        data = {"requests": data}
-    if not isinstance(data, dict):
-        raise ConfigError(f"{path}: a timeline is an object with `requests`, not a {type(data).__name__}")
-    foreign = import_foreign(data, str(path))
-    return foreign if foreign is not None else timeline_from_dict(data, str(path))
-
-
-def read_json(path: Path) -> Any:
-    """Read JSON or JSON lines."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    try:
-        return msgspec.json.decode(raw)
-    except msgspec.DecodeError as error:
-        first_error = error
-    try:
-        return msgspec.json.Decoder().decode_lines(raw)
-    except msgspec.DecodeError:
-        raise ConfigError(f"{path} is neither JSON nor JSON lines: {first_error}") from None
 
 
 def timeline_from_dict(data: dict[str, Any], where: str) -> Timeline:
