@@ -16,7 +16,6 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "run": "snellen.api.run",
-    "score": "snellen.api.score",
     "load_dataset": "snellen.api.load",
     "load_model": "snellen.api.load",
     "load_run": "snellen.api.load",
@@ -47,18 +46,18 @@ if TYPE_CHECKING:
     from .score.extract import Extraction, extract_choice
 
 __all__ = [
-    "Estimate", "Extraction", "Form", "Image", "Params", "Prediction", "Request", "RunResult", "RunSettings", "Sample", "Score", "SnellenError",
-    "Task", "extract_choice", "load_dataset", "load_model", "load_run", "run", "score",
+    "Estimate", "Extraction", "Form", "Image", "Params", "Prediction", "Request", "RunResult", "RunSettings", "Sample", "Score",
+    "SnellenError", "Task", "extract_choice", "load_dataset", "load_model", "load_run", "run", "score",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
+    if name == "score":
+        return importlib.import_module("snellen.score")  # a room that can be called: see there
     if name not in _PUBLIC:
         raise AttributeError(f"module 'snellen' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_PUBLIC[name]), name)
-    globals()[name] = value  # the second look-up costs nothing, and a sub-package of the same name cannot hide it
-    return value
+    return getattr(importlib.import_module(_PUBLIC[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    return sorted({*globals(), *_PUBLIC, "score"})

@@ -123,7 +123,8 @@ def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings)
     """Return the run's header; its id is the hash of all that changes results."""
     identity = {key: value for key, value in model.identity().items() if key != "base_url"}
     tasks = {each.task.name: _identity_of(each) for each in planned}
-    config = msgspec.to_builtins({"model": identity, "seed": settings.seed, "limit": settings.limit, "tasks": tasks})
+    told = {"model": identity, "seed": settings.seed, "limit": settings.limit, "tasks": tasks}
+    config = msgspec.json.decode(msgspec.json.encode(told))  # as it will be read back, so that equal is equal
     return RunHeader(
         id=content_hash(config),
         config=config,
@@ -153,7 +154,7 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
     found = survey(dataset)
     if found.missing_count and not settings.allow_missing_images:
         raise DataError(
-            f"task {task.name!r}: {found.missing_count} images are missing ({'; '.join(found.missing)}); add them, or --allow-missing-images"
+            f"task {task.name!r}: {found.missing_count} images missing ({'; '.join(found.missing)}); add them, or --allow-missing-images"
         )
     for scorer in task.scorers:
         registry.get("scorer", scorer)

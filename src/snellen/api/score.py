@@ -11,7 +11,9 @@ from ..report.files import write_records, write_results
 from ..score.run import score_run
 
 
-def score(folder: str | Path, *, profile: str | None = None, scorers: Sequence[str] = (), plugins: Sequence[str | Path] = ()) -> dict[str, Any]:
+def score(
+    folder: str | Path, *, profile: str | None = None, scorers: Sequence[str] = (), plugins: Sequence[str | Path] = ()
+) -> dict[str, Any]:
     """Score every stored reply of a run again, write results.json and records.jsonl, and return the results."""
     registry = default_registry()
     for plugin in plugins:

@@ -32,15 +32,14 @@ def load_settings(*, price_in: float | None, price_out: float | None, **flags: A
 def _levels(flags: dict[str, Any], concurrency: str | None, rate: str | None, trace: Path | None) -> tuple[LoadPlan, ...]:
     """Return one plan a level: several rates, or several concurrencies; without either one request at a time."""
     extra = {name: flags.pop(name) for name in ("ramp", "ramp_from", "pressure_s", "replay_speed")}
-    slots = [int(number) for number in parse_numbers(concurrency or "", "--concurrency")]
-    if rate is None and trace is None:
+    slots = [int(number) for number in parse_numbers(concurrency, "--concurrency")]
+    rates = parse_numbers(rate, "--rate")
+    if not rates and trace is None:
         return tuple(_level(flags, extra, concurrency=each) for each in slots or [1])
     if len(slots) > 1:
         raise UsageError("--rate or --trace with several --concurrency: give one cap")
-    cap = next(iter(slots), None)
-    if trace is not None:
-        return (_level(flags, extra, concurrency=cap, trace=read_trace(trace)),)
-    return tuple(_level(flags, extra, concurrency=cap, rate=each) for each in parse_numbers(str(rate), "--rate"))
+    extra |= {"concurrency": next(iter(slots), None), "trace": read_trace(trace) if trace else ()}
+    return tuple(_level(flags, extra, rate=each) for each in (rates or [None]))
 
 
 def sweep_settings(**flags: Any) -> PerfSettings:
@@ -120,12 +119,14 @@ def read_trace(path: Path) -> tuple[float, ...]:
     return tuple(moment / (1000 if in_ms else 1) for moment in moments)
 
 
-def parse_numbers(text: str, flag: str) -> list[float]:
-    """Parse `1,2,4`; every number above zero; nothing gives nothing."""
+def parse_numbers(text: str | None, flag: str) -> list[float]:
+    """Parse `1,2,4`, every number above zero; no text gives no numbers."""
+    if text is None:
+        return []
     try:
-        numbers = [float(part) for part in text.split(",") if part.strip()]
+        numbers = [float(part) for part in text.split(",")]
     except ValueError:
         raise UsageError(f"{flag} {text!r} is not a list of numbers such as 1,2,4") from None
-    if text and (not numbers or min(numbers) <= 0):
+    if min(numbers) <= 0:
         raise UsageError(f"{flag} {text!r}: every number must be above zero")
     return numbers

@@ -13,7 +13,14 @@ from .options import ModelOptions
 from .served import ServedModel
 from .wire import Picture, Reply, expect_object
 
-FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "safety", "PROHIBITED_CONTENT": "safety", "BLOCKLIST": "safety", "SPII": "safety"}
+FINISH = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "safety",
+    "PROHIBITED_CONTENT": "safety",
+    "BLOCKLIST": "safety",
+    "SPII": "safety",
+}
 ROLES = {"assistant": "model", "user": "user"}
 
 
@@ -101,5 +108,8 @@ def _usage(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         return None
     return Usage(
-        value.get("promptTokenCount"), value.get("candidatesTokenCount"), value.get("thoughtsTokenCount"), value.get("cachedContentTokenCount")
+        value.get("promptTokenCount"),
+        value.get("candidatesTokenCount"),
+        value.get("thoughtsTokenCount"),
+        value.get("cachedContentTokenCount"),
     )
