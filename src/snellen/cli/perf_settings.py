@@ -33,13 +33,16 @@ def _levels(flags: dict[str, Any], concurrency: str | None, rate: str | None, tr
     """Return one plan a level: several rates, or several concurrencies; without either one request at a time."""
     extra = {name: flags.pop(name) for name in ("ramp", "ramp_from", "pressure_s", "replay_speed")}
     slots = [int(number) for number in parse_numbers(concurrency, "--concurrency")]
-    rates = parse_numbers(rate, "--rate")
+    rates: list[float] = parse_numbers(rate, "--rate")
     if not rates and trace is None:
         return tuple(_level(flags, extra, concurrency=each) for each in slots or [1])
     if len(slots) > 1:
         raise UsageError("--rate or --trace with several --concurrency: give one cap")
-    extra |= {"concurrency": next(iter(slots), None), "trace": read_trace(trace) if trace else ()}
-    return tuple(_level(flags, extra, rate=each) for each in (rates or [None]))
+    extra |= {"concurrency": next(iter(slots), None)}
+    if trace is not None:
+        extra |= {"trace": read_trace(trace), "rate": next(iter(rates), None)}
+        return (_level(flags, extra),)
+    return tuple(_level(flags, extra, rate=each) for each in rates)
 
 
 def sweep_settings(**flags: Any) -> PerfSettings:

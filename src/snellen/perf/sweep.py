@@ -85,8 +85,6 @@ async def search(measure: Measure, *, first: float, ceiling: float, precision: f
     while True:
         point = await measure(load)
         points.append(point)
-        if point.limited and not point.meets:
-            return points
         low, high = (max(low, load), high) if point.meets else (low, min(high, load))
         following = next_load(low, high, first, ceiling, precision, whole=whole)
         if following is None:
@@ -114,7 +112,7 @@ def conclude(points: list[Point], unit: str, objectives: Objectives, attainment:
     lowest_failing = min(failing, default=None)
     passing = [point.load for point in points if point.meets and (lowest_failing is None or point.load < lowest_failing)]
     limited = next((point.limited for point in points if point.limited), "")
-    note = f"the load generator was the bottleneck ({limited}): the server may do more" if limited else ""
+    note = f"the load generator was the bottleneck at some loads ({limited}): the server may do more" if limited else ""
     if passing and lowest_failing is None:
         note = note or "every load met the objectives: the server can do more than the ceiling of this sweep"
     ordered = sorted(points, key=lambda point: point.load)
@@ -126,7 +124,6 @@ def sweep_table(sweep: Sweep) -> list[dict[str, Any]]:
     rows = []
     for point in sweep.points:
         row: dict[str, Any] = {"load": point.load, "throughput": point.throughput, "good": point.good_share, "meets": point.meets}
-        for name in ("TTFT", "TPOT", "E2EL", "E2ELScheduled"):
-            row |= {f"{name} {stat}": value for stat, value in point.latencies.get(name, {}).items() if stat in ("Median", "P99")}
+        row |= {f"{name} P99": point.latencies[name]["P99"] for name in ("TTFT", "TPOT", "E2ELScheduled") if name in point.latencies}
         rows.append(row)
     return rows
