@@ -31,7 +31,9 @@ def test_every_number_is_equal(path: Path, stage: str) -> None:
         return
     found = summarize_aisbench(timeline, stage)
     assert found["metrics"] == {name: row[stage] for name, row in expected["metrics_seconds"].items()}
-    assert {name: found["common"][name] for name in expected["common"]} == {name: row.get(stage) for name, row in expected["common"].items()}
+    assert {name: found["common"][name] for name in expected["common"]} == {
+        name: row.get(stage) for name, row in expected["common"].items()
+    }
 
 
 def test_our_steady_state_has_no_edge_bias() -> None:

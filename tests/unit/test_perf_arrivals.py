@@ -39,7 +39,7 @@ def test_mean_rate_and_burstiness(burstiness: float, variation: float) -> None:
 
 def test_a_duration_is_never_exceeded_and_filled() -> None:
     moments = Arrivals(100, seed=1).moments_until(5)
-    assert max(moments) <= 5
+    assert max(moments) <= 5 + 1e-6
     assert len(moments) == pytest.approx(500, rel=0.15)
     ramp = Arrivals(100, burstiness=0, ramp="linear", ramp_from=1).moments_until(10)
     assert sum(moment > 5 for moment in ramp) > 2 * sum(moment <= 5 for moment in ramp)

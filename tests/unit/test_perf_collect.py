@@ -83,7 +83,9 @@ def test_without_usage_tokens_are_counted_by_event_and_marked() -> None:
 
 
 def test_a_whole_reply_to_a_stream_request_has_no_first_token() -> None:
-    body = json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
+    body = json.dumps(
+        {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+    )
     record, collector = collect(body.encode()[:20], body.encode()[20:])
     assert text(collector) == "yes"
     assert (record.ok, record.streamed, first_content(record), record.end) == (True, False, None, 2.0)
@@ -97,7 +99,9 @@ def test_how_a_stream_may_end(ending: bytes) -> None:
 
 
 def test_an_error_in_mid_stream_is_a_failure_and_its_text_no_answer() -> None:
-    record, collector = collect(event({"content": "Par"}), b'data: {"error": {"message": "engine died"}}\n\n', event({"content": "is"}), DONE)
+    record, collector = collect(
+        event({"content": "Par"}), b'data: {"error": {"message": "engine died"}}\n\n', event({"content": "is"}), DONE
+    )
     assert (record.failure, text(collector)) == ("server", None)
     assert "engine died" in (record.message or "")
     assert record.first_content == 1.0

@@ -20,8 +20,19 @@ VLLM: dict[str, Any] = {
 
 
 def guidellm_request(start: float, **fields: Any) -> dict[str, Any]:
-    timings = {"targeted_start": start - 0.25, "request_start": start, "first_token_iteration": start + 0.5, "last_token_iteration": start + 1.0}
-    return {"request_id": f"r{start}", "prompt_tokens": 8, "output_tokens": 6, "info": {"timings": {**timings, "request_end": start + 1.1}}, **fields}
+    timings = {
+        "targeted_start": start - 0.25,
+        "request_start": start,
+        "first_token_iteration": start + 0.5,
+        "last_token_iteration": start + 1.0,
+    }
+    return {
+        "request_id": f"r{start}",
+        "prompt_tokens": 8,
+        "output_tokens": 6,
+        "info": {"timings": {**timings, "request_end": start + 1.1}},
+        **fields,
+    }
 
 
 def read(tmp_path: Path, data: dict[str, Any]) -> Any:
@@ -48,7 +59,9 @@ def test_vllm_without_send_moments_uses_its_duration_and_says_so(tmp_path: Path)
     assert any("send moments are unknown" in note for note in summary["notes"])
 
 
-@pytest.mark.parametrize(("change", "message"), [({"ttfts": None, "itls": None}, "--save-detailed"), ({"input_lens": [1]}, "do not fit together")])
+@pytest.mark.parametrize(
+    ("change", "message"), [({"ttfts": None, "itls": None}, "--save-detailed"), ({"input_lens": [1]}, "do not fit together")]
+)
 def test_vllm_without_detail_says_how_to_get_it(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     data = {key: value for key, value in {**VLLM, **change}.items() if value is not None}
     with pytest.raises(DataError, match=message):

@@ -94,7 +94,7 @@ def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) ->
     for level in settings.levels:
         place = folder if len(settings.levels) == 1 else folder / level_name(level)
         place.mkdir(parents=True, exist_ok=True)
-        entry: dict[str, Any] = {"level": level_name(level), "plan": msgspec.to_builtins(msgspec.structs.replace(level, trace=()))}
+        entry: dict[str, Any] = {"level": level_name(level), "plan": level.told()}
         report.levels.append(entry)
         measured = asyncio.run(measure(level, load.items, load.provider, load.urls, load.headers, stream=load.stream))
         report.interrupted = measured.timeline.interrupted

@@ -144,6 +144,7 @@ class Collector:
             output_tokens=usage.output_tokens,
             reasoning_tokens=usage.reasoning_tokens,
             cached_tokens=usage.cached_tokens,
+            visual_tokens=usage.visual_tokens,
             counted_by="chunks" if usage.output_tokens is None else "server",
             failure=None if failure is None else str(failure.detail.get("outcome", failure.kind.value)),
             status=self.status if self.status != 200 else None,

@@ -91,6 +91,7 @@ class Generator:
             else:
                 await self._dispatch()
         self._pool.close()
+        await asyncio.sleep(0)  # lets the sockets go
         return LoadResult(
             self.outcomes, self._start, watch.report(self.outcomes, capped=bool(self._job.slots or self._cap)), self.interrupted
         )

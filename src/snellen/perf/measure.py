@@ -53,6 +53,10 @@ class LoadPlan(Struct, frozen=True, omit_defaults=True):
         """Whether requests are sent at given moments, whatever became of the earlier ones."""
         return self.rate is not None or bool(self.trace)
 
+    def told(self) -> dict[str, Any]:
+        """Return the plan as plain data, without the moments of a trace: the timeline has them."""
+        return {name: value for name, value in msgspec.to_builtins(self).items() if name != "trace"}
+
 
 class Measured(Struct):
     """A load that was made."""
@@ -133,7 +137,7 @@ def to_measured(plan: LoadPlan, job: LoadJob, result: LoadResult, processes: int
     """Order the outcomes by their due moments, count from the start of the load, and add what is known of it."""
     outcomes = sorted(result.outcomes, key=lambda outcome: outcome.record.due)
     load = {
-        "plan": msgspec.to_builtins(msgspec.structs.replace(plan, trace=())),
+        "plan": plan.told(),
         "started": result.started,
         "processes": processes,
         "urls": len(job.urls),
