@@ -64,6 +64,30 @@ def test_accuracy_and_performance_are_one_record(mock_server: MockServer, questi
     assert from_store["metrics"]["TTFT"] == summary["metrics"]["TTFT"]
 
 
+def test_a_task_of_dialogues_is_asked_turn_by_turn(mock_server: MockServer, tmp_path: Path) -> None:
+    server = mock_server("--answer", "A")
+    data = tmp_path / "talk.jsonl"
+    rows = [
+        {"id": f"d{n}t{turn}", "question": f"Question {turn}?", "options": ["blue", "red"], "answer": "blue", "group": f"d{n}"} for n in range(3) for turn in range(2)
+    ]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = (data, "--model", "openai/mock", "--base-url", server.base_url, "--multi-turn", "--think", 0.01, "-o", tmp_path / "o")
+    _, report = perf(*arguments, "--no-pictures")
+    records = read_timeline(tmp_path / "o" / "timeline.json").requests
+    assert sorted(record.turn for record in records) == [0, 0, 0, 1, 1, 1]
+    assert report["levels"][0]["value"]["accuracy"] == 1.0
+
+
+def test_the_page_holds_tables_and_pictures_and_fetches_nothing(mock_server: MockServer, tmp_path: Path) -> None:
+    server = mock_server()
+    perf("synthetic", "--model", "openai/mock", "--base-url", server.base_url, "-n", 12, "-o", tmp_path / "o", "--pictures")
+    page = (tmp_path / "o" / "perf.html").read_text()
+    assert page.count("<svg") == 6
+    assert "<script" not in page
+    assert "src=" not in page
+    assert "Time to first token" in page
+
+
 def test_a_measurement_is_never_overwritten(mock_server: MockServer, questions: Path, tmp_path: Path) -> None:
     (tmp_path / "perf.json").write_text("{}")
     with pytest.raises(SnellenError, match="choose another -o"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -109,7 +109,8 @@ def test_several_servers_share_the_load() -> None:
     ("fault", "kind"),
     [
         ("500", "server"), ("429", "rate"), ("reset", "network"), ("stream-error", "server"), ("stream-cut", "network"), ("html", "decode"),
-        ("empty-choices", "decode"), ("null-content", "decode"), ("invalid-json", "decode"), ("wrong-type", "decode"), ("too-long", "too_long"),
+        ("empty-choices", "decode"), ("null-content", "decode"), ("invalid-json", "decode"), ("wrong-type", "decode"),
+        ("too-long", "too_long"),
     ],
 )  # fmt: skip
 def test_faults_are_typed_counted_and_timed(fault: str, kind: str) -> None:

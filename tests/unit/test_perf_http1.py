@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +32,7 @@ def feed(raw: bytes, cuts: list[int]) -> tuple[Response, bytes, bool]:
     response = Response(parts.append)
     edges = [0, *sorted(min(cut, len(raw)) for cut in cuts), len(raw)]
     complete = False
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in itertools.pairwise(edges):
         if end > start:
             complete = response.feed(raw[start:end])
     return response, b"".join(parts), complete

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -110,6 +111,6 @@ def test_errors_name_the_way_out() -> None:
 def test_statistics_are_ordered_and_inside_the_data(values: list[float]) -> None:
     stats = describe(values)
     ordered = [stats[name] for name in ("Min", "Median", "P75", "P90", "P95", "P99", "P99.9", "Max")]
-    assert all(a <= b or math.isclose(a, b, rel_tol=1e-12) for a, b in zip(ordered, ordered[1:], strict=False))
+    assert all(a <= b or math.isclose(a, b, rel_tol=1e-12) for a, b in itertools.pairwise(ordered))
     assert stats["N"] == len(values)
     assert stats["P90"] == pytest.approx(float(np.percentile(values, 90)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -46,7 +47,7 @@ def test_the_gantt_shows_waiting_text_and_failure() -> None:
 
 def test_planned_and_sent_both_count_every_request() -> None:
     rows = planned_against_actual(timeline())["layer"][0]["data"]["values"]
-    width = next(b["t"] - a["t"] for a, b in zip(rows, rows[1:], strict=False))
+    width = next(b["t"] - a["t"] for a, b in itertools.pairwise(rows))
     counts = {which: sum(row["rate"] * width for row in rows if row["which"] == which) for which in ("planned", "sent")}
     assert counts["planned"] == pytest.approx(30)
     assert counts["sent"] == pytest.approx(31)

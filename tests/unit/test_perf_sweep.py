@@ -14,7 +14,7 @@ from snellen.perf.sweep import Point, conclude, judge, next_load, search, sweep_
 from snellen.perf.timeline import RequestRecord, Timeline
 
 
-def server(knee: float, asked: list[float], limited_above: float = math.inf):  # noqa: ANN201
+def server(knee: float, asked: list[float], limited_above: float = math.inf):
     async def measure(load: float) -> Point:
         asked.append(load)
         meets = load <= knee

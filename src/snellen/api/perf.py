@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from ..model.served import ServedModel
 from ..perf.load import Item
 from ..perf.measure import LoadPlan, Measured, measure
 from ..perf.metrics import summarize
+from ..perf.page import render_page
 from ..perf.pictures import latency_throughput, pictures, to_svg
 from ..perf.slo import Objectives
 from ..perf.stored import Prices, right_answers, to_prediction, value_for_money
@@ -86,7 +88,12 @@ def run_perf(settings: PerfSettings) -> PerfReport:
     except KeyboardInterrupt:
         report.interrupted = True
     write_atomically(folder / "perf.json", lambda file: _write(file, report))
+    (folder / "perf.html").write_text(render_page(f"{report.task} · {report.model}", report.levels, _drawn(folder, report)))
     return report
+
+
+def _drawn(folder: Path, report: PerfReport) -> dict[str, dict[str, str]]:
+    return {level["level"]: {name: (folder / name).read_text() for name in level.get("pictures", ())} for level in report.levels}
 
 
 def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) -> None:
@@ -105,7 +112,7 @@ def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) ->
         if load.plan is not None:
             entry["value"] = _score(place, load, load.plan, measured, settings)
         if settings.draw:
-            entry["pictures"] = draw(place, measured.timeline)
+            entry["pictures"] = [str((place / name).relative_to(folder)) for name in draw(place, measured.timeline)]
         if report.interrupted:
             return
 
@@ -165,20 +172,21 @@ async def _search(settings: PerfSettings, how: SweepSettings, points: list[Point
     async def measure_point(value: float) -> Point:
         rate, slots = (value, None) if how.by_rate else (None, round(value))
         level = msgspec.structs.replace(base, rate=rate, concurrency=slots)
-        point = await _measure_point(load, level, value, settings, how)
-        if point.limited:  # a busy machine is often quiet the second time; a generator that is too slow is not
-            point = await _measure_point(load, level, value, settings, how)
+        point, processes = await _measure_point(load, level, value, settings, how)
+        if point.limited:  # once more, with more processes where there are cores: a busy machine is often quiet the second time
+            more = min(2 * processes, os.cpu_count() or 1)
+            point, _ = await _measure_point(load, msgspec.structs.replace(level, processes=more), value, settings, how)
         points.append(point)
         return point
 
     await search(measure_point, first=how.first, ceiling=how.ceiling, precision=how.precision, whole=not how.by_rate)
 
 
-async def _measure_point(load: _Load, level: LoadPlan, value: float, settings: PerfSettings, how: SweepSettings) -> Point:
+async def _measure_point(load: _Load, level: LoadPlan, value: float, settings: PerfSettings, how: SweepSettings) -> tuple[Point, int]:
     measured = await measure(level, load.items, load.provider, load.urls, load.headers, stream=load.stream)
     if measured.timeline.interrupted:
         raise KeyboardInterrupt
-    return judge(measured.timeline, value, settings.objectives, how.attainment)
+    return judge(measured.timeline, value, settings.objectives, how.attainment), int(measured.timeline.load["processes"])
 
 
 async def _prepare(settings: PerfSettings) -> _Load:

@@ -72,7 +72,7 @@ _LOAD_OPTIONS: tuple[Decorator, ...] = (
     click.option("--burstiness", type=click.FloatRange(min=0), help="Gamma shape: 1 Poisson, <1 bursts, >1 more even, 0 constant."),
     click.option("--arrivals", type=click.Choice(["poisson", "constant", "gamma"]), default="poisson", show_default=True),
     click.option(
-        "--warmup", type=click.IntRange(min=0), default=4, show_default=True, help="Requests before the measurement, thrown away."
+        "--warmup", type=click.IntRange(min=0), default=8, show_default=True, help="Requests before the measurement, thrown away."
     ),
     click.option(
         "--processes", type=click.IntRange(min=0), default=0, show_default=True, help="Processes of the generator; 0 = as needed."

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from ..api.perf import PerfReport
 from ..perf.definitions import COMMON, DEFINITIONS, FILE_FORM, STEADY_RULE
@@ -35,7 +35,7 @@ FIGURES = {
     "goodput, requests/s": "Goodput",
     "goodput share": "Goodput Share",
 }
-SHOWN_STATS = ("Average", "Median", "P90", "P99", "P99.9", "Max", "N")
+SHOWN_STATS = ("Average", "Median", "P90", "P99", "P99.9", "N")
 
 
 def read_any(path: Path) -> Timeline:
@@ -69,10 +69,12 @@ def print_summary(summary: Mapping[str, Any], *, as_json: bool) -> None:
     units = summary["units"]
     known: dict[str, float] = next(iter(summary["metrics"].values()), {})
     stats = [stat for stat in SHOWN_STATS if stat in known] if len(known) > len(SHOWN_STATS) else list(known)
-    table = Table("metric", *stats, title=f"{summary['profile']}, {summary['stage']}")
+    table = Table(Column("metric", no_wrap=True), *stats, title=f"{summary['profile']}, {summary['stage']}")
     for name, row in summary["metrics"].items():
-        scale, unit = (1000, "ms") if units.get(name) == "s" else (1, units.get(name, ""))
-        table.add_row(f"{name}, {unit}", *(_number(row[stat] * (1 if stat == "N" else scale)) for stat in stats))
+        scale, unit = _shown_unit(units.get(name, ""))
+        table.add_row(
+            name if unit.startswith("token") else f"{name}, {unit}", *(_number(row[stat] * (1 if stat == "N" else scale)) for stat in stats)
+        )
     console.print(table)
     figures = Table("load", "", "unit")
     for name, value in summary["common"].items():
@@ -80,6 +82,10 @@ def print_summary(summary: Mapping[str, Any], *, as_json: bool) -> None:
     console.print(figures)
     for note in summary["notes"]:
         console.print(plain(f"note: {note}"))
+
+
+def _shown_unit(unit: str) -> tuple[int, str]:
+    return (1000, "ms") if unit == "s" else (1, unit)
 
 
 def _number(value: Any) -> str:
@@ -120,9 +126,11 @@ def _remarks(level: Mapping[str, Any]) -> Iterator[str]:
 def _figures(levels: list[dict[str, Any]]) -> Iterator[list[str]]:
     """Yield the figures of the load: one line a figure, one cell a level."""
     common = [level["total"]["common"] for level in levels]
+    steady = [(level.get("steady") or {}).get("common", {}).get("Request Throughput") for level in levels]
     for label, name in FIGURES.items():
         if any(name in table for table in common):
             yield [label, *(_number(table.get(name)) for table in common)]
+    yield ["requests/s, steady state", *map(_number, steady)]
 
 
 def _latencies(levels: list[dict[str, Any]]) -> Iterator[list[str]]:

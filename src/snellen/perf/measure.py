@@ -20,6 +20,10 @@ SLOT_LIMIT_PER_PROCESS = 512
 """More streams than this are dealt to further processes when there are cores for them."""
 
 
+ENOUGH_TO_TELL = 8
+"""A warm-up of fewer requests says nothing about what one costs."""
+
+
 class LoadPlan(Struct, frozen=True, omit_defaults=True):
     """What load to make; exactly one of `concurrency`, `rate`, `trace`, `pressure_s` (with `concurrency`) leads."""
 
@@ -126,7 +130,7 @@ async def warm_up(plan: LoadPlan, job: LoadJob) -> LoadResult | None:
 def choose_processes(plan: LoadPlan, job: LoadJob, warmed: LoadResult | None) -> int:
     """Return how many processes the load needs, from the warm-up's CPU and the number of slots; never more than cores."""
     by_slots = -(-len(job.slots) // SLOT_LIMIT_PER_PROCESS) if job.slots else 1
-    if warmed is None or len(warmed.outcomes) < 20:
+    if warmed is None or len(warmed.outcomes) < ENOUGH_TO_TELL:
         return max(1, min(by_slots, os.cpu_count() or 1))
     latency = sum(outcome.record.done - outcome.record.sent for outcome in warmed.outcomes) / len(warmed.outcomes)
     rate = plan.rate or (len(job.slots) / max(latency, 1e-4) if job.slots else 0.0)
