@@ -68,7 +68,9 @@ def test_a_task_of_dialogues_is_asked_turn_by_turn(mock_server: MockServer, tmp_
     server = mock_server("--answer", "A")
     data = tmp_path / "talk.jsonl"
     rows = [
-        {"id": f"d{n}t{turn}", "question": f"Question {turn}?", "options": ["blue", "red"], "answer": "blue", "group": f"d{n}"} for n in range(3) for turn in range(2)
+        {"id": f"d{n}t{turn}", "question": f"Question {turn}?", "options": ["blue", "red"], "answer": "blue", "group": f"d{n}"}
+        for n in range(3)
+        for turn in range(2)
     ]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     arguments = (data, "--model", "openai/mock", "--base-url", server.base_url, "--multi-turn", "--think", 0.01, "-o", tmp_path / "o")

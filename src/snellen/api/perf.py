@@ -119,20 +119,15 @@ def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) ->
 
 def describe_level(timeline: Timeline, objectives: Objectives | None) -> dict[str, Any]:
     """Return the summaries of one level: whole run, steady state if there is one, and what the generator saw of itself."""
+    shared = {"planned": timeline.planned, "watch": timeline.watch, "interrupted": timeline.interrupted}
     if not timeline.requests:
-        return {
-            "total": None,
-            "steady": None,
-            "watch": timeline.watch,
-            "interrupted": timeline.interrupted,
-            "notes": ["stopped before the first reply"],
-        }
+        return {"total": None, "steady": None, **shared, "notes": ["stopped before the first reply"]}
     total = summarize(timeline, "total", objectives=objectives)
     try:
         steady: dict[str, Any] | None = summarize(timeline, "stable", objectives=objectives)
     except SnellenError:
         steady = None
-    return {"total": total, "steady": steady, "watch": timeline.watch, "interrupted": timeline.interrupted, "notes": total["notes"]}
+    return {"total": total, "steady": steady, **shared, "notes": total["notes"]}
 
 
 class SweepSettings(msgspec.Struct, frozen=True):

@@ -47,7 +47,7 @@ async def run_fleet(job: LoadJob, processes: int = 1) -> LoadResult:
         for number in STOP_SIGNALS:
             loop.remove_signal_handler(number)
         for worker in workers:
-            worker.kill()
+            await worker.end()
     merged.interrupted = merged.interrupted or bool(stopped)
     return merged
 
@@ -87,10 +87,12 @@ class _Worker:
         if self._process.returncode is None:
             self._process.send_signal(signal.SIGTERM)
 
-    def kill(self) -> None:
+    async def end(self) -> None:
         """Make sure that it is gone."""
         if self._process.returncode is None:
             self._process.kill()
+        await self._process.wait()
+        self._sink.close()
 
 
 def _environment() -> dict[str, str]:

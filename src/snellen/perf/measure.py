@@ -94,7 +94,8 @@ def due_moments(plan: LoadPlan, items: int) -> list[float]:
     arrivals = Arrivals(plan.rate or 0.0, plan.burstiness, plan.ramp, plan.ramp_from, plan.seed)
     if plan.duration_s is not None and plan.count is None:
         return arrivals.moments_until(plan.duration_s)
-    return arrivals.moments(plan.count or items)
+    moments = arrivals.moments(plan.count or items)
+    return moments if plan.duration_s is None else [moment for moment in moments if moment <= plan.duration_s]
 
 
 async def measure(

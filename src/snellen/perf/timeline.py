@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def _record(item: Any, index: int, stream: bool, where: str) -> RequestRecord:
     place = f"{where}: request {index}"
     if not isinstance(item, dict):
         raise DataError(f"{place} is a {type(item).__name__}, not an object")
-    row = {"streamed": stream, **item, "id": str(item.get("id", index))}
+    row = {"streamed": stream, **item, "id": str(item.get("id", index)), "chunks": item.get("chunks") or ()}
     _count_words(row)
     _mark_failure(row)
     if row.get("done") is None:
@@ -132,7 +132,7 @@ def _count_words(row: dict[str, Any]) -> None:
 
 
 def _mark_failure(row: dict[str, Any]) -> None:
-    failed = row.get("success") is False or bool(row.get("error"))
+    failed = row.get("success") is False or row.get("failed") is True or bool(row.get("error"))
     if failed and row.get("failure") is None:
         row["failure"] = "server"
         row["message"] = str(row.get("error") or "marked as failed in the file")
@@ -160,15 +160,3 @@ def _moments(record: RequestRecord) -> Iterator[tuple[str, float]]:
     for index, moment in enumerate(record.chunks):
         yield f"chunk {index}", moment
     yield "done", record.done
-
-
-def merge(timelines: Sequence[Timeline]) -> Timeline:
-    """Join what several processes of one load saw: one machine has one monotonic clock, so moments simply mix."""
-    requests = sorted((request for timeline in timelines for request in timeline.requests), key=lambda request: (request.due, request.id))
-    first = timelines[0]
-    return msgspec.structs.replace(
-        first,
-        requests=tuple(requests),
-        interrupted=any(timeline.interrupted for timeline in timelines),
-        planned=sum(timeline.planned or len(timeline.requests) for timeline in timelines),
-    )
