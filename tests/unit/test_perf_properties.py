@@ -90,11 +90,12 @@ def test_from_the_schedule_is_never_faster_than_from_the_send(timeline: Timeline
 @given(timelines)
 def test_windows_lie_inside_the_run_and_shares_inside_one(timeline: Timeline) -> None:
     whole = whole_run(timeline.requests)
-    assert all(whole.share(record) == pytest.approx(1.0) or record.end == record.sent for record in timeline.requests)
+    assert all(whole.delivered(record) == 1.0 for record in timeline.requests)
     window = steady_window(timeline.requests)
     if window is not None:
         assert whole.start <= window.start < window.end <= whole.end + 1e-9
-        assert all(0 <= window.share(record) <= 1 + 1e-12 for record in timeline.requests)
+        assert all(0 <= window.delivered(record) <= 1 for record in timeline.requests)
+        assert all(0 <= window.overlap(record) <= record.end - record.sent for record in timeline.requests)
 
 
 @given(timelines)

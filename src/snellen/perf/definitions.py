@@ -180,7 +180,11 @@ COMMON: tuple[tuple[str, str, str], ...] = (
     ("Concurrency", "", "Time-weighted mean of requests in flight (send -> end)."),
     ("Peak Concurrency", "", "The most requests in flight at one time."),
     ("Max Concurrency", "", "The cap that was set; null without one."),
-    ("Request Throughput", "req/s", "Successful requests per second of the duration (steady state: by share of life inside the window)."),
+    (
+        "Request Throughput",
+        "req/s",
+        "Successful requests per second of the duration (steady state: by share of the reply inside the window).",
+    ),
     ("Total Input Tokens", "token", "Sum over successes (steady state: by share)."),
     ("Total Generated Tokens", "token", "Sum over successes (steady state: by share)."),
     ("Input Token Throughput", "token/s", "Input tokens / duration."),
@@ -193,10 +197,10 @@ COMMON: tuple[tuple[str, str, str], ...] = (
 )
 
 STEADY_RULE = (
-    "Steady state: the plateau is the time-weighted median concurrency. The ramp ends when 90 % of it is first reached; the window opens "
-    "with the first send after as many requests have finished as had been sent by then, and closes with the last send: from send to send. "
-    "Latencies are those of requests sent inside the window (also when they end after it); throughput counts each request by the share of "
-    "its life that lies inside the window, so neither edge adds or loses a request."
+    "Steady state: the plateau is the time-weighted median concurrency. The ramp ends when it is first reached; the window opens with the "
+    "first send after as many requests have finished as had been sent by then, and closes with the last send: from send to send, at the "
+    "same phase of a closed loop. Latencies are those of requests sent inside the window (also when they end after it); throughput counts "
+    "each reply by the share of its text that came inside, so neither edge adds or loses a request, and a growing queue adds none."
 )
 
 FILE_FORM = (

@@ -73,7 +73,7 @@ def choose_window(timeline: Timeline, stage: str) -> Window:
     """Return the window of a stage; an absent steady state is an error that says what to do."""
     records = timeline.requests
     if stage == "total" and timeline.load.get("duration_s"):
-        return Window(0.0, float(timeline.load["duration_s"]))
+        return Window(0.0, float(timeline.load["duration_s"]), whole=True)
     if stage == "total":
         return whole_run(records)
     if stage != "stable":
@@ -100,7 +100,7 @@ def common_table(timeline: Timeline, window: Window, members: Sequence[RequestRe
     """Return the figures of the load as a whole, by the words of `definitions.COMMON`."""
     records = timeline.requests
     failures = Counter(record.failure for record in members)
-    lives = sum(window.share(record) * (record.end - record.sent) for record in records)
+    lives = sum(window.overlap(record) for record in records)
     table: dict[str, Any] = {
         "Benchmark Duration": window.length,
         "Total Requests": len(members),
@@ -114,13 +114,13 @@ def common_table(timeline: Timeline, window: Window, members: Sequence[RequestRe
     table |= _throughput(records, window)
     if objectives:
         met = [record for record in records if is_good(record, objectives)]
-        table["Goodput"] = _rate(sum(window.share(record) for record in met), window)
+        table["Goodput"] = _rate(sum(window.delivered(record) for record in met), window)
         table["Goodput Share"] = sum(is_good(record, objectives) for record in members) / len(members)
     return table
 
 
 def _throughput(records: Sequence[RequestRecord], window: Window) -> dict[str, Any]:
-    done = [(window.share(record), record) for record in records if record.ok]
+    done = [(window.delivered(record), record) for record in records if record.ok]
     tokens_in = sum(share * (record.input_tokens or 0) for share, record in done)
     tokens_out = sum(share * (output_tokens(record) or 0) for share, record in done)
     table = {

@@ -27,7 +27,10 @@ DIFFERENCES: tuple[tuple[str, str], ...] = (
     ("all", "at most 8 statistics, P1 to P99; ours: any percentile, P99.9 by default"),
     ("Benchmark Duration", "in milliseconds, and failed requests lie outside it; ours: seconds, all requests"),
     ("stable", "window from the second send to the last event at exactly the set concurrency; ours: see the steady-state rule"),
-    ("stable", "members count whole though they end later: throughput too high (+33 % on a perfect closed loop); ours: by share of life"),
+    (
+        "stable",
+        "members count whole though they end later: throughput too high (+33 % on a perfect closed loop); ours: by what came inside",
+    ),
     ("stable", "Failed and Success Requests are read from the wrong rows when any request failed; ours: the members' own outcomes"),
     ("stable", "events at the same moment are ordered by their place in the file; ours: ends before sends"),
     ("tokens", "without usage a local tokenizer; here and in ours one token a word of the stored text, marked"),

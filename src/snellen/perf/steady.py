@@ -1,4 +1,4 @@
-"""Request records in, the window of steady state and each request's share in it out."""
+"""Request records in, the window of steady state and what each request contributes to it out."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from itertools import pairwise
 
 from .timeline import RequestRecord
 
-RAMP_FRACTION = 0.9
-
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -17,6 +15,8 @@ class Window:
 
     start: float
     end: float
+    whole: bool = False
+    """Whether it is the whole run, to which everything belongs."""
 
     @property
     def length(self) -> float:
@@ -27,17 +27,25 @@ class Window:
         """Tell whether a request was sent inside; the end does not belong to the window."""
         return self.start <= record.sent < self.end
 
-    def share(self, record: RequestRecord) -> float:
-        """Return which part of a request's life (send -> end) lies inside; a life of no length counts 0 or 1."""
-        life = record.end - record.sent
-        if life <= 0:
-            return float(self.holds(record))
-        return max(0.0, min(record.end, self.end) - max(record.sent, self.start)) / life
+    def overlap(self, record: RequestRecord) -> float:
+        """Return how many seconds of a request's life (send -> end) lie inside."""
+        return max(0.0, min(record.end, self.end) - max(record.sent, self.start))
+
+    def delivered(self, record: RequestRecord) -> float:
+        """Return which share of a reply came inside: of its events with text, or all or nothing at its end if it came whole.
+
+        What comes at the very start belongs before it: the send that opens the window followed from it.
+        """
+        if self.whole:
+            return 1.0
+        if not record.chunks:
+            return float(self.start < record.done <= self.end)
+        return sum(self.start < moment <= self.end for moment in record.chunks) / len(record.chunks)
 
 
 def whole_run(records: Sequence[RequestRecord]) -> Window:
     """Return the window from the first send to the last end."""
-    return Window(min(record.sent for record in records), max(record.end for record in records))
+    return Window(min(record.sent for record in records), max(record.end for record in records), whole=True)
 
 
 def concurrency_steps(records: Sequence[RequestRecord]) -> list[tuple[float, int]]:
@@ -71,8 +79,8 @@ def steady_window(records: Sequence[RequestRecord]) -> Window | None:
     if len(records) < 3:
         return None
     steps = concurrency_steps(records)
-    target = RAMP_FRACTION * plateau(steps)
-    ramp_end = next((moment for moment, level in steps if level >= target), steps[-1][0])
+    level_wanted = plateau(steps)
+    ramp_end = next((moment for moment, level in steps if level >= level_wanted), steps[-1][0])
     ramp_count = sum(record.sent <= ramp_end for record in records)
     ends = sorted(record.end for record in records)
     ramped = ends[min(ramp_count, len(ends)) - 1]

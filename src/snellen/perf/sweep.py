@@ -55,7 +55,7 @@ def judge(timeline: Timeline, load: float, objectives: Objectives, attainment: f
     members = [record for record in records if window.holds(record)] or list(records)
     good = sum(is_good(record, objectives) for record in members) / len(members)
     keeping_up = _keeping_up(records, window, len(members)) if timeline.load.get("due") else 1.0
-    throughput = sum(window.share(record) for record in records if record.ok) / window.length if window.length > 0 else 0.0
+    throughput = sum(window.delivered(record) for record in records if record.ok) / window.length if window.length > 0 else 0.0
     limited = str(timeline.watch.get("limited", ""))
     return Point(load, throughput, good, keeping_up, good >= attainment and keeping_up >= KEEPING_UP, _latencies(members), limited)
 
