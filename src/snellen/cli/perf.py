@@ -24,7 +24,7 @@ class PerfGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the default command in front of a task."""
-        if args and args[0] not in self.commands and args[0] not in ("-h", "--help", "--explain"):
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help") and "--explain" not in args:
             args = ["run", *args]
         return super().parse_args(ctx, args)
 

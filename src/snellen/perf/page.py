@@ -11,7 +11,7 @@ from .definitions import COMMON, DEFINITIONS, STEADY_RULE
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b3a4b}"
     "table{border-collapse:collapse;margin:1rem 0}td,th{padding:.2rem .7rem;border-bottom:1px solid #dde5e9;text-align:right}"
-    "td:first-child,th:first-child{text-align:left}svg{max-width:100%;height:auto}.note{color:#a33b22}"
+    "td:first-child,th:first-child{text-align:left}svg{max-width:100%;height:auto}.note{color:#a33b22}.words td{text-align:left}"
 )
 SHOWN = ("Average", "Median", "P90", "P99", "P99.9", "N")
 
@@ -42,13 +42,13 @@ def _summary(summary: Mapping[str, Any]) -> str:
     for name, row in summary["metrics"].items():
         scale, unit = (1000, "ms") if units.get(name) == "s" else (1, units.get(name, ""))
         rows.append([f"{name}, {unit}", *(_cell(row[stat] * (1 if stat == "N" else scale)) for stat in SHOWN)])
-    figures = [[f"{name} {units.get(name, '')}", _cell(value)] for name, value in summary["common"].items()]
-    return _table(["metric", *SHOWN], rows) + _table(["load", ""], figures)
+    figures = [[name, _cell(value), units.get(name, "")] for name, value in summary["common"].items()]
+    return _table(["metric", *SHOWN], rows) + _table(["load", "", "unit"], figures)
 
 
 def _definitions() -> str:
     rows = [[each.name, each.meaning] for each in DEFINITIONS] + [[name, meaning] for name, _, meaning in COMMON]
-    return _table(["metric", "meaning"], rows)
+    return f'<div class="words">{_table(["metric", "meaning"], rows)}</div>'
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -60,4 +60,4 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _cell(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or "–"
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 10_000 else f"{value:,.4g}"
