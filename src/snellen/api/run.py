@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..core.clock import SystemClock
-from ..core.errors import EnvironmentProblem
+from ..core.errors import EnvironmentProblem, UsageError
 from ..core.folders import cache_folder
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
@@ -20,6 +20,7 @@ from ..report.files import write_records, write_results
 from ..score.run import score_run
 from ..store.cache import ResponseCache
 from ..store.writer import RunWriter
+from .early_stop import EarlyStop
 from .plan import Plan, make_plan
 from .settings import RunSettings
 
@@ -96,14 +97,17 @@ async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: W
         resuming = (plan.folder / "run.db").exists()
         if not resuming:
             await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
-        with closing(RunWriter(plan.folder, plan.header)) as writer, _response_cache(settings) as cache:
+        with closing(RunWriter(plan.folder, plan.header)) as writer, response_cache(settings) as cache:
             if resuming and not _is_complete(plan, writer):
                 await plan.model.check()
             engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
             engine.state.planned = plan.trials
+            early = _early_stop(plan, settings, engine)
             with _stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
-                await engine.run(plan.jobs())
-            return engine.state, engine.stopping
+                await engine.run(plan.jobs(early.shuffle if early else None))
+            if early is not None:
+                writer.put_meta("until_ci", early.summary())
+            return engine.state, engine.stopping and not (early is not None and early.stopped)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except OSError as error:
@@ -112,8 +116,20 @@ async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: W
         await plan.model.close()
 
 
+def _early_stop(plan: Plan, settings: RunSettings, engine: Engine) -> EarlyStop | None:
+    if settings.until_ci is None:
+        return None
+    if len(plan.tasks) != 1:
+        raise UsageError("--until-ci works on one task at a time: each task has its own interval")
+    task = plan.tasks[0].task
+    early = EarlyStop(settings.until_ci, plan.registry.get("scorer", task.scorers[0]), len(task.variants) * task.repeats, engine.stop)
+    engine.observe = early.observe
+    return early
+
+
 @contextmanager
-def _response_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
+def response_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
+    """Open the response cache for the block, or nothing where it is switched off."""
     if not settings.cache:
         yield None
         return

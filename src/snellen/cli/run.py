@@ -81,6 +81,12 @@ Examples:
 @click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards.")
 @click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Python file with register(registry).")
 @click.option("--model-arg", "model_arguments", multiple=True, metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…")
+@click.option(
+    "--until-ci", type=click.FloatRange(min=0, max=50, min_open=True, max_open=True), help="Stop when the interval is ± this many points."
+)
+@click.option(
+    "--detailed-keys", "--detailed_keys", "detailed_keys", multiple=True, help="Tags to group by; may be repeated.  [default: all]"
+)
 @click.option("--quiet", is_flag=True, help="No progress, no tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
 def run(quiet: bool, as_json: bool, **flags: Any) -> int:
