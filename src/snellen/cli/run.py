@@ -110,7 +110,7 @@ def run(quiet: bool, as_json: bool, **flags: Any) -> int:
 def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
     file = _read_model_file(flags.pop("config_file"))
-    key = _read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
+    key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
     model = _model_name(flags.pop("model"), file.pop("model", None))
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
     columns = dict(parse_assignment(each) for each in flags.pop("columns"))
@@ -190,7 +190,8 @@ def _read_model_file(path: Path | None) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:
+def read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:
+    """Return the key from a flag, a variable or a file."""
     if value:
         click.echo("warning: --api-key is visible in process lists; prefer --api-key-env NAME or --api-key-file FILE", err=True)
         return Secret(value)

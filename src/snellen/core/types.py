@@ -127,6 +127,8 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    visual_tokens: int | None = None
+    """The part of the input tokens that came from images."""
 
 
 class Timing(Struct, frozen=True, omit_defaults=True):

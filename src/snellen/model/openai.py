@@ -135,4 +135,5 @@ def _usage(value: Any) -> Usage | None:
         counts.completion_tokens,
         (counts.completion_tokens_details or {}).get("reasoning_tokens"),
         (counts.prompt_tokens_details or {}).get("cached_tokens"),
+        (counts.prompt_tokens_details or {}).get("image_tokens"),
     )
