@@ -107,6 +107,8 @@ class Request(Struct, frozen=True, omit_defaults=True):
     """The option texts in the order shown."""
     prefix: str = ""
     """How the answer is made to begin, where the model allows it."""
+    with_prompt: bool = False
+    """With `choices`: also return the log-probabilities of the prompt's own tokens (`detail["prompt_logprobs"]`)."""
 
 
 class FailureKind(StrEnum):
