@@ -15,6 +15,9 @@ MODELS = {
     "gemini": "snellen.model.gemini:create",
     "reader": "snellen.model.reader:create",
     "blind": "snellen.model.blind:create",
+    "hf": "snellen.model.transformers:create",
+    "vllm": "snellen.model.vllm:create",
+    "plugin": "snellen.model.plugin:create",
     "replay": "snellen.model.replay:create",
 }
 

@@ -46,7 +46,9 @@ class BatchSizer:
             raise error
         self._on_full()
         if tried == 1:
-            raise ModelError(FailureKind.PAYLOAD, "one request alone does not fit in memory: use fewer or smaller images, or --half") from None
+            raise ModelError(
+                FailureKind.PAYLOAD, "one request alone does not fit in memory: use fewer or smaller images, or --half"
+            ) from None
         self.size = self._limit = max(1, tried // 2)
 
     def _grow(self, done: int) -> None:

@@ -84,7 +84,9 @@ def load_processor(checkpoint: Checkpoint) -> Any:
     try:
         processor = kind.from_pretrained(checkpoint.name, revision=options.revision, trust_remote_code=options.trust_remote_code)
     except ImportError as error:
-        raise EnvironmentProblem(f"the processor of hf/{checkpoint.name} needs a package that is not installed: {first_line(error)}") from None
+        raise EnvironmentProblem(
+            f"the processor of hf/{checkpoint.name} needs a package that is not installed: {first_line(error)}"
+        ) from None
     except (OSError, ValueError) as error:
         raise EnvironmentProblem(f"the processor of hf/{checkpoint.name} cannot be read: {first_line(error)}") from None
     tokenizer = getattr(processor, "tokenizer", processor)
@@ -103,7 +105,11 @@ def load_weights(checkpoint: Checkpoint, device: str) -> Any:
         CAUSAL: transformers.AutoModelForCausalLM,
     }[checkpoint.kind]
     options = checkpoint.options
-    arguments: dict[str, Any] = {"dtype": dtype_name(checkpoint), "revision": options.revision, "trust_remote_code": options.trust_remote_code}
+    arguments: dict[str, Any] = {
+        "dtype": dtype_name(checkpoint),
+        "revision": options.revision,
+        "trust_remote_code": options.trust_remote_code,
+    }
     if options.attention:
         arguments["attn_implementation"] = options.attention
     if device == "auto":

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .local_likelihood import MAX_ROWS, Candidates, TokenLogprobs, pick_logprobs, pad_right, pick_rows
+from .local_likelihood import MAX_ROWS, Candidates, TokenLogprobs, pad_right, pick_logprobs, pick_rows
 from .local_prefix import fork
 
 
@@ -21,7 +21,9 @@ def score_encoder_decoder(model: Any, inputs: dict[str, Any], candidates: Candid
     first = outputs.logits[0, -1:].float()
     firsts = pick_logprobs(first, [0] * len(candidates), [candidate[0] for candidate in candidates])
     results: TokenLogprobs = [[value] for value in firsts]
-    order = sorted((index for index, candidate in enumerate(candidates) if len(candidate) > 1), key=lambda index: (len(candidates[index]), index))
+    order = sorted(
+        (index for index, candidate in enumerate(candidates) if len(candidate) > 1), key=lambda index: (len(candidates[index]), index)
+    )
     for at in range(0, len(order), MAX_ROWS):
         group = order[at : at + MAX_ROWS]
         for index, rest in zip(group, _score_rows(reader, inner, inputs, [candidates[index] for index in group]), strict=True):

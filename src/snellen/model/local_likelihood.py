@@ -118,7 +118,10 @@ def pad_right(rows: Candidates, width: int, device: Any) -> tuple[torch.Tensor, 
 
 def pick_rows(logits: torch.Tensor, candidates: Candidates) -> TokenLogprobs:
     """Return the log-probabilities of every candidate's tokens after its first, from logits [rows, places, vocabulary]."""
-    return [pick_logprobs(logits[row, : len(candidate) - 1].float(), range(len(candidate) - 1), candidate[1:]) for row, candidate in enumerate(candidates)]
+    return [
+        pick_logprobs(logits[row, : len(candidate) - 1].float(), range(len(candidate) - 1), candidate[1:])
+        for row, candidate in enumerate(candidates)
+    ]
 
 
 def pick_logprobs(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> list[float]:

@@ -85,7 +85,10 @@ def _encode_segment(model: Any, inputs: dict[str, Any], before: Prefix | None, s
         segment |= {name: value for name, value in inputs.items() if name.startswith(VISION_KEYS_PREFIX)}
         segment |= {name: inputs[name][:, :end] for name in ("token_type_ids", "mm_token_type_ids") if name in inputs}
     else:
-        segment |= {"past_key_values": fork(before.cache), "position_ids": positions(model, before.next_position, range(end - start), start)}
+        segment |= {
+            "past_key_values": fork(before.cache),
+            "position_ids": positions(model, before.next_position, range(end - start), start),
+        }
     reader = model if before is None else before.reader
     if not with_prompt and accepts(reader, "logits_to_keep"):
         segment["logits_to_keep"] = 1
@@ -97,7 +100,12 @@ def _encode_segment(model: Any, inputs: dict[str, Any], before: Prefix | None, s
     logits = outputs.logits[0]
     logprobs = () if not with_prompt else _prompt_logprobs(logits, segment["input_ids"][0], before)
     return Prefix(
-        inner.past_key_values, logits[-1].float(), end, before.next_position + end - start if before else next_position(model, end), reader, logprobs
+        inner.past_key_values,
+        logits[-1].float(),
+        end,
+        before.next_position + end - start if before else next_position(model, end),
+        reader,
+        logprobs,
     )
 
 

@@ -81,6 +81,8 @@ class LocalPrompter:
         every candidate; else (or if asked) `alone`.
         """
         if not alone:
+            gap = separator(text)
+            candidates = [gap + candidate for candidate in candidates]
             tail = text[-TAIL_CHARACTERS:]
             before = self._ids([tail])[0]
             whole = self._ids([tail + candidate for candidate in candidates])
@@ -128,3 +130,8 @@ class LocalPrompter:
         except (ValueError, TypeError, IndexError):
             return token
         return "" if (ids == self.tokenizer.convert_tokens_to_ids(token)).any() else token
+
+
+def separator(text: str) -> str:
+    """Return what stands between a prompt and its continuation: a space, unless white space or a special token ends it."""
+    return "" if not text or text[-1].isspace() or text[-1] == ">" else " "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import PIL.Image
 import torch
 
@@ -12,6 +13,7 @@ from ..core.errors import ModelError
 from ..core.ids import sha256_hex
 from ..core.types import FailureKind, Prediction, Request, Timing, TrialKey, Turn, Usage
 from . import local_encoder_decoder as encoder_decoder
+from .likelihood import ask_for_priors, check_choices
 from .local_batch import CPU_LIMIT, BatchSizer, free_share
 from .local_checkpoint import Checkpoint
 from .local_likelihood import ROWS, SCRATCH, TREE, Candidates, TokenLogprobs, score_candidates, score_from_scratch
@@ -38,7 +40,7 @@ class Replica:
         self.memory = PrefixMemory(checkpoint.options.keep_prefixes)
         limit = checkpoint.options.max_batch_size
         self.sizer = BatchSizer(
-            checkpoint.options.batch_size, limit if device != "cpu" else min(limit, CPU_LIMIT), lambda: free_share(device), self._free_memory
+            checkpoint.options.batch_size, limit if device != "cpu" else min(limit, CPU_LIMIT), lambda: free_share(device), self.free_memory
         )
         text_model = getattr(model, "language_model", model)
         self.is_encoder_decoder = bool(model.config.is_encoder_decoder or getattr(text_model.config, "is_encoder_decoder", False))
@@ -51,7 +53,9 @@ class Replica:
         if self.is_encoder_decoder:
             return
         pictures = (PIL.Image.new("RGB", (64, 64), "grey"),) if self.prompter.sees and not self.prompter.has_template else ()
-        prepared = Prepared(Request(TrialKey("probe", "probe"), PROBE, choices=PROBE_CHOICES), self.prompter.render(PROBE, answer=True), pictures)
+        prepared = Prepared(
+            Request(TrialKey("probe", "probe"), PROBE, choices=PROBE_CHOICES), self.prompter.render(PROBE, answer=True), pictures
+        )
         inputs = self._inputs([prepared])
         candidates, _ = self.prompter.encode_candidates(prepared.text, PROBE_CHOICES, alone=True)
         wanted = [score_from_scratch(self.model, inputs, candidate) for candidate in candidates]
@@ -62,14 +66,20 @@ class Replica:
                 break
         self.memory.clear()
 
+    def score_with_baseline(self, prepared: Prepared) -> Prediction:
+        """Return the log-likelihoods, and as `priors` those after the content-free prompt if the request has one."""
+        prediction = self.score(prepared)
+        if not prepared.request.likelihood.baseline:
+            return prediction
+        priors = self.score(self.prompter.prepare(ask_for_priors(prepared.request)))
+        return msgspec.structs.replace(prediction, detail=prediction.detail | {"priors": list(priors.loglikelihoods or ())})
+
     def score(self, prepared: Prepared) -> Prediction:
         """Return the log-likelihood of every choice of one request."""
         sent = self._now()
         request = prepared.request
         candidates, boundary = self.prompter.encode_candidates(prepared.text, request.choices, alone=self.is_encoder_decoder)
-        for choice, candidate in zip(request.choices, candidates, strict=True):
-            if not candidate:
-                raise ModelError(FailureKind.REQUEST, f"{request.key.sample}: candidate {choice!r} has no tokens")
+        check_choices(request, [len(candidate) for candidate in candidates])
         inputs = self._inputs([prepared])
         length = inputs["input_ids"].shape[1]
         self._check_length(request, length, max(len(candidate) for candidate in candidates))
@@ -118,10 +128,12 @@ class Replica:
             for prepared, row, length in zip(batch, rows, lengths, strict=True)
         ]
 
-    def _token_logprobs(self, prepared: Prepared, inputs: dict[str, Any], candidates: Candidates) -> tuple[TokenLogprobs, tuple[float, ...]]:
+    def _token_logprobs(
+        self, prepared: Prepared, inputs: dict[str, Any], candidates: Candidates
+    ) -> tuple[TokenLogprobs, tuple[float, ...]]:
         if self.is_encoder_decoder:
             return encoder_decoder.score_encoder_decoder(self.model, inputs, candidates), ()
-        with_prompt = prepared.request.with_prompt
+        with_prompt = prepared.request.likelihood.with_prompt
         if self.route == SCRATCH and not with_prompt:
             return [score_from_scratch(self.model, inputs, candidate) for candidate in candidates], ()
         images = ",".join(f"{picture.size}:{sha256_hex(picture.tobytes())}" for picture in prepared.pictures)
@@ -141,7 +153,9 @@ class Replica:
     def _try_route(self, route: str, inputs: dict[str, Any], candidates: Candidates) -> TokenLogprobs | None:
         """Return the scores by a route, or None if the architecture does not take it."""
         try:
-            return score_candidates(self.model, route, encode_prefix(self.model, inputs, (), self.memory, route, with_prompt=False), candidates)
+            return score_candidates(
+                self.model, route, encode_prefix(self.model, inputs, (), self.memory, route, with_prompt=False), candidates
+            )
         except (TypeError, ValueError, AttributeError, IndexError, RuntimeError, NotImplementedError):
             return None
 
@@ -164,7 +178,8 @@ class Replica:
     def _decode(self, tokens: list[int]) -> str:
         return str(self.prompter.tokenizer.decode(tokens, skip_special_tokens=True))
 
-    def _free_memory(self) -> None:
+    def free_memory(self) -> None:
+        """Let go of all that can be made again."""
         self.memory.clear()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()

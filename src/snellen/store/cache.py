@@ -33,7 +33,9 @@ def request_digest(identity: Mapping[str, Any], request: Request, image_hashes: 
     messages = [(turn.role, turn.text, len(turn.images)) for turn in request.messages]
     params = msgspec.structs.replace(request.params, timeout_s=None, stream=None)
     # The repeat is part of the key even at temperature 0: each inference is its own draw.
-    parts = (identity, messages, image_hashes, params, request.choices, request.prefix, request.key.repeat)
+    parts: tuple[Any, ...] = (identity, messages, image_hashes, params, request.choices, request.prefix, request.key.repeat)
+    if request.choices:
+        parts += (request.likelihood.baseline, request.likelihood.with_prompt)
     return sha256_hex(canonical_json(parts))
 
 
