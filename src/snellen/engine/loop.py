@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ..core.clock import Clock
-from ..core.errors import DataError, EnvironmentProblem, ModelError
+from ..core.errors import DataError, EnvironmentProblem, ModelError, SnellenError
 from ..core.protocols import BatchModel, Capability, Model
 from ..core.types import FailureKind, ImageSent, Prediction, Request, TrialKey
 from ..data.encode import ImageDoor
@@ -29,7 +29,16 @@ DEAD_AFTER = 20
 class Engine:
     """Runs jobs against one model and one store."""
 
-    def __init__(self, model: Model, writer: RunWriter, policy: Policy, clock: Clock, *, door: ImageDoor | None = None, cache: ResponseCache | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        writer: RunWriter,
+        policy: Policy,
+        clock: Clock,
+        *,
+        door: ImageDoor | None = None,
+        cache: ResponseCache | None = None,
+    ) -> None:
         self.state = RunState()
         self._model = model
         self._identity: Mapping[str, Any] = model.identity()
@@ -45,37 +54,47 @@ class Engine:
         self._limiter = Limiter(workers, policy.max_bytes_in_flight, clock, adaptive=adaptive)
         self._retrier = Retrier(call, policy, self._limiter, clock, self._note_attempt)
         self._finished: dict[str, set[tuple[str, str, int]]] = {}
-        self._stopping = False
-        self._problem: BaseException | None = None
+        self._stop = asyncio.Event()
+        self._problem: SnellenError | None = None
+        self._lost_connections = 0
         self._failed_in_a_row = 0
 
     async def run(self, jobs: Iterator[Job]) -> None:
         """Run all jobs; the first alone, as a probe. Raises what stopped it; what was stored stays stored."""
-        await self._work(jobs, probe=True)
-        if not self._stopping:
-            workers = [asyncio.create_task(self._work(jobs)) for _ in range(self._policy.max_workers)]
-            await self._gather(workers)
-        if self._cache is not None:
-            self._cache.flush()
+        try:
+            await self._work(jobs, probe=True)
+            if not self.stopping:
+                await self._run_workers([asyncio.create_task(self._work(jobs)) for _ in range(self._policy.max_workers)])
+        finally:
+            if self._cache is not None:
+                self._cache.flush()
         if self._problem is not None:
             raise self._problem
 
     def stop(self) -> None:
-        """Take no new jobs; what is in flight may finish."""
-        self._stopping = True
+        """Take no new jobs; what is in flight may finish within the drain time."""
+        self._stop.set()
 
     @property
     def stopping(self) -> bool:
         """Tell whether the engine was asked to stop."""
-        return self._stopping
+        return self._stop.is_set()
 
-    async def _gather(self, workers: list[asyncio.Task[None]]) -> None:
+    async def _run_workers(self, workers: list[asyncio.Task[None]]) -> None:
+        stopped = asyncio.create_task(self._stop.wait())
+        everything: asyncio.Future[list[None]] = asyncio.gather(*workers)
         try:
-            await asyncio.gather(*workers)
+            watched: set[asyncio.Future[Any]] = {everything, stopped}
+            await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+            if not everything.done():
+                await asyncio.wait({everything}, timeout=self._policy.drain_s)
+            if everything.done():
+                await everything
         finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            for task in (*workers, stopped):
+                task.cancel()
+            await asyncio.gather(*workers, stopped, return_exceptions=True)
+            await asyncio.gather(everything, return_exceptions=True)
 
     async def _work(self, jobs: Iterator[Job], *, probe: bool = False) -> None:
         for job in jobs:
@@ -85,9 +104,8 @@ class Engine:
             try:
                 await job.run(self._ask)
             except (ModelError, EnvironmentProblem) as error:
-                self._problem = self._problem or error
-                self._stopping = True
-            if self._stopping or probe:
+                self._halt(error)
+            if probe or self.stopping:
                 return
 
     async def _ask(self, item: Item, request: Request) -> Prediction:
@@ -145,18 +163,28 @@ class Engine:
         self.state.retries += 1
         self.state.last_error = str(error)
         self._writer.put_attempt(request.key, error)
+        self._lost_connections = self._lost_connections + 1 if error.kind is FailureKind.NETWORK else 0
+        if self._lost_connections >= self._dead_after():
+            raise EnvironmentProblem(f"stopped: the server is gone ({error}); run the same command again to continue")
 
     def _watch(self, prediction: Prediction) -> None:
-        """Stop when the server is gone or the error budget is spent."""
+        """Stop when nothing succeeds any more or the error budget is spent."""
         failure = prediction.failure
-        self._failed_in_a_row = self._failed_in_a_row + 1 if failure else 0
-        if failure is None or self._stopping:
+        if failure is None:
+            self._failed_in_a_row = self._lost_connections = 0
             return
-        if self._failed_in_a_row >= max(DEAD_AFTER, 2 * self._limiter.slots):
-            self._halt(f"{self._failed_in_a_row} trials failed in a row, the last with: {failure.message}")
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row >= self._dead_after():
+            reason = f"{self._failed_in_a_row} trials failed in a row"
         elif self._policy.max_errors.exceeded(self.state.failed, self.state.done):
-            self._halt(f"{self.state.failed} of {self.state.done} trials failed (--max-errors), the last with: {failure.message}")
+            reason = f"{self.state.failed} of {self.state.done} trials failed (--max-errors)"
+        else:
+            return
+        self._halt(EnvironmentProblem(f"stopped: {reason}, the last with: {failure.message}; run the same command again to continue"))
 
-    def _halt(self, reason: str) -> None:
-        self._stopping = True
-        self._problem = EnvironmentProblem(f"stopped: {reason}; run the same command again to continue")
+    def _dead_after(self) -> int:
+        return max(DEAD_AFTER, 2 * self._limiter.slots)
+
+    def _halt(self, problem: SnellenError) -> None:
+        self._problem = self._problem or problem
+        self._stop.set()

@@ -47,8 +47,12 @@ class Policy:
     max_errors: ErrorBudget = field(default_factory=ErrorBudget)
     adaptive: bool = True
 
+    def backoff_of(self, attempt: int) -> float:
+        """Return the seconds to wait after the attempt-th failure (from 0), before jitter."""
+        return min(self.backoff_max_s, self.backoff_s * 2.0**attempt)
+
     def worst_case_s(self, trials: int) -> float:
         """Return an upper bound of the run's length if every attempt timed out."""
-        waits = sum(min(self.backoff_max_s, self.backoff_s * 2**attempt) for attempt in range(self.max_retries))
+        waits = sum(self.backoff_of(attempt) for attempt in range(self.max_retries))
         one = (self.max_retries + 1) * self.timeout_s + waits
         return min(one, self.deadline_s or one) * -(-trials // self.max_workers)

@@ -65,7 +65,7 @@ class Retrier:
         return self.policy.deadline_s is None or self.clock.monotonic() + wait_s - started < self.policy.deadline_s
 
     def _wait_s(self, error: ModelError, attempt: int, draw: random.Random) -> float:
-        backoff = min(self.policy.backoff_max_s, self.policy.backoff_s * 2**attempt) * (0.5 + draw.random())
+        backoff = self.policy.backoff_of(attempt) * (0.5 + draw.random())
         return max(backoff, (error.retry_after_s or 0.0) * (1.0 + 0.1 * draw.random()))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NamedTuple, Protocol
 
 import aiohttp
@@ -41,19 +41,13 @@ class HttpClient(Protocol):
         """POST `body` (GET when None) and return the whole response, or raise ModelError."""
         ...
 
-    def stream(self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> _StreamContext:
+    def stream(self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> AbstractAsyncContextManager[HttpStream]:
         """POST `body` and return a context that yields the response as it comes."""
         ...
 
     async def close(self) -> None:
         """Close all connections."""
         ...
-
-
-class _StreamContext(Protocol):
-    async def __aenter__(self) -> HttpStream: ...
-
-    async def __aexit__(self, *error: object) -> bool | None: ...
 
 
 class AiohttpClient:

@@ -59,7 +59,9 @@ class ServedModel:
             raise self._scrubbed(status_error(401, response.headers, response.body, self._clock))
         known = _listed_models(response.body) if response.status == 200 else []
         if known and self._model not in known:
-            raise UsageError(f"the server does not know model {self._model!r}{did_you_mean(self._model, known)}; it serves: {', '.join(known[:8])}")
+            raise UsageError(
+                f"the server does not know model {self._model!r}{did_you_mean(self._model, known)}; it serves: {', '.join(known[:8])}"
+            )
 
     def identity(self) -> Mapping[str, Any]:
         """Return what changes the answers: the name, where it is served, and the image policy."""
@@ -141,5 +143,3 @@ def _listed_models(body: bytes) -> list[str]:
     rows = value.get("data") or value.get("models") or [] if isinstance(value, dict) else []
     names = [str(row.get("id") or row.get("name") or "") for row in rows if isinstance(row, dict)]
     return [name.removeprefix("models/") for name in names if name]
-
-

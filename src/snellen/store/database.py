@@ -42,7 +42,9 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """Return a connection in autocommit mode that any thread may use, one at a time."""
     try:
         mode = "ro" if read_only else "rwc"
-        return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=30)
+        return sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=30
+        )
     except sqlite3.OperationalError as error:
         raise EnvironmentProblem(f"cannot open {path}: {error}") from None
 

@@ -12,7 +12,9 @@ from ..core.errors import EnvironmentProblem
 from ..core.types import Prediction, Request, RunHeader, Sample, Score, TrialKey
 from .database import connect, open_for_reading
 
-PUT_SCORE = "INSERT INTO scores (task, sample, variant, repeat, metric, value, answer, rule, reason, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+PUT_SCORE = (
+    "INSERT INTO scores (task, sample, variant, repeat, metric, value, answer, rule, reason, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 
 class Trial(NamedTuple):
@@ -55,7 +57,8 @@ class RunReader:
 
     def trials(self, task: str) -> Iterator[Trial]:
         """Yield every stored trial of a task: by position of its sample, then variant, then repeat."""
-        samples, requests, predictions = (msgspec.json.Decoder(kind).decode for kind in (Sample, Request, Prediction))
+        samples, requests = msgspec.json.Decoder(Sample).decode, msgspec.json.Decoder(Request).decode
+        predictions = msgspec.json.Decoder(Prediction).decode
         rows = self._database.execute(
             "SELECT s.id, s.body, p.request, p.body, p.digest FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample "
             "WHERE p.task = ? ORDER BY s.position, p.variant, p.repeat",
@@ -75,12 +78,16 @@ class RunReader:
         """Yield the stored scores of a task, in the order of the plan."""
         rows = self._database.execute(
             "SELECT c.sample, c.variant, c.repeat, c.metric, c.value, c.answer, c.rule, c.reason, c.detail FROM scores c "
-            "JOIN samples s ON s.task = c.task AND s.id = c.sample WHERE c.task = ? ORDER BY s.position, c.variant, c.repeat, c.metric",
+            "JOIN samples s ON s.task = c.task AND s.id = c.sample WHERE c.task = ? ORDER BY s.position, c.variant, c.repeat, c.rowid",
             (task,),
         )
         for sample, variant, repeat, metric, value, answer, rule, reason, detail in rows:
             key = TrialKey(task, sample, variant, repeat)
             yield Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
+
+    def has_scores(self, task: str) -> bool:
+        """Tell whether any trial of a task was scored."""
+        return self._database.execute("SELECT 1 FROM scores WHERE task = ? LIMIT 1", (task,)).fetchone() is not None
 
     def rows(self, statement: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Run a SELECT of the caller's own; the connection cannot write."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import sqlite3
 import threading
@@ -93,10 +94,8 @@ class RunWriter:
         """Write what is queued, fold the log into the database and free the lock."""
         self._queue.put(None)
         self._thread.join()
-        try:
+        with contextlib.suppress(sqlite3.OperationalError):  # a full disk: the log itself is complete and readable
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.OperationalError:
-            pass  # a full disk: the log itself is complete and readable
         self._database.close()
         self._lock.release()
 
@@ -157,4 +156,6 @@ def _resolve(futures: list[asyncio.Future[None]], problem: Exception | None) -> 
 
 
 def _disk_problem(folder: Path, error: sqlite3.Error) -> EnvironmentProblem:
-    return EnvironmentProblem(f"cannot write {folder / 'run.db'}: {error}; free some space and run the same command again, nothing stored is lost")
+    return EnvironmentProblem(
+        f"cannot write {folder / 'run.db'}: {error}; free some space and run the same command again, nothing stored is lost"
+    )
