@@ -22,6 +22,7 @@ MODELS = {
 }
 
 SCORERS = {
+    "likelihood": "snellen.score.likelihood:score",
     "choice": "snellen.score.choice:score",
     "yesno": "snellen.score.choice:score_yesno",
     "exact": "snellen.score.text:exact",
@@ -31,6 +32,7 @@ SCORERS = {
 }
 
 AGGREGATES = {
+    "calibration": "snellen.score.confidence:calibration",
     "mean": "snellen.score.aggregate:mean",
     "acuity": "snellen.score.eyechart:acuity",
 }

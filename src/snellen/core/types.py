@@ -94,11 +94,15 @@ class Params(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     extra_body: dict[str, Any] | None = None
 
 
+REDUCTIONS = ("sum", "mean", "per-byte", "none", "prompt-mean")
+"""How a candidate's log-probabilities become one value; see `snellen.score.likelihood`."""
+
+
 class Likelihood(Struct, frozen=True, omit_defaults=True):
     """How the choices of a Request are scored; all that scoring needs besides the numbers."""
 
     reduction: str = "sum"
-    """See `snellen.score.likelihood.REDUCTIONS`."""
+    """One of `REDUCTIONS`."""
     baseline: tuple[Turn, ...] = ()
     """A content-free prompt; the choices' log-likelihoods after it come back as `detail["priors"]`."""
     stands_for: tuple[int, ...] = ()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
 
 from ..core.errors import ModelError
 from ..core.types import FailureKind, Request
+
+MINUS_INFINITY = -1e30
 
 
 def ask_for_priors(request: Request) -> Request:
@@ -27,3 +30,10 @@ def check_choices(request: Request, token_counts: Sequence[int]) -> None:
 def byte_counts(request: Request) -> list[int]:
     """Return the length of each candidate in bytes of UTF-8."""
     return [len(choice.encode()) for choice in request.choices]
+
+
+def storable(values: Sequence[float]) -> list[float]:
+    """Return log-probabilities that JSON can hold: minus infinity becomes a number no model reaches; NaN is refused."""
+    if any(math.isnan(value) for value in values):
+        raise ModelError(FailureKind.DECODE, "the model gave a log-probability that is not a number (try --model-arg dtype=float32)")
+    return [max(float(value), MINUS_INFINITY) for value in values]

@@ -59,7 +59,7 @@ def _score_tree(model: Any, prefix: Prefix, candidates: Candidates) -> TokenLogp
                 input_ids=torch.tensor([trie.tokens], device=device),
                 past_key_values=fork(prefix.cache),
                 attention_mask=_tree_mask(trie.parents, prefix.length, model.dtype, device),
-                position_ids=positions(model, prefix.next_position, (depth - 1 for depth in trie.depths), prefix.length),
+                position_ids=positions(model, prefix.next_position, (depth - 1 for depth in trie.depths)),
                 use_cache=True,
             )
         logits = torch.cat([logits, outputs.logits[0].float()])
@@ -96,7 +96,7 @@ def _score_rows(model: Any, prefix: Prefix, candidates: Candidates) -> TokenLogp
     cache.batch_repeat_interleave(count)
     arguments: dict[str, Any] = {}
     if accepts(prefix.reader, "position_ids"):
-        row = positions(model, prefix.next_position, range(longest), prefix.length)
+        row = positions(model, prefix.next_position, range(longest))
         arguments["position_ids"] = row.expand(*row.shape[:-2], count, longest)
     with torch.inference_mode():
         outputs = prefix.reader(

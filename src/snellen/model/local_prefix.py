@@ -6,7 +6,9 @@ A dialogue is always encoded round by round, found in memory or not, so a hit sa
 from __future__ import annotations
 
 import copy
+import inspect
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +16,6 @@ import torch
 
 from ..core.errors import ModelError
 from ..core.types import FailureKind
-
-VISION_KEYS_PREFIX = ("pixel", "image", "qformer", "video")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,54 +59,51 @@ class PrefixMemory:
         self._kept.clear()
 
 
-def encode_prefix(model: Any, inputs: dict[str, Any], cuts: tuple[int, ...], memory: PrefixMemory, key: str, with_prompt: bool) -> Prefix:
+def encode_prefix(model: Any, inputs: dict[str, Any], cuts: tuple[int, ...], memory: PrefixMemory, *, key: str, with_prompt: bool) -> Prefix:
     """Encode a prompt of one row in segments that end at `cuts` (token counts, rising) and at its end; `key` names its images."""
     ids = inputs["input_ids"]
-    total = ids.shape[1]
     prefix: Prefix | None = None
-    start = 0
-    for end in (*cuts, total):
+    for end in (*cuts, ids.shape[1]):
         name = (key, with_prompt, tuple(ids[0, :end].tolist()))
         found = memory.get(name)
         if found is None:
-            found = _encode_segment(model, inputs, prefix, start, end, with_prompt)
+            found = _encode_segment(model, inputs, prefix, end, with_prompt)
             memory.put(name, found)
-        prefix, start = found, end
+        prefix = found
     if prefix is None:
         raise ModelError(FailureKind.REQUEST, "the prompt is empty")
     return prefix
 
 
-def _encode_segment(model: Any, inputs: dict[str, Any], before: Prefix | None, start: int, end: int, with_prompt: bool) -> Prefix:
-    segment = {"input_ids": inputs["input_ids"][:, start:end], "use_cache": True}
-    if "attention_mask" in inputs:
-        segment["attention_mask"] = inputs["attention_mask"][:, :end]
-    if before is None:
-        segment |= {name: value for name, value in inputs.items() if name.startswith(VISION_KEYS_PREFIX)}
-        segment |= {name: inputs[name][:, :end] for name in ("token_type_ids", "mm_token_type_ids") if name in inputs}
-    else:
-        segment |= {
-            "past_key_values": fork(before.cache),
-            "position_ids": positions(model, before.next_position, range(end - start), start),
-        }
-    reader = model if before is None else before.reader
+def _encode_segment(model: Any, inputs: dict[str, Any], before: Prefix | None, end: int, with_prompt: bool) -> Prefix:
+    """Encode the tokens from the end of `before` to `end`."""
+    reader = before.reader if before else model
+    segment = _first_segment(inputs, end) if before is None else _next_segment(model, inputs, before, end)
     if not with_prompt and accepts(reader, "logits_to_keep"):
         segment["logits_to_keep"] = 1
     with torch.inference_mode():
-        outputs = reader(**segment)
+        outputs = reader(**segment, use_cache=True)
     inner = outputs.get("language_model_outputs") or outputs
-    if before is None and inner is not outputs:
+    if inner is not outputs:
         reader = model.language_model
-    logits = outputs.logits[0]
-    logprobs = () if not with_prompt else _prompt_logprobs(logits, segment["input_ids"][0], before)
-    return Prefix(
-        inner.past_key_values,
-        logits[-1].float(),
-        end,
-        before.next_position + end - start if before else next_position(model, end),
-        reader,
-        logprobs,
-    )
+    position = before.next_position + end - before.length if before else next_position(model, end)
+    logprobs = _prompt_logprobs(outputs.logits[0], segment["input_ids"][0], before) if with_prompt else ()
+    return Prefix(inner.past_key_values, outputs.logits[0, -1].float(), end, position, reader, logprobs)
+
+
+def _first_segment(inputs: dict[str, Any], end: int) -> dict[str, Any]:
+    """Return the model's inputs up to `end`, with all images."""
+    by_token = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids")
+    return {name: value[:, :end] if name in by_token else value for name, value in inputs.items()}
+
+
+def _next_segment(model: Any, inputs: dict[str, Any], before: Prefix, end: int) -> dict[str, Any]:
+    return {
+        "input_ids": inputs["input_ids"][:, before.length : end],
+        "attention_mask": torch.ones(1, end, dtype=torch.long, device=inputs["input_ids"].device),
+        "past_key_values": fork(before.cache),
+        "position_ids": positions(model, before.next_position, range(end - before.length)),
+    }
 
 
 def _prompt_logprobs(logits: torch.Tensor, ids: torch.Tensor, before: Prefix | None) -> tuple[float, ...]:
@@ -123,7 +120,7 @@ def next_position(model: Any, length: int) -> int:
     return length + (int(deltas.flatten()[0]) if isinstance(deltas, torch.Tensor) else 0)
 
 
-def positions(model: Any, first: int, offsets: Any, start: int) -> torch.Tensor:
+def positions(model: Any, first: int, offsets: Iterable[int]) -> torch.Tensor:
     """Return position ids `first + offset`, three-fold where the model rotates in three dimensions."""
     row = torch.tensor([[first + offset for offset in offsets]], device=model.device)
     return row.expand(3, 1, -1) if hasattr(getattr(model, "model", model), "rope_deltas") else row
@@ -140,6 +137,4 @@ def fork(cache: Any) -> Any:
 
 def accepts(module: Any, argument: str) -> bool:
     """Tell whether a module's forward names an argument."""
-    import inspect
-
     return argument in inspect.signature(module.forward).parameters

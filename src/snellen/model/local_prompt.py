@@ -39,6 +39,7 @@ class LocalPrompter:
         self.sees = kind == IMAGE_TEXT and getattr(processor, "image_processor", None) is not None
         self.has_template = getattr(processor, "chat_template", None) is not None
         self.image_token = self._find_image_token()
+        self.needs_image = self.sees and not self.has_template and not self.image_token
 
     def prepare(self, request: Request) -> Prepared:
         """Render the messages and open the images; runs in a worker thread."""
@@ -48,6 +49,8 @@ class LocalPrompter:
             pictures = tuple(open_image(image).convert("RGB") for turn in request.messages for image in turn.images)
         except DataError as error:
             raise ModelError(FailureKind.DECODE, str(error)) from None
+        if self.needs_image and not pictures:
+            pictures = (grey(),)
         text = self.render(request.messages, answer=True) + request.prefix
         return Prepared(request, text, pictures, self._rounds(request.messages, text))
 
@@ -114,7 +117,7 @@ class LocalPrompter:
     def _rounds(self, messages: Sequence[Turn], text: str) -> tuple[str, ...]:
         """Return the leading parts that end a round, for a dialogue whose images all stand in its first round."""
         ends = [place + 1 for place, turn in enumerate(messages) if turn.role == "assistant"]
-        if not ends or any(turn.images for turn in messages[ends[0] :]):
+        if self.needs_image or not ends or any(turn.images for turn in messages[ends[0] :]):
             return ()
         parts = [self.render(messages[:end], answer=False) for end in ends]
         return tuple(part for part in parts if part and text.startswith(part) and len(part) < len(text))
@@ -124,12 +127,16 @@ class LocalPrompter:
         token = str(getattr(self.processor, "image_token", "") or "")
         if not self.sees or self.has_template or not token:
             return ""
-        grey = PIL.Image.new("RGB", (64, 64), "grey")
         try:
-            ids = self.processor(text=["x"], images=[[grey]], return_tensors="pt")["input_ids"]
+            ids = self.processor(text=["x"], images=[[grey()]], return_tensors="pt")["input_ids"]
         except (ValueError, TypeError, IndexError):
             return token
         return "" if (ids == self.tokenizer.convert_tokens_to_ids(token)).any() else token
+
+
+def grey() -> PIL.Image.Image:
+    """Return the picture that shows nothing, for architectures that cannot be asked without one."""
+    return PIL.Image.new("RGB", (64, 64), "grey")
 
 
 def separator(text: str) -> str:

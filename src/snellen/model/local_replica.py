@@ -6,19 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-import PIL.Image
 import torch
 
 from ..core.errors import ModelError
 from ..core.ids import sha256_hex
 from ..core.types import FailureKind, Prediction, Request, Timing, TrialKey, Turn, Usage
 from . import local_encoder_decoder as encoder_decoder
-from .likelihood import ask_for_priors, check_choices
+from .likelihood import ask_for_priors, byte_counts, check_choices, storable
 from .local_batch import CPU_LIMIT, BatchSizer, free_share
 from .local_checkpoint import Checkpoint
 from .local_likelihood import ROWS, SCRATCH, TREE, Candidates, TokenLogprobs, score_candidates, score_from_scratch
 from .local_prefix import PrefixMemory, encode_prefix
-from .local_prompt import LocalPrompter, Prepared
+from .local_prompt import LocalPrompter, Prepared, grey
 from .local_sampling import RowSampler, cut_at_stop, make_row
 
 ENCODER_DECODER_ROUTE = "encoder-decoder"
@@ -52,7 +51,7 @@ class Replica:
         """Find the fastest way of scoring that agrees with scoring from scratch on a fixed question."""
         if self.is_encoder_decoder:
             return
-        pictures = (PIL.Image.new("RGB", (64, 64), "grey"),) if self.prompter.sees and not self.prompter.has_template else ()
+        pictures = (grey(),) if self.prompter.needs_image else ()
         prepared = Prepared(
             Request(TrialKey("probe", "probe"), PROBE, choices=PROBE_CHOICES), self.prompter.render(PROBE, answer=True), pictures
         )
@@ -83,9 +82,10 @@ class Replica:
         inputs = self._inputs([prepared])
         length = inputs["input_ids"].shape[1]
         self._check_length(request, length, max(len(candidate) for candidate in candidates))
-        tokens, prompt = self._token_logprobs(prepared, inputs, candidates)
+        raw, prompt = self._token_logprobs(prepared, inputs, candidates)
+        tokens = [storable(values) for values in raw]
         detail = {"route": self.route, "boundary": boundary, "tokens": [len(values) for values in tokens], "token_logprobs": tokens}
-        detail |= {"bytes": [len(choice.encode()) for choice in request.choices]} | ({"prompt_logprobs": list(prompt)} if prompt else {})
+        detail |= {"bytes": byte_counts(request)} | ({"prompt_logprobs": storable(prompt)} if prompt else {})
         return Prediction(
             key=request.key,
             loglikelihoods=tuple(sum(values) for values in tokens),
@@ -137,7 +137,7 @@ class Replica:
         if self.route == SCRATCH and not with_prompt:
             return [score_from_scratch(self.model, inputs, candidate) for candidate in candidates], ()
         images = ",".join(f"{picture.size}:{sha256_hex(picture.tobytes())}" for picture in prepared.pictures)
-        prefix = encode_prefix(self.model, inputs, self._cuts(prepared, inputs), self.memory, images, with_prompt)
+        prefix = encode_prefix(self.model, inputs, self._cuts(prepared, inputs), self.memory, key=images, with_prompt=with_prompt)
         return score_candidates(self.model, self.route, prefix, candidates), prefix.prompt_logprobs
 
     def _cuts(self, prepared: Prepared, inputs: dict[str, Any]) -> tuple[int, ...]:
@@ -154,7 +154,7 @@ class Replica:
         """Return the scores by a route, or None if the architecture does not take it."""
         try:
             return score_candidates(
-                self.model, route, encode_prefix(self.model, inputs, (), self.memory, route, with_prompt=False), candidates
+                self.model, route, encode_prefix(self.model, inputs, (), self.memory, key=route, with_prompt=False), candidates
             )
         except (TypeError, ValueError, AttributeError, IndexError, RuntimeError, NotImplementedError):
             return None
