@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,8 @@ NEEDS = frozenset({Capability.LIKELIHOOD})
 CANDIDATES = ("text", "letters")
 CALIBRATIONS = ("none", "unconditional", "content-free")
 YES_NO = ("yes", "no")
+OPTIONS = re.compile(r"\s*(?:\b(?:Options|Choices):\s*)?\{(?:options|choices)\}")
+"""The options in a template, with their heading."""
 CONTENT_FREE = "N/A"
 GREY_SIDE_PX = 224
 
@@ -88,8 +91,7 @@ def prompt_without_options(task: Task, prompt: Prompt) -> Prompt:
     if task.prompt == "" and task.form is Form.CHOICE:
         own = convert(Catalog().card("prompts", "likelihood"), Prompt, "prompt 'likelihood'")
         return change(own, system=prompt.system)
-    bare = prompt.template.replace("{options}", "").replace("{choices}", "")
-    return change(prompt, template=bare, prefix="")
+    return change(prompt, template=OPTIONS.sub("", prompt.template), prefix="")
 
 
 def build_request(prompter: Prompter, sample: Sample, key: TrialKey, options: LikelihoodOptions) -> Request:
