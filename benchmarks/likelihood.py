@@ -50,18 +50,36 @@ def write_model(folder: Path) -> None:
     torch.manual_seed(1)
     tok = tiny_checkpoints.tokenizer(bos=True)
     text = tiny_checkpoints.llama_config(
-        hidden_size=384, intermediate_size=1024, num_hidden_layers=12, num_attention_heads=6, num_key_value_heads=6, max_position_embeddings=2048,
+        hidden_size=384,
+        intermediate_size=1024,
+        num_hidden_layers=12,
+        num_attention_heads=6,
+        num_key_value_heads=6,
+        max_position_embeddings=2048,
         initializer_range=0.05,
     )
     vision = tiny_checkpoints.vision_config(
-        "clip_vision_model", hidden_size=192, intermediate_size=768, num_hidden_layers=6, num_attention_heads=3, image_size=240, patch_size=10,
+        "clip_vision_model",
+        hidden_size=192,
+        intermediate_size=768,
+        num_hidden_layers=6,
+        num_attention_heads=3,
+        image_size=240,
+        patch_size=10,
         projection_dim=192,
     )
-    config = t.LlavaConfig(vision_config=vision, text_config=text, image_token_index=tok.convert_tokens_to_ids("<image>"), image_seq_length=576)
+    config = t.LlavaConfig(
+        vision_config=vision, text_config=text, image_token_index=tok.convert_tokens_to_ids("<image>"), image_seq_length=576
+    )
     t.LlavaForConditionalGeneration(config).save_pretrained(folder)
     images = t.CLIPImageProcessorPil(size={"shortest_edge": 240}, crop_size={"height": 240, "width": 240})
     t.LlavaProcessor(
-        images, tok, patch_size=10, vision_feature_select_strategy="default", num_additional_image_tokens=1, chat_template=tiny_checkpoints.CHAT
+        images,
+        tok,
+        patch_size=10,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template=tiny_checkpoints.CHAT,
     ).save_pretrained(folder)
 
 
@@ -96,7 +114,9 @@ def likelihood(folder: Path, report: Callable[[str, float, float, str], None], q
     model = load(folder)
     replica = model._replicas[0]
     for count in (4, 16, 64):
-        request = Request(TrialKey("bench", str(count)), (Turn("user", "What is in the picture?", (picture(count),)),), choices=choices(count))
+        request = Request(
+            TrialKey("bench", str(count)), (Turn("user", "What is in the picture?", (picture(count),)),), choices=choices(count)
+        )
 
         def shared(request: Request = request) -> Prediction:
             replica.memory.clear()
@@ -115,7 +135,12 @@ def likelihood(folder: Path, report: Callable[[str, float, float, str], None], q
         slow, want = best_of(1, one_by_one)
         tokens = got.usage.input_tokens
         apart = max(abs(a - b) for a, b in zip(got.loglikelihoods, want, strict=True))
-        report(f"likelihood K={count} ({tokens}-token prefix, route {got.detail['route']}): times faster, per K", slow / fast / count, 0.8, ">=")
+        report(
+            f"likelihood K={count} ({tokens}-token prefix, route {got.detail['route']}): times faster, per K",
+            slow / fast / count,
+            0.8,
+            ">=",
+        )
         report(f"likelihood K={count}: largest difference", apart, 1e-4, "<=")
 
 
@@ -126,7 +151,11 @@ def generation(folder: Path, report: Callable[[str, float, float, str], None], s
     from snellen.engine.batch import Batcher
 
     requests = [
-        Request(TrialKey("bench", str(i)), (Turn("user", "What is in the picture? " + "Look well. " * (i % 5), (picture(i),)),), Params(max_tokens=16, temperature=0))
+        Request(
+            TrialKey("bench", str(i)),
+            (Turn("user", "What is in the picture? " + "Look well. " * (i % 5), (picture(i),)),),
+            Params(max_tokens=16, temperature=0),
+        )
         for i in range(samples)
     ]
     model = load(folder)
@@ -140,9 +169,17 @@ def generation(folder: Path, report: Callable[[str, float, float, str], None], s
         processor = replica.prompter.processor
         for start in range(0, samples, 8):
             batch = requests[start : start + 8]
-            texts = [processor.apply_chat_template([{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": r.messages[0].text}]}],
-                                                   add_generation_prompt=True, tokenize=False) for r in batch]
-            images = [[PIL.Image.open(io.BytesIO(base64.b64decode(r.messages[0].images[0].ref.partition(",")[2]))).convert("RGB")] for r in batch]
+            texts = [
+                processor.apply_chat_template(
+                    [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": r.messages[0].text}]}],
+                    add_generation_prompt=True,
+                    tokenize=False,
+                )
+                for r in batch
+            ]
+            images = [
+                [PIL.Image.open(io.BytesIO(base64.b64decode(r.messages[0].images[0].ref.partition(",")[2]))).convert("RGB")] for r in batch
+            ]
             inputs = processor(text=texts, images=images, padding=True, return_tensors="pt")
             with torch.inference_mode():
                 out = replica.model.generate(**inputs, max_new_tokens=16, do_sample=False)
@@ -167,7 +204,8 @@ def worker(folder: Path, samples: int, count: int) -> None:
     """Score (or generate, when count is 0) in this process and print its peak memory."""
     model = load(folder)
     requests = [
-        Request(TrialKey("bench", str(i)), (Turn("user", "What?", (picture(i),)),), Params(max_tokens=8), choices=choices(count)) for i in range(samples)
+        Request(TrialKey("bench", str(i)), (Turn("user", "What?", (picture(i),)),), Params(max_tokens=8), choices=choices(count))
+        for i in range(samples)
     ]
 
     async def run() -> None:

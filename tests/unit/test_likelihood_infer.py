@@ -61,7 +61,9 @@ def test_letters_are_asked_after_the_options_as_shown():
     assert "A. red" in request.messages[-1].text
 
 
-@pytest.mark.parametrize(("form", "expected"), [("{mark}. {text}", "A"), ("({mark}) {text}", "(A)"), ("{mark}) {text}", "A)"), ("{text}", "A")])
+@pytest.mark.parametrize(
+    ("form", "expected"), [("{mark}. {text}", "A"), ("({mark}) {text}", "(A)"), ("{mark}) {text}", "A)"), ("{text}", "A")]
+)
 def test_a_mark_is_answered_as_it_is_shown(form, expected):
     assert mark_as_answered(Prompt(option_format=form), "A") == expected
 

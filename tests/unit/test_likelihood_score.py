@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from snellen.core.errors import UsageError
+from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form, Likelihood, Prediction, Request, Sample, TrialKey, Turn
 from snellen.score.likelihood import IMPOSSIBLE, choose, option_values, score
 
@@ -36,7 +36,7 @@ def test_sum_mean_and_bytes_by_hand():
 def test_prompt_mean_is_the_mean_of_the_whole_text():
     reply = prediction([-3.0, -5.0], tokens=[1, 2], prompt_logprobs=[-1.0, -2.0])
     assert option_values(request(reduction="prompt-mean"), reply) == [-2.0, -2.0]
-    assert choose([-2.0, -2.0]) == (0, True, "")
+    assert choose([-2.0, -2.0]).likeliest == (0, 1)
 
 
 def test_priors_are_taken_off_before_the_length():
@@ -51,18 +51,20 @@ def test_aliases_join_by_probability_under_sum_and_by_the_best_otherwise():
     assert option_values(request(stands_for=(0, 0, 1), reduction="mean"), reply) == pytest.approx([math.log(0.2), math.log(0.25)])
 
 
-def test_ties_go_to_the_first_shown_and_are_marked():
-    assert choose([-2.0, -1.0, -1.0]) == (1, True, "")
-    assert choose([-1.0, -2.0]) == (0, False, "")
+def test_ties_go_to_the_first_in_the_samples_own_order_however_shuffled():
+    shuffled = replace(request(), shown=("cc", "bb", "a"), choices=("cc", "bb", "a"))
+    (scored,) = score(SAMPLE, shuffled, prediction([-1.0, -1.0, -2.0]), {})
+    assert (scored.answer, scored.detail["ties"]) == ("bb", 2)
+    assert choose([-1.0, -2.0]).likeliest == (0,)
 
 
 def test_impossible_candidates_never_win_and_never_hide_others():
-    assert choose([-1e30, -5.0]).index == 1
+    assert choose([-1e30, -5.0]).likeliest == (1,)
     lost = choose([-1e30, -1e30])
-    assert lost.index is None
+    assert lost.likeliest == ()
     assert "impossible" in lost.reason
     assert choose([]).reason == "no candidates"
-    assert choose([float("nan"), 1.0]).index is None
+    assert choose([float("nan"), 1.0]).likeliest == ()
     reply = prediction([-1e30, -4.0, -5.0], priors=[-1e30, -1.0, -1.0], tokens=[3, 1, 1])
     assert option_values(request(reduction="mean"), reply)[0] <= IMPOSSIBLE
 
@@ -95,6 +97,18 @@ def test_what_cannot_be_reduced_says_so():
         option_values(request(reduction="mean"), prediction([-1.0]))
 
 
+def test_a_value_must_be_there_for_every_option():
+    with pytest.raises(DataError, match="2 log-likelihoods for 3 options"):
+        score(SAMPLE, request(), prediction([-1.0, -2.0]), {})
+
+
+def test_the_choice_scorer_hands_likelihoods_over():
+    from snellen.score.choice import score as by_choice
+
+    reply = prediction([-3.0, -1.0, -9.0])
+    assert by_choice(SAMPLE, request(), reply, {}) == score(SAMPLE, request(), reply, {})
+
+
 def test_yes_and_no_need_no_options():
     asked = Request(KEY, (), choices=("yes", "no"))
     (scored,) = score(replace(SAMPLE, form=Form.YESNO, options=(), answers=("Yes",)), asked, prediction([-1.0, -2.0]), {})
@@ -104,5 +118,5 @@ def test_yes_and_no_need_no_options():
 @given(st.lists(st.floats(-1e3, 0), min_size=1, max_size=20))
 def test_the_choice_is_always_a_largest_value(values):
     found = choose(values)
-    assert values[found.index] == max(values)
-    assert found.index == values.index(max(values))
+    assert {values[place] for place in found.likeliest} == {max(values)}
+    assert len(found.likeliest) == values.count(max(values))

@@ -154,8 +154,14 @@ def test_likelihoods_are_the_same_bits_in_any_batch_and_order(kind):
 @pytest.mark.parametrize("kind", WRITERS)
 def test_generation_does_not_depend_on_the_batch(kind):
     texts = ["What colour is the truck?", "How many people are there in the street, left of the tree?", "Yes?"]
-    params = [Params(max_tokens=8, temperature=0), Params(max_tokens=5, temperature=1.0, seed=3), Params(max_tokens=12, temperature=0.7, top_p=0.8)]
-    requests = [ask(kind, text, name=str(place), seed=place, params=each) for place, (text, each) in enumerate(zip(texts, params, strict=True))]
+    params = [
+        Params(max_tokens=8, temperature=0),
+        Params(max_tokens=5, temperature=1.0, seed=3),
+        Params(max_tokens=12, temperature=0.7, top_p=0.8),
+    ]
+    requests = [
+        ask(kind, text, name=str(place), seed=place, params=each) for place, (text, each) in enumerate(zip(texts, params, strict=True))
+    ]
     model = model_of(kind, batch_size=16)
     together = predict(model, *requests)
     alone = [predict(model, request)[0] for request in requests]

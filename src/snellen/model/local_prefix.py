@@ -59,7 +59,9 @@ class PrefixMemory:
         self._kept.clear()
 
 
-def encode_prefix(model: Any, inputs: dict[str, Any], cuts: tuple[int, ...], memory: PrefixMemory, *, key: str, with_prompt: bool) -> Prefix:
+def encode_prefix(
+    model: Any, inputs: dict[str, Any], cuts: tuple[int, ...], memory: PrefixMemory, *, key: str, with_prompt: bool
+) -> Prefix:
     """Encode a prompt of one row in segments that end at `cuts` (token counts, rising) and at its end; `key` names its images."""
     ids = inputs["input_ids"]
     prefix: Prefix | None = None

@@ -12,18 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.errors import UsageError, did_you_mean
+from ..core.errors import DataError, UsageError, did_you_mean
 from ..core.types import REDUCTIONS, Prediction, Request, Sample, Score
 from .calibration import softmax
 
+METRIC = "accuracy"
 IMPOSSIBLE = -1e29
 """Log-likelihoods at or below this stand for minus infinity, which JSON cannot hold."""
 
-class Choice(NamedTuple):
-    """Which option won, or None with the reason."""
 
-    index: int | None
-    tied: bool = False
+class Choice(NamedTuple):
+    """Which options are likeliest (more than one: a tie), or none with the reason."""
+
+    likeliest: tuple[int, ...]
     reason: str = ""
 
 
@@ -47,33 +48,46 @@ def option_values(request: Request, prediction: Prediction, reduction: str | Non
 
 
 def choose(values: Sequence[float]) -> Choice:
-    """Return the option of the largest value; of equals the first shown. Impossible options never win."""
+    """Return the options of the largest value. Impossible options never win."""
     if not values:
-        return Choice(None, reason="no candidates")
+        return Choice((), "no candidates")
     if any(math.isnan(value) for value in values):
-        return Choice(None, reason="a log-likelihood is not a number")
+        return Choice((), "a log-likelihood is not a number")
     best = max(values)
     if best <= IMPOSSIBLE:
-        return Choice(None, reason="every candidate is impossible to the model")
-    return Choice(values.index(best), values.count(best) > 1)
+        return Choice((), "every candidate is impossible to the model")
+    return Choice(tuple(place for place, value in enumerate(values) if value == best))
 
 
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
-    """Score a trial answered by likelihood: is the likeliest option right? `options["reduction"]` overrides the task's."""
+    """Score a trial answered by likelihood: is the likeliest option right? `options["reduction"]` overrides the task's.
+
+    Of equally likely options the first in the sample's own order is taken, so that no shuffling moves the answer.
+    """
+    key, names = prediction.key, request.shown or request.choices or sample.options
     if prediction.loglikelihoods is None:
-        return [Score(prediction.key, "accuracy", None, reason="not a likelihood reply")]
-    reduction = options.get("reduction") or request.likelihood.reduction
+        return [Score(key, METRIC, None, reason="not a likelihood reply")]
+    reduction = (options or {}).get("reduction") or request.likelihood.reduction
+    rule = f"likelihood:{reduction}"
     values = option_values(request, prediction, reduction)
+    if len(values) != len(names):
+        raise DataError(f"sample {sample.id!r}: {len(values)} log-likelihoods for {len(names)} options; score every option")
     choice = choose(values)
-    if choice.index is None:
-        return [Score(prediction.key, "accuracy", None, rule=f"likelihood:{reduction}", reason=choice.reason)]
-    answer = (request.shown or request.choices)[choice.index]
-    right = answer.casefold() in {known.casefold() for known in sample.answers}
-    probabilities = softmax([max(value, IMPOSSIBLE) for value in values])
-    detail = {"values": values, "confidence": float(probabilities[choice.index]), "tied": choice.tied}
+    if not choice.likeliest:
+        return [Score(key, METRIC, None, None, rule, choice.reason)]
+    order = {text: place for place, text in enumerate(sample.options)}
+    best = min(choice.likeliest, key=lambda place: (order.get(names[place], len(order)), place))
+    detail = {"values": values, "confidence": float(softmax(values)[best])} | (
+        {"ties": len(choice.likeliest)} if len(choice.likeliest) > 1 else {}
+    )
     if not sample.answers:
-        return [Score(prediction.key, "accuracy", None, answer, f"likelihood:{reduction}", "the sample has no answer", detail)]
-    return [Score(prediction.key, "accuracy", float(right), answer, f"likelihood:{reduction}", detail=detail)]
+        return [Score(key, METRIC, None, names[best], rule, "the sample has no answer", detail)]
+    return [Score(key, METRIC, float(is_right(sample, names[best])), names[best], rule, detail=detail)]
+
+
+def is_right(sample: Sample, answer: str) -> bool:
+    """Tell whether an option is an answer: the very text, or for yes/no questions the same in any case."""
+    return answer in sample.answers or (not sample.options and answer.casefold() in {known.casefold() for known in sample.answers})
 
 
 def _reduce(prediction: Prediction, place: int, reduction: str) -> float:
@@ -101,5 +115,3 @@ def _counts(prediction: Prediction, name: str) -> Sequence[Any]:
 
 def _log_sum(values: Sequence[float]) -> float:
     return float(np.logaddexp.reduce(np.asarray(values, dtype=np.float64)))
-
-
