@@ -29,6 +29,8 @@ class LocalOptions(Struct, frozen=True, forbid_unknown_fields=True):
     trust_remote_code: bool = False
     attention: str | None = None
     """The library's `attn_implementation`; None is its own choice."""
+    chat_template: bool = True
+    """False: the prompt goes in as it is written (a dialogue style of the prompt, a base model)."""
     max_length: int | None = None
     """The context in tokens; None is what the checkpoint says."""
     keep_prefixes: int = 4

@@ -12,11 +12,10 @@ from ..core.errors import DataError, ModelError
 from ..core.types import FailureKind, Request, Turn
 from ..data.images import open_image
 from .local_checkpoint import IMAGE_TEXT, first_line
+from .plain import plain_text, separator
 
 TAIL_CHARACTERS = 256
 """How much of the prompt's end is tokenised together with a candidate: the boundary is what matters."""
-
-PLAIN_ROLES = {"system": "", "user": "User: ", "assistant": "Assistant: "}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +32,11 @@ class Prepared:
 class LocalPrompter:
     """Turns requests into tensors through a checkpoint's own processor and chat template."""
 
-    def __init__(self, processor: Any, kind: str) -> None:
+    def __init__(self, processor: Any, kind: str, *, use_template: bool = True) -> None:
         self.processor = processor
         self.tokenizer = getattr(processor, "tokenizer", processor)
         self.sees = kind == IMAGE_TEXT and getattr(processor, "image_processor", None) is not None
-        self.has_template = getattr(processor, "chat_template", None) is not None
+        self.has_template = use_template and getattr(processor, "chat_template", None) is not None
         self.image_token = self._find_image_token()
         self.needs_image = self.sees and not self.has_template and not self.image_token
 
@@ -57,7 +56,7 @@ class LocalPrompter:
     def render(self, messages: Sequence[Turn], answer: bool) -> str:
         """Return the prompt as text; `answer` opens the model's turn."""
         if not self.has_template:
-            return self._plain(messages, answer)
+            return plain_text(messages, answer=answer, image_token=self.image_token)
         turns = [{"role": turn.role, "content": self._content(turn)} for turn in messages]
         try:
             return str(self.processor.apply_chat_template(turns, add_generation_prompt=answer, tokenize=False))
@@ -106,14 +105,6 @@ class LocalPrompter:
             return turn.text
         return [*({"type": "image"} for _ in turn.images), {"type": "text", "text": turn.text}]
 
-    def _plain(self, messages: Sequence[Turn], answer: bool) -> str:
-        """Without a template: one question stands as it is, a dialogue gets role names."""
-        texts = [(turn.role, self.image_token * len(turn.images) + turn.text) for turn in messages]
-        if sum(role != "system" for role, _ in texts) == 1:
-            return "\n".join(text for _, text in texts)
-        lines = [PLAIN_ROLES.get(role, f"{role}: ") + text for role, text in texts]
-        return "\n".join([*lines, "Assistant:"] if answer else [*lines, ""])
-
     def _rounds(self, messages: Sequence[Turn], text: str) -> tuple[str, ...]:
         """Return the leading parts that end a round, for a dialogue whose images all stand in its first round."""
         ends = [place + 1 for place, turn in enumerate(messages) if turn.role == "assistant"]
@@ -137,8 +128,3 @@ class LocalPrompter:
 def grey() -> PIL.Image.Image:
     """Return the picture that shows nothing, for architectures that cannot be asked without one."""
     return PIL.Image.new("RGB", (64, 64), "grey")
-
-
-def separator(text: str) -> str:
-    """Return what stands between a prompt and its continuation: a space, unless white space or a special token ends it."""
-    return "" if not text or text[-1].isspace() or text[-1] == ">" else " "

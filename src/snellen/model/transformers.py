@@ -88,7 +88,7 @@ class TransformersModel:
 
     def identity(self) -> Mapping[str, Any]:
         """Return the checkpoint's content and number format."""
-        return self._checkpoint.identity()
+        return {**self._checkpoint.identity(), **({} if self._options.chat_template else {"chat_template": False})}
 
     async def close(self) -> None:
         """Stop the threads and let go of the weights."""
@@ -110,7 +110,7 @@ class TransformersModel:
 
         replicas = []
         for device in self._devices:
-            prompter = LocalPrompter(load_processor(self._checkpoint), self._checkpoint.kind)
+            prompter = LocalPrompter(load_processor(self._checkpoint), self._checkpoint.kind, use_template=self._options.chat_template)
             replica = Replica(load_weights(self._checkpoint, device), prompter, self._checkpoint, device, self._clock.monotonic)
             replica.choose_route()
             replicas.append(replica)

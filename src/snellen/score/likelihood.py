@@ -17,6 +17,8 @@ from ..core.types import REDUCTIONS, Prediction, Request, Sample, Score
 from .calibration import softmax
 
 METRIC = "accuracy"
+INDEX_ONLY = "plugin-index"
+"""The route of models that name the likeliest candidate and nothing else: no confidence can be had of them."""
 IMPOSSIBLE = -1e29
 """Log-likelihoods at or below this stand for minus infinity, which JSON cannot hold."""
 
@@ -77,9 +79,9 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
         return [Score(key, METRIC, None, None, rule, choice.reason)]
     order = {text: place for place, text in enumerate(sample.options)}
     best = min(choice.likeliest, key=lambda place: (order.get(names[place], len(order)), place))
-    detail = {"values": values, "confidence": float(softmax(values)[best])} | (
-        {"ties": len(choice.likeliest)} if len(choice.likeliest) > 1 else {}
-    )
+    detail: dict[str, Any] = {"values": values} | ({"ties": len(choice.likeliest)} if len(choice.likeliest) > 1 else {})
+    if prediction.detail.get("route") != INDEX_ONLY:
+        detail["confidence"] = float(softmax(values)[best])
     if not sample.answers:
         return [Score(key, METRIC, None, names[best], rule, "the sample has no answer", detail)]
     return [Score(key, METRIC, float(is_right(sample, names[best])), names[best], rule, detail=detail)]
