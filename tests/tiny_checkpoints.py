@@ -29,7 +29,7 @@ CHAT = (
 )
 
 
-def tokenizer(bos: bool = False) -> Any:
+def tokenizer(bos: bool = False, extra: dict[str, str] | None = None) -> Any:
     """A byte-level BPE tokenizer trained on a few words; no text is unknown to it."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
@@ -45,9 +45,8 @@ def tokenizer(bos: bool = False) -> Any:
     inner.train_from_iterator(WORDS.splitlines() * 4, trainer)
     if bos:
         inner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", inner.token_to_id("<s>"))])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=inner, bos_token="<s>", eos_token="<|end|>", pad_token="<pad>", model_max_length=4096, padding_side="left"
-    )
+    names = {"bos_token": "<s>", "eos_token": "<|end|>", "pad_token": "<pad>", "extra_special_tokens": extra or {}}
+    return PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=4096, padding_side="left", **names)
 
 
 def llama_config(**changes: Any) -> dict[str, Any]:
@@ -243,6 +242,54 @@ def write_instructblip(folder: Path) -> None:
     t.InstructBlipProcessor(blip_images(), tokenizer(), tokenizer(), num_query_tokens=4).save_pretrained(folder)
 
 
+def write_gemma3(folder: Path) -> None:
+    """Gemma 3: image tokens see each other both ways, most layers have a sliding window."""
+    import transformers as t
+
+    tok = tokenizer(extra={"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image>"})
+    text = llama_config(model_type="gemma3_text", head_dim=16, num_hidden_layers=3, sliding_window=24, sliding_window_pattern=3)
+    config = t.Gemma3Config(
+        vision_config=vision_config("siglip_vision_model", vision_use_head=False),
+        text_config=text,
+        mm_tokens_per_image=4,
+        image_token_index=tok.image_token_id,
+        boi_token_index=tok.convert_tokens_to_ids("<start_of_image>"),
+        eoi_token_index=tok.convert_tokens_to_ids("<end_of_image>"),
+    )
+    t.Gemma3ForConditionalGeneration(config).save_pretrained(folder)
+    images = t.Gemma3ImageProcessorPil(size={"height": IMAGE_SIDE, "width": IMAGE_SIDE}, do_pan_and_scan=False)
+    t.Gemma3Processor(images, tok, chat_template=CHAT.replace("<image>", "<start_of_image>"), image_seq_length=4).save_pretrained(folder)
+
+
+def write_qwen2vl(folder: Path) -> None:
+    """Qwen2-VL: rotary positions in three dimensions. Weights only: its processor needs torchvision."""
+    import transformers as t
+
+    tok = tokenizer()
+    text = llama_config(
+        model_type="qwen2_vl_text", rope_parameters={"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 10000.0}
+    )
+    vision = {
+        "model_type": "qwen2_vl",
+        "depth": 2,
+        "embed_dim": HIDDEN,
+        "hidden_size": HIDDEN,
+        "num_heads": 4,
+        "mlp_ratio": 2,
+        "patch_size": PATCH,
+    }
+    names = {
+        "image_token_id": "<image>",
+        "video_token_id": "<|video_pad|>",
+        "vision_start_token_id": "<|vision_start|>",
+        "vision_end_token_id": "<|vision_end|>",
+    }
+    config = t.Qwen2VLConfig(
+        vision_config=vision, text_config=text, **{key: tok.convert_tokens_to_ids(token) for key, token in names.items()}
+    )
+    t.Qwen2VLForConditionalGeneration(config).save_pretrained(folder)
+
+
 WRITERS: dict[str, Callable[[Path], None]] = {
     "text": write_text,
     "base": write_base,
@@ -252,8 +299,12 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     "idefics3": write_idefics3,
     "blip2": write_blip2,
     "instructblip": write_instructblip,
+    "gemma3": write_gemma3,
+    "qwen2vl": write_qwen2vl,
 }
-VISION = ("llava", "idefics3", "blip2", "instructblip")
+VISION = ("llava", "idefics3", "blip2", "instructblip", "gemma3")
+LOADABLE = tuple(kind for kind in WRITERS if kind != "qwen2vl")
+"""Those whose processor loads without torchvision."""
 
 
 def write(kind: str, folder: Path) -> None:

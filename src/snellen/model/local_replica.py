@@ -10,7 +10,7 @@ import torch
 
 from ..core.errors import ModelError
 from ..core.ids import sha256_hex
-from ..core.types import FailureKind, Prediction, Request, Timing, TrialKey, Turn, Usage
+from ..core.types import FailureKind, Image, Prediction, Request, Timing, TrialKey, Turn, Usage
 from . import local_encoder_decoder as encoder_decoder
 from .likelihood import ask_for_priors, byte_counts, check_choices, storable
 from .local_batch import CPU_LIMIT, BatchSizer, free_share
@@ -21,7 +21,7 @@ from .local_prompt import LocalPrompter, Prepared, grey
 from .local_sampling import RowSampler, cut_at_stop, make_row
 
 ENCODER_DECODER_ROUTE = "encoder-decoder"
-PROBE = (Turn("user", "What colour is the bus in the picture? Answer in a word or two."),)
+PROBE = "What colour is the bus in the picture? Answer in a word or two."
 PROBE_CHOICES = ("red", "red and blue", "red and green")
 TOLERANCE = {torch.float32: 2e-3}
 HALF_TOLERANCE = 0.25
@@ -51,10 +51,7 @@ class Replica:
         """Find the fastest way of scoring that agrees with scoring from scratch on a fixed question."""
         if self.is_encoder_decoder:
             return
-        pictures = (grey(),) if self.prompter.needs_image else ()
-        prepared = Prepared(
-            Request(TrialKey("probe", "probe"), PROBE, choices=PROBE_CHOICES), self.prompter.render(PROBE, answer=True), pictures
-        )
+        prepared = self._probe()
         inputs = self._inputs([prepared])
         candidates, _ = self.prompter.encode_candidates(prepared.text, PROBE_CHOICES, alone=True)
         wanted = [score_from_scratch(self.model, inputs, candidate) for candidate in candidates]
@@ -64,6 +61,13 @@ class Replica:
                 self.route = route
                 break
         self.memory.clear()
+
+    def _probe(self) -> Prepared:
+        """Return the fixed question, with a grey picture for a model that sees."""
+        seen = (Image(ref="grey"),) if self.prompter.sees else ()
+        messages = (Turn("user", PROBE, seen),)
+        request = Request(TrialKey("probe", "probe"), messages, choices=PROBE_CHOICES)
+        return Prepared(request, self.prompter.render(messages, answer=True), tuple(grey() for _ in seen))
 
     def score_with_baseline(self, prepared: Prepared) -> Prediction:
         """Return the log-likelihoods, and as `priors` those after the content-free prompt if the request has one."""
