@@ -11,7 +11,7 @@ from ..core.errors import ConfigError, did_you_mean
 from ..core.ids import derive_seed, rng
 from ..core.types import BASE_VARIANT, Form, Image, Params, Prompt, Request, Sample, Task, TrialKey, Turn
 from ..core.variants import parse_variant
-from .marks import make_marks
+from .marks import draw_style, make_marks
 from .template import render
 
 AXES = ("wording", "order", "marks", "perturb")
@@ -33,11 +33,8 @@ class Prompter:
                 raise ConfigError(f"variant axis {axis!r} is unknown{did_you_mean(axis, AXES)}; known: {', '.join(AXES)}")
         key = TrialKey(self.task.name, sample.id, variant, repeat)
         shown = self._order(sample, axes, key)
-        marks = (
-            make_marks(axes.get("marks", self.prompt.marks), len(shown), rng(self.seed, sample.id, variant, repeat, "marks"))
-            if shown
-            else ()
-        )
+        style = draw_style(axes.get("marks", self.prompt.marks), lambda: rng(self.seed, sample.id, variant, repeat, "marks"))
+        marks = make_marks(style, len(shown))
         text = render(self.prompt.template, self._fields(sample, axes, marks, shown))
         images = self._perturbed(sample.images, axes, sample.id)
         return Request(
