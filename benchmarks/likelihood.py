@@ -10,7 +10,6 @@ import asyncio
 import base64
 import io
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -25,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import numpy as np
 import PIL.Image
-import tiny_checkpoints
 
+import tiny_checkpoints
 from snellen.core.types import Image, Params, Prediction, Request, TrialKey, Turn
 from snellen.model.options import ModelOptions
 
@@ -115,7 +114,7 @@ def likelihood(folder: Path, report: Callable[[str, float, float, str], None], q
     replica = model._replicas[0]
     for count in (4, 16, 64):
         request = Request(
-            TrialKey("bench", str(count)), (Turn("user", "What is in the picture?", (picture(count),)),), choices=choices(count)
+            TrialKey("bench", str(count)), (Turn("user", "What is in the picture? Look well.", (picture(count),)),), choices=choices(count)
         )
 
         def shared(request: Request = request) -> Prediction:
@@ -195,7 +194,7 @@ def generation(folder: Path, report: Callable[[str, float, float, str], None], s
 
 
 def peak(folder: Path, samples: int, choices_count: int) -> float:
-    """Peak memory (MB) of a process that scores `samples` requests."""
+    """Peak resident memory (MB), weights included, of a process that answers `samples` requests once its model is loaded."""
     code = [sys.executable, __file__, "--worker", str(folder), str(samples), str(choices_count)]
     return float(json.loads(subprocess.run(code, check=True, capture_output=True, text=True).stdout)["peak_mb"])
 
@@ -203,6 +202,7 @@ def peak(folder: Path, samples: int, choices_count: int) -> float:
 def worker(folder: Path, samples: int, count: int) -> None:
     """Score (or generate, when count is 0) in this process and print its peak memory."""
     model = load(folder)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak of loading is not the question
     requests = [
         Request(TrialKey("bench", str(i)), (Turn("user", "What?", (picture(i),)),), Params(max_tokens=8), choices=choices(count))
         for i in range(samples)
@@ -215,7 +215,8 @@ def worker(folder: Path, samples: int, count: int) -> None:
         await asyncio.gather(*(batcher.predict(request) for request in requests))
 
     asyncio.run(run())
-    print(json.dumps({"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    print(json.dumps({"peak_mb": int(status["VmHWM"].split()[0]) / 1024}))
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A real OpenAI-compatible server process (`transformers serve`) with a tiny vision model: chat with pictures, streaming, likelihood asked for."""
+"""A real OpenAI-compatible server process (`transformers serve`) with a tiny vision model: pictures, streaming, probing."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ import pytest
 pytest.importorskip("fastapi", reason="needs transformers[serving]")
 pytest.importorskip("transformers")
 
-from tiny_checkpoints import checkpoint
-
 from snellen.core.errors import StopRun
 from snellen.core.types import Image, Params, Request, TrialKey, Turn
 from snellen.model.openai import create
 from snellen.model.options import ModelOptions
+from tiny_checkpoints import checkpoint
 
 pytestmark = pytest.mark.slow
 PICTURE = Image(ref=str(Path(__file__).resolve().parents[2] / "examples" / "colours" / "red.png"))
@@ -37,7 +36,8 @@ def server() -> Iterator[tuple[str, str]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [str(Path(sys.executable).parent / "transformers"), "serve", model, "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
+    program = str(Path(sys.executable).parent / "transformers")
+    command = [program, "serve", model, "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from snellen.core.errors import ModelError, StopRun, UsageError
-from snellen.core.protocols import Capability
 from snellen.core.types import Image, Likelihood, Request, TrialKey, Turn
 from snellen.mock.answers import AnswerBook, Entry
 from snellen.mock.server import MockOptions, start
@@ -68,7 +67,7 @@ def test_the_first_working_route_is_taken_and_images_go_along():
 
 
 def test_a_server_that_is_off_by_one_is_not_believed():
-    with pytest.raises(StopRun, match="not aligned.*--candidates letters"):
+    with pytest.raises(StopRun, match=r"not aligned.*--candidates letters"):
         predict([ask()], mode="shifted")
     (letters,) = predict([ask(choices=("A", "B", "C"), text=f"{QUESTION}\nA. a cat\nB. a dog\nC. two dogs")], mode="shifted")
     assert letters.detail["route"] == "letters"

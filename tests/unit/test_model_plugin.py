@@ -27,7 +27,8 @@ class Interface:
         if any("boom" in text for text in prompt):
             raise ValueError("boom in here")
         self.seen.append((temperature, max_new_tokens, len(prompt)))
-        return [f"{self.model_config}|{text}|{picture.size if picture else None}|{temperature}|{max_new_tokens}" for picture, text in zip(image, prompt)]
+        sizes = [picture.size if picture else None for picture in image]
+        return [f"{self.model_config}|{text}|{size}|{temperature}|{max_new_tokens}" for size, text in zip(sizes, prompt)]
 
     def raw_batch_predict(self, image, prompt, candidates, likelihood_reduction="sum"):
         return [max(range(len(each)), key=lambda i: len(each[i])) for each in candidates]

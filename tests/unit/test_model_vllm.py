@@ -6,6 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
@@ -26,7 +27,7 @@ def token(word):
 class LLM:
     """Words are tokens; a word's log-probability is minus its length; a picture is the token <image>."""
 
-    made = []
+    made: ClassVar[list[LLM]] = []
 
     def __init__(self, **arguments):
         if arguments["model"] == "broken":

@@ -14,14 +14,13 @@ from msgspec.structs import replace
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tiny_checkpoints import LOADABLE, VISION, checkpoint
-
 from snellen.core.errors import ConfigError, EnvironmentProblem, ModelError, UsageError
 from snellen.core.protocols import BatchModel, Capability
 from snellen.core.types import FailureKind, Image, Likelihood, Params, Request, TrialKey, Turn
 from snellen.model import local_likelihood
 from snellen.model.options import ModelOptions
 from snellen.model.transformers import create
+from tiny_checkpoints import LOADABLE, VISION, checkpoint
 
 CHOICES = ("orange", "blue and orange", "blue and red", "yes", "blue and orange and a dog")
 DECODERS = tuple(kind for kind in LOADABLE if kind not in ("t5", "instructblip"))

@@ -86,8 +86,6 @@ def make_plan(settings: RunSettings) -> Plan:
         check_capabilities(model, task)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
     planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in zip(tasks, prompts, strict=True)]
-    for each in planned:
-        check_images(model, each)
     return Plan(planned, model, registry, make_header(planned, model, settings), folder, settings.seed)
 
 
@@ -124,10 +122,11 @@ def check_capabilities(model: Model, task: Task) -> None:
         raise UsageError(f"model {model.name!r} cannot do {', '.join(sorted(missing))}, which task {task.name!r} needs ({task.infer})")
 
 
-def check_images(model: Model, planned: PlannedTask) -> None:
+def check_images(model: Model, planned: list[PlannedTask]) -> None:
     """Refuse to show pictures to a model that cannot see."""
-    if planned.survey.images and Capability.IMAGES not in model.capabilities:
-        raise UsageError(f"model {model.name!r} takes no images, and task {planned.task.name!r} has {planned.survey.images}")
+    for each in planned:
+        if each.survey.images and Capability.IMAGES not in model.capabilities:
+            raise UsageError(f"model {model.name!r} takes no images, and task {each.task.name!r} has {each.survey.images}")
 
 
 def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:

@@ -12,13 +12,18 @@ from ..score.run import score_run
 
 
 def score(
-    folder: str | Path, *, profile: str | None = None, scorers: Sequence[str] = (), plugins: Sequence[str | Path] = ()
+    folder: str | Path,
+    *,
+    profile: str | None = None,
+    scorers: Sequence[str] = (),
+    likelihood_reduction: str | None = None,
+    plugins: Sequence[str | Path] = (),
 ) -> dict[str, Any]:
     """Score every stored reply of a run again, write results.json and records.jsonl, and return the results."""
     registry = default_registry()
     for plugin in plugins:
         registry.load_plugin(plugin)
-    results = score_run(Path(folder), registry, profile=profile, scorers=scorers)
+    results = score_run(Path(folder), registry, profile=profile, scorers=scorers, reduction=likelihood_reduction)
     write_results(Path(folder), results)
     write_records(Path(folder))
     return results

@@ -84,6 +84,8 @@ Examples:
 @click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards.")
 @click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Python file with register(registry).")
 @click.option("--model-arg", "model_arguments", multiple=True, metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…")
+@click.option("--half", is_flag=True, help="Local models in half precision (the same as --model-arg half=true).")
+@click.option("--batch-size", type=click.IntRange(min=1), help="Local models: requests a batch and device.  [default: as memory allows]")
 @click.option("--quiet", is_flag=True, help="No progress, no tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
 def run(quiet: bool, as_json: bool, **flags: Any) -> int:
@@ -114,7 +116,8 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
     columns = dict(parse_assignment(each) for each in flags.pop("columns"))
     variants = (*flags.pop("variants"), *_perturbations(flags.pop("perturb")))
-    told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "model_arguments", "no_cache")}
+    arguments = _model_arguments(flags)
+    told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "no_cache")}
     return RunSettings(
         tasks=tasks,
         model=model,
@@ -123,7 +126,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         columns={field: str(column) for field, column in columns.items()},
         variants=variants,
         overrides=tuple(parse_assignment(each) for each in flags["overrides"]),
-        model_arguments=dict(parse_assignment(each) for each in flags["model_arguments"]),
+        model_arguments=arguments,
         cache=not flags["no_cache"],
         image_policy=_image_policy(side),
         command=command_line(sys.argv),
@@ -140,6 +143,12 @@ def command_line(arguments: list[str]) -> str:
         elif argument.startswith("--api-key="):
             shown[place] = "--api-key=****"
     return shlex.join(shown)
+
+
+def _model_arguments(flags: dict[str, Any]) -> dict[str, Any]:
+    """Take the flags of local models out of `flags`; `--half` and `--batch-size` are short for --model-arg."""
+    given = dict(parse_assignment(each) for each in flags.pop("model_arguments"))
+    return given | {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}
 
 
 def _image_policy(side: int | None) -> Any:

@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import PIL.Image
 from msgspec import Struct
@@ -117,11 +118,16 @@ def make_candidates(
     if options.candidates == "letters" and request.marks:
         return tuple(mark_as_answered(prompt, mark) for mark in request.marks), ()
     texts = request.shown or YES_NO * (sample.form is Form.YESNO)
-    aliases = sample.meta.get("aliases") or {}
-    if not any(aliases.get(text) for text in texts):
+    names = [_names_of(text, sample) for text in texts]
+    if all(len(of_one) == 1 for of_one in names):
         return tuple(texts), ()
-    pairs = [(name, place) for place, text in enumerate(texts) for name in dict.fromkeys([text, *aliases.get(text, [])])]
-    return tuple(name for name, _ in pairs), tuple(place for _, place in pairs)
+    places = [place for place, of_one in enumerate(names) for _ in of_one]
+    return tuple(chain.from_iterable(names)), tuple(places)
+
+
+def _names_of(text: str, sample: Sample) -> list[str]:
+    """Return an option's text and its other names, each once."""
+    return list(dict.fromkeys([text, *(sample.meta.get("aliases") or {}).get(text, [])]))
 
 
 def mark_as_answered(prompt: Prompt, mark: str) -> str:

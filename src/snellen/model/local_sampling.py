@@ -12,6 +12,8 @@ import torch
 from ..core.ids import derive_seed
 from ..core.types import Request
 
+DEFAULT_TOKENS = 512
+
 
 @dataclass(slots=True)
 class Row:
@@ -30,10 +32,11 @@ class Row:
 def make_row(request: Request, defaults: Any, room_tokens: int) -> Row:
     """Return the state of one request; what it does not set is the checkpoint's own default."""
     params, key = request.params, request.key
-    sampled = bool(getattr(defaults, "do_sample", False))
-    temperature = params.temperature if params.temperature is not None else (defaults.temperature or 1.0) if sampled else 0.0
-    top_p = params.top_p if params.top_p is not None else (defaults.top_p or 1.0) if sampled else 1.0
-    wanted = params.max_tokens or getattr(defaults, "max_new_tokens", None) or 512
+    own = (defaults.temperature or 1.0, defaults.top_p or 1.0) if getattr(defaults, "do_sample", False) else (0.0, 1.0)
+    temperature, top_p = (
+        given if given is not None else default for given, default in zip((params.temperature, params.top_p), own, strict=True)
+    )
+    wanted = params.max_tokens or getattr(defaults, "max_new_tokens", None) or DEFAULT_TOKENS
     seed = derive_seed(params.seed or 0, key.task, key.sample, key.variant, key.repeat, "sampling")
     return Row(temperature, top_p, max(1, min(wanted, room_tokens)), params.stop or (), random.Random(seed))  # noqa: S311 - reproducibility
 

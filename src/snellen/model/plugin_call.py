@@ -57,24 +57,24 @@ def _from_object(made: Any) -> Interface:
 
 def _batch(made: Any, name: str) -> BatchCall | None:
     method = getattr(made, name, None)
-    if not callable(method):
-        return None
+    return _call_in_groups(method) if callable(method) else None
 
-    def call(requests: Sequence[Request], images: Sequence[list[Any]], prompts: Sequence[str]) -> list[Any]:
-        candidates = {"candidates": [list(request.choices) for request in requests]} if requests[0].choices else {}
-        answers: Any = []
-        for group in _alike(requests):  # sampling parameters are one for a whole batch of theirs
-            chosen = {key: [values[place] for place in group] for key, values in candidates.items()}
-            given = method(
-                [_one(images[place]) for place in group],
-                [prompts[place] for place in group],
-                **chosen,
-                **_extra(method, requests[group[0]]),
-            )
-            answers += list(zip(group, [given] if isinstance(given, int | str) else given, strict=True))
-        return [answer for _, answer in sorted(answers, key=lambda pair: pair[0])]
 
-    return call
+def _call_in_groups(method: Callable[..., Any]) -> BatchCall:
+    """Return a call that hands a method the requests that share their sampling parameters, which it takes once for all."""
+
+    def _call(requests: Sequence[Request], images: Sequence[list[Any]], prompts: Sequence[str]) -> list[Any]:
+        answers: dict[int, Any] = {}
+        for group in _alike(requests):
+            first = requests[group[0]]
+            extra = _extra(method, first)
+            if first.choices:
+                extra["candidates"] = [list(requests[place].choices) for place in group]
+            given = method([_one(images[place]) for place in group], [prompts[place] for place in group], **extra)
+            answers |= zip(group, [given] if isinstance(given, int | str) else given, strict=True)
+        return [answers[place] for place in range(len(requests))]
+
+    return _call
 
 
 def _one_by_one(made: Any, name: str) -> BatchCall | None:
@@ -82,19 +82,19 @@ def _one_by_one(made: Any, name: str) -> BatchCall | None:
     if not callable(method):
         return None
 
-    def call(requests: Sequence[Request], images: Sequence[list[Any]], prompts: Sequence[str]) -> list[Any]:
+    def _call(requests: Sequence[Request], images: Sequence[list[Any]], prompts: Sequence[str]) -> list[Any]:
         return [
             method(_one(pictures), prompt, **({"candidates": list(request.choices)} if request.choices else {}), **_extra(method, request))
             for request, pictures, prompt in zip(requests, images, prompts, strict=True)
         ]
 
-    return call
+    return _call
 
 
 def _from_function(function: Any, arguments: Mapping[str, Any]) -> Interface:
     names = set(inspect.signature(function).parameters)
 
-    def call(requests: Sequence[Request], images: Sequence[list[Any]], prompts: Sequence[str]) -> list[Any]:
+    def _call(requests: Sequence[Request], images: Sequence[list[Any]], prompts: Sequence[str]) -> list[Any]:
         answers = []
         for request, pictures, prompt in zip(requests, images, prompts, strict=True):
             offered = {
@@ -108,7 +108,7 @@ def _from_function(function: Any, arguments: Mapping[str, Any]) -> Interface:
             answers.append(function(**{name: value for name, value in offered.items() if name in names}))
         return answers
 
-    return Interface(call, call if "candidates" in names else None)
+    return Interface(_call, _call if "candidates" in names else None)
 
 
 def _extra(method: Any, request: Request) -> dict[str, Any]:

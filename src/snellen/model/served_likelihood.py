@@ -77,18 +77,17 @@ class ScoringModel(ServedModel):
     async def _test(self, route: str) -> str:
         """Return what is wrong with a route, or nothing."""
         try:
-            if route == LETTERS:
-                return await self._test_letters()
-            text, generated = await self._generate_probe(route)
-            if not text or any(token.logprob is None for token in generated) or not generated:
-                return "the server gives no log-probabilities of what it generates, so nothing can be checked"
-            scored, _ = await self._score_one(PROBE, route, await self._score_prompt(PROBE, route), text)
-        except StopRun:
-            raise
+            return await (self._test_letters() if route == LETTERS else self._test_scores(route))
         except ModelError as error:
-            if error.retryable:
+            if error.retryable or isinstance(error, StopRun):
                 raise
             return str(error)
+
+    async def _test_scores(self, route: str) -> str:
+        text, generated = await self._generate_probe(route)
+        if not text or not generated or any(token.logprob is None for token in generated):
+            return "the server gives no log-probabilities of what it generates, so nothing can be checked"
+        scored, _ = await self._score_one(PROBE, route, await self._score_prompt(PROBE, route), text)
         wanted = sum(token.logprob or 0.0 for token in generated)
         if len(scored) != len(generated) or abs(sum(scored) - wanted) > TOLERANCE * len(scored):
             return f"not aligned: {text!r} has {wanted:.2f} as generated and {sum(scored):.2f} as scored"
@@ -115,30 +114,29 @@ class ScoringModel(ServedModel):
 
     async def _score(self, request: Request, route: str) -> Prediction:
         sent = self._clock.monotonic()
-        prompt: list[Token] = []
-        if route == LETTERS:
-            tokens = [[value] for value in await self._score_letters(request)]
-        else:
-            gap = "" if route == CHAT else separator(routes.prompt_text(request))
-            prompt = await self._score_prompt(request, route)
-            scored = await asyncio.gather(*(self._score_one(request, route, prompt, gap + choice) for choice in request.choices))
-            tokens, prompt = [values for values, _ in scored], scored[0][1]
-        check_choices(request, [len(values) for values in tokens])
-        tokens = [storable(values) for values in tokens]
-        detail: dict[str, Any] = {
-            "route": route,
-            "tokens": [len(values) for values in tokens],
-            "token_logprobs": tokens,
-            "bytes": byte_counts(request),
-        }
+        raw, prompt = await (self._score_letters(request) if route == LETTERS else self._score_all(request, route))
+        tokens = [storable(values) for values in raw]
+        counts = [len(values) for values in tokens]
+        check_choices(request, counts)
+        detail: dict[str, Any] = {"route": route, "tokens": counts, "token_logprobs": tokens, "bytes": byte_counts(request)}
         if request.likelihood.with_prompt:
-            if not prompt:
-                raise ModelError(
-                    FailureKind.CAPABILITY, f"{self.name} gives no log-probabilities of the prompt itself, which prompt-mean needs"
-                )
-            detail["prompt_logprobs"] = storable([token.logprob for token in prompt if token.logprob is not None])
+            detail["prompt_logprobs"] = self._prompt_values(prompt)
         values = tuple(sum(values) for values in tokens)
         return Prediction(request.key, loglikelihoods=values, timing=Timing(sent, self._clock.monotonic()), detail=detail)
+
+    def _prompt_values(self, prompt: list[Token]) -> list[float]:
+        if not prompt:
+            raise ModelError(
+                FailureKind.CAPABILITY, f"{self.name} gives no log-probabilities of the prompt itself, which prompt-mean needs"
+            )
+        return storable([token.logprob for token in prompt if token.logprob is not None])
+
+    async def _score_all(self, request: Request, route: str) -> tuple[list[list[float]], list[Token]]:
+        """Return the token values of every candidate, and the scored prompt."""
+        gap = "" if route == CHAT else separator(routes.prompt_text(request))
+        prompt = await self._score_prompt(request, route)
+        scored = await asyncio.gather(*(self._score_one(request, route, prompt, gap + choice) for choice in request.choices))
+        return [values for values, _ in scored], scored[0][1]
 
     async def _score_prompt(self, request: Request, route: str) -> list[Token]:
         """Return the scored prompt alone; an echo brings it with every continuation."""
@@ -163,11 +161,11 @@ class ScoringModel(ServedModel):
         values = [token.logprob or 0.0 for token in routes.read_echo(value, start, start + len(continuation))]
         return values, routes.read_echo(value, 0, start + len(continuation))[: -len(values) or None]
 
-    async def _score_letters(self, request: Request) -> list[float]:
+    async def _score_letters(self, request: Request) -> tuple[list[list[float]], list[Token]]:
         _, _, tops = routes.read_generated(await self._chat(routes.letters_request(request)))
         if not tops or not tops[0]:
             raise ModelError(FailureKind.DECODE, "the server left out top_logprobs", retryable=True)
-        return routes.letter_values(tops[0], request.choices)
+        return [[value] for value in routes.letter_values(tops[0], request.choices)], []
 
     async def _chat(self, request: Request) -> Mapping[str, Any]:
         try:

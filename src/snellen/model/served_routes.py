@@ -81,17 +81,19 @@ def read_generated(value: Mapping[str, Any]) -> tuple[str, list[Token], list[lis
     """Return a reply's text, its tokens with their values, and for each the likeliest tokens in its place; chat or text completion."""
     choice = _first(value.get("choices"))
     logprobs = choice.get("logprobs") or {}
-    text = choice.get("text") if "text" in choice else (choice.get("message") or {}).get("content")
-    if logprobs.get("content"):
-        rows = logprobs["content"]
-        tokens = [Token(str(row.get("token")), row.get("logprob")) for row in rows]
-        return (
-            str(text or ""),
-            tokens,
-            [[Token(str(top.get("token")), top.get("logprob")) for top in row.get("top_logprobs") or []] for row in rows],
-        )
-    names, values = logprobs.get("tokens") or [], logprobs.get("token_logprobs") or []
-    return str(text or ""), [Token(str(name), logprob) for name, logprob in zip(names, values, strict=False)], []
+    if "text" in choice:
+        pairs = zip(logprobs.get("tokens") or [], logprobs.get("token_logprobs") or [], strict=False)
+        return str(choice["text"] or ""), [Token(str(name), logprob) for name, logprob in pairs], []
+    rows = logprobs.get("content") or []
+    return _content(choice), _tokens(rows), [_tokens(row.get("top_logprobs") or []) for row in rows]
+
+
+def _content(choice: Mapping[str, Any]) -> str:
+    return str((choice.get("message") or {}).get("content") or "")
+
+
+def _tokens(rows: Sequence[Mapping[str, Any]]) -> list[Token]:
+    return [Token(str(row.get("token")), row.get("logprob")) for row in rows]
 
 
 def continuation_values(whole: Sequence[Token], prompt: Sequence[Token]) -> list[float]:

@@ -66,25 +66,28 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
 
     Of equally likely options the first in the sample's own order is taken, so that no shuffling moves the answer.
     """
-    key, names = prediction.key, request.shown or request.choices or sample.options
-    if prediction.loglikelihoods is None:
-        return [Score(key, METRIC, None, reason="not a likelihood reply")]
     reduction = (options or {}).get("reduction") or request.likelihood.reduction
     rule = f"likelihood:{reduction}"
+    names = request.shown or request.choices or sample.options
     values = option_values(request, prediction, reduction)
     if len(values) != len(names):
         raise DataError(f"sample {sample.id!r}: {len(values)} log-likelihoods for {len(names)} options; score every option")
     choice = choose(values)
     if not choice.likeliest:
-        return [Score(key, METRIC, None, None, rule, choice.reason)]
-    order = {text: place for place, text in enumerate(sample.options)}
-    best = min(choice.likeliest, key=lambda place: (order.get(names[place], len(order)), place))
-    detail: dict[str, Any] = {"values": values} | ({"ties": len(choice.likeliest)} if len(choice.likeliest) > 1 else {})
+        return [Score(prediction.key, METRIC, None, None, rule, choice.reason)]
+    best = _first_in_order(sample, names, choice.likeliest)
+    detail: dict[str, Any] = {"values": values, "ties": len(choice.likeliest)}
     if prediction.detail.get("route") != INDEX_ONLY:
         detail["confidence"] = float(softmax(values)[best])
     if not sample.answers:
-        return [Score(key, METRIC, None, names[best], rule, "the sample has no answer", detail)]
-    return [Score(key, METRIC, float(is_right(sample, names[best])), names[best], rule, detail=detail)]
+        return [Score(prediction.key, METRIC, None, names[best], rule, "the sample has no answer", detail)]
+    return [Score(prediction.key, METRIC, float(is_right(sample, names[best])), names[best], rule, detail=detail)]
+
+
+def _first_in_order(sample: Sample, names: Sequence[str], likeliest: Sequence[int]) -> int:
+    """Return the option that stands first in the sample itself, however the options were shuffled."""
+    order = {text: place for place, text in enumerate(sample.options)}
+    return min(likeliest, key=lambda place: (order.get(names[place], len(order)), place))
 
 
 def is_right(sample: Sample, answer: str) -> bool:

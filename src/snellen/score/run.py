@@ -29,12 +29,23 @@ class ScoredTask:
     scores: Callable[[], Iterator[tuple[Sample, Score]]]
 
 
-def score_run(folder: Path, registry: Registry, *, profile: str | None = None, scorers: Sequence[str] = ()) -> dict[str, Any]:
-    """Score every stored trial, keep the scores in run.db, and return results.json as plain data."""
+def score_run(
+    folder: Path,
+    registry: Registry,
+    *,
+    profile: str | None = None,
+    scorers: Sequence[str] = (),
+    reduction: str | None = None,
+) -> dict[str, Any]:
+    """Score every stored trial, keep the scores in run.db, and return results.json as plain data.
+
+    `profile` and `reduction` (of log-likelihoods) go to the scorers as options.
+    """
     reader = RunReader(folder)
     try:
         header = reader.header()
-        tasks = {task.name: _score_task(reader, task, registry, profile, scorers) for task in header.tasks}
+        options = {name: value for name, value in (("profile", profile), ("reduction", reduction)) if value}
+        tasks = {task.name: _score_task(reader, task, registry, options, scorers) for task in header.tasks}
         return {
             "run": {
                 "id": header.id,
@@ -62,8 +73,7 @@ def score_trials(reader: RunReader, task: Task, registry: Registry, options: Map
                 yield from function(sample, request, prediction, options)
 
 
-def _score_task(reader: RunReader, task: Task, registry: Registry, profile: str | None, scorers: Sequence[str]) -> dict[str, Any]:
-    options = {"profile": profile} if profile else {}
+def _score_task(reader: RunReader, task: Task, registry: Registry, options: Mapping[str, Any], scorers: Sequence[str]) -> dict[str, Any]:
     write_scores(reader.folder, task.name, score_trials(reader, task, registry, options, scorers))
     tables = _tables(reader, task)
     scored = ScoredTask(task, tables, lambda: _pairs(reader, task.name))
