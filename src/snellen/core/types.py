@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from .errors import FailureKind as FailureKind  # noqa: PLC0414 - part of the vocabulary
+
 BASE_VARIANT = "base"
 
 
@@ -126,23 +128,6 @@ class Request(Struct, frozen=True, omit_defaults=True):
     """How the answer is made to begin, where the model allows it."""
     likelihood: Likelihood = Likelihood()
     """With `choices`: what else is asked, and how it is read."""
-
-
-class FailureKind(StrEnum):
-    """Why a trial has no reply. Never an answer, never silently out of the denominator."""
-
-    TOO_LONG = "too_long"
-    PAYLOAD = "payload"
-    RATE = "rate"
-    REFUSED = "refused"
-    TRUNCATED = "truncated"
-    TIMEOUT = "timeout"
-    SERVER = "server"
-    NETWORK = "network"
-    AUTH = "auth"
-    REQUEST = "request"
-    DECODE = "decode"
-    CAPABILITY = "capability"
 
 
 class Failure(Struct, frozen=True, omit_defaults=True):

@@ -63,22 +63,25 @@ def read_tables(
 ) -> dict[str, ScoreTable]:
     """Build one table a metric from the rows of one task.
 
-    Every trial named in `trials` is in every table: a failed one as failed, one without a score as unscored. Only
-    tags in `tag_keys` are kept (None: all that were seen). A metric in `metrics` gets a table even if no trial has it. Raises DataError for duplicates and values that are no numbers.
+    Every trial named in `trials` is in every table: a failed one as failed, one without a score as unscored. Only tags
+    in `tag_keys` are kept (None: all that were seen). A metric in `metrics` gets a table even if no trial has it.
+    Raises DataError for duplicates and for values that are no numbers.
     """
     return _Reader(scores, trials).tables(_SampleBook(samples, tag_keys), metrics)
 
 
 class _SampleBook:
-    """Remembers the group and tags of each sample."""
+    """Remembers the group and tags of each sample; equal tags are kept once."""
 
     def __init__(self, samples: Iterable[SampleRow], tag_keys: Sequence[str] | None) -> None:
         self.group: dict[str, str | None] = {}
-        self.tags: dict[str, Mapping[str, Any]] = {}
+        self.tags: dict[str, Mapping[str, str]] = {}
+        shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
         for identifier, group, tags in samples:
             self.group[identifier] = group
             if tags:
-                self.tags[identifier] = tags
+                texts = tuple((key, tag_text(value)) for key, value in tags.items())
+                self.tags[identifier] = shared.get(texts) or shared.setdefault(texts, dict(texts))
         self.keys = sorted({key for tags in self.tags.values() for key in tags}) if tag_keys is None else list(tag_keys)
 
     def clusters(self, samples: Sequence[str]) -> Codes:
@@ -91,7 +94,7 @@ class _SampleBook:
 
     def columns(self, samples: Sequence[str]) -> dict[str, tuple[Codes, Sequence[str]]]:
         """Return each kept tag as a code column over `samples` with its sorted values."""
-        return {key: _sorted_codes([tag_text(self.tags.get(identifier, {}).get(key)) for identifier in samples]) for key in self.keys}
+        return {key: _sorted_codes([self.tags.get(identifier, {}).get(key, NO_TAG) for identifier in samples]) for key in self.keys}
 
 
 def tag_text(value: Any) -> str:
@@ -136,14 +139,14 @@ class _Reader:
         names, ranks = zip(*(self.books[name].sort() for name in _TEXT_COLUMNS), strict=True)
         texts = dict(zip(_TEXT_COLUMNS, names, strict=True))
         rank = dict(zip(_TEXT_COLUMNS, ranks, strict=True))
-        shared = {f"{name}s": texts[name] for name in _TEXT_COLUMNS}
+        shared: dict[str, Any] = {f"{name}s": texts[name] for name in _TEXT_COLUMNS}
         shared |= {"cluster_of_sample": book.clusters(texts["sample"]), "tags": book.columns(texts["sample"])}
         metrics = {str(name) for name in self.books["metric"] if name is not None} | set(expected)
         tables = {}
         for metric in sorted(metrics):
             columns = self._metric_columns(self.books["metric"][metric], not_scored)
             columns |= {name: rank[name][columns[name]] for name in _TEXT_COLUMNS}
-            tables[metric] = ScoreTable(metric=metric, **_sort_trials(columns, texts), **shared)
+            tables[metric] = ScoreTable(**shared, metric=metric, **_sort_trials(columns, texts))
         return tables
 
     def _metric_columns(self, code: int, not_scored: int) -> dict[str, NDArray[Any]]:
@@ -211,12 +214,10 @@ def _repeats(column: Sequence[int], chunk: list[tuple[Any, ...]]) -> Codes:
     return repeats
 
 
-def _sort_trials(columns: dict[str, NDArray[Any]], texts: Mapping[str, Sequence[str]]) -> dict[str, NDArray[Any]]:
+def _sort_trials(columns: dict[str, NDArray[Any]], texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     order = np.lexsort((columns["repeat"], columns["variant"], columns["sample"]))
     columns = {name: column[order] for name, column in columns.items()}
-    same = np.flatnonzero(
-        (np.diff(columns["sample"]) == 0) & (np.diff(columns["variant"]) == 0) & (np.diff(columns["repeat"]) == 0)
-    )
+    same = np.flatnonzero((np.diff(columns["sample"]) == 0) & (np.diff(columns["variant"]) == 0) & (np.diff(columns["repeat"]) == 0))
     if same.size:
         row = int(same[0])
         name, variant = texts["sample"][columns["sample"][row]], texts["variant"][columns["variant"][row]]
