@@ -19,6 +19,8 @@ from .calibration import softmax
 METRIC = "accuracy"
 INDEX_ONLY = "plugin-index"
 """The route of models that name the likeliest candidate and nothing else: no confidence can be had of them."""
+NO_LIKELIHOOD = "no_likelihood"
+MINUS_INFINITY = -1e30
 IMPOSSIBLE = -1e29
 """Log-likelihoods at or below this stand for minus infinity, which JSON cannot hold."""
 
@@ -50,14 +52,10 @@ def option_values(request: Request, prediction: Prediction, reduction: str | Non
 
 
 def choose(values: Sequence[float]) -> Choice:
-    """Return the options of the largest value. Impossible options never win."""
-    if not values:
-        return Choice((), "no candidates")
-    if any(math.isnan(value) for value in values):
-        return Choice((), "a log-likelihood is not a number")
-    best = max(values)
+    """Return the options of the largest value. Impossible options never win, and if all are there is no choice."""
+    best = max(values, default=-math.inf)
     if best <= IMPOSSIBLE:
-        return Choice((), "every candidate is impossible to the model")
+        return Choice((), NO_LIKELIHOOD)
     return Choice(tuple(place for place, value in enumerate(values) if value == best))
 
 
@@ -67,7 +65,7 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     Of equally likely options the first in the sample's own order is taken, so that no shuffling moves the answer.
     """
     reduction = (options or {}).get("reduction") or request.likelihood.reduction
-    rule = f"likelihood:{reduction}"
+    rule = "likelihood" if reduction == "sum" else f"likelihood:{reduction}"
     names = request.shown or request.choices or sample.options
     values = option_values(request, prediction, reduction)
     if len(values) != len(names):
@@ -97,8 +95,8 @@ def is_right(sample: Sample, answer: str) -> bool:
 
 def _reduce(prediction: Prediction, place: int, reduction: str) -> float:
     total: float = (prediction.loglikelihoods or ())[place]
-    if total <= IMPOSSIBLE:
-        return total
+    if math.isnan(total) or total <= IMPOSSIBLE:
+        return MINUS_INFINITY
     priors = prediction.detail.get("priors")
     value: float = total - (priors[place] if priors else 0.0)
     if reduction == "mean":
