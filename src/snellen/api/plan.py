@@ -16,18 +16,18 @@ import msgspec
 from ..core.builtins import default_registry
 from ..core.errors import DataError, UsageError, did_you_mean
 from ..core.ids import content_hash
-from ..core.protocols import LoadContext, Model
+from ..core.protocols import Capability, LoadContext, Model
 from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import generate
+from ..infer import generate, likelihood
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
 from .settings import RunSettings
 
-INFERENCERS: dict[str, ModuleType] = {"generate": generate, "generation": generate}
+INFERENCERS: dict[str, ModuleType] = {"generate": generate, "generation": generate, "likelihood": likelihood}
 NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
 """Fields of a task that change how replies are read, not the replies: scoring again may differ."""
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
@@ -116,9 +116,19 @@ def check_capabilities(model: Model, task: Task) -> None:
     """Refuse, by name, what the model cannot do."""
     if task.infer not in INFERENCERS:
         raise UsageError(f"task {task.name!r}: unknown inferencer {task.infer!r}{did_you_mean(task.infer, INFERENCERS)}")
+    check_options = getattr(INFERENCERS[task.infer], "read_options", None)
+    if check_options is not None:
+        check_options(task)
     missing = INFERENCERS[task.infer].NEEDS - model.capabilities
     if missing:
         raise UsageError(f"model {model.name!r} cannot do {', '.join(sorted(missing))}, which task {task.name!r} needs ({task.infer})")
+
+
+def check_images(model: Model, planned: list[PlannedTask]) -> None:
+    """Refuse to show pictures to a model that cannot see."""
+    for each in planned:
+        if each.survey.images and Capability.IMAGES not in model.capabilities:
+            raise UsageError(f"model {model.name!r} takes no images, and task {each.task.name!r} has {each.survey.images}")
 
 
 def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:

@@ -13,12 +13,13 @@ from ..core.secret import Secret
 from ..core.types import FailureKind, Params, Request, Turn, Usage
 from .options import ModelOptions
 from .served import ServedModel
+from .served_likelihood import ScoringModel
 from .wire import Picture, Reply, expect_object
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `openai/NAME`."""
-    return ServedModel(OpenAI(), name, options)
+    return ScoringModel(OpenAI(), name, options)
 
 
 class OpenAI:
