@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,18 +16,18 @@ import msgspec
 from ..core.builtins import default_registry
 from ..core.errors import DataError, UsageError, did_you_mean
 from ..core.ids import content_hash
-from ..core.protocols import LoadContext, Model
+from ..core.protocols import Capability, LoadContext, Model
 from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import chain, generate
+from ..infer import chain, generate, likelihood
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
 from .settings import RunSettings
 
-INFERENCERS: dict[str, ModuleType] = {"generate": generate, "generation": generate, "chain": chain}
+INFERENCERS: dict[str, ModuleType] = {"generate": generate, "generation": generate, "likelihood": likelihood, "chain": chain}
 NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
 """Fields of a task that change how replies are read, not the replies: scoring again may differ."""
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
@@ -62,11 +62,13 @@ class Plan(NamedTuple):
         """Return how many trials all tasks have."""
         return sum(task.trials for task in self.tasks)
 
-    def jobs(self) -> Iterator[Job]:
-        """Yield the jobs of all tasks, lazily, in order."""
+    def jobs(self, order: Callable[[list[Item], int], list[Item]] | None = None) -> Iterator[Job]:
+        """Yield the jobs of all tasks, lazily, in the order of the data, or in the order that `order` makes of it."""
         for task, prompt, dataset, _ in self.tasks:
             prompter = Prompter(task, prompt, self.seed)
-            items = (Item(position, sample) for position, sample in enumerate(dataset))
+            items: Iterable[Item] = (Item(position, sample) for position, sample in enumerate(dataset))
+            if order is not None:
+                items = order(list(items), self.seed)
             yield from INFERENCERS[task.infer].plan(task, items, prompter)
 
 
@@ -114,9 +116,19 @@ def check_capabilities(model: Model, task: Task) -> None:
     """Refuse, by name, what the model cannot do."""
     if task.infer not in INFERENCERS:
         raise UsageError(f"task {task.name!r}: unknown inferencer {task.infer!r}{did_you_mean(task.infer, INFERENCERS)}")
+    check_options = getattr(INFERENCERS[task.infer], "read_options", None)
+    if check_options is not None:
+        check_options(task)
     missing = INFERENCERS[task.infer].NEEDS - model.capabilities
     if missing:
         raise UsageError(f"model {model.name!r} cannot do {', '.join(sorted(missing))}, which task {task.name!r} needs ({task.infer})")
+
+
+def check_images(model: Model, planned: list[PlannedTask]) -> None:
+    """Refuse to show pictures to a model that cannot see."""
+    for each in planned:
+        if each.survey.images and Capability.IMAGES not in model.capabilities:
+            raise UsageError(f"model {model.name!r} takes no images, and task {each.task.name!r} has {each.survey.images}")
 
 
 def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:
@@ -158,6 +170,9 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
         )
     for scorer in task.scorers:
         registry.get("scorer", scorer)
+    prompter = Prompter(task, prompt, settings.seed)
+    for variant in task.variants:  # a prompt that cannot be built must fail here, not at the first request
+        prompter.build(next(iter(dataset)), variant)
     return PlannedTask(task, prompt, dataset, found)
 
 
@@ -178,7 +193,7 @@ def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
 
 
 _NOT_IN_NAME = {"api_key", "base_url", "output_dir", "command", "plugins", "catalogs", "profile", "cache"} | {
-    "max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images"
+    "max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"
 }  # fmt: skip
 
 

@@ -28,6 +28,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     limit: int | None = None
     num_infers: int | None = None
     infer_method: str | None = None
+    likelihood_reduction: str | None = None
+    candidates: str | None = None
+    calibration: str | None = None
     variants: tuple[str, ...] = ()
     shuffle_options: bool | None = None
     option_mark: str | None = None
@@ -50,6 +53,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     cache: bool = True
     allow_missing_images: bool = False
     profile: str | None = None
+    until_ci: float | None = None
+    """Half-width in points at which to stop asking; None asks everything."""
+    detailed_keys: tuple[str, ...] = ()
     command: str = ""
 
     def task_overrides(self) -> list[tuple[str, Any]]:
@@ -57,6 +63,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         flags: Sequence[tuple[str, Any]] = (
             ("repeats", self.num_infers),
             ("infer", self.infer_method),
+            ("infer_options.reduction", self.likelihood_reduction),
+            ("infer_options.candidates", self.candidates),
+            ("infer_options.calibration", self.calibration),
             ("variants", list(self.variants) or None),
             ("shuffle_options", self.shuffle_options),
             ("params.max_tokens", self.max_tokens),
@@ -67,5 +76,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             ("params.stream", self.stream),
             ("params.extra_body", self.extra_body),
             ("dataset.columns", self.columns or None),
+            ("group_by", list(self.detailed_keys) or None),
         )
         return [*((key, value) for key, value in flags if value is not None), *self.overrides]

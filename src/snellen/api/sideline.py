@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,16 +13,14 @@ import msgspec
 
 from ..core.clock import SystemClock
 from ..core.errors import EnvironmentProblem
-from ..core.folders import cache_folder
 from ..core.ids import content_hash
 from ..core.protocols import Model
 from ..core.types import RunHeader
 from ..engine.loop import Engine
 from ..engine.state import RunState
 from ..infer.jobs import Job
-from ..store.cache import ResponseCache
 from ..store.writer import RunWriter
-from .run import make_policy, stop_on_signals
+from .run import make_policy, response_cache, stop_on_signals
 from .settings import RunSettings
 
 
@@ -42,24 +41,21 @@ def run_errand(errand: Errand, settings: RunSettings, requests_at_most: int | No
 
 
 async def _ask(errand: Errand, settings: RunSettings, requests_at_most: int | None) -> tuple[RunState, bool]:
-    writer = RunWriter(errand.folder, _header(errand, settings))
-    cache = ResponseCache(cache_folder() / "responses.db") if settings.cache else None
     try:
-        await errand.model.check()
-        engine = Engine(errand.model, writer, make_policy(settings), SystemClock(), cache=cache)
-        engine.state.planned = sum(errand.planned.values())
-        with stop_on_signals(engine.stop, asyncio.current_task()):
-            await engine.run(iter(_within(errand.jobs, engine, requests_at_most)))
-        return engine.state, engine.stopping
+        if not (errand.folder / "run.db").exists():
+            await errand.model.check()
+        with closing(RunWriter(errand.folder, _header(errand, settings))) as writer, response_cache(settings) as cache:
+            engine = Engine(errand.model, writer, make_policy(settings), SystemClock(), cache=cache)
+            engine.state.planned = sum(errand.planned.values())
+            with stop_on_signals(engine.stop, asyncio.current_task()):
+                await engine.run(iter(_within(errand.jobs, engine, requests_at_most)))
+            return engine.state, engine.stopping
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {error.filename or errand.folder}: {error.strerror}") from None
     finally:
         await errand.model.close()
-        writer.close()
-        if cache is not None:
-            cache.close()
 
 
 def _within(jobs: Iterable[Job], engine: Engine, requests_at_most: int | None) -> Iterable[Job]:
@@ -75,5 +71,4 @@ def _header(errand: Errand, settings: RunSettings) -> RunHeader:
     identity = {key: value for key, value in errand.model.identity().items() if key != "base_url"}
     config = msgspec.json.decode(msgspec.json.encode({"model": identity, **errand.config}))
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    told = {"command": settings.command, "model": errand.model.name, "planned": dict(errand.planned)}
-    return RunHeader(id=content_hash(config), config=config, versions={}, created=created, **told)
+    return RunHeader(content_hash(config), config, {}, created, settings.command, errand.model.name, planned=dict(errand.planned))

@@ -22,6 +22,8 @@ SIDE_METRICS = ("_rate", "_strict", "_micro")
 MACRO = "_macro_"
 BLIND = "_blind"
 """Figures of blind rules have a table of their own."""
+VARIANCE = "_variance_"
+"""Parts of the variance: said in words below the table."""
 
 
 def plain(text: str) -> Text:
@@ -114,7 +116,8 @@ def results_table(name: str, result: Mapping[str, Any]) -> Table:
     for column in ("value", "95 % interval", "n", "unscored", "failed"):
         table.add_column(column, justify="right")
     metrics = result["metrics"]
-    main = [metric for metric in metrics if not is_side_metric(metric) and not metric.endswith(BLIND)]
+    metrics = {name: estimate for name, estimate in metrics.items() if VARIANCE not in name and not name.endswith(BLIND)}
+    main = [metric for metric in metrics if not is_side_metric(metric)]
     side = [metric for metric in metrics if is_side_metric(metric) and tells_more(metric, metrics)]
     for metric in main:
         table.add_row(*estimate_cells(metric, metrics[metric]))

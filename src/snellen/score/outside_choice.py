@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import Any
 
 from .extract import read
+from .marks import derive_marks
 from .outside_fields import Row
 from .outside_tally import Tally
 from .profiles import parse_reform, place_of, profile_named
-from .reader import compile_reader, derive_marks
+from .reader import compile_reader
 
 MOST_OPTIONS = 702
 """As many as there are marks of one or two letters."""
