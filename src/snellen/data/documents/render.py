@@ -63,10 +63,12 @@ def span_boxes(lines: Sequence[Line], start: int, end: int, font: TextFont) -> l
     """Return where characters `start`–`end` stand: one box for each line they touch, in pixels."""
     found = []
     for line in lines:
-        if line.end > start and line.start < end:
-            inside = [(x, x + font.advance(word)) for word, x, at in line.words if at < end and at + len(word) > start]
-            if inside:
-                found.append((line, (line.x + inside[0][0], line.y, line.x + inside[-1][1], line.y + line.height)))
+        touched = [word for word in line.words if word[2] < end and word[2] + len(word[0]) > start]
+        if touched:
+            (first, x0, at), (last, x1, begin) = touched[0], touched[-1]
+            left = x0 + font.advance(first[: max(0, start - at)])
+            right = x1 + font.advance(last[: max(0, end - begin)])
+            found.append((line, (line.x + left, line.y, line.x + right, line.y + line.height)))
     return found
 
 
@@ -107,7 +109,7 @@ def _coverage(lines: Sequence[Line], text: str, style: PageStyle, font: TextFont
         baseline = line.y + font.ascent_px + frame
         source = text[line.start : line.end]
         if is_complex(source):
-            _blit(canvas, font.draw_line(source.replace("\n", " ").strip()), line.x + frame, baseline)
+            _blit(canvas, font.draw_line(" ".join(source.split())), line.x + frame, baseline)
         else:
             simple += [(word, line.x + x + frame, baseline) for word, x, _ in line.words]
     if simple:

@@ -1,0 +1,106 @@
+"""Documents into a variant folder: page files, the box of every line, the manifest; one page in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from ...core.errors import UsageError
+from ...core.ids import sha256_hex
+from .fonts import TextFont, font_sha256
+from .layout import Line, clean_text, lay_out
+from .manifest import DocumentRecord, Manifest, PageRecord, document_record, page_record, write_manifest
+from .pages import page_name
+from .render import Accent, page_font, png_bytes, render_pages
+from .sources import Document, document_id, pdf_pages
+from .style import PageStyle
+from .tokens import DEFAULT_TOKENIZER, count_tokens, visual_tokens
+
+_SMALLEST_PT, _LARGEST_PT = 3.0, 48.0
+
+
+def publish(
+    documents: Iterable[Document], folder: Path, style: PageStyle, tokenizer: str = DEFAULT_TOKENIZER, source: dict[str, str] | None = None
+) -> Manifest:
+    """Render every document into `folder/images` and write lines and manifest beside it."""
+    (folder / "images").mkdir(parents=True, exist_ok=True)
+    (folder / "lines").mkdir(exist_ok=True)
+    font = page_font(style)
+    records = {document.id: _publish_one(document, folder, style, font, tokenizer) for document in documents}
+    manifest = Manifest("render", records, structs.asdict(style), font_sha256(style.font), tokenizer, source or {})
+    write_manifest(folder, manifest)
+    return manifest
+
+
+def publish_pdf(path: Path, folder: Path, dpi: float) -> Manifest:
+    """Raster a PDF's own pages (extra `pdf`)."""
+    images = folder / "images"
+    images.mkdir(parents=True, exist_ok=True)
+    pages = []
+    for number, pixels in enumerate(pdf_pages(path, dpi), start=1):
+        name = page_name(document_id(path), number)
+        data = png_bytes(pixels, dpi)
+        (images / name).write_bytes(data)
+        pages.append(page_record(name, data, (pixels.shape[1], pixels.shape[0])))
+    manifest = Manifest("pdf", {document_id(path): document_record(pages)}, {"dpi": dpi}, source=source_record(path))
+    write_manifest(folder, manifest)
+    return manifest
+
+
+def source_record(path: Path) -> dict[str, str]:
+    """Name a source file and its hash (a folder has no hash of its own)."""
+    return {"name": path.name, "sha256": sha256_hex(path.read_bytes())} if path.is_file() else {"name": path.name}
+
+
+def page_sizes(text: str, style: PageStyle, font: TextFont | None = None) -> list[tuple[int, int]]:
+    """Return the sizes of the pages a text would fill, without drawing them (cropping aside)."""
+    font = font or page_font(style)
+    return [style.page_px for _ in lay_out(clean_text(text), style, font)]
+
+
+def solve_size(text: str, style: PageStyle, ratio: float, family: str, tokenizer: str = DEFAULT_TOKENIZER) -> PageStyle:
+    """Return the style whose font size gives `ratio` text tokens per visual token for one model family."""
+    if ratio <= 0:
+        raise UsageError(f"ratio {ratio} must be above 0")
+    wanted = count_tokens(text, tokenizer) / ratio
+    leading = style.leading_pt / style.size_pt
+    low, high = _SMALLEST_PT, _LARGEST_PT
+    for _ in range(14):
+        middle = (low + high) / 2
+        tokens = visual_tokens(page_sizes(text, _sized(style, middle, leading)), family)
+        low, high = (low, middle) if tokens > wanted else (middle, high)
+    return _sized(style, round(low, 3), leading)
+
+
+def _sized(style: PageStyle, size_pt: float, leading: float) -> PageStyle:
+    return structs.replace(style, size_pt=size_pt, leading_pt=size_pt * leading)
+
+
+def _publish_one(
+    document: Document, folder: Path, style: PageStyle, font: TextFont, tokenizer: str, accents: Sequence[Accent] = ()
+) -> DocumentRecord:
+    font.missing.clear()
+    pages: list[PageRecord] = []
+    with (folder / "lines" / f"{document.id}.jsonl").open("wb") as stream:
+        for page in render_pages(document.text, style, font, accents):
+            name = page_name(document.id, page.number)
+            data = png_bytes(page.pixels, style.dpi)
+            (folder / "images" / name).write_bytes(data)
+            pages.append(page_record(name, data, (page.pixels.shape[1], page.pixels.shape[0])))
+            for line in page.lines:
+                stream.write(msgspec.json.encode(_line_record(page.number, line)) + b"\n")
+    unknown = sum(document.text.count(character) for character in font.missing)
+    return document_record(
+        pages,
+        count_tokens(document.text, tokenizer),
+        characters=len(document.text),
+        missing_glyph_share=round(unknown / max(1, len(document.text)), 6),
+        missing_glyphs="".join(sorted(font.missing)[:40]),
+    )
+
+
+def _line_record(page: int, line: Line) -> dict[str, object]:
+    return {"page": page, "column": line.column, "start": line.start, "end": line.end, "box": line.box}
