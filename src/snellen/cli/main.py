@@ -12,6 +12,7 @@ from ..core.errors import SnellenError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("snellen.cli.run:run", "Measure a model on tasks: plan, ask, store, score, report."),
+    "mock-server": ("snellen.cli.mock_server:mock_server", "Serve simulated readers and scripted faults, OpenAI-compatible."),
 }
 """Command name -> (`module:attribute`, one-line help); a command's module is imported only when it runs."""
 

@@ -228,7 +228,6 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     marks: str = "upper"
     option_format: str = "{mark}. {text}"
     option_separator: str = "\n"
-    image_position: str = "first"
     prefix: str = ""
 
 

@@ -1,0 +1,109 @@
+"""Names to Tasks: the built-in cards, the user's `--catalog DIR`, a task file, or a bare data file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ..core.config import convert, read_config_file, set_by_path
+from ..core.errors import ConfigError, UsageError, did_you_mean
+from ..core.types import Form, Prompt, Task
+from .sources import READERS, read_rows
+
+DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
+    Form.CHOICE: ("choice",),
+    Form.YESNO: ("yesno",),
+    Form.OPEN: ("exact", "contains"),
+    Form.OCR: ("wer",),
+    Form.KIE: ("exact", "contains"),
+    Form.CAPTION: ("contains",),
+}
+
+
+class Catalog:
+    """Finds tasks, suites and prompts as TOML in the package and in further folders; later folders win nothing: a clash is an error."""
+
+    def __init__(self, folders: Sequence[str | Path] = ()) -> None:
+        self._roots = [Path(str(files("snellen") / "catalog")), *map(Path, folders)]
+        for root in self._roots[1:]:
+            if not root.is_dir():
+                raise UsageError(f"catalog {str(root)!r} is not a folder")
+
+    def names(self, kind: str) -> list[str]:
+        """Return the names of all cards of one kind (datasets, suites, prompts, models, judges)."""
+        return sorted(self._find(kind))
+
+    def task(self, name: str, overrides: Sequence[tuple[str, Any]] = ()) -> Task:
+        """Return a task by name or file, with `-p key=value` applied before it is checked."""
+        table = self._task_table(name)
+        for key, value in overrides:
+            set_by_path(table, key, value)
+        task = convert(table, Task, f"task {name!r}")
+        return _with_defaults(task)
+
+    def expand(self, name: str) -> list[str]:
+        """Return the task names of a suite, or the name itself."""
+        suites = self._find("suites")
+        if name not in suites:
+            return [name]
+        return list(read_config_file(suites[name])["tasks"])
+
+    def prompt(self, task: Task) -> Prompt:
+        """Return the prompt of a task: its own, the named one, or the default of its form."""
+        if isinstance(task.prompt, Prompt):
+            return task.prompt
+        name = task.prompt or task.form.value
+        return convert(self.card("prompts", name), Prompt, f"prompt {name!r}")
+
+    def card(self, kind: str, name: str) -> dict[str, Any]:
+        """Return one card as a plain table."""
+        known = self._find(kind)
+        if name not in known:
+            raise UsageError(f"no {kind.removesuffix('s')} named {name!r}{did_you_mean(name, known)}; see `snellen tasks`")
+        return read_config_file(known[name])
+
+    def _task_table(self, name: str) -> dict[str, Any]:
+        path = Path(name)
+        if path.suffix.lower() in READERS:
+            return table_for_file(path)
+        if path.suffix == ".toml":
+            table = read_config_file(path)
+            dataset = table.get("dataset")
+            if isinstance(dataset, dict) and isinstance(dataset.get("path"), str):
+                dataset["path"] = str(path.parent / dataset["path"])
+            return {"name": path.stem, **table}
+        known = self._find("datasets")
+        if name not in known:
+            suites = self._find("suites")
+            raise UsageError(f"no task named {name!r}{did_you_mean(name, [*known, *suites])}; see `snellen tasks`, or give a data file")
+        return {"name": name, **read_config_file(known[name])}
+
+    def _find(self, kind: str) -> dict[str, Path]:
+        found: dict[str, Path] = {}
+        for root in self._roots:
+            for path in sorted((root / kind).rglob("*.toml")):
+                name = path.relative_to(root / kind).with_suffix("").as_posix()
+                if name in found:
+                    raise ConfigError(f"{kind} card {name!r} is in {found[name]} and in {path}: rename one")
+                found[name] = path
+        return found
+
+
+def table_for_file(path: Path) -> dict[str, Any]:
+    """Return the task table of a bare data file; its first row decides between choice and open."""
+    _, first = next(islice(read_rows(path), 1), (0, {}))
+    lettered = {"A", "B"} <= set(first) or {"choice_A", "choice_B"} <= set(first)
+    form = Form.CHOICE if first.get("options") or lettered else Form.OPEN
+    return {"name": path.stem, "form": form.value, "dataset": {"loader": "table", "path": str(path.resolve())}}
+
+
+def _with_defaults(task: Task) -> Task:
+    import msgspec.structs
+
+    if not isinstance(task.dataset.get("loader"), str):
+        raise ConfigError(f"task {task.name!r} names no loader: add dataset.loader")
+    scorers = task.scorers or DEFAULT_SCORERS[task.form]
+    return msgspec.structs.replace(task, scorers=scorers)

@@ -1,0 +1,136 @@
+"""Prepares each distinct picture once for a model's policy: base64 ready to splice, cached within a byte budget."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import PIL.Image
+import pybase64
+
+from ..core.errors import DataError
+from ..core.ids import sha256_hex
+from ..core.protocols import ImagePolicy
+from ..core.types import Image, ImageSent
+from .edits import apply_edits
+from .images import Header, decode, read_bytes, read_header
+
+CACHE_BYTES = 256 * 2**20
+INLINE_BYTES = 2**20
+"""Files up to this size that need no redrawing are read on the event loop: a thread hop would cost more."""
+JPEG_QUALITIES = (92, 85, 75, 60, 45)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedImage:
+    """A picture ready for the wire, and the record of what it is."""
+
+    base64: bytes
+    sent: ImageSent
+
+
+class ImageDoor:
+    """Encodes pictures for sending. Each distinct (picture, policy) is read and encoded once while it stays in the budget."""
+
+    def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
+        self._budget = cache_bytes
+        self._used = 0
+        self._ready: OrderedDict[tuple[Image, ImagePolicy], EncodedImage] = OrderedDict()
+        self._coming: dict[tuple[Image, ImagePolicy], asyncio.Future[EncodedImage]] = {}
+
+    async def encode(self, image: Image, policy: ImagePolicy) -> EncodedImage:
+        """Return the picture as the policy wants it; raise DataError when it cannot be read."""
+        key = (image, policy)
+        ready = self._ready.get(key)
+        if ready is not None:
+            self._ready.move_to_end(key)
+            return ready
+        if key in self._coming:
+            return await asyncio.shield(self._coming[key])
+        return await self._encode_first(key)
+
+    async def _encode_first(self, key: tuple[Image, ImagePolicy]) -> EncodedImage:
+        image, policy = key
+        future: asyncio.Future[EncodedImage] = asyncio.get_running_loop().create_future()
+        self._coming[key] = future
+        try:
+            data = read_bytes(image)
+            header = read_header(data, image.ref)
+            if len(data) <= INLINE_BYTES and is_sendable(header, len(data), policy, image):
+                encoded = _wrap(data, header.mime, (header.width, header.height), None)
+            else:
+                encoded = await asyncio.to_thread(prepare, data, header, image, policy)
+        except BaseException as error:
+            if not future.cancelled():
+                future.set_exception(error)
+                future.exception()  # waiters get their own copy; without any, nobody is left to warn
+            raise
+        finally:
+            self._coming.pop(key, None)
+        future.set_result(encoded)
+        self._keep(key, encoded)
+        return encoded
+
+    def _keep(self, key: tuple[Image, ImagePolicy], encoded: EncodedImage) -> None:
+        self._ready[key] = encoded
+        self._used += len(encoded.base64)
+        while self._used > self._budget and self._ready:
+            _, old = self._ready.popitem(last=False)
+            self._used -= len(old.base64)
+
+
+def is_sendable(header: Header, size_bytes: int, policy: ImagePolicy, image: Image) -> bool:
+    """Tell whether the file can leave as its own bytes."""
+    within = policy.max_bytes is None or size_bytes <= policy.max_bytes
+    return (
+        header.plain
+        and within
+        and not image.edits
+        and header.mime in policy.formats
+        and target_size(header, policy) == (header.width, header.height)
+    )
+
+
+def target_size(header: Header, policy: ImagePolicy) -> tuple[int, int]:
+    """Return width and height after the policy's limits on side and pixels, aspect kept."""
+    scale = 1.0
+    if policy.max_side:
+        scale = min(scale, policy.max_side / max(header.width, header.height))
+    if policy.max_pixels:
+        scale = min(scale, (policy.max_pixels / (header.width * header.height)) ** 0.5)
+    if scale >= 1.0:
+        return header.width, header.height
+    return max(1, int(header.width * scale)), max(1, int(header.height * scale))
+
+
+def prepare(data: bytes, header: Header, image: Image, policy: ImagePolicy) -> EncodedImage:
+    """Decode, edit, resize and encode a picture that cannot be sent as it is."""
+    if is_sendable(header, len(data), policy, image):
+        return _wrap(data, header.mime, (header.width, header.height), None)
+    picture = apply_edits(decode(data, image.ref), image.edits)
+    original = picture.size
+    wanted = target_size(Header(header.mime, *picture.size, picture.mode, True), policy)
+    if wanted != picture.size:
+        picture = picture.resize(wanted, PIL.Image.Resampling.LANCZOS)
+    out, mime = _compress(picture, header.mime, policy, image.ref)
+    return _wrap(out, mime, picture.size, original if wanted != original else None)
+
+
+def _compress(picture: PIL.Image.Image, mime: str, policy: ImagePolicy, name: str) -> tuple[bytes, str]:
+    lossless = mime != "image/jpeg" and "image/png" in policy.formats
+    attempts: list[tuple[str, str, dict[str, Any]]] = [("PNG", "image/png", {"compress_level": 1})] if lossless else []
+    attempts += [("JPEG", "image/jpeg", {"quality": quality}) for quality in JPEG_QUALITIES]
+    for kind, out_mime, options in attempts:
+        out = io.BytesIO()
+        picture.save(out, kind, **options)
+        if policy.max_bytes is None or out.tell() <= policy.max_bytes:
+            return out.getvalue(), out_mime
+    raise DataError(f"image {name!r} does not fit into {policy.max_bytes} bytes: set a smaller --image-max-side")
+
+
+def _wrap(data: bytes, mime: str, size: tuple[int, int], original: tuple[int, int] | None) -> EncodedImage:
+    sent = ImageSent(sha256_hex(data), mime, size[0], size[1], len(data), original)
+    return EncodedImage(pybase64.b64encode(data), sent)

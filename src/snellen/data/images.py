@@ -1,0 +1,166 @@
+"""The only door from bytes to pixels: checks a picture before decoding it, and prepares it for a model once.
+
+Formats are allow-listed, size and pixel limits hold before any pixel is decoded, and a file that is already
+in a sendable format and size leaves as its own bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+import PIL.ImageOps
+import pybase64
+from msgspec import Struct
+
+from ..core.errors import DataError
+from ..core.types import Image
+from .edits import apply_edits
+
+FORMATS = {
+    "PNG": "image/png",
+    "JPEG": "image/jpeg",
+    "WEBP": "image/webp",
+    "GIF": "image/gif",
+    "BMP": "image/bmp",
+    "TIFF": "image/tiff",
+}
+"""Pillow plug-ins we let near a file; everything else (EPS, PDF, FITS…) is never reached."""
+
+MAX_FILE_BYTES = 64 * 2**20
+MAX_PIXELS = 80_000_000
+EXIF_ORIENTATION = 0x0112
+
+
+class Header(Struct, frozen=True):
+    """What can be known without decoding: size in pixels as shown, type, and whether it must be redrawn."""
+
+    mime: str
+    width: int
+    height: int
+    mode: str
+    plain: bool
+    """True when the file can be sent as it is: no EXIF rotation, a colour mode every server reads, one frame."""
+
+
+def read_bytes(image: Image) -> bytes:
+    """Return the file behind a reference, within the size limit."""
+    if image.ref.startswith("data:"):
+        return _read_data_url(image.ref)
+    if "://" in image.ref:
+        raise DataError(f"image {image.ref!r} is a URL: download it and name the file (URLs are never fetched)")
+    path = Path(image.ref)
+    try:
+        if not path.is_file():
+            raise DataError(f"image {image.ref!r} {'is not a regular file' if path.exists() else 'does not exist'}")
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise DataError(f"image {image.ref!r} has {size / 2**20:.0f} MB; the limit is {MAX_FILE_BYTES // 2**20} MB")
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"image {image.ref!r} cannot be read: {error.strerror}") from None
+
+
+def read_header(data: bytes, name: str) -> Header:
+    """Check type, size limits and completeness of an encoded picture without decoding its pixels."""
+    picture = _open(data, name)
+    width, height = picture.size
+    if width * height > MAX_PIXELS:
+        raise DataError(f"image {name!r} has {width}×{height} pixels; the limit is {MAX_PIXELS // 10**6} million")
+    check_complete(data, str(picture.format), name)
+    orientation = picture.getexif().get(EXIF_ORIENTATION, 1) if picture.format in ("JPEG", "TIFF", "WEBP") else 1
+    frames = getattr(picture, "n_frames", 1) if picture.format in ("GIF", "WEBP", "TIFF") else 1
+    if orientation in (5, 6, 7, 8):
+        width, height = height, width
+    plain = orientation == 1 and frames == 1 and picture.mode in ("RGB", "L", "P", "1", "RGBA", "LA")
+    return Header(FORMATS[str(picture.format)], width, height, picture.mode, plain)
+
+
+def decode(data: bytes, name: str) -> PIL.Image.Image:
+    """Return the pixels, upright, as RGB or L; transparency is laid on white, 16-bit is scaled down."""
+    read_header(data, name)
+    picture = _open(data, name)
+    try:
+        picture.load()
+    except (OSError, ValueError, SyntaxError, zlib.error, struct.error) as error:
+        raise DataError(f"image {name!r} is corrupt: {error}") from None
+    return to_plain_mode(PIL.ImageOps.exif_transpose(picture))
+
+
+def open_image(image: Image) -> PIL.Image.Image:
+    """Return the pixels of a reference with its edits applied."""
+    return apply_edits(decode(read_bytes(image), image.ref), image.edits)
+
+
+def to_plain_mode(picture: PIL.Image.Image) -> PIL.Image.Image:
+    """Convert any colour mode to RGB or L by rule."""
+    if picture.mode in ("RGB", "L"):
+        return picture
+    if picture.mode in ("I;16", "I;16B", "I;16L", "I"):
+        return picture.convert("I").point(lambda value: value * (1 / 257)).convert("L")
+    if picture.mode == "1":
+        return picture.convert("L")
+    if "A" in picture.getbands() or "transparency" in picture.info:
+        layer = picture.convert("RGBA")
+        page = PIL.Image.new("RGBA", layer.size, "white")
+        return PIL.Image.alpha_composite(page, layer).convert("RGB")
+    return picture.convert("RGB")
+
+
+def check_complete(data: bytes, kind: str, name: str) -> None:
+    """Refuse a cut or altered file by its structure: PNG chunk sums, JPEG end mark, WebP length."""
+    if kind == "PNG":
+        _check_png(data, name)
+    elif kind == "JPEG" and b"\xff\xd9" not in data[-65536:]:
+        raise DataError(f"image {name!r} is cut off: the JPEG end mark is missing")
+    elif kind == "WEBP" and len(data) < int.from_bytes(data[4:8], "little") + 8:
+        raise DataError(f"image {name!r} is cut off: {len(data)} bytes where its header says more")
+
+
+def _check_png(data: bytes, name: str) -> None:
+    at, view = 8, memoryview(data)
+    while at + 12 <= len(data):
+        length = int.from_bytes(data[at : at + 4], "big")
+        end = at + 8 + length
+        if end + 4 > len(data) or zlib.crc32(view[at + 4 : end]) != int.from_bytes(data[end : end + 4], "big"):
+            raise DataError(f"image {name!r} is corrupt: PNG chunk at byte {at} does not match its checksum")
+        if data[at + 4 : at + 8] == b"IEND":
+            return
+        at = end + 4
+    raise DataError(f"image {name!r} is cut off: the PNG end chunk is missing")
+
+
+def _open(data: bytes, name: str) -> PIL.Image.Image:
+    if not data:
+        raise DataError(f"image {name!r} is empty (0 bytes)")
+    try:
+        return PIL.Image.open(io.BytesIO(data), formats=list(FORMATS))
+    except PIL.Image.DecompressionBombError as error:
+        raise DataError(f"image {name!r}: {error}; the limit is {MAX_PIXELS // 10**6} million pixels") from None
+    except (OSError, ValueError, SyntaxError, struct.error) as error:
+        known = ", ".join(FORMATS)
+        reason = "not a picture" if isinstance(error, PIL.UnidentifiedImageError) else str(error)
+        raise DataError(f"image {name!r}: {reason}; accepted: {known}") from None
+
+
+def _read_data_url(url: str) -> bytes:
+    head, comma, body = url.partition(",")
+    if not comma or not head.endswith(";base64"):
+        raise DataError("a data: image must be base64 (data:image/png;base64,…)")
+    if len(body) > MAX_FILE_BYTES * 4 // 3:
+        raise DataError(f"a data: image is larger than {MAX_FILE_BYTES // 2**20} MB")
+    try:
+        return pybase64.b64decode(body, validate=True)
+    except ValueError:
+        raise DataError(f"a data: image is not valid base64: {body[:20]!r}…") from None
+
+
+def encode_png(picture: PIL.Image.Image, **options: Any) -> bytes:
+    """Encode pixels as PNG with fixed settings, so equal pixels have equal bytes."""
+    out = io.BytesIO()
+    picture.save(out, "PNG", **({"compress_level": 6} | options))
+    return out.getvalue()

@@ -1,0 +1,154 @@
+"""Own data without code: rows of a JSON, JSONL, CSV, TSV or Parquet file to Samples by naming columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pybase64
+
+from ...core.errors import DataError, did_you_mean
+from ...core.ids import content_hash
+from ...core.protocols import LoadContext
+from ...core.types import Form, Image, Sample, Task
+from ..answers import find_answers
+from ..sources import Row, read_rows
+
+FIELDS = ("id", "image", "images", "question", "options", "answer", "group")
+LETTER_COLUMN = re.compile(r"(?:option|choice)?_?([A-Z])", re.IGNORECASE)
+
+
+class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of the table loader."""
+
+    loader: str
+    path: str
+    columns: dict[str, str] = {}
+    """Our field -> the file's column (`question = "prompt"`)."""
+    image_root: str | None = None
+    answer_kind: str = "auto"
+
+
+def load(task: Task, context: LoadContext) -> Iterator[Sample]:
+    """Yield one Sample a row. Columns that are not fields become tags."""
+    source = msgspec.convert(task.dataset, TableSource)
+    path = _resolve(source.path, context.root)
+    root = _resolve(source.image_root, context.root) if source.image_root else path.parent
+    for number, row in read_rows(path):
+        where = f"{path.name} record {number}"
+        yield _to_sample(_rename(row, source.columns, where), task, source, root, where)
+
+
+def _to_sample(row: Row, task: Task, source: TableSource, root: Path, where: str) -> Sample:
+    options, used = _read_options(row, where)
+    question = row.get("question")
+    if not isinstance(question, str) or not question.strip():
+        raise DataError(f"{where} has no question{_hint('question', row)}; name its column with --map question=COLUMN")
+    images = tuple(_read_image(value, root, where) for value in _image_values(row))
+    answers = find_answers(row.get("answer"), options, source.answer_kind, where)
+    form = task.form if options or task.form is not Form.CHOICE else Form.OPEN
+    return Sample(
+        id=_read_id(row, where),
+        dataset=task.name,
+        form=form,
+        question=question,
+        images=images,
+        options=options,
+        answers=answers,
+        group=None if row.get("group") is None else str(row["group"]),
+        tags={key: _tag(value) for key, value in row.items() if key not in FIELDS and key not in used},
+    )
+
+
+def _rename(row: Row, columns: Mapping[str, str], where: str) -> Row:
+    if not columns:
+        return row
+    renamed = dict(row)
+    for field, column in columns.items():
+        if column not in row:
+            raise DataError(f"{where} has no column {column!r}{did_you_mean(column, row)}; it has: {', '.join(row)}")
+        if field != column:
+            renamed[field] = renamed.pop(column)
+    return renamed
+
+
+def _read_id(row: Row, where: str) -> str:
+    value = row.get("id")
+    if value is None:
+        return content_hash([row.get("question"), row.get("image"), row.get("images"), row.get("options")], 12)
+    text = str(value)
+    if not text.strip():
+        raise DataError(f"{where} has an empty id")
+    return text
+
+
+def _read_options(row: Row, where: str) -> tuple[tuple[str, ...], set[str]]:
+    """Return the options and the columns they came from."""
+    value = row.get("options")
+    if isinstance(value, str):
+        value = _parse_list(value, where)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if value is None:
+        lettered = sorted((match.group(1).upper(), key) for key in row if (match := LETTER_COLUMN.fullmatch(key)))
+        columns = [key for letter, key in lettered if row[key] not in (None, "")]
+        return (_unique([str(row[key]) for key in columns], where), {key for _, key in lettered}) if len(columns) > 1 else ((), set())
+    if not isinstance(value, list):
+        raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(value).__name__}")
+    return _unique([str(option) for option in value], where), set()
+
+
+def _unique(options: list[str], where: str) -> tuple[str, ...]:
+    seen: dict[str, int] = {}
+    for position, option in enumerate(options, 1):
+        first = seen.setdefault(" ".join(option.casefold().split()), position)
+        if first != position:
+            raise DataError(f"{where}: options {first} and {position} are the same ({option!r})")
+    return tuple(options)
+
+
+def _parse_list(text: str, where: str) -> Any:
+    if not text.strip():
+        return None
+    if text.lstrip().startswith(("[", "{")):
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            raise DataError(f"{where}: options are not valid JSON: {error}") from None
+    return [part.strip() for part in re.split(r"[|;]", text)]
+
+
+def _image_values(row: Row) -> list[Any]:
+    value = row.get("images") if row.get("images") not in (None, "") else row.get("image")
+    if value in (None, ""):
+        return []
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        value = msgspec.json.decode(value)
+    return value if isinstance(value, list) else [value]
+
+
+def _read_image(value: Any, root: Path, where: str) -> Image:
+    if isinstance(value, dict):  # the form in which Parquet files of the hubs carry pictures
+        value = value.get("bytes") or value.get("path")
+    if isinstance(value, bytes):
+        return Image("data:image/unknown;base64," + pybase64.b64encode(value).decode())
+    if not isinstance(value, str) or not value:
+        raise DataError(f"{where}: an image must be a file name, not {type(value).__name__}")
+    if value.startswith(("data:", "http://", "https://")):
+        return Image(value)
+    return Image(str(root / value))
+
+
+def _tag(value: Any) -> str | int | float | bool | None:
+    return value if value is None or isinstance(value, str | int | float | bool) else msgspec.json.encode(value).decode()
+
+
+def _hint(field: str, row: Row) -> str:
+    return did_you_mean(field, row) or f" (columns: {', '.join(row)})"
+
+
+def _resolve(path: str, root: Path | None) -> Path:
+    return Path(path) if root is None else root / path
