@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 from msgspec import structs
@@ -13,6 +14,7 @@ from ...core.ids import sha256_hex
 from .fonts import TextFont, font_sha256
 from .layout import Line, clean_text, lay_out
 from .manifest import DocumentRecord, Manifest, PageRecord, document_record, page_record, write_manifest
+from .overlays import Overlay, draw_overlays
 from .pages import page_name
 from .render import Accent, page_font, png_bytes, render_pages
 from .sources import Document, document_id, pdf_pages
@@ -22,14 +24,23 @@ from .tokens import DEFAULT_TOKENIZER, count_tokens, visual_tokens
 _SMALLEST_PT, _LARGEST_PT = 3.0, 48.0
 
 
+Marks: TypeAlias = Callable[[str], tuple[Sequence[Accent], Mapping[int, Sequence[Overlay]]]]
+"""A document's id -> stretches in colour, and what is drawn over each page."""
+
+
 def publish(
-    documents: Iterable[Document], folder: Path, style: PageStyle, tokenizer: str = DEFAULT_TOKENIZER, source: dict[str, str] | None = None
+    documents: Iterable[Document],
+    folder: Path,
+    style: PageStyle,
+    tokenizer: str = DEFAULT_TOKENIZER,
+    source: dict[str, str] | None = None,
+    marks: Marks = lambda _: ((), {}),
 ) -> Manifest:
     """Render every document into `folder/images` and write lines and manifest beside it."""
     (folder / "images").mkdir(parents=True, exist_ok=True)
     (folder / "lines").mkdir(exist_ok=True)
     font = page_font(style)
-    records = {document.id: _publish_one(document, folder, style, font, tokenizer) for document in documents}
+    records = {document.id: _publish_one(document, folder, style, font, tokenizer, *marks(document.id)) for document in documents}
     manifest = Manifest("render", records, structs.asdict(style), font_sha256(style.font), tokenizer, source or {})
     write_manifest(folder, manifest)
     return manifest
@@ -80,16 +91,23 @@ def _sized(style: PageStyle, size_pt: float, leading: float) -> PageStyle:
 
 
 def _publish_one(
-    document: Document, folder: Path, style: PageStyle, font: TextFont, tokenizer: str, accents: Sequence[Accent] = ()
+    document: Document,
+    folder: Path,
+    style: PageStyle,
+    font: TextFont,
+    tokenizer: str,
+    accents: Sequence[Accent],
+    overlays: Mapping[int, Sequence[Overlay]],
 ) -> DocumentRecord:
     font.missing.clear()
     pages: list[PageRecord] = []
     with (folder / "lines" / f"{document.id}.jsonl").open("wb") as stream:
         for page in render_pages(document.text, style, font, accents):
             name = page_name(document.id, page.number)
-            data = png_bytes(page.pixels, style.dpi)
+            pixels = draw_overlays(page.pixels, overlays.get(page.number, ()), font)
+            data = png_bytes(pixels, style.dpi)
             (folder / "images" / name).write_bytes(data)
-            pages.append(page_record(name, data, (page.pixels.shape[1], page.pixels.shape[0])))
+            pages.append(page_record(name, data, (pixels.shape[1], pixels.shape[0])))
             for line in page.lines:
                 stream.write(msgspec.json.encode(_line_record(page.number, line)) + b"\n")
     unknown = sum(document.text.count(character) for character in font.missing)
