@@ -13,7 +13,7 @@ from ..core.secret import Secret
 from ..core.types import FailureKind, Params, Request, Turn, Usage
 from .options import ModelOptions
 from .served import ServedModel
-from .wire import Picture, Reply
+from .wire import Picture, Reply, expect_object
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:
@@ -48,6 +48,7 @@ class OpenAI:
 
     def parse(self, value: Any) -> Reply:
         """Read a chat completion."""
+        value = expect_object(value)
         choice = _first_choice(value)
         reply = Reply(usage=_usage(value.get("usage")), model=value.get("model"), choices=len(value.get("choices") or []))
         message = choice.get("message") or {}
@@ -59,7 +60,8 @@ class OpenAI:
 
     def parse_event(self, value: Any, reply: Reply) -> str | None:
         """Read one chunk of a streamed completion."""
-        if isinstance(value, dict) and value.get("error"):
+        value = expect_object(value)
+        if value.get("error"):
             raise ModelError(FailureKind.SERVER, f"the server failed in mid-stream: {value['error']}"[:300], retryable=True)
         reply.usage = _usage(value.get("usage")) or reply.usage
         reply.model = value.get("model") or reply.model
@@ -87,14 +89,9 @@ def _message(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
     return {"role": turn.role, "content": [*parts, {"type": "text", "text": turn.text}]}
 
 
-def _first_choice(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ModelError(FailureKind.DECODE, f"the server sent {type(value).__name__} where an object belongs", retryable=True)
+def _first_choice(value: dict[str, Any]) -> Mapping[str, Any]:
     choices = value.get("choices") or [{}]
-    choice = choices[0] if isinstance(choices, list) else None
-    if not isinstance(choice, dict):
-        raise ModelError(FailureKind.DECODE, "the server's choices are malformed", retryable=True)
-    return choice
+    return expect_object(choices[0] if isinstance(choices, list) else choices)
 
 
 def _content(content: Any) -> str | None:

@@ -106,6 +106,13 @@ def decode_body(body: bytes) -> Any:
         raise ModelError(FailureKind.DECODE, f"the server's reply is not JSON ({problem}): {start!r}", retryable=True) from None
 
 
+def expect_object(value: Any) -> dict[str, Any]:
+    """Return `value` if it is a JSON object, else raise a retryable decode error."""
+    if not isinstance(value, dict):
+        raise ModelError(FailureKind.DECODE, f"the server sent {type(value).__name__} where an object belongs", retryable=True)
+    return value
+
+
 def clean_text(text: str) -> str:
     """Make text storable: lone surrogates and NUL become U+FFFD."""
     if "\x00" in text:

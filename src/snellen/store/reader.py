@@ -78,12 +78,16 @@ class RunReader:
         """Yield the stored scores of a task, in the order of the plan."""
         rows = self._database.execute(
             "SELECT c.sample, c.variant, c.repeat, c.metric, c.value, c.answer, c.rule, c.reason, c.detail FROM scores c "
-            "JOIN samples s ON s.task = c.task AND s.id = c.sample WHERE c.task = ? ORDER BY s.position, c.variant, c.repeat, c.metric",
+            "JOIN samples s ON s.task = c.task AND s.id = c.sample WHERE c.task = ? ORDER BY s.position, c.variant, c.repeat, c.rowid",
             (task,),
         )
         for sample, variant, repeat, metric, value, answer, rule, reason, detail in rows:
             key = TrialKey(task, sample, variant, repeat)
             yield Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
+
+    def has_scores(self, task: str) -> bool:
+        """Tell whether any trial of a task was scored."""
+        return self._database.execute("SELECT 1 FROM scores WHERE task = ? LIMIT 1", (task,)).fetchone() is not None
 
     def rows(self, statement: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Run a SELECT of the caller's own; the connection cannot write."""
