@@ -113,7 +113,9 @@ def font_file(name: str) -> Path | None:
     for candidate in (wanted, wanted + "regular", wanted + "book", *(key for key in sorted(files) if key.startswith(wanted))):
         if candidate in files:
             return files[candidate]
-    raise UsageError(f"font {name!r} is not installed{did_you_mean(name, [file.stem for file in files.values()])}; use a path or {BUILT_IN!r}")
+    raise UsageError(
+        f"font {name!r} is not installed{did_you_mean(name, [file.stem for file in files.values()])}; use a path or {BUILT_IN!r}"
+    )
 
 
 def font_sha256(name: str) -> str:

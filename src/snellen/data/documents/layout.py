@@ -10,12 +10,15 @@ from .fonts import TextFont
 from .style import PageStyle
 
 MARK = "⏎"
-_IDEOGRAPH = "\u1100-\u11ff\u2e80-\u2fdf\u3040-\u30ff\u3100-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+_IDEOGRAPH = (
+    "\u1100-\u11ff\u2e80-\u2fdf\u3040-\u30ff\u3100-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+)
 _OPENING = "「『（【〈《〔［｛“‘"
 _CLOSING = "、。，．：；！？」』）】〉》〕］｝”’ー々…" + MARK
-_UNIT = re.compile(
-    rf"(?P<space>[ \t\x0b\f\u3000]+)|[{_OPENING}]*(?:[{_IDEOGRAPH}]|[^ \t\x0b\f\u3000{_IDEOGRAPH}{_OPENING}{_CLOSING}]+)[{_CLOSING}]*|[{_OPENING}{_CLOSING}]+"
-)
+_SPACE = " \\t\\x0b\\f\u3000"
+_WORD = f"[^{_SPACE}{_IDEOGRAPH}{_OPENING}{_CLOSING}]+"
+_UNIT = re.compile(f"(?P<space>[{_SPACE}]+)|[{_OPENING}]*(?:[{_IDEOGRAPH}]|{_WORD})[{_CLOSING}]*|[{_OPENING}{_CLOSING}]+")
 """What may not be torn apart: a word or one ideograph, with the brackets and marks that must stay beside it."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +70,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> Path:
     path = folder / FILE
     draft = path.with_suffix(".json.part")
     draft.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
-    os.replace(draft, path)
+    draft.replace(path)
     return path
 
 

@@ -56,7 +56,7 @@ def photocopy(image: Image.Image, strength: float, generator: Generator) -> Imag
     height, width = values.shape[:2]
     clouds = np.asarray(Image.fromarray(generator.random((24, 18), dtype=np.float32)).resize((width, height), Image.Resampling.BICUBIC))
     washed = np.clip((clouds - 0.75 + 0.45 * strength) * 3, 0, 1) * strength
-    bands = (generator.random(width, dtype=np.float32) > 1 - 0.02 * strength).astype(np.float32) * 110 * strength
+    bands = np.where(generator.random(width, dtype=np.float32) > 1 - 0.02 * strength, np.float32(110 * strength), np.float32(0))
     specks = (generator.random((height, width), dtype=np.float32) < 0.035 * strength**2) * np.float32(200)
     if values.ndim == 3:
         washed, specks = washed[:, :, None], specks[:, :, None]
@@ -81,7 +81,7 @@ def moire(image: Image.Image, strength: float, generator: Generator) -> Image.Im
     first = np.sin((across * math.cos(angle) + down * math.sin(angle)) * np.float32(2 * math.pi / period))
     second = np.sin((down * math.cos(angle) - across * math.sin(angle)) * np.float32(2 * math.pi / (period * 1.07)))
     light = 1 - np.float32(strength) * (0.5 + 0.25 * (first + second))
-    return _scaled(image, light)
+    return _scaled(image, light.astype(np.float32))
 
 
 def occlude(image: Image.Image, share: float, generator: Generator) -> Image.Image:

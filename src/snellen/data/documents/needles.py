@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ...core.config import read_config_file
 from ...core.errors import UsageError, did_you_mean
-from .words import SHAPES, Vocabulary
+from .words import Vocabulary
 
 NOT_FOUND = "not found"
 COLOURS = {"red": "#d00000", "blue": "#0030d0", "green": "#007000", "orange": "#d07000"}
@@ -82,99 +82,98 @@ def check_kinds(names: list[str]) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def make_needle(kind: str, name: str, depth: float, words: Vocabulary, generator: random.Random, taken: set[str]) -> Needle:
-    """Draw one needle. `name` prefixes its ids; `taken` holds facts and colours already used in this document."""
-    card = kinds()[kind]
-    if "like" in card:
-        card = kinds()[card["like"]] | card
-    if card.get("visual"):
-        return _visual(kind, card, name, depth, words, generator, taken)
-    if "facts" in card:
-        return _fact(kind, card, name, depth, words, generator, taken)
-    key = words.draw(card.get("key", "key"))
-    if kind == "absent":
-        return Needle(Query(kind, card["question"].format(key=key), [NOT_FOUND], [], depth, "abstain"), [])
-    if kind == "multi-query":
-        return _several_keys(kind, card, name, depth, words, generator)
-    return _one_key(kind, card, name, depth, words, generator, key)
+class NeedleMaker:
+    """Draws the needles of one document: no key, value, fact or colour is used twice."""
 
+    def __init__(self, words: Vocabulary, generator: random.Random) -> None:
+        self._words = words
+        self._generator = generator
+        self._taken: set[str] = set()
 
-def _one_key(kind: str, card: dict[str, Any], name: str, depth: float, words: Vocabulary, generator: random.Random, key: str) -> Needle:
-    pattern = generator.choice(card["statements"])
-    middle = words.draw(card["middle"]) if "middle" in card else ""
-    values = [words.draw(card["value"]) for _ in range(card.get("values", 1))]
-    statements = [
-        Statement(f"{name}.{index}", kind, key, value, pattern.format(key=key, value=value, middle=middle)) for index, value in enumerate(values)
-    ]
-    answers = values
-    if "second" in card:
-        second_value = values[0] if middle else words.draw(card["value"])
-        text = generator.choice(card["second"]).format(key=key, value=second_value, middle=middle)
-        statements[0].role = "needle" if middle else "stale"
-        statements.append(Statement(f"{name}.second", kind, key, second_value, text))
-        answers = [second_value]
-    for index in range(card.get("distractors", 0)):
-        other, value = words.draw("key"), words.draw(card["value"])
-        statements.append(Statement(f"{name}.not{index}", kind, other, value, pattern.format(key=other, value=value), "distractor"))
-    return _placed(Query(kind, card["question"].format(key=key), answers, [], depth, "all" if len(answers) > 1 else "any"), statements, generator)
+    def make(self, kind: str, name: str, depth: float) -> Needle:
+        """Draw one needle of a kind; `name` prefixes the ids of its statements."""
+        card = kinds()[kind]
+        if "like" in card:
+            card = kinds()[card["like"]] | card
+        if card.get("visual"):
+            return self._visual(kind, card, name, depth)
+        if "facts" in card:
+            return self._fact(kind, card, name, depth)
+        if kind == "absent":
+            question = card["question"].format(key=self._words.draw("key"))
+            return Needle(Query(kind, question, [NOT_FOUND], [], depth, "abstain"), [])
+        if "keys" in card:
+            return self._several_keys(kind, card, name, depth)
+        return self._one_key(kind, card, name, depth)
 
+    def _one_key(self, kind: str, card: dict[str, Any], name: str, depth: float) -> Needle:
+        draw, choose = self._words.draw, self._generator.choice
+        key, pattern = draw(card.get("key", "key")), choose(card["statements"])
+        middle = draw(card["middle"]) if "middle" in card else ""
+        answers = [draw(card["value"]) for _ in range(card.get("values", 1))]
+        filled = [pattern.format(key=key, value=value, middle=middle) for value in answers]
+        statements = [Statement(f"{name}.{index}", kind, key, value, filled[index]) for index, value in enumerate(answers)]
+        if "second" in card:
+            value = answers[0] if middle else draw(card["value"])
+            statements[0].role = "needle" if middle else "stale"
+            text = choose(card["second"]).format(key=key, value=value, middle=middle)
+            statements.append(Statement(f"{name}.second", kind, key, value, text))
+            answers = [value]
+        for index in range(card.get("distractors", 0)):
+            other, value = draw("key"), draw(card["value"])
+            statements.append(Statement(f"{name}.not{index}", kind, other, value, pattern.format(key=other, value=value), "distractor"))
+        query = Query(kind, card["question"].format(key=key), answers, [], depth, "all" if len(answers) > 1 else "any")
+        return self._placed(query, statements)
 
-def _several_keys(kind: str, card: dict[str, Any], name: str, depth: float, words: Vocabulary, generator: random.Random) -> Needle:
-    pattern = generator.choice(card["statements"])
-    pairs = [(words.draw("key"), words.draw(card["value"])) for _ in range(card["keys"])]
-    statements = [
-        Statement(f"{name}.{index}", kind, key, value, pattern.format(key=key, value=value)) for index, (key, value) in enumerate(pairs)
-    ]
-    listed = ", ".join(f"the {key}" for key, _ in pairs[:-1]) + f" and the {pairs[-1][0]}"
-    query = Query(kind, card["question"].format(keys=listed), [value for _, value in pairs], [], depth, "all")
-    return _placed(query, statements, generator)
+    def _several_keys(self, kind: str, card: dict[str, Any], name: str, depth: float) -> Needle:
+        pattern = self._generator.choice(card["statements"])
+        pairs = [(self._words.draw("key"), self._words.draw(card["value"])) for _ in range(card["keys"])]
+        statements = [
+            Statement(f"{name}.{index}", kind, key, value, pattern.format(key=key, value=value)) for index, (key, value) in enumerate(pairs)
+        ]
+        listed = ", ".join(f"the {key}" for key, _ in pairs[:-1]) + f" and the {pairs[-1][0]}"
+        return self._placed(Query(kind, card["question"].format(keys=listed), [value for _, value in pairs], [], depth, "all"), statements)
 
+    def _fact(self, kind: str, card: dict[str, Any], name: str, depth: float) -> Needle:
+        free = [fact for fact in card["facts"] if fact[1] not in self._taken]
+        if not free:
+            raise UsageError(f"a document can hold {len(card['facts'])} needles of kind {kind!r}: lower --per-document")
+        text, question = self._generator.choice(free)
+        self._taken.add(question)
+        value = self._words.draw(card["value"])
+        statement = Statement(f"{name}.0", kind, question, value, text.format(value=value))
+        return self._placed(Query(kind, question, [value], [], depth), [statement])
 
-def _fact(
-    kind: str, card: dict[str, Any], name: str, depth: float, words: Vocabulary, generator: random.Random, taken: set[str]
-) -> Needle:
-    free = [fact for fact in card["facts"] if fact[1] not in taken]
-    if not free:
-        raise UsageError(f"a document can hold {len(card['facts'])} needles of kind {kind!r}: lower --per-document")
-    statement, question = generator.choice(free)
-    taken.add(question)
-    value = words.draw(card["value"])
-    return _placed(Query(kind, question, [value], [], depth), [Statement(f"{name}.0", kind, question, value, statement.format(value=value))], generator)
+    def _visual(self, kind: str, card: dict[str, Any], name: str, depth: float) -> Needle:
+        value = self._words.draw(card["value"])
+        fields: dict[str, str] = {}
+        text = ""
+        if kind == "colour":
+            free = [colour for colour in COLOURS if colour not in self._taken]
+            if not free:
+                raise UsageError(f"a document can hold {len(COLOURS)} needles of kind 'colour': lower --per-document")
+            fields["colour"] = self._generator.choice(free)
+            self._taken.add(fields["colour"])
+            text = card["statements"][0].format(value=value)
+        elif kind == "table-cell":
+            fields = {"row": self._words.draw("word"), "column": self._words.draw("word")}
+        statement = Statement(f"{name}.0", kind, " ".join(fields.values()) or kind, value, text)
+        return self._placed(Query(kind, card["question"], [value], [], depth), [statement], fields)
 
-
-def _visual(
-    kind: str, card: dict[str, Any], name: str, depth: float, words: Vocabulary, generator: random.Random, taken: set[str]
-) -> Needle:
-    value = words.draw(card["value"])
-    fields: dict[str, str] = {}
-    text = ""
-    if kind == "colour":
-        colour = generator.choice([colour for colour in COLOURS if colour not in taken] or list(COLOURS))
-        taken.add(colour)
-        fields["colour"] = colour
-        text = card["statements"][0].format(value=value)
-    elif kind == "table-cell":
-        fields = {"row": words.draw("word"), "column": words.draw("word")}
-    statement = Statement(f"{name}.0", kind, " ".join(fields.values()) or kind, value, text)
-    answers = [value] if kind != "shape" else [SHAPES[SHAPES.index(value)]]
-    return _placed(Query(kind, card["question"], answers, [], depth), [statement], generator, fields)
-
-
-def _placed(query: Query, statements: list[Statement], generator: random.Random, fields: dict[str, str] | None = None) -> Needle:
-    """Give every statement its depth: the first at the query's, partners after it or anywhere, distractors out of a free zone."""
-    for index, statement in enumerate(statements):
-        if index == 0:
-            statement.depth = query.depth
-        elif statement.role == "distractor":
-            statement.depth = _outside(query.depth, generator)
-        elif query.kind == "conflicting":
-            statement.depth = query.depth
-            statements[0].depth = query.depth * generator.uniform(0.2, 0.9)
-        else:
-            statement.depth = generator.random()
-        if statement.role == "needle":
-            query.needles.append(statement.id)
-    return Needle(query, statements, fields or {})
+    def _placed(self, query: Query, statements: list[Statement], fields: dict[str, str] | None = None) -> Needle:
+        """Give every statement its depth: the first at the query's, distractors outside a free zone, partners anywhere."""
+        for index, statement in enumerate(statements):
+            if index == 0:
+                statement.depth = query.depth
+            elif statement.role == "distractor":
+                statement.depth = _outside(query.depth, self._generator)
+            elif query.kind == "conflicting":
+                statement.depth = query.depth
+                statements[0].depth = query.depth * self._generator.uniform(0.2, 0.9)
+            else:
+                statement.depth = self._generator.random()
+        query.needles.extend(statement.id for statement in statements if statement.role == "needle")
+        return Needle(query, statements, fields or {})
 
 
 def _outside(depth: float, generator: random.Random, free: float = 0.1) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import msgspec
 from .haystack import Haystack
 from .locate import Located, locate
 from .manifest import Manifest
+from .overlays import Overlay
 from .plant import Grid, Planted, instance_of, plant
 from .publish import publish
-from .render import page_font
+from .render import Accent, page_font
 from .sources import Document
 from .style import PageStyle
 
@@ -30,9 +32,9 @@ def write_needles(haystack: Haystack, grid: Grid, folder: Path, styles: Mapping[
             (Document(planted.id, planted.text, {}) for planted in documents),
             folder / name,
             style,
-            grid.tokenizer,
-            source,
-            lambda name, found=located: (found[name].accents, found[name].overlays),  # type: ignore[misc]
+            tokenizer=grid.tokenizer,
+            source=source,
+            marks=partial(_marks, located),
         )
     data = folder / "data.json"
     data.write_bytes(msgspec.json.format(msgspec.json.encode([instance_of(planted) for planted in documents]), indent=1))
@@ -42,6 +44,10 @@ def write_needles(haystack: Haystack, grid: Grid, folder: Path, styles: Mapping[
         "questions": sum(len(planted.needles) for planted in documents),
         "pages": {name: sum(len(document.pages) for document in manifest.documents.values()) for name, manifest in manifests.items()},
     }
+
+
+def _marks(located: Mapping[str, Located], document: str) -> tuple[list[Accent], dict[int, list[Overlay]]]:
+    return located[document].accents, located[document].overlays
 
 
 def _locate_all(documents: Iterable[Planted], style: PageStyle, *, first: bool) -> dict[str, Located]:

@@ -19,10 +19,8 @@ def shot(image: Image.Image, photons: float, generator: Generator) -> Image.Imag
     """Count photons: white is `photons` on average."""
     values = np.asarray(image, np.float32)
     expected = values * np.float32(photons / 255)
-    if photons >= 10:
-        counted = np.rint(expected + np.sqrt(expected) * _field(values, generator))
-    else:
-        counted = generator.poisson(expected)
+    many = photons >= 10  # a normal law then stands in for Poisson's at a third of the time
+    counted = np.rint(expected + np.sqrt(expected) * _field(values, generator)) if many else generator.poisson(expected)
     return _picture(counted * np.float32(255 / photons))
 
 

@@ -98,7 +98,7 @@ def apply(image: Image.Image, family: str, severity: int, seed: int) -> Image.Im
     return known.step(image, known.levels[severity - 1], generator)
 
 
-def parse_spec(spec: str) -> list[str]:
+def parse_variants(spec: str) -> list[str]:
     """Turn `jpeg:1-5,blur:3,rotation:1+jpeg:2` into variants (`perturb=jpeg:1`, …); a bare family means 1-5, a `+` chains."""
     variants = [variant for part in spec.split(",") if part.strip() for variant in _variants(part.strip())]
     if not variants:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ...core.errors import UsageError
 from ...core.ids import content_hash, rng
 from .haystack import Haystack, take
-from .needles import NOT_FOUND, Needle, Query, Statement, make_needle
+from .needles import Needle, NeedleMaker, Query, Statement
 from .tokens import DEFAULT_TOKENIZER, count_tokens
 from .words import Vocabulary, boundaries
 
@@ -119,15 +119,15 @@ def _deal(cells: list[tuple[float, str, int]], size: int, generator: random.Rand
 
 def _document(haystack: Haystack, grid: Grid, length: int, index: int, hand: Sequence[tuple[float, str, int]]) -> Planted:
     generator = rng(grid.seed, length, index, "needles")
-    words, taken = Vocabulary(haystack.text, generator), set[str]()
-    needles = [make_needle(kind, f"n{place}", depth, words, generator, taken) for place, (depth, kind, _) in enumerate(hand)]
+    maker = NeedleMaker(Vocabulary(haystack.text, generator), generator)
+    needles = [maker.make(kind, f"n{place}", depth) for place, (depth, kind, _) in enumerate(hand)]
     if "absent" in grid.kinds:
         for needle in needles:
             needle.query.question += ABSTAIN
     statements = [statement for needle in needles for statement in needle.statements if statement.text]
     room = length - sum(count_tokens(statement.text, grid.tokenizer) for statement in statements)
     if room < length // 2:
-        raise UsageError(f"{len(statements)} planted sentences do not fit into {length} tokens: lower --per-document or use longer --lengths")
+        raise UsageError(f"{len(statements)} planted sentences do not fit into {length} tokens: use longer --lengths")
     text = _insert(take(haystack, room, generator, grid.tokenizer), statements)
     total = count_tokens(text, grid.tokenizer)
     for statement in statements:
@@ -161,15 +161,3 @@ def _insert(text: str, statements: Sequence[Statement]) -> str:
         pieces.append(f"{before}{statement.text}{' ' if place < len(text) else ''}")
         length += len(pieces[-1])
     return "".join([*pieces, text[done:]])
-
-
-def is_abstention(text: str) -> bool:
-    """Tell whether a reply says that the document holds no answer."""
-    plain = " ".join(text.casefold().replace("’", "'").split())
-    return any(phrase in plain for phrase in _ABSTENTIONS)
-
-
-_ABSTENTIONS = (
-    NOT_FOUND, "not mentioned", "not stated", "not specified", "not provided", "no information", "does not say", "doesn't say", "not in the document",
-    "cannot find", "can't find", "could not find", "does not mention", "doesn't mention", "unanswerable", "not given", "not available",
-)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import structs
@@ -16,7 +16,7 @@ from .layout import Line, clean_text, lay_out
 from .manifest import DocumentRecord, Manifest, PageRecord, document_record, page_record, write_manifest
 from .overlays import Overlay, draw_overlays
 from .pages import page_name
-from .render import Accent, page_font, png_bytes, render_pages
+from .render import Accent, cropped_size, page_font, png_bytes, render_pages
 from .sources import Document, document_id, pdf_pages
 from .style import PageStyle
 from .tokens import DEFAULT_TOKENIZER, count_tokens, visual_tokens
@@ -32,6 +32,7 @@ def publish(
     documents: Iterable[Document],
     folder: Path,
     style: PageStyle,
+    *,
     tokenizer: str = DEFAULT_TOKENIZER,
     source: dict[str, str] | None = None,
     marks: Marks = lambda _: ((), {}),
@@ -39,8 +40,8 @@ def publish(
     """Render every document into `folder/images` and write lines and manifest beside it."""
     (folder / "images").mkdir(parents=True, exist_ok=True)
     (folder / "lines").mkdir(exist_ok=True)
-    font = page_font(style)
-    records = {document.id: _publish_one(document, folder, style, font, tokenizer, *marks(document.id)) for document in documents}
+    press = _Press(folder, style, page_font(style), tokenizer)
+    records = {document.id: press.publish(document, *marks(document.id)) for document in documents}
     manifest = Manifest("render", records, structs.asdict(style), font_sha256(style.font), tokenizer, source or {})
     write_manifest(folder, manifest)
     return manifest
@@ -67,15 +68,20 @@ def source_record(path: Path) -> dict[str, str]:
 
 
 def page_sizes(text: str, style: PageStyle, font: TextFont | None = None) -> list[tuple[int, int]]:
-    """Return the sizes of the pages a text would fill, without drawing them (cropping aside)."""
-    font = font or page_font(style)
-    return [style.page_px for _ in lay_out(clean_text(text), style, font)]
+    """Return the sizes of the pages a text would fill, without drawing them."""
+    pages = list(lay_out(clean_text(text), style, font or page_font(style)))
+    whole = [style.page_px if style.crop != "all" else cropped_size(lines, style) for lines in pages]
+    return [*whole[:-1], cropped_size(pages[-1], style)] if style.crop == "last" else whole
 
 
 def solve_size(text: str, style: PageStyle, ratio: float, family: str, tokenizer: str = DEFAULT_TOKENIZER) -> PageStyle:
-    """Return the style whose font size gives `ratio` text tokens per visual token for one model family."""
+    """Return the style whose font size gives `ratio` text tokens per visual token for one model family.
+
+    The last page is cut below its text, else whole pages would be the finest step.
+    """
     if ratio <= 0:
         raise UsageError(f"ratio {ratio} must be above 0")
+    style = structs.replace(style, crop="last") if style.crop == "none" else style
     wanted = count_tokens(text, tokenizer) / ratio
     leading = style.leading_pt / style.size_pt
     low, high = _SMALLEST_PT, _LARGEST_PT
@@ -90,34 +96,33 @@ def _sized(style: PageStyle, size_pt: float, leading: float) -> PageStyle:
     return structs.replace(style, size_pt=size_pt, leading_pt=size_pt * leading)
 
 
-def _publish_one(
-    document: Document,
-    folder: Path,
-    style: PageStyle,
-    font: TextFont,
-    tokenizer: str,
-    accents: Sequence[Accent],
-    overlays: Mapping[int, Sequence[Overlay]],
-) -> DocumentRecord:
-    font.missing.clear()
-    pages: list[PageRecord] = []
-    with (folder / "lines" / f"{document.id}.jsonl").open("wb") as stream:
-        for page in render_pages(document.text, style, font, accents):
-            name = page_name(document.id, page.number)
-            pixels = draw_overlays(page.pixels, overlays.get(page.number, ()), font)
-            data = png_bytes(pixels, style.dpi)
-            (folder / "images" / name).write_bytes(data)
-            pages.append(page_record(name, data, (pixels.shape[1], pixels.shape[0])))
-            for line in page.lines:
-                stream.write(msgspec.json.encode(_line_record(page.number, line)) + b"\n")
-    unknown = sum(document.text.count(character) for character in font.missing)
-    return document_record(
-        pages,
-        count_tokens(document.text, tokenizer),
-        characters=len(document.text),
-        missing_glyph_share=round(unknown / max(1, len(document.text)), 6),
-        missing_glyphs="".join(sorted(font.missing)[:40]),
-    )
+class _Press(NamedTuple):
+    folder: Path
+    style: PageStyle
+    font: TextFont
+    tokenizer: str
+
+    def publish(self, document: Document, accents: Sequence[Accent], overlays: Mapping[int, Sequence[Overlay]]) -> DocumentRecord:
+        """Write the pages and lines of one document."""
+        font = self.font
+        font.missing.clear()
+        pages: list[PageRecord] = []
+        with (self.folder / "lines" / f"{document.id}.jsonl").open("wb") as stream:
+            for page in render_pages(document.text, self.style, font, accents):
+                name = page_name(document.id, page.number)
+                pixels = draw_overlays(page.pixels, overlays.get(page.number, ()), font)
+                data = png_bytes(pixels, self.style.dpi)
+                (self.folder / "images" / name).write_bytes(data)
+                pages.append(page_record(name, data, (pixels.shape[1], pixels.shape[0])))
+                stream.writelines(msgspec.json.encode(_line_record(page.number, line)) + b"\n" for line in page.lines)
+        unknown = sum(document.text.count(character) for character in font.missing)
+        return document_record(
+            pages,
+            count_tokens(document.text, self.tokenizer),
+            characters=len(document.text),
+            missing_glyph_share=round(unknown / max(1, len(document.text)), 6),
+            missing_glyphs="".join(sorted(font.missing)[:40]),
+        )
 
 
 def _line_record(page: int, line: Line) -> dict[str, object]:

@@ -40,6 +40,13 @@ class Accent(NamedTuple):
     colour: str
 
 
+class _Job(NamedTuple):
+    text: str
+    style: PageStyle
+    font: TextFont
+    accents: Sequence[Accent]
+
+
 def page_font(style: PageStyle) -> TextFont:
     """Return the style's font at its pixel size; keep it for many documents, its cache is the speed."""
     return TextFont(style.font, style.pixels(style.size_pt), style.letter_spacing_px)
@@ -47,16 +54,15 @@ def page_font(style: PageStyle) -> TextFont:
 
 def render_pages(text: str, style: PageStyle, font: TextFont | None = None, accents: Sequence[Accent] = ()) -> Iterator[Page]:
     """Yield page after page; only one page is ever held. Page numbers begin at 1."""
-    font = font or page_font(style)
-    text = clean_text(text)
+    job = _Job(clean_text(text), style, font or page_font(style), accents)
     waiting: list[Line] | None = None
     number = 0
-    for lines in lay_out(text, style, font):
+    for lines in lay_out(job.text, style, job.font):
         if waiting is not None:
             number += 1
-            yield _page(number, waiting, text, style, font, accents, last=False)
+            yield _page(number, waiting, job, last=False)
         waiting = lines
-    yield _page(number + 1, waiting or [], text, style, font, accents, last=True)
+    yield _page(number + 1, waiting or [], job, last=True)
 
 
 def span_boxes(lines: Sequence[Line], start: int, end: int, font: TextFont) -> list[tuple[Line, tuple[int, int, int, int]]]:
@@ -72,6 +78,15 @@ def span_boxes(lines: Sequence[Line], start: int, end: int, font: TextFont) -> l
     return found
 
 
+def cropped_size(lines: Sequence[Line], style: PageStyle) -> tuple[int, int]:
+    """Return width and height of a page cut below its text, and with `all` also beside it; never under 28 px, models' smallest."""
+    margin = round(style.pixels(style.margin_pt))
+    width, height = style.page_px
+    bottom = max((line.y + line.height for line in lines), default=0) + margin
+    right = max((line.x + line.width for line in lines), default=0) + margin if style.crop == "all" else width
+    return max(28, min(right, width)), max(28, min(bottom, height))
+
+
 def png_bytes(pixels: NDArray[np.uint8], dpi: float | None = None) -> bytes:
     """Encode grey or RGB pixels as PNG: unfiltered rows, fast deflate, no time stamp; text compresses well so."""
     height, width = pixels.shape[:2]
@@ -83,7 +98,7 @@ def png_bytes(pixels: NDArray[np.uint8], dpi: float | None = None) -> bytes:
     if dpi:
         per_metre = round(dpi / 0.0254)
         chunks.append((b"pHYs", struct.pack(">IIB", per_metre, per_metre, 1)))
-    chunks += [(b"IDAT", zlib.compress(rows, 1)), (b"IEND", b"")]
+    chunks += [(b"IDAT", zlib.compress(rows.tobytes(), 1)), (b"IEND", b"")]
     return _PNG + b"".join(_chunk(kind, data) for kind, data in chunks)
 
 
@@ -91,23 +106,26 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def _page(number: int, lines: list[Line], text: str, style: PageStyle, font: TextFont, accents: Sequence[Accent], *, last: bool) -> Page:
-    coverage = _coverage(lines, text, style, font)
-    pixels = _coloured(coverage, style, [*accents, *_newline_marks(lines, text, style)], lines, font)
+def _page(number: int, lines: list[Line], job: _Job, *, last: bool) -> Page:
+    style = job.style
+    coverage = _coverage(lines, job)
+    pixels = _coloured(coverage, [*job.accents, *_newline_marks(lines, job.text, style)], lines, job)
     if style.crop == "all" or (style.crop == "last" and last):
-        pixels = _cropped(pixels, lines, style)
+        width, height = cropped_size(lines, style)
+        pixels = np.ascontiguousarray(pixels[:height, :width])
     return Page(number, pixels, lines)
 
 
-def _coverage(lines: Sequence[Line], text: str, style: PageStyle, font: TextFont) -> Bitmap:
+def _coverage(lines: Sequence[Line], job: _Job) -> Bitmap:
     """Draw all lines of a page at once; a frame around it takes what hangs over the edge."""
-    width, height = style.page_px
+    font = job.font
+    width, height = job.style.page_px
     frame = int(3 * font.size_px) + 2
     canvas = np.zeros((height + 2 * frame, width + 2 * frame), np.uint8)
     simple: list[tuple[str, int, int]] = []
     for line in lines:
         baseline = line.y + font.ascent_px + frame
-        source = text[line.start : line.end]
+        source = job.text[line.start : line.end]
         if is_complex(source):
             _blit(canvas, font.draw_line(" ".join(source.split())), line.x + frame, baseline)
         else:
@@ -151,9 +169,9 @@ def _newline_marks(lines: Sequence[Line], text: str, style: PageStyle) -> list[A
     return [Accent(begin + at, begin + at + 1, _MARK_COLOUR) for at, character in enumerate(stretch) if character in ("\n", MARK)]
 
 
-def _coloured(coverage: Bitmap, style: PageStyle, accents: Sequence[Accent], lines: list[Line], font: TextFont) -> NDArray[np.uint8]:
-    ink, paper = _rgb(style.ink), _rgb(style.paper)
-    boxes = [(box, _rgb(accent.colour)) for accent in accents for _, box in span_boxes(lines, accent.start, accent.end, font)]
+def _coloured(coverage: Bitmap, accents: Sequence[Accent], lines: list[Line], job: _Job) -> NDArray[np.uint8]:
+    ink, paper = _rgb(job.style.ink), _rgb(job.style.paper)
+    boxes = [(box, _rgb(accent.colour)) for accent in accents for _, box in span_boxes(lines, accent.start, accent.end, job.font)]
     if not boxes and ink == (0, 0, 0) and paper == (255, 255, 255):
         return 255 - coverage
     if not boxes and len(set(ink)) == len(set(paper)) == 1:
@@ -175,11 +193,3 @@ def _rgb(colour: str) -> tuple[int, int, int]:
         return ImageColor.getrgb(colour)[:3]
     except ValueError:
         raise UsageError(f"{colour!r} is not a colour: write #rrggbb or a CSS name") from None
-
-
-def _cropped(pixels: NDArray[np.uint8], lines: Sequence[Line], style: PageStyle) -> NDArray[np.uint8]:
-    margin = round(style.pixels(style.margin_pt))
-    bottom = max((line.y + line.height for line in lines), default=0) + margin
-    height, width = pixels.shape[:2]
-    right = max((line.x + line.width for line in lines), default=0) + margin if style.crop == "all" else width
-    return np.ascontiguousarray(pixels[: max(28, min(bottom, height)), : max(28, min(right, width))])

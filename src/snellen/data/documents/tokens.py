@@ -33,7 +33,8 @@ def _internvl(size: Size, most_tiles: int = 12) -> int:
     """InternVL tiles by aspect ratio alone: 256 tokens a tile, one thumbnail more when there are several."""
     width, height = size
     grids = sorted(
-        {(i, j) for i in range(1, most_tiles + 1) for j in range(1, most_tiles + 1) if i * j <= most_tiles}, key=lambda grid: grid[0] * grid[1]
+        {(i, j) for i in range(1, most_tiles + 1) for j in range(1, most_tiles + 1) if i * j <= most_tiles},
+        key=lambda grid: grid[0] * grid[1],
     )
     best, best_gap = (1, 1), math.inf
     for i, j in grids:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
 Generator = np.random.Generator
@@ -79,6 +82,6 @@ def fog(image: Image.Image, amount: float, generator: Generator) -> Image.Image:
     return Image.fromarray(np.clip((values + veil) * peak / (peak + amount) * 255, 0, 255).astype(np.uint8))
 
 
-def _mapped(image: Image.Image, table: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Image.Image:
+def _mapped(image: Image.Image, table: NDArray[np.floating[Any]]) -> Image.Image:
     values = np.clip(np.round(table), 0, 255).astype(int).tolist()
     return image.point(values * len(image.getbands()))

@@ -16,7 +16,14 @@ from ...core.errors import DataError
 
 SHAPES = ("circle", "square", "triangle", "star", "cross")
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")
-_ACTIVITIES = ("count the {0} {1}s", "paint the {0} {1}", "row out to the {0} {1}", "feed the {0} {1}s", "climb the {0} {1}", "photograph the {0} {1}")
+_ACTIVITIES = (
+    "count the {0} {1}s",
+    "paint the {0} {1}",
+    "row out to the {0} {1}",
+    "feed the {0} {1}s",
+    "climb the {0} {1}",
+    "photograph the {0} {1}",
+)
 _ATTEMPTS = 500
 
 
