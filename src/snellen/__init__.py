@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from .score.extract import Extraction, extract_choice
 
 __all__ = [
-    "Estimate", "Extraction", "Form", "Image", "Params", "Prediction", "Request", "RunResult", "RunSettings", "Sample", "Score", "SnellenError",
-    "Task", "extract_choice", "load_dataset", "load_model", "load_run", "run", "score",
+    "Estimate", "Extraction", "Form", "Image", "Params", "Prediction", "Request", "RunResult", "RunSettings", "Sample", "Score",
+    "SnellenError", "Task", "extract_choice", "load_dataset", "load_model", "load_run", "run", "score",
 ]  # fmt: skip
 
 

@@ -153,7 +153,7 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
     found = survey(dataset)
     if found.missing_count and not settings.allow_missing_images:
         raise DataError(
-            f"task {task.name!r}: {found.missing_count} images are missing ({'; '.join(found.missing)}); add them, or --allow-missing-images"
+            f"task {task.name!r}: {found.missing_count} images missing ({'; '.join(found.missing)}); add them, or --allow-missing-images"
         )
     for scorer in task.scorers:
         registry.get("scorer", scorer)
