@@ -21,13 +21,13 @@ from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import generate
+from ..infer import document, generate
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
 from .settings import RunSettings
 
-INFERENCERS: dict[str, ModuleType] = {"generate": generate, "generation": generate}
+INFERENCERS: dict[str, ModuleType] = {"generate": generate, "generation": generate, "document": document}
 NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
 """Fields of a task that change how replies are read, not the replies: scoring again may differ."""
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")

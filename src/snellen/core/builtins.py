@@ -7,6 +7,8 @@ from .registry import Registry
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
+    "longbench-v2": "snellen.data.loaders.document:load_choice",
+    "niah": "snellen.data.loaders.document:load_needles",
 }
 
 MODELS = {
@@ -25,11 +27,15 @@ SCORERS = {
     "contains": "snellen.score.text:contains",
     "wer": "snellen.score.text:word_error",
     "eyechart": "snellen.score.eyechart:score",
+    "needle": "snellen.score.needle:score",
 }
 
 AGGREGATES = {
     "mean": "snellen.score.aggregate:mean",
     "acuity": "snellen.score.eyechart:acuity",
+    "compensated": "snellen.score.documents:compensated",
+    "variants": "snellen.score.documents:compare_variants",
+    "robustness": "snellen.score.documents:robustness",
 }
 
 

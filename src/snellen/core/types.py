@@ -124,6 +124,8 @@ class FailureKind(StrEnum):
     REQUEST = "request"
     DECODE = "decode"
     CAPABILITY = "capability"
+    SKIPPED = "skipped"
+    """Planned but never sent: no pages, a gap in them, or more than the model takes."""
 
 
 class Failure(Struct, frozen=True, omit_defaults=True):

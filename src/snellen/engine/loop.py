@@ -108,7 +108,11 @@ class Engine:
             if probe or self.stopping:
                 return
 
-    async def _ask(self, item: Item, request: Request) -> Prediction:
+    async def _ask(self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Prediction:
+        if settled is not None:
+            await self._writer.put(item.position, item.sample, request, settled, "")
+            self.state.count(settled)
+            return settled
         if self._is_finished(request.key):
             stored = self._writer.stored(request.key)
             if stored is not None:
@@ -123,9 +127,10 @@ class Engine:
             prediction = await self._answer(request, digest, size_bytes)
             if sent and not prediction.images:
                 prediction = msgspec.structs.replace(prediction, images=sent)
-        await self._writer.put(item.position, item.sample, request, prediction, digest)
-        self.state.count(prediction)
-        self._watch(prediction)
+        if keep:
+            await self._writer.put(item.position, item.sample, request, prediction, digest)
+            self.state.count(prediction)
+            self._watch(prediction)
         return prediction
 
     async def _prepare(self, request: Request) -> tuple[tuple[ImageSent, ...], int]:

@@ -94,3 +94,11 @@ def _problem(pages: Sequence[PageFile]) -> str:
 def _mime(path: Path) -> str | None:
     with path.open("rb") as stream:
         return sniff(stream.read(16))
+
+
+def page_size(path: Path) -> tuple[int, int]:
+    """Return width and height in pixels from the file's header."""
+    from ..images import read_header
+
+    header = read_header(path.read_bytes(), path.name)
+    return header.width, header.height
