@@ -103,8 +103,8 @@ def run(quiet: bool, as_json: bool, **flags: Any) -> int:
 
 def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
-    file = _read_model_file(flags.pop("config_file"))
-    key = _read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
+    file = read_model_file(flags.pop("config_file"))
+    key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
     model = flags.pop("model") or file.pop("model", None)
     if not model:
         raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
@@ -153,11 +153,14 @@ def _perturbations(spec: str | None) -> tuple[str, ...]:
     return ("base", *parse_variants(spec))
 
 
-def _read_model_file(path: Path | None) -> dict[str, Any]:
-    """Read a model file in the form of the page-image scripts into settings."""
+def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Read a model file in the form of the page-image scripts into settings; `needed` keys must be in it."""
     if path is None:
         return {}
     table = read_config_file(path)
+    for name in needed:
+        if table.get(name) is None:
+            raise ConfigError(f"{path}: key {name!r} is missing")
     for name in table:
         if name not in MODEL_FILE_KEYS:
             raise ConfigError(f"{path}: unknown key {name!r}{did_you_mean(name, MODEL_FILE_KEYS)}; known: {', '.join(MODEL_FILE_KEYS)}")
@@ -179,7 +182,8 @@ def _read_model_file(path: Path | None) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:
+def read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:
+    """Return the key from a flag, an environment variable or a file; None for a server that asks for none."""
     if value:
         click.echo("warning: --api-key is visible in process lists; prefer --api-key-env NAME or --api-key-file FILE", err=True)
         return Secret(value)

@@ -28,6 +28,7 @@ SCORERS = {
     "wer": "snellen.score.text:word_error",
     "eyechart": "snellen.score.eyechart:score",
     "needle": "snellen.score.needle:score",
+    "needle-case": "snellen.score.needle:score_case",
 }
 
 AGGREGATES = {

@@ -65,16 +65,23 @@ def score_trials(reader: RunReader, task: Task, registry: Registry, options: Map
 def _score_task(reader: RunReader, task: Task, registry: Registry, profile: str | None, scorers: Sequence[str]) -> dict[str, Any]:
     options = {"profile": profile} if profile else {}
     write_scores(reader.folder, task.name, score_trials(reader, task, registry, options, scorers))
-    tables = _tables(reader, task)
+    tables = read_task_tables(reader, task)
     scored = ScoredTask(task, tables, lambda: _pairs(reader, task.name))
     result = summarize(tables, group_by=_group_keys(tables, task), aggregates=(mean,))
-    for name in task.aggregates:
+    for name in _aggregates(task):
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, options)
         result["metrics"] |= msgspec.to_builtins(dict(estimates))
     return result
 
 
-def _tables(reader: RunReader, task: Task) -> dict[str, ScoreTable]:
+def _aggregates(task: Task) -> list[str]:
+    """Return the task's aggregates, and robustness wherever pictures were perturbed."""
+    perturbed = any("perturb=" in variant for variant in task.variants)
+    return list(dict.fromkeys([*task.aggregates, *(["robustness"] if perturbed else [])]))
+
+
+def read_task_tables(reader: RunReader, task: Task) -> dict[str, ScoreTable]:
+    """Return the stored scores of one task as tables, one a metric."""
     scores = reader.rows("SELECT sample, variant, repeat, metric, value, answer, rule, reason FROM scores WHERE task = ?", (task.name,))
     failure = "CASE failed WHEN 1 THEN json_extract(CAST(body AS TEXT), '$.failure.kind') END"
     trials = reader.rows(f"SELECT sample, variant, repeat, {failure} FROM predictions WHERE task = ?", (task.name,))  # noqa: S608

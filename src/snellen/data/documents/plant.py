@@ -16,7 +16,7 @@ from .needles import Needle, NeedleMaker, Query, Statement
 from .tokens import DEFAULT_TOKENIZER, count_tokens
 from .words import Vocabulary, boundaries
 
-ABSTAIN = ' If the document does not say, answer "not found".'
+ABSTAIN = ' If it is not in the document, answer "not found".'
 
 
 class Grid(Struct, frozen=True):

@@ -35,6 +35,9 @@ class DocumentSource(Struct, frozen=True, forbid_unknown_fields=True):
     """`text` loads the context itself for the variant `control=text`."""
     limits: Limits = Limits()
     documents_in_flight: int = 4
+    """How many documents are asked about at once; does not change results."""
+    max_documents: int | None = None
+    """Use only the first so many documents."""
 
 
 def load_choice(task: Task, context: LoadContext) -> Iterator[Sample]:
@@ -108,7 +111,7 @@ def needle_facts(record: Mapping[str, Any], place: int) -> dict[str, Any]:
 
 def tenth(share: float) -> float:
     """Return the middle of the fifth of the page a position lies in (0.1, 0.3 … 0.9)."""
-    return min(4, int(share * 5)) / 5 + 0.1
+    return round(min(4, int(share * 5)) / 5 + 0.1, 1)
 
 
 class ShelfPages(Struct):
@@ -200,7 +203,7 @@ def _records(source: DocumentSource) -> list[dict[str, Any]]:
     path = Path(source.path)
     if not path.is_file():
         raise DataError(f"data file {source.path} does not exist")
-    return read_records(path)
+    return read_records(path)[: source.max_documents]
 
 
 def _facts(record: Mapping[str, Any], source: DocumentSource) -> dict[str, Any]:

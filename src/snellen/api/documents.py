@@ -1,0 +1,100 @@
+"""The page-image jobs as library calls: settings with a data file and page folders in, the scripts' own result files out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pybase64
+
+from ..core.builtins import default_registry
+from ..core.types import Image, Request, TrialKey, Turn
+from ..data.documents.pages import find_variants
+from ..report.evaluation import choice_file, needle_file, read_asked
+from ..report.files import write_atomically
+from ..score.documents import variant_differences
+from ..score.run import read_task_tables
+from ..store.reader import RunReader
+from .plan import create_model
+from .run import RunResult, Watcher, run_settings
+from .settings import RunSettings
+
+TRANSCRIBE = "Transcribe the text in the image."
+
+
+def run_choice(settings: RunSettings, data: Path, images: Path, output: Path, watcher: Watcher | None = None) -> tuple[RunResult, list[Path]]:
+    """Ask LongBench-v2 questions about every variant below `images`; write `{variant}_mc_eval.json` and `comparison.json`."""
+    variants = tuple(f"pages={name}" for name in find_variants(images))
+    result = run_settings(_with_data(settings, "longbench-v2", data, images, output / "run", variants), watcher)
+    return result, write_choice_files(result.folder, output)
+
+
+def run_needles(settings: RunSettings, data: Path, images: Path, output: Path, config: str, watcher: Watcher | None = None) -> RunResult:
+    """Ask needle questions about one folder of pages and write the scripts' one result file."""
+    result = run_settings(_with_data(settings, "niah", data, images, output.with_suffix(".run"), ("base",)), watcher)
+    reader = RunReader(result.folder)
+    try:
+        header = reader.header()
+        asked = [each for of_variant in read_asked(reader, "niah").values() for each in of_variant]
+        _write(output, needle_file(header.model, config, asked, header.id))
+    finally:
+        reader.close()
+    return result
+
+
+def write_choice_files(folder: Path, output: Path) -> list[Path]:
+    """Write the result files of a stored run: one a variant, and the pairwise comparison; can be repeated at any time."""
+    reader = RunReader(folder)
+    try:
+        header = reader.header()
+        written = []
+        for variant, asked in read_asked(reader, "longbench-v2").items():
+            written.append(output / f"{variant}_mc_eval.json")
+            _write(written[-1], choice_file(variant, header.model, asked, header.id))
+        table = read_task_tables(reader, header.tasks[0]).get("accuracy")
+        if table is not None and len(table.variants) > 1:
+            written.append(output / "comparison.json")
+            _write(written[-1], [msgspec.to_builtins(pair) for pair in variant_differences(table)])
+        return written
+    finally:
+        reader.close()
+
+
+def make_transcriber(model: str) -> Callable[[bytes], str]:
+    """Return a function that reads the text of one encoded picture with a model, for instance `reader/tesseract`."""
+
+    def transcribe(data: bytes) -> str:
+        return asyncio.run(_transcribe(model, data))
+
+    return transcribe
+
+
+async def _transcribe(name: str, data: bytes) -> str:
+    model = create_model(RunSettings(tasks=(), model=name), default_registry())
+    try:
+        await model.check()
+        image = Image("data:image/png;base64," + pybase64.b64encode(data).decode())
+        prediction = await model.predict(Request(TrialKey("transcribe", "page"), (Turn("user", TRANSCRIBE, (image,)),)))
+        return prediction.text or ""
+    finally:
+        await model.close()
+
+
+def _with_data(settings: RunSettings, task: str, data: Path, images: Path, folder: Path, variants: tuple[str, ...]) -> RunSettings:
+    own: tuple[tuple[str, Any], ...] = (("dataset.path", str(data.resolve())), ("dataset.image_root", str(images.resolve())))
+    return msgspec.structs.replace(
+        settings, tasks=(task,), output_dir=folder, variants=variants, overrides=(*own, *settings.overrides)
+    )
+
+
+def _write(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    body = msgspec.json.format(msgspec.json.encode(value), indent=2)
+    write_atomically(path, lambda file: _write_body(file, body))
+
+
+def _write_body(file: Any, body: bytes) -> None:
+    file.write(body + b"\n")
