@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pybase64
@@ -25,21 +25,29 @@ from .settings import RunSettings
 TRANSCRIBE = "Transcribe the text in the image."
 
 
-def run_choice(settings: RunSettings, data: Path, images: Path, output: Path, watcher: Watcher | None = None) -> tuple[RunResult, list[Path]]:
+class Files(NamedTuple):
+    """Where a job's data and pages lie, and where its results go (a folder for multiple choice, a file for needles)."""
+
+    data: Path
+    images: Path
+    output: Path
+
+
+def run_choice(settings: RunSettings, files: Files, watcher: Watcher | None = None) -> tuple[RunResult, list[Path]]:
     """Ask LongBench-v2 questions about every variant below `images`; write `{variant}_mc_eval.json` and `comparison.json`."""
-    variants = tuple(f"pages={name}" for name in find_variants(images))
-    result = run_settings(_with_data(settings, "longbench-v2", data, images, output / "run", variants), watcher)
-    return result, write_choice_files(result.folder, output)
+    variants = tuple(f"pages={name}" for name in find_variants(files.images))
+    result = run_settings(_with_data(settings, "longbench-v2", files, files.output / "run", variants), watcher)
+    return result, write_choice_files(result.folder, files.output)
 
 
-def run_needles(settings: RunSettings, data: Path, images: Path, output: Path, config: str, watcher: Watcher | None = None) -> RunResult:
+def run_needles(settings: RunSettings, files: Files, config: str, watcher: Watcher | None = None) -> RunResult:
     """Ask needle questions about one folder of pages and write the scripts' one result file."""
-    result = run_settings(_with_data(settings, "niah", data, images, output.with_suffix(".run"), ("base",)), watcher)
+    result = run_settings(_with_data(settings, "niah", files, files.output.with_suffix(".run"), ("base",)), watcher)
     reader = RunReader(result.folder)
     try:
         header = reader.header()
         asked = [each for of_variant in read_asked(reader, "niah").values() for each in of_variant]
-        _write(output, needle_file(header.model, config, asked, header.id))
+        _write(files.output, needle_file(header.model, config, asked, header.id))
     finally:
         reader.close()
     return result
@@ -83,11 +91,12 @@ async def _transcribe(name: str, data: bytes) -> str:
         await model.close()
 
 
-def _with_data(settings: RunSettings, task: str, data: Path, images: Path, folder: Path, variants: tuple[str, ...]) -> RunSettings:
-    own: tuple[tuple[str, Any], ...] = (("dataset.path", str(data.resolve())), ("dataset.image_root", str(images.resolve())))
-    return msgspec.structs.replace(
-        settings, tasks=(task,), output_dir=folder, variants=variants, overrides=(*own, *settings.overrides)
+def _with_data(settings: RunSettings, task: str, files: Files, folder: Path, variants: tuple[str, ...]) -> RunSettings:
+    own: tuple[tuple[str, Any], ...] = (
+        ("dataset.path", str(files.data.resolve())),
+        ("dataset.image_root", str(files.images.resolve())),
     )
+    return msgspec.structs.replace(settings, tasks=(task,), output_dir=folder, variants=variants, overrides=(*own, *settings.overrides))
 
 
 def _write(path: Path, value: Any) -> None:

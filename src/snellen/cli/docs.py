@@ -187,6 +187,22 @@ def families(as_json: bool) -> int:
     return 0
 
 
+@docs.command()
+@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="RUN")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for the files.  [default: RUN/plots]")
+@click.option("--json", "as_json", is_flag=True, help="Print the files as JSON on stdout.")
+def plot(*, run: Path, output: Path | None, as_json: bool) -> int:
+    """Draw a run's heat maps and curves as SVG, PNG and CSV.
+
+    Example: snellen docs plot runs/niah--reader -o plots
+    """
+    from ..report.document_plots import write_plots
+
+    files = write_plots(run, output or run / "plots")
+    _print({"files": [str(file) for file in files]}, "\n".join(map(str, files)) or "nothing to draw", as_json)
+    return 0
+
+
 def _style(flags: dict[str, Any]) -> Any:
     from ..data.documents.style import style_of
 

@@ -28,7 +28,9 @@ Example:
       --config config/vqa/qwen3-vl.json --base_url http://localhost:8000/v1
 """
 SHARED = (
-    click.option("--config", "-c", "config_file", type=click.Path(path_type=Path), help="Model file: model_name, max_tokens, prompt_template …"),
+    click.option(
+        "--config", "-c", "config_file", type=click.Path(path_type=Path), help="Model file: model_name, max_tokens, prompt_template …"
+    ),
     click.option("--model", help="provider/name instead of the model file's, e.g. reader/tesseract."),
     click.option("--base_url", "--base-url", "base_url", default=None, help=f"Server.  [default: {DEFAULT_URL}]"),
     click.option("--api_key", "--api-key", "api_key", help="The key itself (prefer --api-key-env)."),
@@ -64,11 +66,11 @@ def shared_options(command: Any) -> Any:
 @shared_options
 def mc(*, data: Path, images: Path, output: Path, quiet: bool, as_json: bool, **flags: Any) -> int:
     """Multiple choice over page images: every subfolder with images/ is a variant, each gets its result file."""
-    from ..api.documents import run_choice
+    from ..api.documents import Files, run_choice
     from .show import TerminalWatcher
 
     watcher = TerminalWatcher(quiet=quiet)
-    result, files = run_choice(make_settings(flags), data, images, output, watcher)
+    result, files = run_choice(make_settings(flags), Files(data, images, output), watcher)
     for file in files:
         _print(file, as_json)
     return _exit_code(result)
@@ -82,13 +84,13 @@ def mc(*, data: Path, images: Path, output: Path, quiet: bool, as_json: bool, **
 @shared_options
 def niah(*, data: Path, images: Path, output: Path, case_sensitive: bool, quiet: bool, as_json: bool, **flags: Any) -> int:
     """Needle questions over page images."""
-    from ..api.documents import run_needles
+    from ..api.documents import Files, run_needles
     from .show import TerminalWatcher
 
     config = str(flags["config_file"] or flags["model"])
     if case_sensitive:
         flags["overrides"] = (*flags["overrides"], 'scorers=["needle-case"]')
-    result = run_needles(make_settings(flags), data, images, output, config, TerminalWatcher(quiet=quiet))
+    result = run_needles(make_settings(flags), Files(data, images, output), config, TerminalWatcher(quiet=quiet))
     _print(output, as_json)
     return _exit_code(result)
 

@@ -72,6 +72,7 @@ def choice_file(variant: str, model: str, asked: list[Asked], run_id: str) -> di
             "by_domain": _by(asked, lambda sample: sample.tags.get("domain")),
             "by_pages": _by(asked, lambda sample: sample.tags.get("pages")),
         },
+        "compression_ratio": compression(asked),
         "config_hash": run_id,
         "results": [_choice_result(each) for each in asked],
     }
@@ -94,9 +95,21 @@ def needle_file(model: str, config: str, asked: list[Asked], run_id: str) -> dic
         "by_needle_depth": _by(asked, lambda sample: sample.tags.get("needle_depth"), correct=_contained),
         "by_context_length": _by(asked, lambda sample: sample.tags.get("context_length"), ORDER, correct=_contained),
         "by_kind": _by(asked, lambda sample: sample.tags.get("kind"), correct=_contained),
+        "compression_ratio": compression(asked),
         "config_hash": run_id,
         "results": [_needle_result(each) for each in asked],
     }
+
+
+def compression(asked: list[Asked]) -> dict[str, float]:
+    """Return text tokens per visual token over all documents, by model family: what the pages save or cost."""
+    documents = {each.trial.sample.group: each.trial for each in asked}
+    text = sum(int(trial.sample.tags.get("context_tokens") or 0) for trial in documents.values() if _estimated(trial))
+    visual: dict[str, int] = {}
+    for trial in documents.values():
+        for family, tokens in _estimated(trial).items():
+            visual[family] = visual.get(family, 0) + tokens
+    return {family: round(text / tokens, 4) for family, tokens in visual.items() if tokens and text}
 
 
 def _contained(each: Asked) -> bool:

@@ -15,7 +15,8 @@ METRIC = "accuracy"
 """Word-boundary containment: the headline. For several answers all must be there."""
 ABSTENTIONS = re.compile(
     r"not found|not (?:mentioned|stated|specified|provided|given|available|in the document)|no (?:information|mention|answer)"
-    r"|(?:does not|doesn't|do not|don't) (?:say|mention|state|specify|contain)|(?:cannot|can't|could not|couldn't) (?:find|determine|be found)|unanswerable"
+    r"|(?:does not|doesn't|do not|don't) (?:say|mention|state|specify|contain)"
+    r"|(?:cannot|can't|could not|couldn't) (?:find|determine|be found)|unanswerable"
 )
 _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _SEPARATED = re.compile(r"(?<=\d)[,\u2009\u202f' ](?=\d{3}(?!\d))")

@@ -69,7 +69,7 @@ def _most_pages(sizes: Sequence[Size], limits: Limits) -> int:
 
 def _share(sizes: Sequence[Size], limits: Limits) -> float | None:
     """Return the largest share of both sides at which all pages fit, or None if none is legible or the count is the trouble."""
-    if limits.max_images is not None and len(sizes) > limits.max_images or limits.max_visual_tokens is None:
+    if limits.max_visual_tokens is None or len(sizes) > (limits.max_images or len(sizes)):
         return None
     for step in range(19, int(_SMALLEST * 20) - 1, -1):
         share = step / 20

@@ -231,5 +231,3 @@ def _field(record: Mapping[str, Any], name: str, where: str) -> Any:
     if record.get(name) in (None, ""):
         raise DataError(f"{where} ({record.get('_id', 'without _id')}): `{name}` is missing")
     return record[name]
-
-
