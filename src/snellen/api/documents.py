@@ -74,10 +74,7 @@ def write_choice_files(folder: Path, output: Path) -> list[Path]:
 def make_transcriber(model: str) -> Callable[[bytes], str]:
     """Return a function that reads the text of one encoded picture with a model, for instance `reader/tesseract`."""
 
-    def transcribe(data: bytes) -> str:
-        return asyncio.run(_transcribe(model, data))
-
-    return transcribe
+    return lambda data: asyncio.run(_transcribe(model, data))
 
 
 async def _transcribe(name: str, data: bytes) -> str:

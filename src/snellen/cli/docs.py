@@ -233,13 +233,10 @@ def _transcriber(reader: str) -> Any:
 
 
 def _print_manifest(manifest: Any, folder: Path, as_json: bool) -> None:
+    from ..data.documents.manifest import total_tokens
+
     pages = sum(len(document.pages) for document in manifest.documents.values())
-    text = sum(document.text_tokens for document in manifest.documents.values())
-    visual: dict[str, int] = {}
-    for document in manifest.documents.values():
-        for family, tokens in document.visual_tokens.items():
-            visual[family] = visual.get(family, 0) + tokens
-    ratio = {family: round(text / tokens, 3) for family, tokens in visual.items() if tokens and text}
+    text, visual, ratio = total_tokens(manifest)
     missing = {name: document.missing_glyph_share for name, document in manifest.documents.items() if document.missing_glyph_share}
     summary = {
         "folder": str(folder), "documents": len(manifest.documents), "pages": pages, "text_tokens": text,

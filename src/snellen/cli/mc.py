@@ -106,18 +106,13 @@ def make_settings(flags: dict[str, Any]) -> RunSettings:
         file["extra_body"] = (file.get("extra_body") or {}) | {"presence_penalty": flags["presence_penalty"]}
     base_url = flags["base_url"] or file.pop("base_url", None) or (DEFAULT_URL if model.startswith("openai/") else None)
     file.pop("base_url", None)
-    limits = {"policy": flags["too_long"], "family": flags["family"]}
-    limits |= {name: flags[name] for name in ("max_images", "max_visual_tokens") if flags[name] is not None}
-    own: list[tuple[str, Any]] = [("dataset.limits", limits), ("dataset.tokenizer", flags["tokenizer"])]
-    if flags["limit"]:
-        own.append(("dataset.max_documents", flags["limit"]))
     return RunSettings(
         tasks=(),
         model=model,
         base_url=base_url,
         api_key=read_key(flags["api_key"], flags["api_key_env"], None),
         max_workers=flags["max_workers"],
-        overrides=(*own, *(parse_assignment(each) for each in flags["overrides"])),
+        overrides=_overrides(flags),
         profile=flags["profile"],
         seed=flags["seed"],
         cache=not flags["no_cache"],
@@ -125,6 +120,15 @@ def make_settings(flags: dict[str, Any]) -> RunSettings:
         command=command_line(sys.argv),
         **file,
     )
+
+
+def _overrides(flags: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    limits = {"policy": flags["too_long"], "family": flags["family"]}
+    limits |= {name: flags[name] for name in ("max_images", "max_visual_tokens") if flags[name] is not None}
+    own: list[tuple[str, Any]] = [("dataset.limits", limits), ("dataset.tokenizer", flags["tokenizer"])]
+    if flags["limit"]:
+        own.append(("dataset.max_documents", flags["limit"]))
+    return (*own, *(parse_assignment(each) for each in flags["overrides"]))
 
 
 def _print(path: Path, as_json: bool) -> None:

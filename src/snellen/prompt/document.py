@@ -37,18 +37,21 @@ def with_context(sample: Sample, axes: Mapping[str, str], text: str) -> str:
 def skip_reason(sample: Sample, axes: Mapping[str, str]) -> str | None:
     """Return why a trial cannot be asked (no pages, a gap, too many), or None."""
     control = _control(axes)
-    if control == "none":
-        return None
-    if control in ("text", "transcript"):
-        name = "context" if control == "text" else "transcript"
-        return None if sample.meta.get(name) else f"no {name} was loaded: add dataset.controls = [{control!r}]"
+    if control in ("none", "text", "transcript"):
+        name = {"text": "context", "transcript": "transcript"}.get(str(control))
+        return f"no {name} was loaded: add dataset.controls = [{control!r}]" if name and not sample.meta.get(name) else None
+    return _no_pages(sample, axes.get("pages", ""), oracle=control == "oracle")
+
+
+def _no_pages(sample: Sample, name: str, *, oracle: bool) -> str | None:
     skipped: Mapping[str, str] = sample.meta.get("skip", {})
-    reason = skipped.get(axes.get("pages", ""))
-    if reason is None and "pages" in axes and axes["pages"] not in sample.meta.get("pages", {}):
-        reason = f"no pages in variant {axes['pages']!r}"
-    if reason is None and control == "oracle" and not sample.meta.get("needle_pages"):
-        reason = "the page that holds the answer is not known"
-    return reason
+    if name in skipped:
+        return skipped[name]
+    if name and name not in sample.meta.get("pages", {}):
+        return f"no pages in variant {name!r}"
+    if oracle and not sample.meta.get("needle_pages"):
+        return "the page that holds the answer is not known"
+    return None
 
 
 def _control(axes: Mapping[str, str]) -> str | None:

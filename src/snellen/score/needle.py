@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rapidfuzz.distance import Levenshtein
@@ -34,18 +35,24 @@ def score(
     listed = _listed(text, sample)
     found = [word_contains(text, answer) for answer in sample.answers]
     values = {
-        METRIC: abstained and not listed if match == "abstain" else all(found) if match == "all" else any(found),
+        METRIC: _accurate(match, found, abstained=abstained and not listed),
         "contains": _contains(text, sample.answers, match, sensitive),
-        "exact": max((_exact(text, answer) for answer in sample.answers), default=0.0),
-        "anls": max((anls(text, answer) for answer in sample.answers), default=0.0),
-        "cer": min((error_rate(text, answer) for answer in sample.answers), default=1.0),
-        "recall": sum(found) / max(1, len(found)) if match != "abstain" else float(abstained),
+        "exact": max(map(partial(_exact, text), sample.answers), default=0.0),
+        "anls": max(map(partial(anls, text), sample.answers), default=0.0),
+        "cer": min(map(partial(error_rate, text), sample.answers), default=1.0),
+        "recall": float(abstained) if match == "abstain" else sum(found) / max(1, len(found)),
         "listing": len(listed) >= 2 or (match == "abstain" and bool(listed)),
         "abstained": abstained,
     }
     rule = "abstention" if match == "abstain" else "word boundary"
     answer = next((answer for answer, hit in zip(sample.answers, found, strict=True) if hit), None)
     return [Score(request.key, metric, float(value), answer, rule) for metric, value in values.items()]
+
+
+def _accurate(match: str, found: Sequence[bool], *, abstained: bool) -> bool:
+    if match == "abstain":
+        return abstained
+    return all(found) if match == "all" else any(found)
 
 
 def score_case(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:

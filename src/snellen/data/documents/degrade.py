@@ -119,6 +119,7 @@ class _Chain(NamedTuple):
     transcribe: Transcribe | None
 
     def apply(self, image: Image.Image, document: str, number: int) -> Image.Image:
+        """Degrade one page by every step that touches pixels."""
         for step in self.steps:
             family, _, severity = step.partition(":")
             if family in FAMILIES:

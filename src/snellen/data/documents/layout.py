@@ -144,13 +144,18 @@ def _split(unit: str, offset: int, first_width: int, width: int, font: TextFont)
     return [*pieces, (unit[begin:], offset + begin)]
 
 
+def _justified(row: _Row, slack: int) -> tuple[Word, ...]:
+    gaps = len(row.words) - 1
+    return tuple((word, x + slack * index // gaps, at) for index, (word, x, at) in enumerate(row.words))
+
+
 def _aligned(row: _Row, width: int, align: str) -> tuple[tuple[Word, ...], int]:
     """Return the words where the alignment puts them, and the right edge they then reach."""
     slack = width - row.width
-    if align == "left" or not row.words or slack <= 0 or (align == "justify" and (row.last or len(row.words) < 2)):
+    ragged = align == "left" or (align == "justify" and (row.last or len(row.words) < 2))
+    if ragged or not row.words or slack <= 0:
         return tuple(row.words), row.width
     if align == "justify":
-        gaps = len(row.words) - 1
-        return tuple((word, x + slack * index // gaps, at) for index, (word, x, at) in enumerate(row.words)), width
+        return _justified(row, slack), width
     shift = slack if align == "right" else slack // 2
     return tuple((word, x + shift, at) for word, x, at in row.words), row.width + shift

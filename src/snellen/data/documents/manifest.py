@@ -65,6 +65,17 @@ def document_record(pages: list[PageRecord], text_tokens: int = 0, **more: Any) 
     return DocumentRecord(pages=tuple(pages), text_tokens=text_tokens, visual_tokens=visual, compression_ratio=ratio, **more)
 
 
+def total_tokens(manifest: Manifest) -> tuple[int, dict[str, int], dict[str, float]]:
+    """Return text tokens, visual tokens and their ratio by model family over all documents."""
+    documents = manifest.documents.values()
+    text = sum(document.text_tokens for document in documents)
+    visual: dict[str, int] = {}
+    for document in documents:
+        for family, tokens in document.visual_tokens.items():
+            visual[family] = visual.get(family, 0) + tokens
+    return text, visual, {family: round(text / tokens, 3) for family, tokens in visual.items() if tokens and text}
+
+
 def write_manifest(folder: Path, manifest: Manifest) -> Path:
     """Write `manifest.json` whole or not at all; it comes last, so its absence tells of a half-done variant."""
     path = folder / FILE

@@ -115,7 +115,7 @@ class NeedleMaker:
         statements = [Statement(f"{name}.{index}", kind, key, value, filled[index]) for index, value in enumerate(answers)]
         if "second" in card:
             value = answers[0] if middle else draw(card["value"])
-            statements[0].role = "needle" if middle else "stale"
+            statements[0].role, statements[0].value = ("needle", middle) if middle else ("stale", answers[0])
             text = choose(card["second"]).format(key=key, value=value, middle=middle)
             statements.append(Statement(f"{name}.second", kind, key, value, text))
             answers = [value]
@@ -160,18 +160,17 @@ class NeedleMaker:
         statement = Statement(f"{name}.0", kind, " ".join(fields.values()) or kind, value, text)
         return self._placed(Query(kind, card["question"], [value], [], depth), [statement], fields)
 
+    def _depth_of(self, statement: Statement, query: Query) -> float:
+        if statement.role == "distractor":
+            return _outside(query.depth, self._generator)
+        return query.depth if query.kind == "conflicting" else self._generator.random()
+
     def _placed(self, query: Query, statements: list[Statement], fields: dict[str, str] | None = None) -> Needle:
         """Give every statement its depth: the first at the query's, distractors outside a free zone, partners anywhere."""
         for index, statement in enumerate(statements):
-            if index == 0:
-                statement.depth = query.depth
-            elif statement.role == "distractor":
-                statement.depth = _outside(query.depth, self._generator)
-            elif query.kind == "conflicting":
-                statement.depth = query.depth
-                statements[0].depth = query.depth * self._generator.uniform(0.2, 0.9)
-            else:
-                statement.depth = self._generator.random()
+            statement.depth = query.depth if index == 0 else self._depth_of(statement, query)
+        if statements and statements[0].role == "stale":
+            statements[0].depth = query.depth * self._generator.uniform(0.2, 0.9)
         query.needles.extend(statement.id for statement in statements if statement.role == "needle")
         return Needle(query, statements, fields or {})
 

@@ -106,15 +106,18 @@ def _shape(slip: Image.Image, overlay: Overlay, font: TextFont) -> None:
     low, high, middle = side * 0.1, side * 0.9, side / 2
     if overlay.value == "circle":
         draw.ellipse((low, low, high, high), fill="#1060c0")
-    elif overlay.value == "square":
-        draw.rectangle((low, low, high, high), fill="#1060c0")
-    elif overlay.value == "triangle":
-        draw.polygon([(middle, low), (high, high), (low, high)], fill="#1060c0")
-    elif overlay.value == "cross":
-        draw.rectangle((side * 0.4, low, side * 0.6, high), fill="#1060c0")
-        draw.rectangle((low, side * 0.4, high, side * 0.6), fill="#1060c0")
-    else:
-        draw.polygon([_star_point(index, middle, side) for index in range(10)], fill="#1060c0")
+        return
+    near, far = side * 0.38, side * 0.62
+    outlines = {
+        "square": [(low, low), (high, low), (high, high), (low, high)],
+        "triangle": [(middle, low), (high, high), (low, high)],
+        "star": [_star_point(index, middle, side) for index in range(10)],
+        "cross": [
+            (near, low), (far, low), (far, near), (high, near), (high, far), (far, far),
+            (far, high), (near, high), (near, far), (low, far), (low, near), (near, near),
+        ],
+    }  # fmt: skip
+    draw.polygon(outlines[overlay.value], fill="#1060c0")
 
 
 def _star_point(index: int, middle: float, side: float) -> tuple[float, float]:

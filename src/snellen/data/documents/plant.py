@@ -12,7 +12,7 @@ from msgspec import Struct
 from ...core.errors import UsageError
 from ...core.ids import content_hash, rng
 from .haystack import Haystack, take
-from .needles import Needle, NeedleMaker, Query, Statement
+from .needles import Needle, NeedleMaker, Statement
 from .tokens import DEFAULT_TOKENIZER, count_tokens
 from .words import Vocabulary, boundaries
 
@@ -72,23 +72,23 @@ def plant(haystack: Haystack, grid: Grid) -> Iterator[Planted]:
 def instance_of(planted: Planted) -> dict[str, Any]:
     """Return one object of the NIAH `data.json`: the public fields first, ours after them."""
     queries = [needle.query for needle in planted.needles]
-    statements = planted.statements
-    first = {statement.id: statement for statement in statements}
-    depths = [_achieved(query, first) for query in queries]
+    needles = [statement for statement in planted.statements if statement.role == "needle"]
+    others = [statement for statement in planted.statements if statement.role != "needle"]
+    depths = _achieved_depths(planted)
     return {
         "_id": planted.id,
         "domain": "Needle in a Haystack",
         "sub_domain": "Secret Retrieval",
-        "difficulty": "easy" if all(query.kind.startswith("kv") for query in queries) else "hard",
+        "difficulty": "easy" if {query.kind for query in queries} <= {"kv-number", "kv-uuid"} else "hard",
         "length": f"{planted.length}",
         "context": planted.text,
         "questions": [query.question for query in queries],
         "answers": [", ".join(query.answers) for query in queries],
         "question_depths": [depth_bin(depth) for depth in depths],
-        "secrets": {statement.key: statement.value for statement in statements if statement.role == "needle"},
+        "secrets": {statement.key: statement.value for statement in needles},
         "queries": [msgspec.to_builtins(query) | {"achieved_depth": depth} for query, depth in zip(queries, depths, strict=True)],
-        "needles": [msgspec.to_builtins(statement) for statement in statements if statement.role == "needle"],
-        "distractors": [msgspec.to_builtins(statement) for statement in statements if statement.role != "needle"],
+        "needles": msgspec.to_builtins(needles),
+        "distractors": msgspec.to_builtins(others),
         "haystack": planted.haystack,
         "seed": planted.seed,
     }
@@ -100,10 +100,11 @@ def depth_bin(depth: float) -> str:
     return f"{fifth * 20}-{fifth * 20 + 20}%"
 
 
-def _achieved(query: Query, statements: dict[str, Statement]) -> float:
-    known = [statements[name].char_depth for name in query.needles]
-    depths = [depth for depth in known if depth is not None]
-    return depths[0] if depths else query.depth
+def _achieved_depths(planted: Planted) -> list[float]:
+    """Return the depth at which each question's first needle really stands."""
+    known = {statement.id: statement.char_depth for statement in planted.statements if statement.char_depth is not None}
+    queries = [needle.query for needle in planted.needles]
+    return [next((known[name] for name in query.needles if name in known), query.depth) for query in queries]
 
 
 def _deal(cells: list[tuple[float, str, int]], size: int, generator: random.Random) -> Iterator[list[tuple[float, str, int]]]:
@@ -121,9 +122,8 @@ def _document(haystack: Haystack, grid: Grid, length: int, index: int, hand: Seq
     generator = rng(grid.seed, length, index, "needles")
     maker = NeedleMaker(Vocabulary(haystack.text, generator), generator)
     needles = [maker.make(kind, f"n{place}", depth) for place, (depth, kind, _) in enumerate(hand)]
-    if "absent" in grid.kinds:
-        for needle in needles:
-            needle.query.question += ABSTAIN
+    for needle in needles:
+        needle.query.question += ABSTAIN if "absent" in grid.kinds else ""
     statements = [statement for needle in needles for statement in needle.statements if statement.text]
     room = length - sum(count_tokens(statement.text, grid.tokenizer) for statement in statements)
     if room < length // 2:
@@ -131,12 +131,16 @@ def _document(haystack: Haystack, grid: Grid, length: int, index: int, hand: Seq
     text = _insert(take(haystack, room, generator, grid.tokenizer), statements)
     total = count_tokens(text, grid.tokenizer)
     for statement in statements:
-        start = statement.char_start or 0
-        statement.char_depth = round(start / len(text), 4)
-        statement.token_depth = round(count_tokens(text[:start], grid.tokenizer) / total, 4) if start else 0.0
+        _note_depth(statement, text, total, grid.tokenizer)
     source = {"source": haystack.source, "sha256": haystack.sha256, "tokens": total, "tokenizer": grid.tokenizer}
     name = f"niah-{length}-{index:03d}-{content_hash([source, grid.seed, text], 8)}"
     return Planted(name, length, text, needles, source, grid.seed)
+
+
+def _note_depth(statement: Statement, text: str, tokens: int, tokenizer: str) -> None:
+    start = statement.char_start or 0
+    statement.char_depth = round(start / len(text), 4)
+    statement.token_depth = round(count_tokens(text[:start], tokenizer) / tokens, 4) if start else 0.0
 
 
 def _insert(text: str, statements: Sequence[Statement]) -> str:

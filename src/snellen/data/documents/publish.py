@@ -83,17 +83,22 @@ def solve_size(text: str, style: PageStyle, ratio: float, family: str, tokenizer
         raise UsageError(f"ratio {ratio} must be above 0")
     style = structs.replace(style, crop="last") if style.crop == "none" else style
     wanted = count_tokens(text, tokenizer) / ratio
-    leading = style.leading_pt / style.size_pt
-    low, high = _SMALLEST_PT, _LARGEST_PT
-    for _ in range(14):
+    spread = style.leading_pt / style.size_pt
+
+    def cost(size_pt: float, leading_pt: float) -> int:
+        return visual_tokens(page_sizes(text, structs.replace(style, size_pt=size_pt, leading_pt=leading_pt)), family)
+
+    size = _bisect(lambda size_pt: cost(size_pt, size_pt * spread) > wanted, _SMALLEST_PT, _LARGEST_PT)
+    # Glyphs grow by whole pixels, so the line height does the rest.
+    leading = _bisect(lambda leading_pt: cost(size, leading_pt) > wanted, size * spread * 0.85, size * spread * 1.3)
+    return structs.replace(style, size_pt=size, leading_pt=leading)
+
+
+def _bisect(too_large: Callable[[float], bool], low: float, high: float) -> float:
+    for _ in range(13):
         middle = (low + high) / 2
-        tokens = visual_tokens(page_sizes(text, _sized(style, middle, leading)), family)
-        low, high = (low, middle) if tokens > wanted else (middle, high)
-    return _sized(style, round(low, 3), leading)
-
-
-def _sized(style: PageStyle, size_pt: float, leading: float) -> PageStyle:
-    return structs.replace(style, size_pt=size_pt, leading_pt=size_pt * leading)
+        low, high = (low, middle) if too_large(middle) else (middle, high)
+    return round(low, 3)
 
 
 class _Press(NamedTuple):

@@ -176,11 +176,14 @@ def _coloured(coverage: Bitmap, accents: Sequence[Accent], lines: list[Line], jo
         return 255 - coverage
     if not boxes and len(set(ink)) == len(set(paper)) == 1:
         return _blend(coverage, ink[0], paper[0])
-    pixels = np.stack([_blend(coverage, ink[channel], paper[channel]) for channel in range(3)], axis=-1)
+    pixels = _blend_colours(coverage, ink, paper)
     for (x0, y0, x1, y1), colour in boxes:
-        part = coverage[y0:y1, x0:x1]
-        pixels[y0:y1, x0:x1] = np.stack([_blend(part, colour[channel], paper[channel]) for channel in range(3)], axis=-1)
+        pixels[y0:y1, x0:x1] = _blend_colours(coverage[y0:y1, x0:x1], colour, paper)
     return pixels
+
+
+def _blend_colours(coverage: Bitmap, ink: tuple[int, ...], paper: tuple[int, ...]) -> NDArray[np.uint8]:
+    return np.stack([_blend(coverage, ink[channel], paper[channel]) for channel in range(3)], axis=-1)
 
 
 def _blend(coverage: Bitmap, ink: int, paper: int) -> NDArray[np.uint8]:

@@ -161,17 +161,14 @@ class Shelf:
             return
         if chosen.chunk:
             found.meta["chunk_pages"] = chosen.chunk
+        kept = [files[page] for page in chosen.pages]
         if name:
-            found.meta["pages"][name] = [(files[page].number, str(files[page].path)) for page in chosen.pages]
-            found.meta["edits"] |= {name: chosen.edits} if chosen.edits else {}
+            found.meta["pages"][name] = [(page.number, str(page.path)) for page in kept]
+            found.meta["edits"][name] = list(chosen.edits)
         else:
-            found.images = tuple(
-                Image(str(files[page].path), files[page].mime, page=files[page].number, edits=chosen.edits) for page in chosen.pages
-            )
+            found.images = tuple(Image(str(page.path), page.mime, page=page.number, edits=chosen.edits) for page in kept)
         found.tags.setdefault("pages", pages_bin(len(files)))
-        ratio = manifest.documents[document].compression_ratio if manifest and document in manifest.documents else {}
         found.meta.setdefault("visual_tokens", {})[name or "base"] = _visual(document, manifest)
-        found.meta.setdefault("compression_ratio", {})[name or "base"] = ratio
 
 
 def pages_bin(count: int) -> str:
