@@ -12,7 +12,7 @@ from ..core.ids import derive_seed, rng
 from ..core.types import BASE_VARIANT, Form, Image, Params, Prompt, Request, Sample, Task, TrialKey, Turn
 from ..core.variants import parse_variant
 from .document import choose_pages, with_context
-from .marks import make_marks
+from .marks import draw_style, make_marks
 from .template import render
 
 AXES = ("wording", "order", "marks", "perturb", "pages", "control")
@@ -34,11 +34,8 @@ class Prompter:
                 raise ConfigError(f"variant axis {axis!r} is unknown{did_you_mean(axis, AXES)}; known: {', '.join(AXES)}")
         key = TrialKey(self.task.name, sample.id, variant, repeat)
         shown = self._order(sample, axes, key)
-        marks = (
-            make_marks(axes.get("marks", self.prompt.marks), len(shown), rng(self.seed, sample.id, variant, repeat, "marks"))
-            if shown
-            else ()
-        )
+        style = draw_style(axes.get("marks", self.prompt.marks), lambda: rng(self.seed, sample.id, variant, repeat, "marks"))
+        marks = make_marks(style, len(shown))
         text = render(self.prompt.template, self._fields(sample, axes, marks, shown))
         text = with_context(sample, axes, text)
         images = self._perturbed(choose_pages(sample, axes), axes, sample.group or sample.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import string
 from collections.abc import Callable
+from functools import lru_cache
 
 from ..core.errors import ConfigError, did_you_mean
 
@@ -26,10 +27,14 @@ STYLES: dict[str, Callable[[int], str]] = {
 }
 
 
-def make_marks(style: str, count: int, draw: random.Random) -> tuple[str, ...]:
-    """Return `count` labels; `random` draws the style from `draw`."""
-    if style == "random":
-        style = draw.choice(sorted(STYLES))
+def draw_style(style: str, draw: Callable[[], random.Random]) -> str:
+    """Return the style itself, or for `random` one drawn for this trial."""
+    return draw().choice(sorted(STYLES)) if style == "random" else style
+
+
+@lru_cache(maxsize=1024)
+def make_marks(style: str, count: int) -> tuple[str, ...]:
+    """Return `count` labels."""
     if style not in STYLES:
         raise ConfigError(f"option marks {style!r} are unknown{did_you_mean(style, STYLES)}; known: {', '.join(STYLES)}, random")
     return tuple(STYLES[style](index) for index in range(count))

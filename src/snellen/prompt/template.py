@@ -14,19 +14,18 @@ FIELD = re.compile(r"\{(\w+)\}")
 def render(template: str, fields: Mapping[str, str]) -> str:
     """Fill the template. A line that held only fields and is empty once they are filled is dropped."""
     lines = []
-    for literal, line in _lines(template):
-        filled = FIELD.sub(lambda match: _look_up(match.group(1), fields, template), line) if literal != line else line
-        if filled or not line:
+    for pieces in _lines(template):
+        try:
+            # Odd pieces are names of fields, even ones stand as they are.
+            filled = "".join([fields[piece] if place % 2 else piece for place, piece in enumerate(pieces)])
+        except KeyError as error:
+            name = error.args[0]
+            raise ConfigError(f"prompt template has an unknown field {{{name}}}{did_you_mean(name, fields)}: {template!r}") from None
+        if filled or len(pieces) == 1:
             lines.append(filled)
     return "\n".join(lines).strip("\n")
 
 
 @lru_cache(maxsize=256)
-def _lines(template: str) -> tuple[tuple[str, str], ...]:
-    return tuple((FIELD.sub("", line), line) for line in template.split("\n"))
-
-
-def _look_up(name: str, fields: Mapping[str, str], template: str) -> str:
-    if name not in fields:
-        raise ConfigError(f"prompt template has an unknown field {{{name}}}{did_you_mean(name, fields)}: {template!r}")
-    return fields[name]
+def _lines(template: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(FIELD.split(line)) for line in template.split("\n"))
