@@ -72,8 +72,7 @@ def plant(haystack: Haystack, grid: Grid) -> Iterator[Planted]:
 def instance_of(planted: Planted) -> dict[str, Any]:
     """Return one object of the NIAH `data.json`: the public fields first, ours after them."""
     queries = [needle.query for needle in planted.needles]
-    needles = [statement for statement in planted.statements if statement.role == "needle"]
-    others = [statement for statement in planted.statements if statement.role != "needle"]
+    needles, others = _sorted_by_role(planted.statements)
     depths = _achieved_depths(planted)
     return {
         "_id": planted.id,
@@ -92,6 +91,11 @@ def instance_of(planted: Planted) -> dict[str, Any]:
         "haystack": planted.haystack,
         "seed": planted.seed,
     }
+
+
+def _sorted_by_role(statements: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
+    answering = [statement for statement in statements if statement.role == "needle"]
+    return answering, [statement for statement in statements if statement.role != "needle"]
 
 
 def depth_bin(depth: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -85,12 +86,14 @@ def solve_size(text: str, style: PageStyle, ratio: float, family: str, tokenizer
     wanted = count_tokens(text, tokenizer) / ratio
     spread = style.leading_pt / style.size_pt
 
-    def cost(size_pt: float, leading_pt: float) -> int:
-        return visual_tokens(page_sizes(text, structs.replace(style, size_pt=size_pt, leading_pt=leading_pt)), family)
+    def too_large(size_pt: float, leading_pt: float) -> bool:
+        """Tell whether the pages of this size cost more than wanted."""
+        sized = structs.replace(style, size_pt=size_pt, leading_pt=leading_pt)
+        return visual_tokens(page_sizes(text, sized), family) > wanted
 
-    size = _bisect(lambda size_pt: cost(size_pt, size_pt * spread) > wanted, _SMALLEST_PT, _LARGEST_PT)
+    size = _bisect(lambda size_pt: too_large(size_pt, size_pt * spread), _SMALLEST_PT, _LARGEST_PT)
     # Glyphs grow by whole pixels, so the line height does the rest.
-    leading = _bisect(lambda leading_pt: cost(size, leading_pt) > wanted, size * spread * 0.85, size * spread * 1.3)
+    leading = _bisect(partial(too_large, size), size * spread * 0.85, size * spread * 1.3)
     return structs.replace(style, size_pt=size, leading_pt=leading)
 
 

@@ -20,6 +20,8 @@ from ..documents.sources import read_records
 from ..documents.tokens import DEFAULT_TOKENIZER, count_tokens
 
 LETTERS = ("A", "B", "C", "D")
+CLEAN = ("clean", "longbenchv2_img")
+"""The subfolder that `base` means when the images' folder holds several."""
 
 
 class DocumentSource(Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,8 +137,11 @@ class Shelf:
         if (root / "images").is_dir() or any(root.glob("*_page_*")):
             self._folders[""] = (read_pages(root), _manifest_of(root))
         else:
-            self._is_parent = True
             self._folders = {name: (read_pages(path), read_manifest(path)) for name, path in find_variants(root).items()}
+            main = next((name for name in self._folders if name in CLEAN or len(self._folders) == 1), None)
+            self._is_parent = main is None
+            if main is not None:
+                self._folders = {"": self._folders[main], **self._folders}
 
     def pages(self, document: str) -> ShelfPages:
         """Return where a document's pages lie; what cannot be asked is named in `meta["skip"]`, never dropped."""
@@ -162,11 +167,16 @@ class Shelf:
         if chosen.chunk:
             found.meta["chunk_pages"] = chosen.chunk
         kept = [files[page] for page in chosen.pages]
+        sizes = _known_sizes(document, manifest)
         if name:
             found.meta["pages"][name] = [(page.number, str(page.path)) for page in kept]
             found.meta["edits"][name] = list(chosen.edits)
         else:
-            found.images = tuple(Image(str(page.path), page.mime, page=page.number, edits=chosen.edits) for page in kept)
+            found.images = tuple(
+                Image(str(page.path), page.mime, *sizes.get(page.path.name, (None, None)), page=page.number, edits=chosen.edits)
+                for page in kept
+            )
+            found.meta |= _glyph_height(manifest)
         found.tags.setdefault("pages", pages_bin(len(files)))
         found.meta.setdefault("visual_tokens", {})[name or "base"] = _visual(document, manifest)
 
@@ -183,13 +193,22 @@ def _visual(document: str, manifest: Manifest | None) -> dict[str, int]:
     return manifest.documents[document].visual_tokens if manifest and document in manifest.documents else {}
 
 
+def _known_sizes(document: str, manifest: Manifest | None) -> dict[str, tuple[int, int]]:
+    known = manifest.documents.get(document) if manifest else None
+    return {page.file: (page.width, page.height) for page in known.pages} if known else {}
+
+
+def _glyph_height(manifest: Manifest | None) -> dict[str, float]:
+    """Return how high letters are in pixels, which a simulated reader's sight depends on."""
+    style = manifest.style if manifest else {}
+    return {"glyph_px": round(style["size_pt"] * style["dpi"] / 72, 2)} if "size_pt" in style and "dpi" in style else {}
+
+
 def _sizes(document: str, files: tuple[PageFile, ...], manifest: Manifest | None, *, needed: bool) -> list[tuple[int, int]]:
     if not needed:
         return [(1, 1)] * len(files)
-    known = manifest.documents.get(document) if manifest else None
-    if known and len(known.pages) == len(files):
-        return [(page.width, page.height) for page in known.pages]
-    return [page_size(page.path) for page in files]
+    known = _known_sizes(document, manifest)
+    return [known.get(page.path.name) or page_size(page.path) for page in files]
 
 
 def _manifest_of(root: Path) -> Manifest | None:
