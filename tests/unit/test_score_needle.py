@@ -14,7 +14,8 @@ def scores(reply: str, answers: tuple[str, ...], match: str = "any", planted: tu
     sample = Sample("s", "t", Form.OPEN, "q", answers=answers, meta={"match": match, "planted": list(planted)})
     function = score_case if case else score
     found = function(sample, Request(KEY, (Turn("user", "q"),)), Prediction(KEY, text=reply), {})
-    return {one.metric: one.value for one in found}
+    (one,) = found
+    return {one.metric: one.value, **one.detail["ladder"]}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ..data.documents.pages import find_variants
 from ..report.evaluation import choice_file, needle_file, read_asked
 from ..report.files import write_atomically
 from ..score.documents import variant_differences
-from ..score.run import read_task_tables
+from ..score.stored import stored_tables
 from ..store.reader import RunReader
 from .plan import create_model
 from .run import RunResult, Watcher, run_settings
@@ -62,7 +62,7 @@ def write_choice_files(folder: Path, output: Path) -> list[Path]:
         for variant, asked in read_asked(reader, "longbench-v2").items():
             written.append(output / f"{variant}_mc_eval.json")
             _write(written[-1], choice_file(variant, header.model, asked, header.id))
-        table = read_task_tables(reader, header.tasks[0]).get("accuracy")
+        table = stored_tables(reader, "longbench-v2").get("accuracy")
         if table is not None and len(table.variants) > 1:
             written.append(output / "comparison.json")
             _write(written[-1], [msgspec.to_builtins(pair) for pair in variant_differences(table)])

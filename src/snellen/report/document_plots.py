@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.types import Estimate, Task
+from ..core.types import Estimate
 from ..score.aggregate import split
 from ..score.documents import nulls_as_wrong
 from ..score.robustness import curve, ladders
-from ..score.run import read_task_tables
 from ..score.stats import estimate_mean
+from ..score.stored import stored_tables
 from ..score.table import ScoreTable
 from ..store.reader import RunReader
 from .plots import Spec, curves, heat_map, interval_bars, save_plot
@@ -26,7 +26,7 @@ def write_plots(run: Path, output: Path) -> list[Path]:
     """Write every plot the run has data for, as SVG, PNG, CSV and Vega-Lite."""
     reader = RunReader(run)
     try:
-        tables = {task.name: _table(reader, task) for task in reader.header().tasks}
+        tables = {task.name: _table(reader, task.name) for task in reader.header().tasks}
     finally:
         reader.close()
     files: list[Path] = []
@@ -85,8 +85,8 @@ def variant_rows(table: ScoreTable) -> Rows:
     return rows
 
 
-def _table(reader: RunReader, task: Task) -> ScoreTable | None:
-    table = read_task_tables(reader, task).get(MAIN)
+def _table(reader: RunReader, task: str) -> ScoreTable | None:
+    table = stored_tables(reader, task).get(MAIN)
     return nulls_as_wrong(table) if table is not None and len(table) else None
 
 

@@ -113,8 +113,14 @@ def compression(asked: list[Asked]) -> dict[str, float]:
 
 
 def _contained(each: Asked) -> bool:
-    score = each.scores.get("contains")
-    return score is not None and score.value == 1.0
+    score = each.scores.get(MAIN)
+    return score is not None and score.detail.get("ladder", {}).get("contains") == 1.0
+
+
+def _rungs(each: Asked) -> dict[str, float]:
+    score = each.scores.get(MAIN)
+    rungs: dict[str, float] = score.detail.get("ladder", {}) if score is not None else {}
+    return rungs
 
 
 def _right(each: Asked) -> bool:
@@ -196,6 +202,6 @@ def _needle_result(each: Asked) -> dict[str, Any]:
         "question_id": sample.id,
         "ground_truth": ", ".join(sample.answers),
         "correct": _contained(each),
-        "scores": {metric: score.value for metric, score in each.scores.items()},
+        "scores": {metric: score.value for metric, score in each.scores.items()} | _rungs(each),
         "tags": sample.tags,
     }

@@ -60,7 +60,19 @@ def compare_variants(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str
     return {f"difference:{pair.second}-{pair.first}": Estimate(pair.difference, None, pair.ci95, pair.paired) for pair in found}
 
 
-def robustness(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
+def ladder(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
+    """Return the mean of every rung below the headline (contains, exact, ANLS, character errors …), kept in each score's detail."""
+    rungs: dict[str, list[float]] = {}
+    clusters: list[str] = []
+    for sample, score in scored.scores():
+        if "ladder" in score.detail:
+            clusters.append(sample.group or sample.id)
+            for name, value in score.detail["ladder"].items():
+                rungs.setdefault(name, []).append(float(value))
+    return {name: estimate_mean(np.array(values), np.array(clusters)) for name, values in rungs.items()}
+
+
+def perturbed(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
     """Return curves, chance-corrected retention, worst case, flips and critical severities; a reply without an answer is wrong."""
     table = main_table(scored)
     if table is None:
@@ -70,7 +82,7 @@ def robustness(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Esti
 
 def main_table(scored: ScoredTask) -> ScoreTable | None:
     """Return the table of accuracy, or of the first metric."""
-    return scored.tables.get(MAIN) or next(iter(scored.tables.values()), None)
+    return scored.tables[MAIN] if MAIN in scored.tables else next(iter(scored.tables.values()), None)
 
 
 def chance_of(scored: ScoredTask) -> float:

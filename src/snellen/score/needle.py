@@ -13,7 +13,7 @@ from rapidfuzz.distance import Levenshtein
 from ..core.types import Prediction, Request, Sample, Score
 
 METRIC = "accuracy"
-"""Word-boundary containment: the headline. For several answers all must be there."""
+"""Word-boundary containment: the headline. For several answers all must be there. The other rungs are in the score's detail."""
 ABSTENTIONS = re.compile(
     r"not found|not (?:mentioned|stated|specified|provided|given|available|in the document)|no (?:information|mention|answer)"
     r"|(?:does not|doesn't|do not|don't) (?:say|mention|state|specify|contain)"
@@ -34,8 +34,7 @@ def score(
     abstained = is_abstention(text)
     listed = _listed(text, sample)
     found = [word_contains(text, answer) for answer in sample.answers]
-    values = {
-        METRIC: _accurate(match, found, abstained=abstained and not listed),
+    rungs: dict[str, float] = {
         "contains": _contains(text, sample.answers, match, sensitive),
         "exact": max(map(partial(_exact, text), sample.answers), default=0.0),
         "anls": max(map(partial(anls, text), sample.answers), default=0.0),
@@ -46,7 +45,8 @@ def score(
     }
     rule = "abstention" if match == "abstain" else "word boundary"
     answer = next((answer for answer, hit in zip(sample.answers, found, strict=True) if hit), None)
-    return [Score(request.key, metric, float(value), answer, rule) for metric, value in values.items()]
+    value = float(_accurate(match, found, abstained=abstained and not listed))
+    return [Score(request.key, METRIC, value, answer, rule, None, {"ladder": {name: float(rung) for name, rung in rungs.items()}})]
 
 
 def _accurate(match: str, found: Sequence[bool], *, abstained: bool) -> bool:

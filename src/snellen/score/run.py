@@ -12,8 +12,8 @@ import msgspec
 from ..core.registry import Registry
 from ..core.types import Estimate, RunHeader, Sample, Score, Task
 from ..store.reader import RunReader, write_scores
-from .aggregate import mean, summarize
-from .reading import read_tables
+from .stored import stored_tables
+from .summary import summarize
 from .table import ScoreTable
 
 MOST_GROUPS = 40
@@ -65,9 +65,9 @@ def score_trials(reader: RunReader, task: Task, registry: Registry, options: Map
 def _score_task(reader: RunReader, task: Task, registry: Registry, profile: str | None, scorers: Sequence[str]) -> dict[str, Any]:
     options = {"profile": profile} if profile else {}
     write_scores(reader.folder, task.name, score_trials(reader, task, registry, options, scorers))
-    tables = read_task_tables(reader, task)
+    tables = stored_tables(reader, task.name, metrics=() if reader.has_scores(task.name) else ("accuracy",))
     scored = ScoredTask(task, tables, lambda: _pairs(reader, task.name))
-    result = summarize(tables, group_by=_group_keys(tables, task), aggregates=(mean,))
+    result = summarize(tables, group_by=_group_keys(tables, task), options=options)
     for name in _aggregates(task):
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, options)
         result["metrics"] |= msgspec.to_builtins(dict(estimates))
@@ -75,27 +75,16 @@ def _score_task(reader: RunReader, task: Task, registry: Registry, profile: str 
 
 
 def _aggregates(task: Task) -> list[str]:
-    """Return the task's aggregates, and robustness wherever pictures were perturbed."""
+    """Return the task's aggregates; perturbed pictures also get theirs, where chance and unread replies count."""
     perturbed = any("perturb=" in variant for variant in task.variants)
-    return list(dict.fromkeys([*task.aggregates, *(["robustness"] if perturbed else [])]))
-
-
-def read_task_tables(reader: RunReader, task: Task) -> dict[str, ScoreTable]:
-    """Return the stored scores of one task as tables, one a metric."""
-    scores = reader.rows("SELECT sample, variant, repeat, metric, value, answer, rule, reason FROM scores WHERE task = ?", (task.name,))
-    failure = "CASE failed WHEN 1 THEN json_extract(CAST(body AS TEXT), '$.failure.kind') END"
-    trials = reader.rows(f"SELECT sample, variant, repeat, {failure} FROM predictions WHERE task = ?", (task.name,))  # noqa: S608
-    samples = ((sample.id, sample.group, sample.tags) for sample in reader.samples(task.name))
-    return read_tables(scores, trials, samples, metrics=() if reader.has_scores(task.name) else ("accuracy",))
+    return list(dict.fromkeys([*task.aggregates, *(["perturbed"] if perturbed else [])]))
 
 
 def _group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
-    if task.group_by:
-        return list(task.group_by)
     table = next(iter(tables.values()), None)
     if table is None:
         return []
-    keys = [key for key, (_, values) in table.tags.items() if 2 <= len(values) <= MOST_GROUPS]
+    keys = list(task.group_by) or [key for key, (_, values) in table.tags.items() if 2 <= len(values) <= MOST_GROUPS]
     return [*keys, *(["variant"] if table.is_varied else [])]
 
 

@@ -98,7 +98,9 @@ def load_needles(task: Task, context: LoadContext) -> Iterator[Sample]:
 def needle_facts(record: Mapping[str, Any], place: int) -> dict[str, Any]:
     """Return what is known of one question: answers, how they match, and tags with depth, kind, row and column."""
     depths = record.get("question_depths") or []
-    tags: dict[str, Any] = {"needle_depth": str(depths[place])} if place < len(depths) else {}
+    tags: dict[str, Any] = dict.fromkeys(("needle_depth", "kind", "depth", "page", "row", "column"))
+    if place < len(depths):
+        tags["needle_depth"] = str(depths[place])
     queries = record.get("queries") or []
     if place >= len(queries):
         return {"tags": tags}
@@ -167,18 +169,20 @@ class Shelf:
         if chosen.chunk:
             found.meta["chunk_pages"] = chosen.chunk
         kept = [files[page] for page in chosen.pages]
-        sizes = _known_sizes(document, manifest)
         if name:
             found.meta["pages"][name] = [(page.number, str(page.path)) for page in kept]
             found.meta["edits"][name] = list(chosen.edits)
         else:
-            found.images = tuple(
-                Image(str(page.path), page.mime, *sizes.get(page.path.name, (None, None)), page=page.number, edits=chosen.edits)
-                for page in kept
-            )
+            known = _known_sizes(document, manifest)
+            found.images = tuple(_image(page, known.get(page.path.name), chosen.edits) for page in kept)
             found.meta |= _glyph_height(manifest)
         found.tags.setdefault("pages", pages_bin(len(files)))
         found.meta.setdefault("visual_tokens", {})[name or "base"] = _visual(document, manifest)
+
+
+def _image(page: PageFile, size: tuple[int, int] | None, edits: tuple[str, ...]) -> Image:
+    width, height = size or (None, None)
+    return Image(str(page.path), page.mime, width, height, page.number, edits=edits)
 
 
 def pages_bin(count: int) -> str:
@@ -223,9 +227,9 @@ def _records(source: DocumentSource) -> list[dict[str, Any]]:
 
 
 def _facts(record: Mapping[str, Any], source: DocumentSource) -> dict[str, Any]:
-    tags: dict[str, Any] = {"difficulty": str(record.get("difficulty", "unknown")), "length": str(record.get("length", "unknown"))}
-    if record.get("domain"):
-        tags["domain"] = f"{record['domain']} / {record.get('sub_domain', '')}".removesuffix(" / ")
+    tags: dict[str, Any] = {name: str(record.get(name, "unknown")) for name in ("difficulty", "length")}
+    tags["domain"] = f"{record.get('domain', 'unknown')} / {record.get('sub_domain', '')}".removesuffix(" / ")
+    tags |= {"context_length": None, "context_tokens": None, "pages": None}
     if isinstance(record.get("context"), str):
         tokens = count_tokens(record["context"], source.tokenizer)
         tags |= {"context_length": context_bin(tokens), "context_tokens": tokens}
