@@ -78,7 +78,9 @@ def test_lost_in_the_middle_shows_in_the_heat_map(home: Path, mock_server: Calla
     folder = needles(home / "n", repeats=16)
     server = mock_server("--answers", folder / "answers.jsonl", "--reader", "lost-middle:edge=1,middle=0.1")
     config = home / "model.json"
-    config.write_text(json.dumps({"model_name": "mock", "max_tokens": 32, "temperature": 0.0, "prompt_template": "{question}", "timeout": 60}))
+    config.write_text(
+        json.dumps({"model_name": "mock", "max_tokens": 32, "temperature": 0.0, "prompt_template": "{question}", "timeout": 60})
+    )
     code = snellen(
         ["niah", "--data", str(folder / "data.json"), "--images", str(folder / "clean" / "images"), "--output", "out/mock.json",
          "--config", str(config), "--base_url", server.base_url, "--max_workers", "16", "--quiet"]
@@ -124,7 +126,19 @@ def test_mc_writes_one_valid_file_a_variant_and_counts_what_is_missing(home: Pat
     server = mock_server("--answers", home / "answers.jsonl", "--reader", "perfect+verbose")
     config = home / "model.json"
     config.write_text(json.dumps({"model_name": "mock", "max_tokens": 64, "prompt_template": "{question}\n\n{choices}\n\nAnswer:"}))
-    arguments = ["mc", "--data-json", str(data), "--images-dir", "vqa", "--output", "out", "--config", str(config), "--base_url", server.base_url]
+    arguments = [
+        "mc",
+        "--data-json",
+        str(data),
+        "--images-dir",
+        "vqa",
+        "--output",
+        "out",
+        "--config",
+        str(config),
+        "--base_url",
+        server.base_url,
+    ]
     assert snellen([*arguments, "--quiet"]) == 1  # some trials failed, and it says so
     clean, jpeg = (json.loads((home / "out" / f"{name}_mc_eval.json").read_text()) for name in ("clean", "adv_jpeg_10"))
     for found in (clean, jpeg):
@@ -146,7 +160,7 @@ def test_mc_writes_one_valid_file_a_variant_and_counts_what_is_missing(home: Pat
 def server_requests(server: Any) -> int:
     import urllib.request
 
-    with urllib.request.urlopen(server.base_url.removesuffix("/v1") + "/mock/stats") as response:  # noqa: S310
+    with urllib.request.urlopen(server.base_url.removesuffix("/v1") + "/mock/stats") as response:
         return int(json.loads(response.read())["requests"])
 
 

@@ -65,7 +65,7 @@ def test_closing_marks_never_begin_a_line_of_chinese() -> None:
 def test_pages_fill_up_and_an_empty_text_is_one_empty_page() -> None:
     pages = list(lay_out("line\n" * 40, SMALL, FONT))
     assert [len(page) for page in pages[:-1]] == [7] * (len(pages) - 1)
-    assert [page for page in lay_out("", SMALL, FONT)][0][0].words == ()
+    assert next(lay_out("", SMALL, FONT))[0].words == ()
 
 
 def test_the_box_of_a_stretch_covers_its_words_only() -> None:

@@ -71,7 +71,13 @@ def test_a_broken_record_is_named(tmp_path: Path, change: dict[str, Any], messag
 
 
 def test_plain_needle_files_work_without_our_fields(tmp_path: Path) -> None:
-    record = {"_id": "d", "questions": ["q1?", "q2?"], "answers": ["iron", "42"], "question_depths": ["0-20%", "20-40%"], "secrets": {"m": "iron"}}
+    record = {
+        "_id": "d",
+        "questions": ["q1?", "q2?"],
+        "answers": ["iron", "42"],
+        "question_depths": ["0-20%", "20-40%"],
+        "secrets": {"m": "iron"},
+    }
     task = files(tmp_path, [record], {"clean/d": 2})
     first, second = load_needles(task, LoadContext())
     assert (first.id, first.answers, first.group, first.tags["needle_depth"]) == ("d#0", ("iron",), "d", "0-20%")
@@ -150,7 +156,10 @@ def jobs_of(samples: list[Sample], variants: tuple[str, ...] = ("base",), **data
 
 
 def questions(document: str, count: int) -> list[Sample]:
-    return [Sample(f"{document}#{index}", "t", Form.OPEN, f"q{index}", (Image(f"/{document}.png", page=1),), group=document) for index in range(count)]
+    return [
+        Sample(f"{document}#{index}", "t", Form.OPEN, f"q{index}", (Image(f"/{document}.png", page=1),), group=document)
+        for index in range(count)
+    ]
 
 
 def test_the_first_question_warms_up_and_the_rest_fan_out() -> None:

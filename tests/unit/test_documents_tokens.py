@@ -35,7 +35,7 @@ def test_caps_hold_for_huge_and_tiny_pictures() -> None:
 
 
 def test_an_unknown_family_is_refused_and_known_models_are_recognised() -> None:
-    with pytest.raises(UsageError, match="qwen2.5-vl"):
+    with pytest.raises(UsageError, match="qwen2"):
         visual_tokens([(1, 1)], "qwen2.5")
     assert family_of("Qwen/Qwen3-VL-8B-Instruct") == "qwen3-vl"
     assert family_of("somebody/unknown") is None
@@ -44,13 +44,15 @@ def test_an_unknown_family_is_refused_and_known_models_are_recognised() -> None:
 def test_text_tokens_by_characters_and_bad_names() -> None:
     assert count_tokens("a" * 42, "chars/4.2") == 10
     assert count_tokens("", "chars/4") == 0
-    with pytest.raises(UsageError, match="chars/4.2"):
+    with pytest.raises(UsageError, match="write chars"):
         count_tokens("a", "chars/none")
     with pytest.raises(UsageError, match="tokenizer"):
         count_tokens("a", "/no/such/folder")
 
 
-@pytest.mark.parametrize("tokens, name", [(0, "<8k"), (7_999, "<8k"), (8_000, "8k-16k"), (63_999, "48k-64k"), (64_000, "64k-96k"), (10**6, "≥256k")])
+@pytest.mark.parametrize(
+    "tokens, name", [(0, "<8k"), (7_999, "<8k"), (8_000, "8k-16k"), (63_999, "48k-64k"), (64_000, "64k-96k"), (10**6, "≥256k")]
+)
 def test_context_bins_are_half_open_and_go_on_above_64k(tokens: int, name: str) -> None:
     assert context_bin(tokens) == name
     assert name in ORDER

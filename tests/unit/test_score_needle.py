@@ -33,7 +33,14 @@ def test_substrings_of_other_words_do_not_count(reply: str, answer: str) -> None
 
 @pytest.mark.parametrize(
     "reply, answer",
-    [("It is 1,024,377.", "1024377"), ("1 024 377", "1024377"), ("dragon-fruit", "dragon fruit"), ("the ４２", "42"), ("IRON!", "iron"), ("‘velomar’", "velomar")],
+    [
+        ("It is 1,024,377.", "1024377"),
+        ("1 024 377", "1024377"),
+        ("dragon-fruit", "dragon fruit"),
+        ("the ４２", "42"),
+        ("IRON!", "iron"),
+        ("‘velomar’", "velomar"),
+    ],
 )
 def test_separators_dashes_width_and_case_do_not_hide_an_answer(reply: str, answer: str) -> None:
     assert word_contains(reply, answer)
@@ -57,7 +64,9 @@ def test_all_answers_are_needed_where_all_are_asked() -> None:
     assert scores("beta and alpha", ("alpha", "beta"), "all")["accuracy"] == 1.0
 
 
-@pytest.mark.parametrize("reply", ["Not found.", "The document does not mention it", "I couldn't find that.", "There is no information on this"])
+@pytest.mark.parametrize(
+    "reply", ["Not found.", "The document does not mention it", "I couldn't find that.", "There is no information on this"]
+)
 def test_abstaining_is_right_where_nothing_was_planted(reply: str) -> None:
     assert is_abstention(reply)
     assert scores(reply, ("not found",), "abstain")["accuracy"] == 1.0

@@ -110,7 +110,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
     columns = dict(parse_assignment(each) for each in flags.pop("columns"))
-    variants = (*flags.pop("variants"), *_perturbations(flags.pop("perturb")))
+    variants = tuple(dict.fromkeys((*flags.pop("variants"), *_perturbations(flags.pop("perturb")))))
     told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "model_arguments", "no_cache")}
     return RunSettings(
         tasks=tasks,

@@ -45,8 +45,8 @@ class DocumentSource(Struct, frozen=True, forbid_unknown_fields=True):
 def load_choice(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield LongBench-v2 questions: four options, grouped by document, tagged by difficulty, length, domain and tokens."""
     source = convert(task.dataset, DocumentSource, f"task {task.name!r} dataset")
-    shelf = Shelf(source)
-    for index, record in enumerate(_records(source)):
+    records, shelf = _records(source), Shelf(source)
+    for index, record in enumerate(records):
         where = f"{source.path} record {index}"
         options = tuple(str(_field(record, f"choice_{letter}", where)) for letter in LETTERS)
         answer = str(_field(record, "answer", where)).strip().upper()
@@ -72,8 +72,8 @@ def load_choice(task: Task, context: LoadContext) -> Iterator[Sample]:
 def load_needles(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield every question of every needle document, document by document; plain and extended files alike."""
     source = convert(task.dataset, DocumentSource, f"task {task.name!r} dataset")
-    shelf = Shelf(source)
-    for index, record in enumerate(_records(source)):
+    records, shelf = _records(source), Shelf(source)
+    for index, record in enumerate(records):
         where = f"{source.path} record {index}"
         document = str(_field(record, "_id", where))
         questions, answers = _field(record, "questions", where), _field(record, "answers", where)
