@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ import msgspec
 import pybase64
 
 from ..core.builtins import default_registry
+from ..core.protocols import Model
 from ..core.types import Image, Request, TrialKey, Turn
-from ..data.documents.pages import find_variants
+from ..data.documents.pages import find_variants, read_pages
+from ..data.documents.sources import read_records
 from ..report.evaluation import choice_file, needle_file, read_asked
 from ..report.files import write_atomically
 from ..score.documents import variant_differences
@@ -71,21 +74,34 @@ def write_choice_files(folder: Path, output: Path) -> list[Path]:
         reader.close()
 
 
-def make_transcriber(model: str) -> Callable[[bytes], str]:
-    """Return a function that reads the text of one encoded picture with a model, for instance `reader/tesseract`."""
+@contextmanager
+def transcriber(name: str) -> Iterator[Callable[[bytes], str]]:
+    """Yield a function that reads the text of one encoded picture with a model, for instance `reader/tesseract`."""
+    with asyncio.Runner() as runner:
+        model = create_model(RunSettings(tasks=(), model=name), default_registry())
+        try:
+            runner.run(model.check())
+            yield lambda data: runner.run(_transcribe(model, data))
+        finally:
+            runner.run(model.close())
 
-    return lambda data: asyncio.run(_transcribe(model, data))
+
+def transcribe_documents(data: Path, images: Path, output: Path, reader: str) -> dict[str, int]:
+    """Read every page with a reader and write the data file again with a `transcript` of each document, for `control=transcript`."""
+    folder = read_pages(images)
+    records = read_records(data)
+    with transcriber(reader) as transcribe:
+        for record in records:
+            pages = folder.documents.get(str(record.get("_id")), ())
+            record["transcript"] = "\n\n".join(transcribe(page.path.read_bytes()) for page in pages)
+    _write(output, records)
+    return {"documents": len(records), "without_pages": sum(not record["transcript"] for record in records)}
 
 
-async def _transcribe(name: str, data: bytes) -> str:
-    model = create_model(RunSettings(tasks=(), model=name), default_registry())
-    try:
-        await model.check()
-        image = Image("data:image/png;base64," + pybase64.b64encode(data).decode())
-        prediction = await model.predict(Request(TrialKey("transcribe", "page"), (Turn("user", TRANSCRIBE, (image,)),)))
-        return prediction.text or ""
-    finally:
-        await model.close()
+async def _transcribe(model: Model, data: bytes) -> str:
+    image = Image("data:image/png;base64," + pybase64.b64encode(data).decode())
+    prediction = await model.predict(Request(TrialKey("transcribe", "page"), (Turn("user", TRANSCRIBE, (image,)),)))
+    return prediction.text or ""
 
 
 def _with_data(settings: RunSettings, task: str, files: Files, folder: Path, variants: tuple[str, ...]) -> RunSettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -126,11 +127,29 @@ def perturb(
     if sum(option is not None for option in (family, chain, recipe)) != 1:
         raise UsageError("name one of --family, --chain or --recipe")
     variants = read_recipe(recipe).variants() if recipe else [Variant(tuple(chain.split("+")) if chain else (f"{family}:{severity}",))]
-    transcribe = _transcriber(reader) if reader else None
-    for variant in variants:
-        target = output / safe_name(variant.folder) if recipe else output
-        manifest = degrade(source, target, variant.steps, seed if variant.seed is None else variant.seed, transcribe)
-        _print_manifest(manifest, target, as_json)
+    with _transcriber(reader) as transcribe:
+        for variant in variants:
+            target = output / safe_name(variant.folder) if recipe else output
+            manifest = degrade(source, target, variant.steps, seed if variant.seed is None else variant.seed, transcribe)
+            _print_manifest(manifest, target, as_json)
+    return 0
+
+
+@docs.command()
+@click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="DATA.json")
+@click.option("--images", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of page images.")
+@click.option("--reader", default="reader/tesseract", show_default=True, help="Model that reads the pages.")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Data file with a transcript of each document.")
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
+def transcribe(*, data: Path, images: Path, reader: str, output: Path, as_json: bool) -> int:
+    """Read the pages of every document, for the control that asks about the transcript instead of the pictures.
+
+    Example: snellen docs transcribe niah/data.json --images niah/clean -o niah/transcribed.json
+    """
+    from ..api.documents import transcribe_documents
+
+    summary = transcribe_documents(data, images, output, reader)
+    _print(summary, f"{output}: {summary['documents']} documents, {summary['without_pages']} without pages", as_json)
     return 0
 
 
@@ -216,6 +235,12 @@ def _style(flags: dict[str, Any]) -> Any:
     return style_of(preset, told)
 
 
+def _transcriber(reader: str | None) -> AbstractContextManager[Any]:
+    from ..api.documents import transcriber
+
+    return transcriber(reader) if reader else nullcontext()
+
+
 def _variant_style(style: Any, fields: str) -> Any:
     from ..core.config import convert
     from ..data.documents.style import PageStyle
@@ -224,12 +249,6 @@ def _variant_style(style: Any, fields: str) -> Any:
     if "size_pt" in changes and "leading_pt" not in changes:
         changes["leading_pt"] = changes["size_pt"] + 1
     return convert(msgspec.structs.asdict(style) | changes, PageStyle, f"--variant {fields!r}")
-
-
-def _transcriber(reader: str) -> Any:
-    from ..api.documents import make_transcriber
-
-    return make_transcriber(reader)
 
 
 def _print_manifest(manifest: Any, folder: Path, as_json: bool) -> None:

@@ -55,6 +55,7 @@ AGGREGATES = {
     "variants": "snellen.score.documents:compare_variants",
     "perturbed": "snellen.score.documents:perturbed",
     "ladder": "snellen.score.documents:ladder",
+    "page-cost": "snellen.score.documents:page_cost",
     "caption": "snellen.score.caption:aggregate",
 }
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..core.types import Estimate, Form
 from .bootstrap import difference_interval, swap_p_value
 from .robustness import aggregate as robustness_of_table
-from .stats import cluster_totals, estimate_mean, holm
+from .stats import cluster_totals, estimate_mean, estimate_ratio, holm
 from .table import Outcome, ScoreTable
 
 if TYPE_CHECKING:
@@ -70,6 +70,23 @@ def ladder(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate
             for name, value in score.detail["ladder"].items():
                 rungs.setdefault(name, []).append(float(value))
     return {name: estimate_mean(np.array(values), np.array(clusters)) for name, values in rungs.items()}
+
+
+def page_cost(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
+    """Return text tokens per visual token by model family (`compression:FAMILY`): what pages save, beside how well they are read."""
+    text: dict[str, list[float]] = {}
+    visual: dict[str, list[float]] = {}
+    documents = {sample.group or sample.id: sample for sample, _ in scored.scores()}
+    for sample in documents.values():
+        tokens = sample.tags.get("context_tokens")
+        costs: Mapping[str, int] = next(iter(sample.meta.get("visual_tokens", {}).values()), {})
+        for family, cost in costs.items() if isinstance(tokens, int) else ():
+            text.setdefault(family, []).append(float(tokens or 0))
+            visual.setdefault(family, []).append(float(cost))
+    return {
+        f"compression:{family}": estimate_ratio(np.array(text[family]), np.array(visual[family]), bounded=False, n=len(text[family]))
+        for family in text
+    }
 
 
 def perturbed(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
