@@ -21,13 +21,19 @@ from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import chain, generate, likelihood
+from ..infer import chain, document, generate, likelihood
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
 from .settings import RunSettings
 
-INFERENCERS: dict[str, ModuleType] = {"generate": generate, "generation": generate, "likelihood": likelihood, "chain": chain}
+INFERENCERS: dict[str, ModuleType] = {
+    "generate": generate,
+    "generation": generate,
+    "likelihood": likelihood,
+    "document": document,
+    "chain": chain,
+}
 NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
 """Fields of a task that change how replies are read, not the replies: scoring again may differ."""
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
@@ -88,6 +94,7 @@ def make_plan(settings: RunSettings) -> Plan:
         check_capabilities(model, task)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
     planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in zip(tasks, prompts, strict=True)]
+    check_images(model, planned)
     return Plan(planned, model, registry, make_header(planned, model, settings), folder, settings.seed)
 
 
@@ -153,7 +160,7 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
     table = msgspec.to_builtins(planned.task)
     for field in NOT_IN_IDENTITY:
         table.pop(field)
-    for field in ("path", "image_root", "image_list"):  # the data's content counts, not where it lies
+    for field in ("path", "image_root", "image_list", "documents_in_flight"):  # the data's content counts, not where it lies
         table["dataset"].pop(field, None)
     table["params"].pop("timeout_s", None)
     table["params"].pop("stream", None)

@@ -21,6 +21,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("snellen.cli.doctor:doctor", "Look at this machine and say what is missing."),
     "cache": ("snellen.cli.cache:cache", "Look at or prune the response cache."),
     "curate": ("snellen.cli.curate:curate", "Build a dataset with an LLM and people: draft, gates, review, publish."),
+    "docs": ("snellen.cli.docs:docs", "Render texts as pages, degrade pages, plant needles."),
+    "mc": ("snellen.cli.mc:mc", "Multiple choice over page images, with the scripts' own arguments and files."),
+    "niah": ("snellen.cli.mc:niah", "Needle questions over page images, with the scripts' own arguments and file."),
     "mock-server": ("snellen.cli.mock_server:mock_server", "Serve simulated readers and scripted faults, OpenAI-compatible."),
 }
 """Command name -> (`module:attribute`, one-line help); a command's module is imported only when it runs."""

@@ -114,12 +114,12 @@ def run(quiet: bool, as_json: bool, **flags: Any) -> int:
 
 def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
-    file = _read_model_file(flags.pop("config_file"))
+    file = read_model_file(flags.pop("config_file"))
     key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
     model = _model_name(flags.pop("model"), file.pop("model", None))
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
     columns = dict(parse_assignment(each) for each in flags.pop("columns"))
-    variants = (*flags.pop("variants"), *_perturbations(flags.pop("perturb")))
+    variants = tuple(dict.fromkeys((*flags.pop("variants"), *_perturbations(flags.pop("perturb")))))
     arguments = _model_arguments(flags)
     told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "no_cache")}
     return RunSettings(
@@ -176,11 +176,14 @@ def _perturbations(spec: str | None) -> tuple[str, ...]:
     return ("base", *parse_variants(spec))
 
 
-def _read_model_file(path: Path | None) -> dict[str, Any]:
-    """Read a model file in the form of the page-image scripts into settings."""
+def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Read a model file in the form of the page-image scripts into settings; `needed` keys must be in it."""
     if path is None:
         return {}
     table = read_config_file(path)
+    for name in needed:
+        if table.get(name) is None:
+            raise ConfigError(f"{path}: key {name!r} is missing")
     for name in table:
         if name not in MODEL_FILE_KEYS:
             raise ConfigError(f"{path}: unknown key {name!r}{did_you_mean(name, MODEL_FILE_KEYS)}; known: {', '.join(MODEL_FILE_KEYS)}")
@@ -203,7 +206,7 @@ def _read_model_file(path: Path | None) -> dict[str, Any]:
 
 
 def read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:
-    """Return the key from a flag, a variable or a file."""
+    """Return the key from a flag, an environment variable or a file; None for a server that asks for none."""
     if value:
         click.echo("warning: --api-key is visible in process lists; prefer --api-key-env NAME or --api-key-file FILE", err=True)
         return Secret(value)

@@ -8,6 +8,8 @@ LOADERS = {
     "table": "snellen.data.loaders.table:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
+    "longbench-v2": "snellen.data.loaders.document:load_choice",
+    "niah": "snellen.data.loaders.document:load_needles",
 }
 
 MODELS = {
@@ -30,6 +32,8 @@ SCORERS = {
     "contains": "snellen.score.text:contains",
     "wer": "snellen.score.text:word_error",
     "eyechart": "snellen.score.eyechart:score",
+    "needle": "snellen.score.needle:score",
+    "needle-case": "snellen.score.needle:score_case",
     "vqa": "snellen.score.vqa:score_vqa",
     "vqa_simple": "snellen.score.vqa:score_vqa_simple",
     "anls": "snellen.score.vqa:score_anls",
@@ -53,6 +57,11 @@ AGGREGATES = {
     "robustness": "snellen.score.summary:robustness_of_tables",
     "variance": "snellen.score.summary:variance_of_tables",
     "acuity": "snellen.score.eyechart:acuity",
+    "compensated": "snellen.score.documents:compensated",
+    "variants": "snellen.score.documents:compare_variants",
+    "perturbed": "snellen.score.documents:perturbed",
+    "ladder": "snellen.score.documents:ladder",
+    "page-cost": "snellen.score.documents:page_cost",
     "caption": "snellen.score.caption:aggregate",
     "cure": "snellen.score.cure:aggregate",
 }

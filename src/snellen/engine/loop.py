@@ -117,7 +117,11 @@ class Engine:
             if probe or self.stopping:
                 return
 
-    async def _ask(self, item: Item, request: Request) -> Prediction:
+    async def _ask(self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Prediction:
+        if settled is not None:
+            await self._writer.put(item.position, item.sample, request, settled, "")
+            self.state.count(settled)
+            return settled
         if self._is_finished(request.key):
             stored = self._writer.stored(request.key)
             if stored is not None:
@@ -134,6 +138,8 @@ class Engine:
             prediction = await self._answer(request, digest, size_bytes)
             if sent and not prediction.images:
                 prediction = msgspec.structs.replace(prediction, images=sent)
+        if not keep:
+            return prediction
         await self._writer.put(item.position, item.sample, request, prediction, digest)
         self.state.count(prediction)
         if digest:  # a picture that cannot be read says nothing about the server

@@ -11,10 +11,11 @@ from ..core.errors import ConfigError, did_you_mean
 from ..core.ids import derive_seed, rng
 from ..core.types import BASE_VARIANT, Form, Image, Params, Prompt, Request, Sample, Task, TrialKey, Turn
 from ..core.variants import parse_variant
+from .document import choose_pages, with_context
 from .marks import draw_style, make_marks
 from .template import render
 
-AXES = ("wording", "order", "marks", "perturb")
+AXES = ("wording", "order", "marks", "perturb", "pages", "control")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Prompter:
         style = draw_style(axes.get("marks", self.prompt.marks), lambda: rng(self.seed, sample.id, variant, repeat, "marks"))
         marks = make_marks(style, len(shown))
         text = render(self.prompt.template, self._fields(sample, axes, marks, shown))
-        images = self._perturbed(sample.images, axes, sample.id)
+        text = with_context(sample, axes, text)
+        images = self._perturbed(choose_pages(sample, axes), axes, sample.group or sample.id)
         return Request(
             key=key,
             messages=self._messages(sample, text, images),
@@ -76,14 +78,15 @@ class Prompter:
             return pool[int(choice)]
         raise ConfigError(f"variant wording={choice}: task {self.task.name!r} has wordings 0 to {len(pool) - 1}")
 
-    def _perturbed(self, images: tuple[Image, ...], axes: Mapping[str, str], sample_id: str) -> tuple[Image, ...]:
+    def _perturbed(self, images: tuple[Image, ...], axes: Mapping[str, str], document: str) -> tuple[Image, ...]:
+        """Add the degradation to every picture; all questions of a document see the same pixels."""
         if "perturb" not in axes:
             return images
+        steps = axes["perturb"].split("+")
+        seeds = [derive_seed(self.seed, document, place) % 2**32 for place in range(len(images))]
         return tuple(
-            msgspec.structs.replace(
-                image, edits=(*image.edits, f"perturb:{axes['perturb']}:{derive_seed(self.seed, sample_id, place) % 2**32}")
-            )
-            for place, image in enumerate(images)
+            msgspec.structs.replace(image, edits=(*image.edits, *(f"perturb:{step}:{seed}" for step in steps)))
+            for image, seed in zip(images, seeds, strict=True)
         )
 
 

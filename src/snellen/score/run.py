@@ -84,7 +84,7 @@ def _score_task(reader: RunReader, task: Task, registry: Registry, told: Mapping
     tables = stored_tables(reader, task.name, metrics=() if reader.has_scores(task.name) else ("accuracy",))
     scored = ScoredTask(task, tables, lambda: _pairs(reader, task.name))
     result = summarize(tables, group_by=_group_keys(tables, task), options=options)
-    for name in task.aggregates:
+    for name in _aggregates(task):
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, options)
         result["metrics"] |= msgspec.to_builtins(dict(estimates))
     return result | {"notes": _notes(tables)}
@@ -101,13 +101,17 @@ def _chance(reader: RunReader, task: Task) -> float:
     return sum(shares) / len(shares) if shares else 0.0
 
 
+def _aggregates(task: Task) -> list[str]:
+    """Return the task's aggregates; perturbed pictures also get theirs, where chance and unread replies count."""
+    perturbed = any("perturb=" in variant for variant in task.variants)
+    return list(dict.fromkeys([*task.aggregates, *(["perturbed"] if perturbed else [])]))
+
+
 def _group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
-    if task.group_by:
-        return list(task.group_by)
     table = next(iter(tables.values()), None)
     if table is None:
         return []
-    keys = [key for key, (_, values) in table.tags.items() if 2 <= len(values) <= MOST_GROUPS]
+    keys = list(task.group_by) or [key for key, (_, values) in table.tags.items() if 2 <= len(values) <= MOST_GROUPS]
     return [*keys, *(["variant"] if table.is_varied else [])]
 
 
