@@ -14,16 +14,15 @@ from ..core.config import convert
 from ..core.errors import DataError, UsageError
 from ..core.ids import content_hash
 from ..curate.checks import CARD, CHECKERS, TASK, plan_checks, read_checks
-from ..curate.draft import Drafting, DraftPrompt, collect_drafts, plan_drafts
 from ..curate.draft import TASK as DRAFT_TASK
+from ..curate.draft import Drafting, DraftPrompt, collect_drafts, plan_drafts
 from ..curate.gates import GateReport, GateSettings, Replies, run_gates
-from ..curate.publish import Published, cure_rows
+from ..curate.publish import Published, Title, cure_rows
 from ..curate.publish import publish as write_published
 from ..curate.records import Draft, Finding, SetAside, Source, write_lines
 from ..curate.sources import read_sources
 from ..curate.workshop import Workshop
 from ..data.catalog import Catalog
-from ..engine.state import RunState
 from ..score.judge import read_judge
 from ..store.reader import RunReader
 from .plan import create_model
@@ -69,12 +68,11 @@ def draft(
     config = {"prompt": msgspec.to_builtins(words), "seed": settings.seed, "sources": content_hash(sources)}
     errand = Errand(workshop.drafting, model, plan_drafts(sources, drafting), {DRAFT_TASK: 2 * len(sources)}, config)
     state, interrupted = run_errand(errand, settings, requests_at_most)
-    return _finish_draft(workshop, drafting, len(records), unusable, state, interrupted)
+    drafts, set_aside = _read_drafts(workshop, drafting, unusable)
+    return DraftResult(len(records), len(drafts), len(set_aside), _tally(set_aside), state.done - state.cached, state.cached, interrupted)
 
 
-def _finish_draft(
-    workshop: Workshop, drafting: Drafting, records: int, unusable: list[SetAside], state: RunState, interrupted: bool
-) -> DraftResult:
+def _read_drafts(workshop: Workshop, drafting: Drafting, unusable: list[SetAside]) -> tuple[list[Draft], list[SetAside]]:
     reader = RunReader(workshop.drafting)
     try:
         made = list(collect_drafts(reader, drafting))
@@ -84,8 +82,7 @@ def _finish_draft(
     set_aside = [*unusable, *(each for each in made if isinstance(each, SetAside))]
     write_lines(workshop.drafts, drafts)
     write_lines(workshop.set_aside("draft"), set_aside)
-    asked = state.done - state.cached
-    return DraftResult(records, len(drafts), len(set_aside), _tally(set_aside), asked, state.cached, interrupted)
+    return drafts, set_aside
 
 
 def gates(
@@ -155,7 +152,8 @@ def publish(folder: Path, out: Path | None = None, *, name: str = "", licence: s
     desk = workshop.open_desk()
     try:
         gate_report: dict[str, Any] = msgspec.json.decode(workshop.gate_report.read_bytes())
-        return write_published(desk, out or workshop.published, name or workshop.name, licence, gate_report, workshop.read_set_aside())
+        title = Title(name or workshop.name, licence)
+        return write_published(desk, out or workshop.published, title, gate_report, workshop.read_set_aside())
     finally:
         desk.ledger.close()
 

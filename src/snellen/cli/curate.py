@@ -39,7 +39,9 @@ def curate() -> None:
 @click.option("--api-key-env", help="Environment variable that holds the key.")
 @click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key.")
 @click.option("--image-root", type=click.Path(path_type=Path), help="Folder of the pictures; found by the end of their URL.")
-@click.option("--map", "columns", multiple=True, metavar="FIELD=COLUMN", help="Which column is id, image, box, clue, inference (a.b.c goes deeper).")
+@click.option(
+    "--map", "columns", multiple=True, metavar="FIELD=COLUMN", help="Where id, image, box, clue, inference are (a.b goes deeper)."
+)
 @click.option("--prompt", default="draft", show_default=True, help="Card in catalog/curate with the words of drafting.")
 @click.option("--limit", type=click.IntRange(min=1), help="Use the first N annotations.")
 @click.option("--max-requests", type=click.IntRange(min=1), help="Budget: stop after so many paid requests; the same command goes on.")
@@ -64,7 +66,8 @@ def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
     result = run_draft(source, folder, _settings(**flags), columns=columns, requests_at_most=budget, **told)
     _print(result, as_json)
     if not as_json:
-        click.echo(f"{result.drafts} of {result.sources} drafted, {result.set_aside} set aside; {result.requests} requests, {result.cached} cached")
+        cost = f"{result.requests} requests, {result.cached} cached"
+        click.echo(f"{result.drafts} of {result.sources} drafted, {result.set_aside} set aside; {cost}")
         _print_reasons(result.reasons)
     if result.interrupted:
         click.echo("stopped before the end: the same command goes on", err=True)
@@ -73,10 +76,10 @@ def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
 
 @curate.command()
 @FOLDER
-@click.option("--margin", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="How far above chance a blind judge may surely be.")
+@click.option("--margin", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="How far above chance blind judges may be.")
 @click.option("--repair/--no-repair", default=True, show_default=True, help="Make candidates look alike before they are tested.")
 @click.option("--trim/--no-trim", default=True, show_default=True, help="Set aside items that blind judges answer.")
-@click.option("--forbid", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Word list (one a line) that no item may contain.")
+@click.option("--forbid", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File of words that no item may contain.")
 @click.option("--checker", help="provider/name of an LLM that judges every item with k votes (unique, chain, grounded).")
 @click.option("--blind-model", "blind_models", multiple=True, help="provider/name that answers without pictures; repeatable.")
 @click.option("--base-url", "--url", "base_url", help="Server of the checker and of the blind models.")
@@ -192,7 +195,8 @@ def _print_gates(report: Any) -> None:
     for column in ("gate", "seen", "set aside", "repaired", "noted", "set passes"):
         table.add_column(column, justify="left" if column == "gate" else "right")
     for count in report.gates:
-        table.add_row(count.gate, str(count.seen), str(count.failed), str(count.repaired), str(count.warned), "yes" if count.passed else "NO")
+        numbers = map(str, (count.seen, count.failed, count.repaired, count.warned))
+        table.add_row(count.gate, *numbers, "yes" if count.passed else "NO")
     console = Console()
     console.print(table)
     blind = Table(title="answered without the picture", title_justify="left", title_style="dim")

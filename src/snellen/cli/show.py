@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
+from typing import Any
 
 import click
 import msgspec
@@ -57,16 +58,7 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
     if not quiet:
         console = watcher.console if as_json else Console()
         for name, task in result.results["tasks"].items():
-            console.print(results_table(name, task))
-            for note in task.get("notes", ()):
-                console.print(plain(note))
-            for table in group_tables(task):
-                console.print(table)
-            card = published_for(Catalog(), name)
-            if card is not None:
-                console.print(comparison_table(task["metrics"], card, result.results["model"]))
-            if "acuity_px" in task["metrics"]:
-                console.print(plain("\n".join(plot_run(result.folder, name))))
+            _print_task(console, name, task, result)
         for kind, count in result.state.failures.items():
             console.print(plain(f"{count} trials failed: {kind}"))
         if result.state.last_error and result.failed:
@@ -75,6 +67,19 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
     if result.interrupted:
         done = result.state.done + result.state.resumed
         click.echo(f"interrupted after {done} of {result.state.planned} trials; run the same command again to continue", err=True)
+
+
+def _print_task(console: Console, name: str, task: dict[str, Any], result: RunResult) -> None:
+    console.print(results_table(name, task))
+    for note in task.get("notes", ()):
+        console.print(plain(note))
+    for table in group_tables(task):
+        console.print(table)
+    card = published_for(Catalog(), name)
+    if card is not None:
+        console.print(comparison_table(task["metrics"], card, result.results["model"]))
+    if "acuity_px" in task["metrics"]:
+        console.print(plain("\n".join(plot_run(result.folder, name))))
 
 
 def _duration(seconds: float) -> str:

@@ -23,7 +23,8 @@ def card_lines(card: dict[str, Any]) -> Iterator[str]:
     yield ""
     lengths = ", ".join(f"{count} of {length} steps" for length, count in card["chain_lengths"].items())
     yield f"{card['items']} items, {card['questions']} questions; chains: {lengths}. Licence: {_cell(card['licence']) or 'not stated'}."
-    yield f"Drafted by {', '.join(map(_cell, card['drafted_by']))}; reviewed by {card['reviewers']} people in {card['decisions']} decisions."
+    drafted = ", ".join(map(_cell, card["drafted_by"]))
+    yield f"Drafted by {drafted}; reviewed by {card['reviewers']} people in {card['decisions']} decisions."
     yield ""
     yield f"**Audit**: {audit_sentence(card['audit'])}."
     yield ""
@@ -40,7 +41,8 @@ def _gate_lines(gates: dict[str, Any]) -> Iterator[str]:
     for gate in gates.get("gates", ()):
         passes = "yes" if gate["passed"] else "**no**"
         yield f"| {_cell(gate['gate'])} | {gate['seen']} | {gate['failed']} | {gate['repaired']} | {gate['warned']} | {passes} |"
-    yield from ["", "Answered without the picture, after the gates:", "", "| judge | question | accuracy | chance | n |", "|---|---|---:|---:|---:|"]
+    yield from ["", "Answered without the picture, after the gates:", ""]
+    yield from ["| judge | question | accuracy | chance | n |", "|---|---|---:|---:|---:|"]
     for test in gates.get("tests", ()):
         yield f"| {_cell(test['judge'])} | {test['role']} | {test['accuracy']:.1%} | {test['chance']:.1%} | {test['questions']} |"
 

@@ -40,8 +40,8 @@ def plan_checks(judge: Judge, drafts: Iterable[Draft], *, with_picture: bool) ->
     """Yield a job an item."""
     for position, draft in enumerate(drafts):
         sample = check_sample(draft)
-        requests = tuple(_with_picture(request, sample) if with_picture else request for request in plan_votes(judge, [(sample, _told(draft))]))
-        yield CheckJob(Item(position, sample), requests)
+        votes = plan_votes(judge, [(sample, _told(draft))])
+        yield CheckJob(Item(position, sample), tuple(_with_picture(vote, sample) if with_picture else vote for vote in votes))
 
 
 def _with_picture(request: Request, sample: Sample) -> Request:

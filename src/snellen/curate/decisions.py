@@ -79,8 +79,9 @@ class Ledger:
     def rows(self) -> Iterator[Decision]:
         """Yield every row ever written, in order."""
         columns = "mode, item, reviewer, at, action, ticket, reason, body, undoes, id"
-        for *values, body, undoes, number in self._database.execute(f"SELECT {columns} FROM decisions ORDER BY id"):  # noqa: S608
-            yield Decision(*values, msgspec.json.decode(body) if body else None, undoes, number)
+        for row in self._database.execute(f"SELECT {columns} FROM decisions ORDER BY id"):  # noqa: S608
+            told = dict(zip(columns.split(", "), row, strict=True))
+            yield Decision(**told | {"body": msgspec.json.decode(told["body"]) if told["body"] else None})
 
     def put(self, decision: Decision) -> Decision:
         """Append a decision and return it with its number; the same ticket again returns the row that is already there."""
@@ -143,6 +144,4 @@ class Ledger:
     @staticmethod
     def _labels(held: dict[str, Decision]) -> dict[str, str]:
         """Return accept or reject by reviewer: an edited item is one that may stay."""
-        return {
-            name: "reject" if decision.action == "reject" else "accept" for name, decision in held.items() if decision.action != "skip"
-        }
+        return {name: "reject" if decision.action == "reject" else "accept" for name, decision in held.items() if decision.action != "skip"}

@@ -55,18 +55,18 @@ class Desk:
         for gated in self.items.values():
             self._note(gated)
 
-    def decide(self, mode: str, reviewer: str, item: str, action: str, at: str, ticket: str, reason: str = "", body: Any = None) -> Decision:
-        """Store one decision; refuses one that does not fit, by name."""
-        gated = self._item(item)
-        if mode not in MODES:
-            raise UsageError(f"no mode {mode!r}{did_you_mean(mode, MODES)}")
-        if action == "reject" and not reason.strip():
+    def decide(self, told: Decision) -> Decision:
+        """Store one decision and return it with its number; refuses one that does not fit, by name."""
+        gated = self._item(told.item)
+        if told.mode not in MODES:
+            raise UsageError(f"no mode {told.mode!r}{did_you_mean(told.mode, MODES)}")
+        if told.action == "reject" and not told.reason.strip():
             raise UsageError("a rejection needs a reason")
-        if action == "edit":
-            apply_edit(gated.draft, body)
-        if action == "answer":
-            check_answer(self.outcome(item).draft, body)
-        stored = self.ledger.put(Decision(mode, item, reviewer, at, action, ticket, reason.strip(), body))
+        if told.action == "edit":
+            apply_edit(gated.draft, told.body)
+        if told.action == "answer":
+            check_answer(self.outcome(told.item).draft, told.body)
+        stored = self.ledger.put(told)
         self._note(gated)
         return stored
 
@@ -87,7 +87,8 @@ class Desk:
         """Return the next item for a reviewer, or None when the queue is done; skipped ones come back at the end."""
         if mode == "review":
             return self._next_review(reviewer, after)
-        return next((item for item in self.queue(mode) if not self._has(mode, item, reviewer) and item != after), None)
+        open_items = (item for item in self.queue(mode) if not self._has(mode, item, reviewer) and item != after)
+        return next((item for item in open_items if mode == "settle" or not self._knows(item, reviewer)), None)
 
     def queue(self, mode: str) -> list[str]:
         """Return the items of a mode other than the review itself."""
@@ -154,6 +155,10 @@ class Desk:
     def _skipped(self, item: str, reviewer: str) -> bool:
         held = self.ledger.current.get(("review", item), {}).get(reviewer)
         return held is not None and held.action == "skip"
+
+    def _knows(self, item: str, reviewer: str) -> bool:
+        """Tell whether somebody else should audit or answer an item: who reviewed it knows it already."""
+        return len(self.queues) > 1 and self._has("review", item, reviewer)
 
     def _has(self, mode: str, item: str, reviewer: str) -> bool:
         return reviewer in self.ledger.current.get((mode, item), {})

@@ -165,10 +165,10 @@ def _trim(run: GateRun, gate: str, makers: Mapping[str, Maker], findings: dict[s
     margin = run.settings.margin
     for judge, make in makers.items() if run.settings.trim else ():
         left = _left(run, findings)
-        credits = make(left)
-        if all(test.passed for test in compare_to_chance(judge, left, credits, margin)):
+        chances = make(left)
+        if all(test.passed for test in compare_to_chance(judge, left, chances, margin)):
             continue
-        for name in trim(left, credits, margin, run.settings.most_trimmed):
+        for name in trim(left, chances, margin, run.settings.most_trimmed):
             findings.setdefault(name, []).append(Finding(gate, "fail", f"answered without the picture by the judge {judge!r}"))
 
 

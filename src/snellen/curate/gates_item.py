@@ -69,7 +69,8 @@ def check_leak(draft: Draft) -> Iterator[Finding]:
             yield _fail("leak", f"{name} holds its own answer")
     last, wanted = content_words(draft.steps[-1].answer), content_words(draft.inference.answer)
     if overlap(wanted, last) >= TOLD:
-        yield Finding("leak", "warn", f"the last answer holds {overlap(wanted, last):.0%} of the {INFERENCE}: not for settings that tell the chain")
+        told = f"the last answer holds {overlap(wanted, last):.0%} of the {INFERENCE}'s words"
+        yield Finding("leak", "warn", f"{told}: not for settings that tell the chain")
 
 
 def check_words(forbidden: frozenset[str]) -> ItemGate:

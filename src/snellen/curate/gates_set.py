@@ -70,10 +70,10 @@ def learned_credits(drafts: Sequence[Draft]) -> Credits:
     return {INFERENCE: [inference[i : i + 1] for i in places], "step": np.split(steps, cuts)}
 
 
-def compare_to_chance(judge: str, drafts: Sequence[Draft], credits: Mapping[str, Sequence[NDArray[np.float64]]], margin: float) -> Iterator[BlindTest]:
+def compare_to_chance(judge: str, drafts: Sequence[Draft], chances: Credits, margin: float) -> Iterator[BlindTest]:
     """Yield one test a role: it fails when the judge is surely above chance by more than the margin."""
     for role in ROLES:
-        groups = credits.get(role) or []
+        groups = chances.get(role) or []
         if not groups:
             continue
         values = np.concatenate(groups)
@@ -86,7 +86,8 @@ def compare_to_chance(judge: str, drafts: Sequence[Draft], credits: Mapping[str,
 
 def chance_of(drafts: Sequence[Draft], role: str) -> float:
     """Return the mean chance of a blind guess."""
-    sizes = [len(question.candidates) for draft in drafts for name, question in draft.questions() if (name == INFERENCE) == (role == INFERENCE)]
+    asked = ((draft.inference,) if role == INFERENCE else draft.steps for draft in drafts)
+    sizes = [len(question.candidates) for questions in asked for question in questions]
     return float(np.mean([1.0 / size for size in sizes])) if sizes else 0.0
 
 
@@ -98,7 +99,7 @@ def surface_tests(drafts: Sequence[Draft], margin: float) -> list[BlindTest]:
 def blind_tests(drafts: Sequence[Draft], margin: float, judges: Mapping[str, Credits] | None = None) -> list[BlindTest]:
     """Test rules, a judge that learns, and the replies of text-only models (`judges`)."""
     known = {rule: rule_credits(drafts, rule) for rule in BLIND_RULES} | {LEARNED: learned_credits(drafts)} | dict(judges or {})
-    return [test for name, credits in known.items() for test in compare_to_chance(name, drafts, credits, margin)]
+    return [test for name, chances in known.items() for test in compare_to_chance(name, drafts, chances, margin)]
 
 
 def reply_credits(replies: Mapping[str, Mapping[str, Sequence[float]]], drafts: Sequence[Draft]) -> Credits:
@@ -111,14 +112,14 @@ def reply_credits(replies: Mapping[str, Mapping[str, Sequence[float]]], drafts: 
     return found
 
 
-def trim(drafts: Sequence[Draft], credits: Credits, margin: float, most: float) -> set[str]:
+def trim(drafts: Sequence[Draft], chances: Credits, margin: float, most: float) -> set[str]:
     """Return the items to set aside so that a judge falls to chance plus margin; none when more than `most` (a share) would have to go.
 
     Items go by how surely the judge answers them, those it answers best first.
     """
     gone: set[int] = set()
     for role in ROLES:
-        groups = credits.get(role) or []
+        groups = chances.get(role) or []
         sums, sizes = np.array([group.sum() for group in groups]), np.array([len(group) for group in groups])
         bar = chance_of(drafts, role) + margin
         excess = sums - bar * sizes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -40,6 +40,13 @@ temperature = 0.0
 """
 
 
+class Title(NamedTuple):
+    """What the dataset is called, and under which licence it goes out."""
+
+    name: str
+    licence: str = ""
+
+
 class Published(msgspec.Struct, frozen=True):
     """What was written."""
 
@@ -49,7 +56,7 @@ class Published(msgspec.Struct, frozen=True):
     card: dict[str, Any]
 
 
-def publish(desk: Desk, out: Path, name: str, licence: str, gates: Mapping[str, Any], set_aside: Sequence[SetAside]) -> Published:
+def publish(desk: Desk, out: Path, title: Title, gates: Mapping[str, Any], set_aside: Sequence[SetAside]) -> Published:
     """Write the dataset folder, whole or not at all. Items that are open or disputed do not go in, and are counted."""
     outcomes = {item: desk.outcome(item) for item in desk.items}
     accepted = [(item, outcome) for item, outcome in outcomes.items() if outcome.status is Status.ACCEPTED]
@@ -63,10 +70,11 @@ def publish(desk: Desk, out: Path, name: str, licence: str, gates: Mapping[str, 
     try:
         rows = [_row(outcome.draft, _keep_picture(outcome.draft.source.image, draft)) for _, outcome in accepted]
         (draft / ANNOTATIONS).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
-        (draft / "task.toml").write_text(TASK.format(title=_plain(name), licence=_plain(licence)))
+        (draft / "task.toml").write_text(TASK.format(title=_plain(title.name), licence=_plain(title.licence)))
         _write_lines(draft / "provenance.jsonl", [_provenance(place, *each) for place, each in enumerate(accepted)])
-        _write_lines(draft / "set_aside.jsonl", [_left_out(item, outcome) for item, outcome in outcomes.items() if outcome.status is not Status.ACCEPTED])
-        card = make_card(desk, name, licence, gates, set_aside, [outcome.draft for _, outcome in accepted])
+        left_out = [_left_out(item, outcome) for item, outcome in outcomes.items() if outcome.status is not Status.ACCEPTED]
+        _write_lines(draft / "set_aside.jsonl", left_out)
+        card = make_card(desk, title, gates, set_aside, [outcome.draft for _, outcome in accepted])
         card["annotations_sha256"] = sha256_hex((draft / ANNOTATIONS).read_bytes())
         write_card(draft, card)
         shutil.rmtree(out, ignore_errors=True)
@@ -76,9 +84,7 @@ def publish(desk: Desk, out: Path, name: str, licence: str, gates: Mapping[str, 
     return Published(str(out), len(rows), sum(1 + len(outcome.draft.steps) for _, outcome in accepted), card)
 
 
-def make_card(
-    desk: Desk, name: str, licence: str, gates: Mapping[str, Any], set_aside: Sequence[SetAside], drafts: Sequence[Draft]
-) -> dict[str, Any]:
+def make_card(desk: Desk, title: Title, gates: Mapping[str, Any], set_aside: Sequence[SetAside], drafts: Sequence[Draft]) -> dict[str, Any]:
     """Return every figure of the data card."""
     lengths: dict[str, int] = {}
     for draft in drafts:
@@ -87,8 +93,8 @@ def make_card(
     for each in set_aside:
         reasons[each.stage] = reasons.get(each.stage, 0) + 1
     return {
-        "name": name,
-        "licence": licence,
+        "name": title.name,
+        "licence": title.licence,
         "items": len(drafts),
         "questions": sum(len(draft.steps) + 1 for draft in drafts),
         "chain_lengths": dict(sorted(lengths.items())),

@@ -114,8 +114,9 @@ def write_lines(path: Path, records: Iterable[Any]) -> int:
     part = path.with_name(f".{path.name}.part")
     count = 0
     with part.open("wb") as stream:
-        for count, record in enumerate(records, 1):
+        for record in records:
             stream.write(msgspec.json.encode(record) + b"\n")
+            count += 1
     part.replace(path)
     return count
 

@@ -29,7 +29,7 @@ def level_question(question: Question) -> Question:
 
 def level_texts(texts: Sequence[str]) -> list[str]:
     """Strip spaces, quotes and final stops from all texts, and give all the first letter's case that most have."""
-    bare = [_SPACES.sub(" ", text).strip(" \"“”").rstrip(STOPS + " ") or text for text in texts]
+    bare = [_SPACES.sub(" ", text).strip(' "“”').rstrip(STOPS + " ") or text for text in texts]
     capitals = sum(text[:1].isupper() for text in bare)
     if capitals in (0, len(bare)):
         return bare

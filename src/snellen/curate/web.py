@@ -17,7 +17,7 @@ import msgspec
 
 from ..core.errors import DataError, EnvironmentProblem, MissingExtra, SnellenError
 from ..data.images import open_image
-from .decisions import MODES
+from .decisions import MODES, Decision
 from .desk import REASONS, Desk
 
 try:
@@ -113,6 +113,7 @@ class Pages:
         """Return the addresses of the page."""
         return [
             Route("/", self.page),
+            Route("/favicon.ico", self.no_icon),
             Route("/static/{name}", self.static),
             Route("/image/{item:path}", self.image),
             Route("/api/next", self.next),
@@ -132,6 +133,10 @@ class Pages:
         if self._who(request) is None:
             return Response("open the link that `snellen curate review` printed for you\n", 403, HEADERS)
         return Response(_file("review.html"), 200, HEADERS, "text/html")
+
+    async def no_icon(self, request: Request) -> Response:
+        """Say that there is no icon."""
+        return Response(None, 204, HEADERS)
 
     async def static(self, request: Request) -> Response:
         """Serve our own script and style."""
@@ -179,8 +184,8 @@ class Pages:
             return _json({"error": "open your own link"}, 403)
         try:
             told = msgspec.json.decode(await request.body(), type=Decide)
-            values = (told.mode, who, told.item, told.action, _now(), told.ticket, told.reason, told.body)
-            stored = await run_in_threadpool(self._desk.decide, *values)
+            decision = Decision(told.mode, told.item, who, _now(), told.action, told.ticket, told.reason.strip(), told.body)
+            stored = await run_in_threadpool(self._desk.decide, decision)
         except (msgspec.DecodeError, SnellenError) as error:
             return _json({"error": str(error)}, 503 if isinstance(error, EnvironmentProblem) else 400)
         following = self._desk.next_item(told.mode, who)

@@ -81,10 +81,18 @@ def _read_values(path: Path) -> list[Any]:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; give the annotation file with -p dataset.path=FILE") from None
     try:
-        values = msgspec.json.decode(data) if data.lstrip()[:1] == b"[" else msgspec.json.decode_lines(data)
+        values = _decode_array(data) if data.lstrip()[:1] == b"[" else _decode_lines(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path.name} is neither a JSON array nor one JSON object a line: {error}") from None
-    return list(values)
+    return values
+
+
+def _decode_array(data: bytes) -> list[Any]:
+    return msgspec.json.decode(data, type=list[Any])
+
+
+def _decode_lines(data: bytes) -> list[Any]:
+    return [msgspec.json.decode(line) for line in data.splitlines() if line.strip()]
 
 
 def _check(item: CureItem, where: str) -> None:
@@ -93,6 +101,8 @@ def _check(item: CureItem, where: str) -> None:
         raise DataError(f"{where}: the chain is empty")
     if item.image.width <= 0 or item.image.height <= 0:
         raise DataError(f"{where}: the picture is {item.image.width}×{item.image.height} px")
-    for name, choice in [("inference", item.inference), *((f"step {place}", step) for place, step in enumerate(chain, 1))]:
+    choices: list[tuple[str, CureChoice | CureStep]] = [("inference", item.inference)]
+    choices += [(f"step {place}", step) for place, step in enumerate(chain, 1)]
+    for name, choice in choices:
         if not 0 <= choice.gt < len(choice.candidate):
             raise DataError(f"{where}: {name} has gt {choice.gt} and {len(choice.candidate)} candidates; gt counts from 0")

@@ -142,8 +142,7 @@ class Engine:
             return prediction
         await self._writer.put(item.position, item.sample, request, prediction, digest)
         self.state.count(prediction)
-        if digest:  # a picture that cannot be read says nothing about the server
-            self._watch(prediction)
+        self._watch(prediction, reached=bool(digest))
         if self.observe is not None:
             self.observe(item, request, prediction)
         return prediction
@@ -187,13 +186,13 @@ class Engine:
         if self._lost_connections >= self._dead_after():
             raise EnvironmentProblem(f"stopped: the server is gone ({error}); run the same command again to continue")
 
-    def _watch(self, prediction: Prediction) -> None:
+    def _watch(self, prediction: Prediction, *, reached: bool) -> None:
         """Stop when nothing succeeds any more or the error budget is spent."""
         failure = prediction.failure
         if failure is None:
             self._failed_in_a_row = self._lost_connections = 0
             return
-        self._failed_in_a_row += 1
+        self._failed_in_a_row += reached  # a picture that cannot be read says nothing about the server
         if self._failed_in_a_row >= self._dead_after():
             reason = f"{self._failed_in_a_row} trials failed in a row"
         elif self._policy.max_errors.exceeded(self.state.failed, self.state.done):

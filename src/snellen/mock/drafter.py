@@ -45,7 +45,7 @@ def draft_reply(prompt: str, style: str, seed: int) -> str | None:
 
 
 def _verdict(prompt: str, style: str, draw: random.Random) -> str:
-    words = _VERDICTS.findall(prompt)
+    words: list[str] = _VERDICTS.findall(prompt)
     return words[-1] if style == "sloppy" and draw.random() < 0.1 and len(words) > 1 else words[0]
 
 

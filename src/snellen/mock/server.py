@@ -199,7 +199,8 @@ class MockServer:
 
     def _reply(self, ask: Ask, entry: Entry | None, index: int) -> Reply:
         if entry is None:
-            drafted = draft_reply(ask.text, self.options.drafter, self.options.seed + (ask.body.seed or 0)) if self.options.drafter else None
+            style, seed = self.options.drafter, self.options.seed + (ask.body.seed or 0)
+            drafted = draft_reply(ask.text, style, seed) if style else None
             return Reply(self.options.answer if drafted is None else drafted)
         draw = index
         if ask.body.temperature and ask.body.seed is None:

@@ -155,6 +155,7 @@ function showKeys() {
   if (editing) { add("Ctrl+Enter", "save", () => decide("edit", "", edited()), true); add("Esc", "cancel", () => edit(false)); return; }
   if (mode === "answer") add("1–6", "choose", () => {}, true);
   for (const [key, action] of KEYS[mode]) add(key.toUpperCase(), action, () => act(action), key === "a");
+  add("M", "next mode", () => { const all = Object.keys(KEYS); load(all[(all.indexOf(mode) + 1) % all.length]); });
 }
 function act(action) {
   if (action === "undo") undo();
@@ -179,7 +180,8 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") edit(false);
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || !item && event.key.toLowerCase() !== "u") return;
+  if (event.ctrlKey || event.metaKey || event.altKey || !item && !"um".includes(event.key.toLowerCase())) return;
+  if (event.key.toLowerCase() === "m") { const all = Object.keys(KEYS); load(all[(all.indexOf(mode) + 1) % all.length]); return; }
   if (mode === "answer" && /^[1-9]$/.test(event.key)) { pick(Number(event.key) - 1); return; }
   const found = KEYS[mode].find(([key]) => key === event.key.toLowerCase());
   if (found) { event.preventDefault(); act(found[1]); }

@@ -19,6 +19,7 @@ from ..sources import read_rows
 
 PUNCTUATION = " .。!！…"
 INFERENCE = "inference"
+Tags = dict[str, str | int | float | bool | None]
 STEP = "step"
 POINTERS = {
     "box": ("Look at the region in the red box.", "What can be inferred about the region in the red box?"),
@@ -78,13 +79,13 @@ def item_samples(item: CureItem, number: int, source: CureSource, find: PictureF
         if source.ask != INFERENCE:
             options, answer = _options(step.candidate, step.gt, source, f"{name} step {place}")
             text = f"{before} {step.question}".strip()
-            tags = {"role": STEP, "step": place, "steps": len(chain)}
+            tags: Tags = {"role": STEP, "step": place, "steps": len(chain)}
             yield Sample(id=f"{name}.{place}", question=text, options=options, answers=(answer,), tags=tags, **shared)
     if source.ask != "steps":
         options, answer = _options(item.inference.candidate, item.inference.gt, source, f"{name} inference")
         known = [(step.question, step.candidate[step.gt]) for step in chain] if source.chain == "gold" else []
-        tags = {"role": INFERENCE, "step": 0, "steps": len(chain)}
-        yield Sample(id=f"{name}.h", question=recount(question, known), options=options, answers=(answer,), tags=tags, **shared)
+        last: Tags = {"role": INFERENCE, "step": 0, "steps": len(chain)}
+        yield Sample(id=f"{name}.h", question=recount(question, known), options=options, answers=(answer,), tags=last, **shared)
 
 
 def _options(candidates: Sequence[str], right: int, source: CureSource, where: str) -> tuple[tuple[str, ...], str]:
@@ -101,7 +102,7 @@ def _options(candidates: Sequence[str], right: int, source: CureSource, where: s
 def _show_region(item: CureItem, source: CureSource, find: PictureFinder) -> tuple[tuple[Image, ...], tuple[str, str]]:
     picture = item.image
     region = source.region if source.pictures and item.bboxes else "none"
-    place, edits = "", ()
+    place, edits = "", tuple[str, ...]()
     if region != "none":
         left, top, right, bottom = clamp(item.bboxes[0], picture)
         place = f"from ({left:.0f}, {top:.0f}) to ({right:.0f}, {bottom:.0f}) of a picture of {picture.width} × {picture.height} px"
