@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import EnvironmentProblem, UsageError
+from ..core.errors import EnvironmentProblem
 from ..store.database import connect
 from .agreement import Agreement
 
@@ -74,7 +74,7 @@ class Ledger:
         self.agreement = Agreement()
         self.count = 0
         for decision in self.rows():
-            self._take(decision)
+            self.take(decision)
 
     def rows(self) -> Iterator[Decision]:
         """Yield every row ever written, in order."""
@@ -84,21 +84,33 @@ class Ledger:
             yield Decision(**told | {"body": msgspec.json.decode(told["body"]) if told["body"] else None})
 
     def put(self, decision: Decision) -> Decision:
-        """Append a decision and return it with its number; the same ticket again returns the row that is already there."""
-        if decision.action not in MODES.get(decision.mode, ()):
-            raise UsageError(f"no action {decision.action!r} in mode {decision.mode!r}")
-        with self._lock:
-            return self._append(decision)
+        """Append a decision, let it change the state, and return it with its number."""
+        stored, fresh = self.write(decision)
+        if fresh:
+            self.take(stored)
+        return stored
 
-    def undo(self, mode: str, reviewer: str, at: str, ticket: str) -> Decision | None:
-        """Take back this reviewer's last decision by a further row; return what was taken back, or None."""
+    def write(self, decision: Decision) -> tuple[Decision, bool]:
+        """Put one row on disk (any thread may) and return it with its number; False when its ticket was there already."""
+        body = msgspec.json.encode(decision.body) if decision.body is not None else None
+        values = (decision.mode, decision.item, decision.reviewer, decision.at, decision.action, decision.reason, body, decision.undoes)
         with self._lock:
-            stack = self.stacks.get((mode, reviewer)) or []
-            if not stack:
-                return None
-            last = stack[-1]
-            self._append(Decision(mode, last.item, reviewer, at, UNDO, ticket, undoes=last.id))
-            return last
+            try:
+                cursor = self._database.execute(
+                    "INSERT INTO decisions (mode, item, reviewer, at, action, reason, body, undoes, ticket) VALUES (?,?,?,?,?,?,?,?,?)",
+                    (*values, decision.ticket),
+                )
+            except sqlite3.IntegrityError:
+                row = self._database.execute("SELECT id FROM decisions WHERE ticket = ?", (decision.ticket,)).fetchone()
+                return msgspec.structs.replace(decision, id=row[0]), False
+            except sqlite3.Error as error:
+                raise EnvironmentProblem(f"the decision was not saved: {error}") from None
+            return msgspec.structs.replace(decision, id=int(cursor.lastrowid or 0)), True
+
+    def undo_of(self, mode: str, reviewer: str, at: str, ticket: str) -> Decision | None:
+        """Return the row that would take back this reviewer's last decision, or None."""
+        stack = self.stacks.get((mode, reviewer))
+        return Decision(mode, stack[-1].item, reviewer, at, UNDO, ticket, undoes=stack[-1].id) if stack else None
 
     def close(self) -> None:
         """Fold the log into the database."""
@@ -106,25 +118,8 @@ class Ledger:
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._database.close()
 
-    def _append(self, decision: Decision) -> Decision:
-        body = msgspec.json.encode(decision.body) if decision.body is not None else None
-        values = (decision.mode, decision.item, decision.reviewer, decision.at, decision.action, decision.reason, body, decision.undoes)
-        try:
-            cursor = self._database.execute(
-                "INSERT INTO decisions (mode, item, reviewer, at, action, reason, body, undoes, ticket) VALUES (?,?,?,?,?,?,?,?,?)",
-                (*values, decision.ticket),
-            )
-        except sqlite3.IntegrityError:
-            row = self._database.execute("SELECT id FROM decisions WHERE ticket = ?", (decision.ticket,)).fetchone()
-            return msgspec.structs.replace(decision, id=row[0])
-        except sqlite3.Error as error:
-            raise EnvironmentProblem(f"the decision was not saved: {error}") from None
-        stored = msgspec.structs.replace(decision, id=int(cursor.lastrowid or 0))
-        self._take(stored)
-        return stored
-
-    def _take(self, decision: Decision) -> None:
-        """Let one row change the state."""
+    def take(self, decision: Decision) -> None:
+        """Let one row change the state; always called from one and the same thread."""
         self.count += 1
         held = self.current.setdefault((decision.mode, decision.item), {})
         stack = self.stacks.setdefault((decision.mode, decision.reviewer), [])

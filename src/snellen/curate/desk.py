@@ -12,7 +12,7 @@ from msgspec import Struct
 from ..core.errors import UsageError, did_you_mean
 from ..core.ids import derive_seed
 from .assign import assign
-from .decisions import MODES, Decision, Ledger
+from .decisions import MODES, UNDO, Decision, Ledger
 from .outcome import Outcome, Status, apply_edit, outcome_of
 from .records import Draft, Gated
 
@@ -56,28 +56,32 @@ class Desk:
             self._note(gated)
 
     def decide(self, told: Decision) -> Decision:
-        """Store one decision and return it with its number; refuses one that does not fit, by name."""
+        """Check, store and take in one decision; returns it with its number."""
+        self.check(told)
+        stored, fresh = self.ledger.write(told)
+        if fresh:
+            self.take(stored)
+        return stored
+
+    def check(self, told: Decision) -> None:
+        """Refuse a decision that does not fit, by name."""
         gated = self._item(told.item)
-        if told.mode not in MODES:
-            raise UsageError(f"no mode {told.mode!r}{did_you_mean(told.mode, MODES)}")
+        if told.action not in MODES.get(told.mode, ()):
+            raise UsageError(f"no action {told.action!r} in mode {told.mode!r}{did_you_mean(told.mode, MODES)}")
         if told.action == "reject" and not told.reason.strip():
             raise UsageError("a rejection needs a reason")
         if told.action == "edit":
             apply_edit(gated.draft, told.body)
         if told.action == "answer":
             check_answer(self.outcome(told.item).draft, told.body)
-        stored = self.ledger.put(told)
-        self._note(gated)
-        return stored
 
-    def undo(self, mode: str, reviewer: str, at: str, ticket: str) -> str | None:
-        """Take back the reviewer's last decision of a mode; return its item."""
-        taken = self.ledger.undo(mode, reviewer, at, ticket)
-        if taken is None:
-            return None
-        self._note(self._item(taken.item))
-        self._cursor[reviewer] = min(self._cursor.get(reviewer, 0), self._places.get(reviewer, {}).get(taken.item, 0))
-        return taken.item
+    def take(self, stored: Decision) -> None:
+        """Let a stored decision change the state and the queues."""
+        self.ledger.take(stored)
+        self._note(self._item(stored.item))
+        if stored.action == UNDO:
+            place = self._places.get(stored.reviewer, {}).get(stored.item, 0)
+            self._cursor[stored.reviewer] = min(self._cursor.get(stored.reviewer, 0), place)
 
     def outcome(self, item: str) -> Outcome:
         """Return where an item stands."""

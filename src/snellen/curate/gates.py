@@ -14,13 +14,11 @@ from .gates_set import (
     SURFACE_RULES,
     BlindTest,
     Credits,
-    blind_tests,
     compare_to_chance,
     find_duplicates,
     learned_credits,
     reply_credits,
     rule_credits,
-    surface_tests,
     trim,
 )
 from .records import Draft, Finding, Gated, SetAside
@@ -144,32 +142,34 @@ def _surface_gate(run: GateRun) -> None:
         run.drafts = [draft for draft, _ in levelled]
         note = Finding("surface", "repaired", "endings, capitals or spaces of candidates made alike")
         findings = {draft.id: [note] for draft, changed in levelled if changed}
-    makers = {rule: _rule_maker(rule) for rule in ("shortest", "longest")}
-    _trim(run, "surface", makers, findings)
-    run.apply("surface", findings, all(test.passed for test in surface_tests(_left(run, findings), run.settings.margin)))
+    makers = {rule: _rule_maker(rule) for rule in SURFACE_RULES}
+    run.report.tests = _judge(run, "surface", makers, findings)
+    run.apply("surface", findings, all(test.passed for test in run.report.tests))
 
 
 def _blind_gate(run: GateRun, judges: Mapping[str, Replies]) -> None:
     findings: dict[str, list[Finding]] = {}
     asked = {name: _reply_maker(replies) for name, replies in judges.items()}
-    makers: dict[str, Maker] = {rule: _rule_maker(rule) for rule in BLIND_RULES} | {LEARNED: learned_credits} | asked
-    _trim(run, "blind", makers, findings)
-    left = _left(run, findings)
-    tests = blind_tests(left, run.settings.margin, {name: make(left) for name, make in asked.items()})
-    run.report.tests = [*surface_tests(left, run.settings.margin), *(test for test in tests if test.judge not in SURFACE_RULES)]
+    tests = _judge(run, "blind", {rule: _rule_maker(rule) for rule in BLIND_RULES} | {LEARNED: learned_credits} | asked, findings)
+    run.report.tests = [*(test for test in run.report.tests if test.judge not in BLIND_RULES), *tests]
     run.apply("blind", findings, all(test.passed for test in tests))
 
 
-def _trim(run: GateRun, gate: str, makers: Mapping[str, Maker], findings: dict[str, list[Finding]]) -> None:
-    """Set aside what a judge answers, one judge after another, each on what the ones before it left."""
+def _judge(run: GateRun, gate: str, makers: Mapping[str, Maker], findings: dict[str, list[Finding]]) -> list[BlindTest]:
+    """Set aside what judges answer, each on what the ones before it left; return the tests of what is left in the end."""
     margin = run.settings.margin
-    for judge, make in makers.items() if run.settings.trim else ():
+    known: dict[str, tuple[int, list[BlindTest]]] = {}
+    for judge, make in makers.items():
         left = _left(run, findings)
         chances = make(left)
-        if all(test.passed for test in compare_to_chance(judge, left, chances, margin)):
-            continue
-        for name in trim(left, chances, margin, run.settings.most_trimmed):
-            findings.setdefault(name, []).append(Finding(gate, "fail", f"answered without the picture by the judge {judge!r}"))
+        known[judge] = len(left), list(compare_to_chance(judge, left, chances, margin))
+        if run.settings.trim and not all(test.passed for test in known[judge][1]):
+            for name in trim(left, chances, margin, run.settings.most_trimmed):
+                findings.setdefault(name, []).append(Finding(gate, "fail", f"answered without the picture by the judge {judge!r}"))
+    left = _left(run, findings)
+    again = {judge for judge, (seen, _) in known.items() if seen != len(left)}
+    fresh = {judge: list(compare_to_chance(judge, left, makers[judge](left), margin)) for judge in again}
+    return [test for judge in makers for test in fresh.get(judge, known[judge][1])]
 
 
 def _left(run: GateRun, findings: Mapping[str, Sequence[Finding]]) -> list[Draft]:

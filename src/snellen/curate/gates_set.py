@@ -16,6 +16,7 @@ from .replies import alike
 
 SURFACE_RULES = ("no-period", "period", "capital", "odd-one-out", "shortest", "longest")
 BLIND_RULES = ("no-period", "shortest", "longest", "majority")
+"""What a text-only solver would try first; the looks are tested again after they were levelled."""
 LEARNED = "learned"
 ROLES = (INFERENCE, "step")
 
@@ -89,17 +90,6 @@ def chance_of(drafts: Sequence[Draft], role: str) -> float:
     asked = ((draft.inference,) if role == INFERENCE else draft.steps for draft in drafts)
     sizes = [len(question.candidates) for questions in asked for question in questions]
     return float(np.mean([1.0 / size for size in sizes])) if sizes else 0.0
-
-
-def surface_tests(drafts: Sequence[Draft], margin: float) -> list[BlindTest]:
-    """Test whether length, punctuation or style alone find the right option."""
-    return [test for rule in SURFACE_RULES for test in compare_to_chance(rule, drafts, rule_credits(drafts, rule), margin)]
-
-
-def blind_tests(drafts: Sequence[Draft], margin: float, judges: Mapping[str, Credits] | None = None) -> list[BlindTest]:
-    """Test rules, a judge that learns, and the replies of text-only models (`judges`)."""
-    known = {rule: rule_credits(drafts, rule) for rule in BLIND_RULES} | {LEARNED: learned_credits(drafts)} | dict(judges or {})
-    return [test for name, chances in known.items() for test in compare_to_chance(name, drafts, chances, margin)]
 
 
 def reply_credits(replies: Mapping[str, Mapping[str, Sequence[float]]], drafts: Sequence[Draft]) -> Credits:

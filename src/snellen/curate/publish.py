@@ -59,29 +59,34 @@ class Published(msgspec.Struct, frozen=True):
 def publish(desk: Desk, out: Path, title: Title, gates: Mapping[str, Any], set_aside: Sequence[SetAside]) -> Published:
     """Write the dataset folder, whole or not at all. Items that are open or disputed do not go in, and are counted."""
     outcomes = {item: desk.outcome(item) for item in desk.items}
-    accepted = [(item, outcome) for item, outcome in outcomes.items() if outcome.status is Status.ACCEPTED]
-    if not accepted:
+    drafts = [outcome.draft for outcome in outcomes.values() if outcome.status is Status.ACCEPTED]
+    if not drafts:
         raise UsageError(f"nothing to publish: {outcome_counts(desk)}; review first with `snellen curate review`")
     if out.exists() and not (out / ANNOTATIONS).is_file() and any(out.iterdir()):
         raise UsageError(f"{out} exists and is not a published dataset: choose another -o")
-    draft = out.with_name(f".{out.name}.part")
-    shutil.rmtree(draft, ignore_errors=True)
-    (draft / "images").mkdir(parents=True)
+    part = out.with_name(f".{out.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    (part / "images").mkdir(parents=True)
     try:
-        rows = [_row(outcome.draft, _keep_picture(outcome.draft.source.image, draft)) for _, outcome in accepted]
-        (draft / ANNOTATIONS).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
-        (draft / "task.toml").write_text(TASK.format(title=_plain(title.name), licence=_plain(title.licence)))
-        _write_lines(draft / "provenance.jsonl", [_provenance(place, *each) for place, each in enumerate(accepted)])
-        left_out = [_left_out(item, outcome) for item, outcome in outcomes.items() if outcome.status is not Status.ACCEPTED]
-        _write_lines(draft / "set_aside.jsonl", left_out)
-        card = make_card(desk, title, gates, set_aside, [outcome.draft for _, outcome in accepted])
-        card["annotations_sha256"] = sha256_hex((draft / ANNOTATIONS).read_bytes())
-        write_card(draft, card)
+        _write_data(part, outcomes, title)
+        card = make_card(desk, title, gates, set_aside, drafts)
+        card["annotations_sha256"] = sha256_hex((part / ANNOTATIONS).read_bytes())
+        write_card(part, card)
         shutil.rmtree(out, ignore_errors=True)
-        draft.replace(out)
+        part.replace(out)
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    return Published(str(out), len(rows), sum(1 + len(outcome.draft.steps) for _, outcome in accepted), card)
+        shutil.rmtree(part, ignore_errors=True)
+    return Published(str(out), len(drafts), card["questions"], card)
+
+
+def _write_data(part: Path, outcomes: Mapping[str, Outcome], title: Title) -> None:
+    accepted = [(item, outcome) for item, outcome in outcomes.items() if outcome.status is Status.ACCEPTED]
+    rows = [_row(outcome.draft, _keep_picture(outcome.draft.source.image, part)) for _, outcome in accepted]
+    (part / ANNOTATIONS).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
+    (part / "task.toml").write_text(TASK.format(title=_plain(title.name), licence=_plain(title.licence)))
+    _write_lines(part / "provenance.jsonl", [_provenance(place, *each) for place, each in enumerate(accepted)])
+    left_out = [_left_out(item, outcome) for item, outcome in outcomes.items() if outcome.status is not Status.ACCEPTED]
+    _write_lines(part / "set_aside.jsonl", left_out)
 
 
 def make_card(desk: Desk, title: Title, gates: Mapping[str, Any], set_aside: Sequence[SetAside], drafts: Sequence[Draft]) -> dict[str, Any]:

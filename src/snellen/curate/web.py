@@ -185,7 +185,8 @@ class Pages:
         try:
             told = msgspec.json.decode(await request.body(), type=Decide)
             decision = Decision(told.mode, told.item, who, _now(), told.action, told.ticket, told.reason.strip(), told.body)
-            stored = await run_in_threadpool(self._desk.decide, decision)
+            self._desk.check(decision)
+            stored = await self._store(decision)
         except (msgspec.DecodeError, SnellenError) as error:
             return _json({"error": str(error)}, 503 if isinstance(error, EnvironmentProblem) else 400)
         following = self._desk.next_item(told.mode, who)
@@ -199,11 +200,20 @@ class Pages:
             return _json({"error": "open your own link"}, 403)
         try:
             told = msgspec.json.decode(await request.body(), type=dict[str, str])
-            item = await run_in_threadpool(self._desk.undo, told.get("mode", "review"), who, _now(), told["ticket"])
+            undo = self._desk.ledger.undo_of(told.get("mode", "review"), who, _now(), told["ticket"])
+            item = (await self._store(undo)).item if undo is not None else None
         except (msgspec.DecodeError, KeyError, SnellenError) as error:
             return _json({"error": str(error)}, 400)
         shown = self._desk.show(item, told.get("mode", "review"), who) if item else None
         return _json({"undone": item, "item": shown, "state": self._desk.state(who), "name": self._name, "reasons": REASONS})
+
+    async def _store(self, decision: Decision) -> Decision:
+        """Wait for the disk in a thread, then change the state here, where alone it is read."""
+        stored: Decision
+        stored, fresh = await run_in_threadpool(self._desk.ledger.write, decision)
+        if fresh:
+            self._desk.take(stored)
+        return stored
 
     def _who(self, request: Request) -> str | None:
         try:

@@ -74,13 +74,8 @@ def _candidates(prompt: str, fields: dict[str, str], style: str, draw: random.Ra
 
 def _wrong(answer: str, style: str, draw: random.Random) -> list[str]:
     """Return five texts in which every known word is drawn anew: right and wrong come from one and the same pool."""
-    found: list[str] = []
-    for _ in range(200):
-        text = _redrawn(answer, draw)
-        if text != answer and text not in found:
-            found.append(text)
-        if len(found) == 5:
-            break
+    drawn = dict.fromkeys(_redrawn(answer, draw) for _ in range(60))
+    found = [text for text in drawn if text != answer][:5]
     if style == "sloppy" and draw.random() < 0.1:
         found = [*found[:3], found[0].upper()]
     if style == "artefact" or (style == "sloppy" and draw.random() < 0.5):
