@@ -50,7 +50,7 @@ def make_drafts(count: int, image: str) -> list[Draft]:
 
 def bench_gates(drafts: list[Draft]) -> bool:
     started = time.perf_counter()
-    kept, aside, report = run_gates(drafts)
+    kept, aside, _ = run_gates(drafts)
     taken = time.perf_counter() - started
     print(f"gates: {len(drafts)} drafts, {len(kept)} kept, {len(aside)} set aside, in {taken:.1f} s ({len(drafts) / taken:.0f}/s)")
     passed = taken <= GATES_S * len(drafts) / 10_000
