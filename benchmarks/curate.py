@@ -68,7 +68,9 @@ async def review(link: str, decisions: int, times: list[float], number: int) -> 
             action = ("accept", "reject")[rng("act", number, turn).random() < 0.2]
             body = {"mode": "review", "item": item, "action": action, "reason": "bench", "ticket": f"{number}-{turn}"}
             started = time.perf_counter()
-            response = await session.post(f"{base}/api/decide", data=json.dumps(body), headers={"Content-Type": "application/json", "X-Snellen": "1"})
+            response = await session.post(
+                f"{base}/api/decide", data=json.dumps(body), headers={"Content-Type": "application/json", "X-Snellen": "1"}
+            )
             answer = await response.json()
             times.append(time.perf_counter() - started)
             assert "saved" in answer, answer

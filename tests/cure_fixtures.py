@@ -18,7 +18,10 @@ def choice(right: int, stem: str, *, period: bool = True) -> dict[str, Any]:
 
 
 def item(number: int, steps: int, right: int = 2, url: str = "") -> dict[str, Any]:
-    chain = [{"question": f"What is seen at {number}.{step}?", **choice((right + step) % 6, f"thing {number}{step}")} for step in range(1, steps + 1)]
+    chain = [
+        {"question": f"What is seen at {number}.{step}?", **choice((right + step) % 6, f"thing {number}{step}")}
+        for step in range(1, steps + 1)
+    ]
     return {
         "image": {"url": url or f"https://example.org/VG_100K/{number}.png", "width": 100, "height": 80},
         "bboxes": [{"left": 60, "top": -1, "width": 41, "height": 40}, {"left": 0, "top": 0, "width": 1, "height": 1}],

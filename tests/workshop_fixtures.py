@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import PIL.Image
 import PIL.ImageDraw
 
 from snellen.core.ids import rng
+from snellen.curate.records import Draft, Source, shuffled
 from snellen.mock.drafter import POOLS
 
 SIZE = (320, 240)
@@ -56,3 +58,22 @@ def picture(colour: str, shape: str, left: int, top: int) -> PIL.Image.Image:
     else:
         pen.polygon([(area[0], area[3]), (area[2], area[3]), ((area[0] + area[2]) // 2, area[1])], fill=colour, outline="black")
     return page
+
+
+def text(draw: random.Random, person: str = "") -> str:
+    words = [draw.choice(pool) for pool in POOLS]
+    return f"a {words[0]} {words[1]} of the {person or words[3]} who {words[4]} at the {words[2]}"
+
+
+def make_draft(number: int, *, artefact: bool = False) -> Draft:
+    """A fair item: right and wrong candidates come from one pool. With the artefact only wrong ones end in a full stop."""
+    draw = rng("gate-tests", number)
+    person = draw.choice(POOLS[3])
+    clue, inference = text(draw), text(draw, person)
+    wrong = lambda: [text(draw) + ("." if artefact else "") for _ in range(5)]  # noqa: E731
+    steps = (
+        shuffled("What is in the marked region?", clue, wrong(), number, 1),
+        shuffled("Whose is it?", text(draw, person), wrong(), number, 2),
+    )
+    source = Source(f"{number:04d}", f"{number}.png", clue, inference, (0, 0, 10, 10), 20, 20, f"{number}.png")
+    return Draft(source.id, source, steps, shuffled("What can be inferred?", inference, wrong(), number, 3))

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from cure_fixtures import item, write_cure
 
+from cure_fixtures import item, write_cure
 from snellen.core.errors import DataError, UsageError
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Sample, Task
@@ -27,7 +27,18 @@ def samples(path: Path, *, limit: int | None = None, **dataset: object) -> list[
 
 def test_steps_come_in_order_and_the_inference_last(tmp_path: Path) -> None:
     found = samples(write_cure(tmp_path))
-    assert [sample.id for sample in found] == ["00000.1", "00000.2", "00000.h", "00001.1", "00001.2", "00001.3", "00001.h", "00002.1", "00002.2", "00002.h"]
+    assert [sample.id for sample in found] == [
+        "00000.1",
+        "00000.2",
+        "00000.h",
+        "00001.1",
+        "00001.2",
+        "00001.3",
+        "00001.h",
+        "00002.1",
+        "00002.2",
+        "00002.h",
+    ]
     assert [sample.tags["steps"] for sample in found[3:7]] == [3, 3, 3, 3]
     assert found[2].tags["role"] == "inference" and found[2].answers == ("story 0 c",)
     assert {sample.group for sample in found[:3]} == {"00000"}

@@ -7,10 +7,10 @@ import math
 from pathlib import Path
 
 import pytest
-from cure_fixtures import write_cure
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cure_fixtures import write_cure
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Prediction, Prompt, Request, Sample, Task
 from snellen.data.loaders.cure import load

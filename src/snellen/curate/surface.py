@@ -28,11 +28,6 @@ def level_question(question: Question) -> Question:
 
 
 def level_texts(texts: Sequence[str]) -> list[str]:
-    """Strip spaces, quotes and final stops from all texts, and give all the first letter's case that most have."""
+    """Strip spaces, quotes and final stops from all texts; where some begin with a capital, all do (a name must keep its own)."""
     bare = [_SPACES.sub(" ", text).strip(' "“”').rstrip(STOPS + " ") or text for text in texts]
-    capitals = sum(text[:1].isupper() for text in bare)
-    if capitals in (0, len(bare)):
-        return bare
-    if 2 * capitals >= len(bare):
-        return [text[:1].upper() + text[1:] for text in bare]
-    return [text if text[:2].isupper() or text[:2] == "I " else text[:1].lower() + text[1:] for text in bare]
+    return [text[:1].upper() + text[1:] for text in bare] if any(text[:1].isupper() for text in bare) else bare
