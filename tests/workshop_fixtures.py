@@ -30,7 +30,7 @@ def write_sources(folder: Path, count: int = 60, *, sherlock: bool = False, seed
         seen.add((colour, shape, place, person, verb))
         name = f"{len(rows):03d}.png"
         left, top = PLACES[place]
-        picture(colour, shape, left, top).save(folder / "pictures" / name)
+        picture(colour, shape, left, top, len(rows)).save(folder / "pictures" / name)
         clue, inference = f"a {colour} {shape} near the {place} side", f"a {person} {verb} here with the {shape}"
         rows.append(row(name, clue, inference, (left, top, *BOX), sherlock))
     path = folder / ("sherlock.json" if sherlock else "sources.jsonl")
@@ -47,8 +47,8 @@ def row(name: str, clue: str, inference: str, box: tuple[int, int, int, int], sh
     return {"instance_id": name, "inputs": {"image": image, "bboxes": boxes, "clue": clue}, "targets": {"inference": inference}}
 
 
-def picture(colour: str, shape: str, left: int, top: int) -> PIL.Image.Image:
-    page = PIL.Image.new("RGB", SIZE, "#ece8df")
+def picture(colour: str, shape: str, left: int, top: int, number: int) -> PIL.Image.Image:
+    page = PIL.Image.new("RGB", SIZE, (236 - number % 20, 232 - number // 20, 223))  # no two pictures have the same bytes
     pen = PIL.ImageDraw.Draw(page)
     area = (left + 8, top + 8, left + BOX[0] - 8, top + BOX[1] - 8)
     if shape in ("circle", "wheel", "lamp"):

@@ -153,7 +153,7 @@ def test_sources_that_cannot_be_used_are_set_aside_by_name(tmp_path: Path) -> No
         reasons, ("does not exist", "inference is missing", "not left, top, width, height", "occurs twice"), strict=True
     ):
         assert part in reason
-    with pytest.raises(DataError, match="no column 'clues'.*did you mean 'clue'"):
+    with pytest.raises(DataError, match=r"no column 'clues'.*did you mean 'clue'"):
         list(read_sources(path, columns={"clue": "clues"}))
     with pytest.raises(DataError, match="no such field"):
         list(read_sources(path, columns={"hint": "clue"}))
