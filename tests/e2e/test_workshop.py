@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from review_server import ReviewServer, review_server, snellen
 from workshop_fixtures import write_sources
 
@@ -104,7 +105,9 @@ def test_the_whole_workshop(mock_server: Callable[..., Any], browser: Any, tmp_p
     shop = tmp_path / "shop"
     draft(mock_server, write_sources(tmp_path), shop, "sloppy")
     server = mock_server("--drafter", "good")
-    report = snellen("curate", "gates", shop, "--checker", "openai/mock", "--blind-model", "blind/longest", "--base-url", server.base_url, "--no-cache")
+    report = snellen(
+        "curate", "gates", shop, "--checker", "openai/mock", "--blind-model", "blind/longest", "--base-url", server.base_url, "--no-cache"
+    )
     kept = report["kept"]
     assert kept >= 55 and next(gate for gate in report["gates"] if gate["gate"] == "surface")["repaired"] > 10
     people = ("--reviewer", "ana", "--reviewer", "ben", "--overlap", "0.4", "--audit", "20", "--ceiling", "8")
