@@ -12,6 +12,11 @@ from ..core.errors import SnellenError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("snellen.cli.run:run", "Measure a model on tasks: plan, ask, store, score, report."),
+    "tasks": ("snellen.cli.tasks:tasks", "List tasks and suites, or show one."),
+    "models": ("snellen.cli.models:models", "List model providers, or check one model."),
+    "doctor": ("snellen.cli.doctor:doctor", "Look at this machine and say what is missing."),
+    "cache": ("snellen.cli.cache:cache", "Look at or prune the response cache."),
+    "mock-server": ("snellen.cli.mock_server:mock_server", "Serve simulated readers and scripted faults, OpenAI-compatible."),
 }
 """Command name -> (`module:attribute`, one-line help); a command's module is imported only when it runs."""
 

@@ -262,6 +262,10 @@ class RunHeader(Struct, frozen=True):
     versions: dict[str, str]
     created: str
     command: str = ""
+    model: str = ""
+    tasks: list[Task] = []
+    planned: dict[str, int] = {}
+    """Trials by task; what the counts of every report add up to."""
 
 
 def to_json(value: Any) -> bytes:

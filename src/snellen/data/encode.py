@@ -85,7 +85,13 @@ class ImageDoor:
 def is_sendable(header: Header, size_bytes: int, policy: ImagePolicy, image: Image) -> bool:
     """Tell whether the file can leave as its own bytes."""
     within = policy.max_bytes is None or size_bytes <= policy.max_bytes
-    return header.plain and within and not image.edits and header.mime in policy.formats and target_size(header, policy) == (header.width, header.height)
+    return (
+        header.plain
+        and within
+        and not image.edits
+        and header.mime in policy.formats
+        and target_size(header, policy) == (header.width, header.height)
+    )
 
 
 def target_size(header: Header, policy: ImagePolicy) -> tuple[int, int]:

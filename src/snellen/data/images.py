@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import struct
+import warnings
 import zlib
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,9 @@ FORMATS = {
 MAX_FILE_BYTES = 64 * 2**20
 MAX_PIXELS = 80_000_000
 EXIF_ORIENTATION = 0x0112
+
+# Our own limit is lower than the one Pillow warns at, and it raises.
+warnings.filterwarnings("ignore", category=PIL.Image.DecompressionBombWarning)
 
 
 class Header(Struct, frozen=True):
@@ -139,7 +143,7 @@ def _open(data: bytes, name: str) -> PIL.Image.Image:
         raise DataError(f"image {name!r} is empty (0 bytes)")
     try:
         return PIL.Image.open(io.BytesIO(data), formats=list(FORMATS))
-    except PIL.Image.DecompressionBombError as error:
+    except (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning) as error:
         raise DataError(f"image {name!r}: {error}; the limit is {MAX_PIXELS // 10**6} million pixels") from None
     except (OSError, ValueError, SyntaxError, struct.error) as error:
         known = ", ".join(FORMATS)

@@ -33,7 +33,11 @@ class Prompter:
                 raise ConfigError(f"variant axis {axis!r} is unknown{did_you_mean(axis, AXES)}; known: {', '.join(AXES)}")
         key = TrialKey(self.task.name, sample.id, variant, repeat)
         shown = self._order(sample, axes, key)
-        marks = make_marks(axes.get("marks", self.prompt.marks), len(shown), rng(self.seed, sample.id, variant, repeat, "marks")) if shown else ()
+        marks = (
+            make_marks(axes.get("marks", self.prompt.marks), len(shown), rng(self.seed, sample.id, variant, repeat, "marks"))
+            if shown
+            else ()
+        )
         text = render(self.prompt.template, self._fields(sample, axes, marks, shown))
         images = self._perturbed(sample.images, axes, sample.id)
         return Request(
@@ -61,7 +65,9 @@ class Prompter:
 
     def _fields(self, sample: Sample, axes: Mapping[str, str], marks: tuple[str, ...], shown: tuple[str, ...]) -> dict[str, str]:
         prompt = self.prompt
-        options = prompt.option_separator.join(render(prompt.option_format, {"mark": mark, "text": text}) for mark, text in zip(marks, shown, strict=True))
+        options = prompt.option_separator.join(
+            render(prompt.option_format, {"mark": mark, "text": text}) for mark, text in zip(marks, shown, strict=True)
+        )
         return {"question": sample.question, "options": options, "choices": options, "instruction": self._wording(sample, axes)}
 
     def _wording(self, sample: Sample, axes: Mapping[str, str]) -> str:
@@ -77,7 +83,9 @@ class Prompter:
         if "perturb" not in axes:
             return images
         return tuple(
-            msgspec.structs.replace(image, edits=(*image.edits, f"perturb:{axes['perturb']}:{derive_seed(self.seed, sample_id, place) % 2**32}"))
+            msgspec.structs.replace(
+                image, edits=(*image.edits, f"perturb:{axes['perturb']}:{derive_seed(self.seed, sample_id, place) % 2**32}")
+            )
             for place, image in enumerate(images)
         )
 

@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS samples (
     position INTEGER NOT NULL,
     body BLOB NOT NULL,
     PRIMARY KEY (task, id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- One row a finished trial. `failed` rows are asked again by the next run and replaced.
 CREATE TABLE IF NOT EXISTS predictions (

@@ -1,0 +1,36 @@
+"""Pieces of the line for programs of one's own: a dataset, a model, a stored run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..core.builtins import default_registry
+from ..core.protocols import LoadContext, Model
+from ..data.catalog import Catalog
+from ..data.dataset import Dataset
+from ..store.cache import cache_folder
+from ..store.reader import RunReader
+from .plan import create_model
+from .settings import RunSettings
+
+
+def load_dataset(task: str, *, limit: int | None = None, seed: int = 0, catalogs: Sequence[str | Path] = (), **overrides: Any) -> Dataset:
+    """Return the samples of a task, by name or file; iterate it as often as you like.
+
+    `overrides` set fields of its dataset table: `load_dataset("eyechart", charts=3)`.
+    """
+    found = Catalog(catalogs).task(task, [(f"dataset.{key}", value) for key, value in overrides.items()])
+    context = LoadContext(seed=seed, workdir=cache_folder() / "generated", limit=limit)
+    return Dataset(found, default_registry().get("loader", found.dataset["loader"]), context)
+
+
+def load_model(name: str, **settings: Any) -> Model:
+    """Return a model by `provider/name`; settings as for `run` (`base_url=…`)."""
+    return create_model(RunSettings(tasks=(), model=name, **settings), default_registry())
+
+
+def load_run(folder: str | Path) -> RunReader:
+    """Return a stored run, read-only."""
+    return RunReader(folder)

@@ -1,0 +1,191 @@
+"""Settings to a checked plan: tasks, prompts, data and model, and the header that names the run."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..core.builtins import default_registry
+from ..core.errors import DataError, UsageError, did_you_mean
+from ..core.ids import content_hash
+from ..core.protocols import LoadContext, Model
+from ..core.registry import Registry
+from ..core.types import Prompt, RunHeader, Task
+from ..data.catalog import Catalog
+from ..data.dataset import Dataset, Survey, survey
+from ..infer import generate
+from ..infer.jobs import Item, Job
+from ..model.options import ModelOptions
+from ..prompt.build import Prompter
+from .settings import RunSettings
+
+INFERENCERS: dict[str, ModuleType] = {"generate": generate, "generation": generate}
+NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
+"""Fields of a task that change how replies are read, not the replies: scoring again may differ."""
+VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
+
+
+class PlannedTask(NamedTuple):
+    """One task, ready to be asked."""
+
+    task: Task
+    prompt: Prompt
+    dataset: Dataset
+    survey: Survey
+
+    @property
+    def trials(self) -> int:
+        """Return how many trials it has."""
+        return self.survey.samples * len(self.task.variants) * self.task.repeats
+
+
+class Plan(NamedTuple):
+    """A checked run."""
+
+    tasks: list[PlannedTask]
+    model: Model
+    registry: Registry
+    header: RunHeader
+    folder: Path
+    seed: int
+
+    @property
+    def trials(self) -> int:
+        """Return how many trials all tasks have."""
+        return sum(task.trials for task in self.tasks)
+
+    def jobs(self) -> Iterator[Job]:
+        """Yield the jobs of all tasks, lazily, in order."""
+        for task, prompt, dataset, _ in self.tasks:
+            prompter = Prompter(task, prompt, self.seed)
+            items = (Item(position, sample) for position, sample in enumerate(dataset))
+            yield from INFERENCERS[task.infer].plan(task, items, prompter)
+
+
+def make_plan(settings: RunSettings) -> Plan:
+    """Resolve every name, read the data once, and refuse what cannot work before the first request."""
+    registry = default_registry()
+    for plugin in settings.plugins:
+        registry.load_plugin(plugin)
+    model = create_model(settings, registry)
+    catalog = Catalog(settings.catalogs)
+    names = [name for given in settings.tasks for name in catalog.expand(given)]
+    if not names:
+        raise UsageError("name at least one task (see `snellen tasks`) or data file")
+    tasks = [catalog.task(name, settings.task_overrides()) for name in names]
+    prompts = [_prompt_for(catalog, task, settings) for task in tasks]
+    for task in tasks:
+        check_capabilities(model, task)
+    folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
+    planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in zip(tasks, prompts, strict=True)]
+    return Plan(planned, model, registry, make_header(planned, model, settings), folder, settings.seed)
+
+
+def create_model(settings: RunSettings, registry: Registry) -> Model:
+    """Return the model named `provider/name`."""
+    provider, _, name = settings.model.partition("/")
+    known = registry.names("model")
+    if provider not in known:
+        hint = f"openai/{settings.model}" if settings.base_url else ""
+        tip = f" (did you mean {hint!r}?)" if hint else did_you_mean(provider, known)
+        raise UsageError(
+            f"model {settings.model!r}: unknown provider {provider!r}{tip}; write provider/name, providers: {', '.join(known)}"
+        )
+    options = ModelOptions(
+        base_url=settings.base_url,
+        api_key=settings.api_key,
+        timeout_s=settings.timeout_s or 600.0,
+        image_policy=settings.image_policy,
+        arguments=settings.model_arguments,
+    )
+    model: Model = registry.get("model", provider)(name, options)
+    return model
+
+
+def check_capabilities(model: Model, task: Task) -> None:
+    """Refuse, by name, what the model cannot do."""
+    if task.infer not in INFERENCERS:
+        raise UsageError(f"task {task.name!r}: unknown inferencer {task.infer!r}{did_you_mean(task.infer, INFERENCERS)}")
+    missing = INFERENCERS[task.infer].NEEDS - model.capabilities
+    if missing:
+        raise UsageError(f"model {model.name!r} cannot do {', '.join(sorted(missing))}, which task {task.name!r} needs ({task.infer})")
+
+
+def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:
+    """Return the run's header; its id is the hash of all that changes results."""
+    identity = {key: value for key, value in model.identity().items() if key != "base_url"}
+    tasks = {each.task.name: _identity_of(each) for each in planned}
+    config = msgspec.to_builtins({"model": identity, "seed": settings.seed, "limit": settings.limit, "tasks": tasks})
+    return RunHeader(
+        id=content_hash(config),
+        config=config,
+        versions=_versions(),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        command=settings.command,
+        tasks=[each.task for each in planned],
+        planned={each.task.name: each.trials for each in planned},
+        model=model.name,
+    )
+
+
+def _identity_of(planned: PlannedTask) -> dict[str, Any]:
+    table = msgspec.to_builtins(planned.task)
+    for field in NOT_IN_IDENTITY:
+        table.pop(field)
+    for field in ("path", "image_root"):  # the data's content counts, not where it lies
+        table["dataset"].pop(field, None)
+    table["params"].pop("timeout_s", None)
+    table["params"].pop("stream", None)
+    return {**table, "prompt": msgspec.to_builtins(planned.prompt), "data": planned.survey.fingerprint}
+
+
+def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSettings, folder: Path) -> PlannedTask:
+    context = LoadContext(seed=settings.seed, workdir=folder / "images", limit=settings.limit)
+    dataset = Dataset(task, registry.get("loader", task.dataset["loader"]), context)
+    found = survey(dataset)
+    if found.missing_count and not settings.allow_missing_images:
+        raise DataError(
+            f"task {task.name!r}: {found.missing_count} images missing ({'; '.join(found.missing)}); add them, or --allow-missing-images"
+        )
+    for scorer in task.scorers:
+        registry.get("scorer", scorer)
+    return PlannedTask(task, prompt, dataset, found)
+
+
+def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings) -> Prompt:
+    prompt = catalog.prompt(task)
+    if settings.prompt_template is not None:
+        prompt = msgspec.structs.replace(prompt, template=settings.prompt_template, instructions=())
+    if settings.option_mark is not None:
+        prompt = msgspec.structs.replace(prompt, marks=settings.option_mark)
+    return prompt
+
+
+def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
+    """Name a run by task and model, and by a hash of the settings so that another configuration gets its own folder."""
+    told = {field: getattr(settings, field) for field in settings.__struct_fields__ if field not in _NOT_IN_NAME}
+    label = f"{'+'.join(task.name for task in tasks)[:60]}--{model.name}"
+    return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(told, 8)}"
+
+
+_NOT_IN_NAME = {"api_key", "base_url", "output_dir", "command", "plugins", "catalogs", "profile", "cache"} | {
+    "max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images"
+}  # fmt: skip
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in VERSIONED:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found

@@ -1,0 +1,151 @@
+"""The main job: plan, ask, store, score, report."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from ..core.clock import SystemClock
+from ..core.errors import EnvironmentProblem
+from ..engine.loop import Engine
+from ..engine.policy import ErrorBudget, Policy
+from ..engine.state import RunState
+from ..report.files import write_records, write_results
+from ..score.run import score_run
+from ..store.cache import ResponseCache, cache_folder
+from ..store.writer import RunWriter
+from .plan import Plan, make_plan
+from .settings import RunSettings
+
+
+class Watcher(Protocol):
+    """Someone who looks on: the terminal, or nobody."""
+
+    def planned(self, plan: Plan, policy: Policy) -> None:
+        """Called once, before the first request."""
+        ...
+
+    def watch(self, state: RunState) -> Any:
+        """Return a context manager that shows `state` while the engine works."""
+        ...
+
+
+class RunResult(NamedTuple):
+    """What a run leaves."""
+
+    folder: Path
+    results: dict[str, Any]
+    state: RunState
+    interrupted: bool
+
+    @property
+    def failed(self) -> int:
+        """Return how many trials have no reply."""
+        return sum(metrics["failed"] for metrics in _first_metrics(self.results))
+
+
+def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings: Any) -> RunResult:
+    """Measure a model on tasks and return the results; the same call again continues an unfinished run.
+
+    Example: `snellen.run("eyechart", "openai/NAME", base_url="http://localhost:8000/v1").results["tasks"]`.
+    """
+    if not isinstance(tasks, RunSettings):
+        names = (tasks,) if isinstance(tasks, str) else tuple(tasks)
+        tasks = RunSettings(tasks=names, model=model, **settings)
+    return run_settings(tasks, None)
+
+
+def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
+    """Run as told; `watcher` looks on."""
+    plan = make_plan(settings)
+    policy = make_policy(settings)
+    if watcher is not None:
+        watcher.planned(plan, policy)
+    state, interrupted = asyncio.run(_ask_all(plan, policy, settings, watcher))
+    results = finish(plan.folder, plan, settings.profile)
+    return RunResult(plan.folder, results, state, interrupted)
+
+
+def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:
+    """Score the stored replies and write the files; a pure function of run.db, so it can be repeated at any time."""
+    results = score_run(folder, plan.registry, profile=profile)
+    write_results(folder, results)
+    write_records(folder)
+    return results
+
+
+def make_policy(settings: RunSettings) -> Policy:
+    """Return the engine's limits as told."""
+    default = Policy()
+    return Policy(
+        max_workers=settings.max_workers or default.max_workers,
+        max_retries=settings.max_retries,
+        timeout_s=settings.timeout_s or default.timeout_s,
+        max_errors=ErrorBudget.parse(settings.max_errors) if settings.max_errors else ErrorBudget(),
+    )
+
+
+async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: Watcher | None) -> tuple[RunState, bool]:
+    writer = RunWriter(plan.folder, plan.header)
+    cache: ResponseCache | None = None
+    try:
+        if settings.cache:
+            cache = ResponseCache(cache_folder() / "responses.db")
+        await plan.model.check()
+        engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
+        engine.state.planned = plan.trials
+        with _stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
+            await engine.run(plan.jobs())
+        return engine.state, engine.stopping
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {error.filename or plan.folder}: {error.strerror}") from None
+    finally:
+        await plan.model.close()
+        writer.close()
+        if cache is not None:
+            cache.close()
+
+
+@contextmanager
+def _stop_on_signals(stop: Callable[[], None], task: asyncio.Task[Any] | None) -> Iterator[None]:
+    """First Ctrl-C: take nothing new and drain; second: leave at once. Nothing stored is lost either way."""
+    if threading.current_thread() is not threading.main_thread() or task is None:
+        yield
+        return
+    loop, seen = asyncio.get_running_loop(), []
+
+    def on_signal() -> None:
+        seen.append(1)
+        if len(seen) == 1:
+            stop()
+        else:
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+@contextmanager
+def _watching(watcher: Watcher | None, state: RunState) -> Iterator[None]:
+    if watcher is None:
+        yield
+    else:
+        with watcher.watch(state):
+            yield
+
+
+def _first_metrics(results: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for task in results["tasks"].values():
+        yield next(iter(task["metrics"].values()), {"failed": 0})

@@ -1,0 +1,71 @@
+"""Everything a run can be told, as one record: the command line and the library fill the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.protocols import ImagePolicy
+from ..core.secret import Secret
+
+
+class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to measure, on what, how; None means the task's own value."""
+
+    tasks: tuple[str, ...]
+    model: str
+    # where things are
+    base_url: str | None = None
+    api_key: Secret | None = None
+    output_dir: Path | None = None
+    catalogs: tuple[Path, ...] = ()
+    plugins: tuple[Path, ...] = ()
+    # what changes results
+    seed: int = 0
+    limit: int | None = None
+    num_infers: int | None = None
+    infer_method: str | None = None
+    variants: tuple[str, ...] = ()
+    shuffle_options: bool | None = None
+    option_mark: str | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    sampling_seed: int | None = None
+    stream: bool | None = None
+    extra_body: dict[str, Any] | None = None
+    prompt_template: str | None = None
+    columns: dict[str, str] = {}
+    overrides: tuple[tuple[str, Any], ...] = ()
+    image_policy: ImagePolicy | None = None
+    model_arguments: dict[str, Any] = {}
+    # what does not
+    max_workers: int | None = None
+    max_retries: int = 5
+    timeout_s: float | None = None
+    max_errors: str | None = None
+    cache: bool = True
+    allow_missing_images: bool = False
+    profile: str | None = None
+    command: str = ""
+
+    def task_overrides(self) -> list[tuple[str, Any]]:
+        """Return the flags as `-p` overrides; explicit `-p` come last and win."""
+        flags: Sequence[tuple[str, Any]] = (
+            ("repeats", self.num_infers),
+            ("infer", self.infer_method),
+            ("variants", list(self.variants) or None),
+            ("shuffle_options", self.shuffle_options),
+            ("params.max_tokens", self.max_tokens),
+            ("params.temperature", self.temperature),
+            ("params.top_p", self.top_p),
+            ("params.seed", self.sampling_seed),
+            ("params.timeout_s", self.timeout_s),
+            ("params.stream", self.stream),
+            ("params.extra_body", self.extra_body),
+            ("dataset.columns", self.columns or None),
+        )
+        return [*((key, value) for key, value in flags if value is not None), *self.overrides]

@@ -1,0 +1,61 @@
+"""`snellen models`: which providers there are, and whether one model answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import click
+import msgspec
+
+PROVIDERS = {
+    "openai": "openai/NAME: OpenAI, vLLM, SGLang, LMDeploy, llama.cpp … (--base-url)",
+    "anthropic": "anthropic/NAME: the messages API",
+    "gemini": "gemini/NAME: generateContent",
+    "reader": "reader, reader/tesseract: the embedded OCR reader; no network, no GPU",
+    "blind": "blind/{shortest,longest,first,majority,no-period,random}: text-only baselines",
+    "replay": "replay/FILE: answers from a predictions file",
+    "hf": "hf/PATH_OR_ID: a local transformers checkpoint",
+    "vllm": "vllm/PATH_OR_ID: the offline vLLM engine",
+    "plugin": "plugin/NAME: a class or function of your own (--plugin file.py)",
+}
+EXAMPLE = """
+\b
+Examples:
+  snellen models
+  snellen models openai/NAME --base-url http://localhost:8000/v1
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("name", required=False)
+@click.option("--base-url", "--url", "base_url", help="Where the server answers.")
+@click.option("--json", "as_json", is_flag=True, help="Machine output.")
+def models(name: str | None, base_url: str | None, as_json: bool) -> None:
+    """List the providers, or check that one model can be reached and what it can do."""
+    from ..core.builtins import default_registry
+
+    if name:
+        found = _check(name, base_url)
+        click.echo(msgspec.json.encode(found).decode() if as_json else f"{name} is ready: {', '.join(found['capabilities'])}")
+        return
+    known = {provider: PROVIDERS.get(provider, "") for provider in default_registry().names("model")}
+    if as_json:
+        click.echo(msgspec.json.encode(known).decode())
+        return
+    for provider, text in known.items():
+        click.echo(f"{provider:10} {text}")
+
+
+def _check(name: str, base_url: str | None) -> dict[str, Any]:
+    from ..api.load import load_model
+
+    async def check() -> dict[str, Any]:
+        model = load_model(name, base_url=base_url)
+        try:
+            await model.check()
+        finally:
+            await model.close()
+        return {"model": name, "capabilities": sorted(model.capabilities), "identity": msgspec.to_builtins(model.identity())}
+
+    return asyncio.run(check())

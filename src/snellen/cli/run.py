@@ -1,0 +1,190 @@
+"""`snellen run`: the main job."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..api.settings import RunSettings
+from ..core.config import parse_assignment, read_config_file
+from ..core.errors import ConfigError, UsageError, did_you_mean
+from ..core.secret import Secret
+
+MODEL_FILE_KEYS = (
+    "model_name",
+    "prompt_template",
+    "max_tokens",
+    "temperature",
+    "timeout",
+    "extra_body",
+    "presence_penalty",
+    "base_url",
+    "top_p",
+    "seed",
+)
+EXAMPLE = """
+\b
+Examples:
+  snellen run eyechart --model reader
+  snellen run my.jsonl --model openai/NAME --base-url http://localhost:8000/v1
+  snellen run my.csv --map question=prompt --model blind/longest --limit 100
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE...")
+@click.option("--model", help="provider/name: openai/NAME, anthropic/NAME, gemini/NAME, reader, blind/longest, replay/FILE …")
+@click.option("--base-url", "--url", "--base_url", "base_url", help="Where an OpenAI-compatible server answers.")
+@click.option("--api-key-env", help="Environment variable that holds the key.")
+@click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key.")
+@click.option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env).")
+@click.option(
+    "--config", "config_file", type=click.Path(path_type=Path), help="Model file (JSON or TOML): model_name, prompt_template, max_tokens …"
+)
+@click.option("-o", "--output-dir", type=click.Path(path_type=Path), help="Run folder; the same command again continues it.")
+@click.option("--limit", type=click.IntRange(min=1), help="Use the first N samples of each task.")
+@click.option("--try-run", is_flag=True, help="Use the first 8 samples of each task.")
+@click.option("--num-infers", type=click.IntRange(min=1), help="Inferences per question.")
+@click.option("--temperature", type=float, help="Sent as given, 0 too; not sent when unset.")
+@click.option("--top-p", type=float)
+@click.option("--max-tokens", type=click.IntRange(min=1))
+@click.option("--sampling-seed", type=int, help="Seed sent to the server (plus the index of the inference).")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything Snellen draws itself.")
+@click.option("--stream/--no-stream", default=None, help="Stream replies: gives time to first token.")
+@click.option("--infer-method", help="generation (default) or likelihood.")
+@click.option("--option-mark", type=click.Choice(["upper", "lower", "number", "random"]), help="How options are labelled.")
+@click.option("--shuffle-options/--no-shuffle-options", default=None, help="Draw the order of options for each trial.")
+@click.option("--variant", "variants", multiple=True, help="A variant to ask, e.g. wording=1 or order=2; may be repeated.")
+@click.option("--perturb", help="Image degradations as variants: jpeg:1-5,blur:1-3.")
+@click.option("--map", "columns", multiple=True, metavar="FIELD=COLUMN", help="Which column of your file is which field.")
+@click.option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the task.")
+@click.option(
+    "--max-workers",
+    "--num-workers",
+    "--max_workers",
+    "max_workers",
+    type=click.IntRange(min=1),
+    help="Requests in flight at most.  [default: 32]",
+)
+@click.option("--max-retries", type=click.IntRange(min=0), default=5, show_default=True)
+@click.option("--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), help="Seconds for one attempt.  [default: 600]")
+@click.option("--max-errors", help="Stop after so many failed trials: 20, or 5%.")
+@click.option("--image-max-side", type=click.IntRange(min=16), help="Shrink images whose longer side is larger (px).")
+@click.option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
+@click.option("--allow-missing-images", is_flag=True, help="Count samples without their image as failed instead of refusing.")
+@click.option("--profile", help="Read answers as another tool does: reform, vqa-scripts, flageval …")
+@click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards.")
+@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Python file with register(registry).")
+@click.option("--model-arg", "model_arguments", multiple=True, metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…")
+@click.option("--quiet", is_flag=True, help="No progress, no tables.")
+@click.option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
+def run(quiet: bool, as_json: bool, **flags: Any) -> int:
+    """Measure a model on tasks: plan, ask, store, score, report.
+
+    TASK is a name from `snellen tasks`, a task file (.toml), or your own data (.jsonl .json .csv .tsv .parquet).
+    The same command again continues where it stopped, and costs nothing when it is complete.
+    """
+    from ..api.run import run_settings
+    from .show import TerminalWatcher, print_result
+
+    settings = make_settings(**flags)
+    watcher = TerminalWatcher(quiet=quiet)
+    result = run_settings(settings, watcher)
+    print_result(result, watcher, as_json=as_json, quiet=quiet)
+    if result.interrupted:
+        return 130
+    return 1 if result.failed else 0
+
+
+def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
+    """Turn the flags into settings; a model file stands between the defaults and the flags."""
+    file = _read_model_file(flags.pop("config_file"))
+    key = _read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
+    model = flags.pop("model") or file.pop("model", None)
+    if not model:
+        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
+    limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
+    columns = dict(parse_assignment(each) for each in flags.pop("columns"))
+    variants = (*flags.pop("variants"), *_perturbations(flags.pop("perturb")))
+    told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "model_arguments", "no_cache")}
+    return RunSettings(
+        tasks=tasks,
+        model=model,
+        api_key=key,
+        limit=8 if try_run and limit is None else limit,
+        columns={field: str(column) for field, column in columns.items()},
+        variants=variants,
+        overrides=tuple(parse_assignment(each) for each in flags["overrides"]),
+        model_arguments=dict(parse_assignment(each) for each in flags["model_arguments"]),
+        cache=not flags["no_cache"],
+        image_policy=_image_policy(side),
+        command=command_line(sys.argv),
+        **(file | told),
+    )
+
+
+def command_line(arguments: list[str]) -> str:
+    """Return the command as typed, without the key."""
+    shown = ["snellen", *arguments[1:]]
+    for place, argument in enumerate(shown):
+        if argument == "--api-key" and place + 1 < len(shown):
+            shown[place + 1] = "****"
+        elif argument.startswith("--api-key="):
+            shown[place] = "--api-key=****"
+    return shlex.join(shown)
+
+
+def _image_policy(side: int | None) -> Any:
+    from ..core.protocols import ImagePolicy
+
+    return ImagePolicy(max_side=side) if side else None
+
+
+def _perturbations(spec: str | None) -> tuple[str, ...]:
+    if not spec:
+        return ()
+    from ..data.documents.perturb import parse_variants  # type: ignore[import-not-found,unused-ignore]
+
+    return ("base", *parse_variants(spec))
+
+
+def _read_model_file(path: Path | None) -> dict[str, Any]:
+    """Read a model file in the form of the page-image scripts into settings."""
+    if path is None:
+        return {}
+    table = read_config_file(path)
+    for name in table:
+        if name not in MODEL_FILE_KEYS:
+            raise ConfigError(f"{path}: unknown key {name!r}{did_you_mean(name, MODEL_FILE_KEYS)}; known: {', '.join(MODEL_FILE_KEYS)}")
+    extra = dict(table.get("extra_body") or {})
+    if table.get("presence_penalty") is not None:
+        extra["presence_penalty"] = table["presence_penalty"]
+    model_name = table.get("model_name")
+    settings = {
+        "model": f"openai/{model_name}" if model_name else None,
+        "prompt_template": table.get("prompt_template"),
+        "max_tokens": table.get("max_tokens"),
+        "temperature": table.get("temperature"),
+        "top_p": table.get("top_p"),
+        "sampling_seed": table.get("seed"),
+        "timeout_s": table.get("timeout"),
+        "base_url": table.get("base_url"),
+        "extra_body": extra or None,
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:
+    if value:
+        click.echo("warning: --api-key is visible in process lists; prefer --api-key-env NAME or --api-key-file FILE", err=True)
+        return Secret(value)
+    if variable:
+        if not os.environ.get(variable):
+            raise UsageError(f"--api-key-env {variable}: that variable is not set")
+        return Secret(os.environ[variable])
+    return Secret(file.read_text().strip()) if file else None

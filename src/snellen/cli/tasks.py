@@ -1,0 +1,58 @@
+"""`snellen tasks`: which tasks there are, and what one of them says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+EXAMPLE = """
+\b
+Examples:
+  snellen tasks
+  snellen tasks eyechart
+  snellen tasks --dimension "scene text" --json
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("name", required=False)
+@click.option("--dimension", help="Only tasks of this dimension.")
+@click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards.")
+@click.option("--json", "as_json", is_flag=True, help="Machine output.")
+def tasks(name: str | None, dimension: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
+    """List the tasks and suites, or show one task whole."""
+    from ..data.catalog import Catalog
+
+    catalog = Catalog(catalogs)
+    if name:
+        click.echo(msgspec.json.format(msgspec.json.encode(catalog.task(name))).decode())
+        return
+    rows = [_row(catalog, each) for each in catalog.names("datasets")]
+    rows = [row for row in rows if dimension is None or row["dimension"] == dimension]
+    suites = {each: catalog.expand(each) for each in catalog.names("suites")} if dimension is None else {}
+    if as_json:
+        click.echo(msgspec.json.encode({"tasks": rows, "suites": suites}).decode())
+        return
+    _print(rows, suites)
+
+
+def _row(catalog: Any, name: str) -> dict[str, Any]:
+    task = catalog.task(name)
+    return {"name": name, "form": task.form.value, "dimension": task.dimension, "title": task.title, "version": task.version}
+
+
+def _print(rows: list[dict[str, Any]], suites: dict[str, list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("task", "form", "dimension", "what it measures")
+    for row in rows:
+        table.add_row(row["name"], row["form"], row["dimension"], row["title"])
+    console = Console()
+    console.print(table)
+    for suite, names in suites.items():
+        console.print(f"suite {suite}: {len(names)} tasks", highlight=False)
+    console.print("your own data works too: snellen run my.jsonl --model …", style="dim", highlight=False)

@@ -1,0 +1,83 @@
+"""A task's samples, checked before the first request: unique ids, answers among options, images that exist."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from ..core.errors import DataError
+from ..core.protocols import LoadContext, Loader
+from ..core.types import Form, Sample, Task
+
+LISTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Iterates the same samples every time, lazily, up to the limit."""
+
+    task: Task
+    loader: Loader
+    context: LoadContext
+
+    def __iter__(self) -> Iterator[Sample]:
+        return islice(self.loader(self.task, self.context), self.context.limit)
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """What one pass over a dataset found."""
+
+    samples: int
+    images: int
+    characters: int
+    fingerprint: str
+    """Hash of all samples: the same data, the same fingerprint, wherever the files lie."""
+    missing: tuple[str, ...] = ()
+    """The first few images that are not there, as `sample: file`."""
+    missing_count: int = 0
+
+
+def survey(dataset: Dataset) -> Survey:
+    """Read every sample once, in constant memory but for the ids, and refuse what cannot be measured."""
+    digest, encode = hashlib.sha256(), msgspec.json.Encoder(order="deterministic").encode
+    ids: set[str] = set()
+    repeated: list[str] = []
+    images = characters = missing_count = 0
+    missing: list[str] = []
+    for sample in dataset:
+        if sample.id in ids:
+            repeated.append(sample.id)
+        ids.add(sample.id)
+        check_sample(sample)
+        digest.update(encode(msgspec.structs.replace(sample, images=())))
+        characters += len(sample.question)
+        for image in sample.images:
+            images += 1
+            digest.update(Path(image.ref).name.encode() if not image.ref.startswith("data:") else image.ref.encode())
+            if not image.ref.startswith("data:") and not Path(image.ref).is_file():
+                missing_count += 1
+                missing += [f"{sample.id}: {image.ref}"] if len(missing) < LISTED else []
+    if repeated:
+        shown = ", ".join(map(repr, dict.fromkeys(repeated[:LISTED])))
+        raise DataError(f"task {dataset.task.name!r}: {len(repeated)} samples repeat an id ({shown}); ids must be unique")
+    if not ids:
+        raise DataError(f"task {dataset.task.name!r} has no samples")
+    return Survey(len(ids), images, characters, digest.hexdigest()[:16], tuple(missing), missing_count)
+
+
+def check_sample(sample: Sample) -> None:
+    """Refuse a sample whose answer cannot be right: not among its options, or options that are the same."""
+    if sample.form is not Form.CHOICE:
+        return
+    if len(sample.options) < 2:
+        raise DataError(f"sample {sample.id!r} is a choice with {len(sample.options)} options; it needs at least two")
+    if len(set(sample.options)) != len(sample.options):
+        raise DataError(f"sample {sample.id!r} has the same option twice: {list(sample.options)}")
+    for answer in sample.answers:
+        if answer not in sample.options:
+            raise DataError(f"sample {sample.id!r}: answer {answer!r} is not among its options {list(sample.options)}")

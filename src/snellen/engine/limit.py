@@ -1,0 +1,107 @@
+"""How much may be in flight: slots that adapt to the server (slow start, then additive growth, cut on 429) and bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from ..core.clock import Clock
+
+SLOW_START = 8
+CUT = 0.8
+GROWTH = 1.05
+SATURATION = 0.8
+COOL_DOWN_S = 5.0
+"""After a cut the limit rests so long: the refusals still in flight must not count as new ones."""
+
+
+class Limiter:
+    """Admits requests while slots and bytes allow; one 429 pauses and slows the whole pool."""
+
+    def __init__(self, max_slots: int, max_bytes: int, clock: Clock, *, adaptive: bool = True) -> None:
+        self._max_slots = max_slots
+        self._max_bytes = max_bytes
+        self._clock = clock
+        self._slots = float(min(SLOW_START, max_slots)) if adaptive else float(max_slots)
+        self._starting = adaptive
+        self._active = 0
+        self._bytes = 0
+        self._clean = 0
+        self._resting_until = 0.0
+        self._paused_until = 0.0
+        self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
+
+    @property
+    def slots(self) -> int:
+        """Return how many requests may be in flight now."""
+        return int(self._slots)
+
+    @property
+    def paused_until(self) -> float:
+        """Return when the pool may send again, on the clock's monotonic scale."""
+        return self._paused_until
+
+    async def acquire(self, size_bytes: int) -> None:
+        """Wait for a slot and for room; one request larger than the whole budget may go alone."""
+        if not self._waiting and self._fits(size_bytes):
+            self._take(size_bytes)
+        else:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append((turn, size_bytes))
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self.release(size_bytes, saturated=False)
+                raise
+        await self.wait_for_pause()
+
+    async def wait_for_pause(self) -> None:
+        """Sleep until the pool may send: the time a server asked for with Retry-After."""
+        while (left := self._paused_until - self._clock.monotonic()) > 0:
+            await self._clock.sleep(left)
+
+    def release(self, size_bytes: int, *, saturated: bool = True) -> None:
+        """Give a slot back and let the next ones in."""
+        self._active -= 1
+        self._bytes -= size_bytes
+        if saturated:
+            self._grow()
+        self._admit()
+
+    def throttle(self, retry_after_s: float | None) -> None:
+        """A server said it is too much: pause the pool as long as asked and cut the slots once."""
+        now = self._clock.monotonic()
+        if retry_after_s:
+            self._paused_until = max(self._paused_until, now + retry_after_s)
+        if now < self._resting_until:
+            return
+        self._starting = False
+        self._clean = 0
+        self._slots = max(1.0, min(self._slots, float(self._active or 1)) * CUT)
+        self._resting_until = now + max(COOL_DOWN_S, retry_after_s or 0.0)
+
+    def _grow(self) -> None:
+        if self._slots >= self._max_slots or self._active + 1 < SATURATION * int(self._slots):
+            return
+        self._clean += 1
+        if self._clean < int(self._slots) or self._clock.monotonic() < self._resting_until:
+            return
+        self._clean = 0
+        grown = self._slots * 2 if self._starting else max(self._slots * GROWTH, self._slots + 1)
+        self._slots = min(float(self._max_slots), grown)
+
+    def _admit(self) -> None:
+        while self._waiting and self._fits(self._waiting[0][1]):
+            turn, size_bytes = self._waiting.popleft()
+            if not turn.done():
+                self._take(size_bytes)
+                turn.set_result(None)
+
+    def _fits(self, size_bytes: int) -> bool:
+        room = self._active == 0 or self._bytes + size_bytes <= self._max_bytes
+        return self._active < int(self._slots) and room
+
+    def _take(self, size_bytes: int) -> None:
+        self._active += 1
+        self._bytes += size_bytes

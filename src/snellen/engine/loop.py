@@ -1,0 +1,190 @@
+"""Jobs to stored predictions: workers take jobs, ask through cache(limit(retry(deadline(call)))), store, and go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ..core.clock import Clock
+from ..core.errors import DataError, EnvironmentProblem, ModelError, SnellenError
+from ..core.protocols import BatchModel, Capability, Model
+from ..core.types import FailureKind, ImageSent, Prediction, Request, TrialKey
+from ..data.encode import ImageDoor
+from ..infer.jobs import Item, Job
+from ..store.cache import ResponseCache, request_digest
+from ..store.writer import RunWriter
+from .batch import Batcher
+from .limit import Limiter
+from .policy import Policy
+from .retry import Retrier, failed
+from .state import RunState
+
+DEAD_AFTER = 20
+"""So many failures in a row (or twice the workers, if that is more) mean the server is gone, not unlucky."""
+
+
+class Engine:
+    """Runs jobs against one model and one store."""
+
+    def __init__(
+        self,
+        model: Model,
+        writer: RunWriter,
+        policy: Policy,
+        clock: Clock,
+        *,
+        door: ImageDoor | None = None,
+        cache: ResponseCache | None = None,
+    ) -> None:
+        self.state = RunState()
+        self._model = model
+        self._identity: Mapping[str, Any] = model.identity()
+        self._writer = writer
+        self._policy = policy
+        self._clock = clock
+        self._cache = cache
+        self._door = door or getattr(model, "door", None) or ImageDoor()
+        workers, adaptive = policy.max_workers, policy.adaptive
+        call = model.predict
+        if Capability.BATCH in model.capabilities and isinstance(model, BatchModel):
+            call, adaptive = Batcher(model).predict, False
+        self._limiter = Limiter(workers, policy.max_bytes_in_flight, clock, adaptive=adaptive)
+        self._retrier = Retrier(call, policy, self._limiter, clock, self._note_attempt)
+        self._finished: dict[str, set[tuple[str, str, int]]] = {}
+        self._stop = asyncio.Event()
+        self._problem: SnellenError | None = None
+        self._lost_connections = 0
+        self._failed_in_a_row = 0
+
+    async def run(self, jobs: Iterator[Job]) -> None:
+        """Run all jobs; the first alone, as a probe. Raises what stopped it; what was stored stays stored."""
+        try:
+            await self._work(jobs, probe=True)
+            if not self.stopping:
+                await self._run_workers([asyncio.create_task(self._work(jobs)) for _ in range(self._policy.max_workers)])
+        finally:
+            if self._cache is not None:
+                self._cache.flush()
+        if self._problem is not None:
+            raise self._problem
+
+    def stop(self) -> None:
+        """Take no new jobs; what is in flight may finish within the drain time."""
+        self._stop.set()
+
+    @property
+    def stopping(self) -> bool:
+        """Tell whether the engine was asked to stop."""
+        return self._stop.is_set()
+
+    async def _run_workers(self, workers: list[asyncio.Task[None]]) -> None:
+        stopped = asyncio.create_task(self._stop.wait())
+        everything: asyncio.Future[list[None]] = asyncio.gather(*workers)
+        try:
+            watched: set[asyncio.Future[Any]] = {everything, stopped}
+            await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+            if not everything.done():
+                await asyncio.wait({everything}, timeout=self._policy.drain_s)
+            if everything.done():
+                await everything
+        finally:
+            for task in (*workers, stopped):
+                task.cancel()
+            await asyncio.gather(*workers, stopped, return_exceptions=True)
+            await asyncio.gather(everything, return_exceptions=True)
+
+    async def _work(self, jobs: Iterator[Job], *, probe: bool = False) -> None:
+        for job in jobs:
+            if all(self._is_finished(key) for key in job.keys):
+                self.state.resumed += len(job.keys)
+                continue
+            try:
+                await job.run(self._ask)
+            except (ModelError, EnvironmentProblem) as error:
+                self._halt(error)
+            if probe or self.stopping:
+                return
+
+    async def _ask(self, item: Item, request: Request) -> Prediction:
+        if self._is_finished(request.key):
+            stored = self._writer.stored(request.key)
+            if stored is not None:
+                self.state.resumed += 1
+                return stored
+        try:
+            sent, size_bytes = await self._prepare(request)
+        except DataError as error:
+            prediction, digest = failed(request, ModelError(FailureKind.DECODE, str(error)), 1), ""
+        else:
+            digest = request_digest(self._identity, request, [image.sha256 for image in sent])
+            prediction = await self._answer(request, digest, size_bytes)
+            if sent and not prediction.images:
+                prediction = msgspec.structs.replace(prediction, images=sent)
+        await self._writer.put(item.position, item.sample, request, prediction, digest)
+        self.state.count(prediction)
+        self._watch(prediction)
+        return prediction
+
+    async def _prepare(self, request: Request) -> tuple[tuple[ImageSent, ...], int]:
+        sent, size_bytes = [], 1024
+        for turn in request.messages:
+            size_bytes += len(turn.text)
+            for image in turn.images:
+                encoded = await self._door.encode(image, self._model.image_policy)
+                sent.append(encoded.sent)
+                size_bytes += len(encoded.base64)
+        return tuple(sent), size_bytes
+
+    async def _answer(self, request: Request, digest: str, size_bytes: int) -> Prediction:
+        cached = self._cache.get(digest, request.key) if self._cache is not None else None
+        if cached is not None:
+            return cached
+        await self._limiter.acquire(size_bytes)
+        self.state.in_flight += 1
+        try:
+            prediction = await self._retrier.predict(request)
+        finally:
+            self.state.in_flight -= 1
+            self._limiter.release(size_bytes)
+            self.state.slots = self._limiter.slots
+        if self._cache is not None:
+            self._cache.put(digest, self._model.name, prediction)
+        return prediction
+
+    def _is_finished(self, key: TrialKey) -> bool:
+        if key.task not in self._finished:
+            self._finished[key.task] = self._writer.finished_keys(key.task)
+        return (key.sample, key.variant, key.repeat) in self._finished[key.task]
+
+    def _note_attempt(self, request: Request, error: ModelError) -> None:
+        self.state.retries += 1
+        self.state.last_error = str(error)
+        self._writer.put_attempt(request.key, error)
+        self._lost_connections = self._lost_connections + 1 if error.kind is FailureKind.NETWORK else 0
+        if self._lost_connections >= self._dead_after():
+            raise EnvironmentProblem(f"stopped: the server is gone ({error}); run the same command again to continue")
+
+    def _watch(self, prediction: Prediction) -> None:
+        """Stop when nothing succeeds any more or the error budget is spent."""
+        failure = prediction.failure
+        if failure is None:
+            self._failed_in_a_row = self._lost_connections = 0
+            return
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row >= self._dead_after():
+            reason = f"{self._failed_in_a_row} trials failed in a row"
+        elif self._policy.max_errors.exceeded(self.state.failed, self.state.done):
+            reason = f"{self.state.failed} of {self.state.done} trials failed (--max-errors)"
+        else:
+            return
+        self._halt(EnvironmentProblem(f"stopped: {reason}, the last with: {failure.message}; run the same command again to continue"))
+
+    def _dead_after(self) -> int:
+        return max(DEAD_AFTER, 2 * self._limiter.slots)
+
+    def _halt(self, problem: SnellenError) -> None:
+        self._problem = self._problem or problem
+        self._stop.set()

@@ -1,0 +1,58 @@
+"""What the engine may do: numbers in one place, nothing here changes results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..core.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBudget:
+    """How many failed trials end a run: a count, or a share of the finished ones."""
+
+    count: int | None = None
+    share: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> ErrorBudget:
+        """Read `20` or `5%`."""
+        try:
+            if text.endswith("%"):
+                return cls(share=float(text[:-1]) / 100)
+            return cls(count=int(text))
+        except ValueError:
+            raise UsageError(f"--max-errors {text!r} is neither a number nor a percentage") from None
+
+    def exceeded(self, failed: int, done: int) -> bool:
+        """Tell whether the run must stop; a share counts only after 100 trials, so that one bad start is no verdict."""
+        if self.count is not None and failed > self.count:
+            return True
+        return self.share is not None and done >= 100 and failed > self.share * done
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Limits, retries and deadlines of one run."""
+
+    max_workers: int = 32
+    max_bytes_in_flight: int = 256 * 2**20
+    max_retries: int = 5
+    timeout_s: float = 600.0
+    deadline_s: float | None = None
+    """Total time one trial may take over all its attempts."""
+    backoff_s: float = 0.5
+    backoff_max_s: float = 30.0
+    drain_s: float = 5.0
+    max_errors: ErrorBudget = field(default_factory=ErrorBudget)
+    adaptive: bool = True
+
+    def backoff_of(self, attempt: int) -> float:
+        """Return the seconds to wait after the attempt-th failure (from 0), before jitter."""
+        return min(self.backoff_max_s, self.backoff_s * 2.0**attempt)
+
+    def worst_case_s(self, trials: int) -> float:
+        """Return an upper bound of the run's length if every attempt timed out."""
+        waits = sum(self.backoff_of(attempt) for attempt in range(self.max_retries))
+        one = (self.max_retries + 1) * self.timeout_s + waits
+        return min(one, self.deadline_s or one) * -(-trials // self.max_workers)

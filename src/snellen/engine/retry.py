@@ -1,0 +1,74 @@
+"""Try again when it can help: bounded attempts, jittered waits, Retry-After honoured, everything noted."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from ..core.clock import Clock
+from ..core.errors import ModelError, StopRun
+from ..core.ids import rng
+from ..core.types import Failure, FailureKind, Prediction, Request
+from .limit import Limiter
+from .policy import Policy
+
+Call = Callable[[Request], Awaitable[Prediction]]
+NoteAttempt = Callable[[Request, ModelError], None]
+
+
+@dataclass(slots=True)
+class Retrier:
+    """retry(deadline(call)): returns a Prediction, with a typed failure when all attempts failed."""
+
+    call: Call
+    policy: Policy
+    limiter: Limiter
+    clock: Clock
+    note: NoteAttempt
+
+    async def predict(self, request: Request) -> Prediction:
+        """Ask until it is answered or it is clear that it will not be."""
+        draw: random.Random | None = None
+        started = self.clock.monotonic()
+        for attempt in range(self.policy.max_retries + 1):
+            try:
+                return await self._attempt(request)
+            except StopRun:
+                raise
+            except ModelError as error:
+                self.note(request, error)
+                draw = draw or rng(request.key.task, request.key.sample, request.key.variant, request.key.repeat, "backoff")
+                wait_s = self._wait_s(error, attempt, draw)
+                if not self._worth_it(error, attempt, started, wait_s):
+                    return failed(request, error, attempt + 1)
+            await self.clock.sleep(wait_s)
+            await self.limiter.wait_for_pause()
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _attempt(self, request: Request) -> Prediction:
+        timeout_s = request.params.timeout_s or self.policy.timeout_s
+        try:
+            async with asyncio.timeout(timeout_s + 1.0):
+                return await self.call(request)
+        except TimeoutError:
+            raise ModelError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s", retryable=True) from None
+        except ModelError as error:
+            if error.kind is FailureKind.RATE or (error.status == 503 and error.retry_after_s):
+                self.limiter.throttle(error.retry_after_s)
+            raise
+
+    def _worth_it(self, error: ModelError, attempt: int, started: float, wait_s: float) -> bool:
+        if not error.retryable or attempt >= self.policy.max_retries:
+            return False
+        return self.policy.deadline_s is None or self.clock.monotonic() + wait_s - started < self.policy.deadline_s
+
+    def _wait_s(self, error: ModelError, attempt: int, draw: random.Random) -> float:
+        backoff = self.policy.backoff_of(attempt) * (0.5 + draw.random())
+        return max(backoff, (error.retry_after_s or 0.0) * (1.0 + 0.1 * draw.random()))
+
+
+def failed(request: Request, error: ModelError, attempts: int) -> Prediction:
+    """Return the Prediction that records why a trial has no reply."""
+    return Prediction(request.key, failure=Failure(error.kind, str(error), error.status, attempts), detail=error.detail)

@@ -1,0 +1,39 @@
+"""What is going on: counters the engine keeps and the terminal reads a few times a second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..core.types import Prediction
+
+
+@dataclass(slots=True)
+class RunState:
+    """Counts of one run; planned = done + what is left."""
+
+    planned: int = 0
+    resumed: int = 0
+    done: int = 0
+    failed: int = 0
+    cached: int = 0
+    retries: int = 0
+    in_flight: int = 0
+    slots: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    failures: dict[str, int] = field(default_factory=dict)
+    last_error: str = ""
+    paused_s: float = 0.0
+
+    def count(self, prediction: Prediction) -> None:
+        """Count one finished trial."""
+        self.done += 1
+        self.cached += prediction.cached
+        if prediction.failure is not None:
+            self.failed += 1
+            kind = prediction.failure.kind.value
+            self.failures[kind] = self.failures.get(kind, 0) + 1
+            self.last_error = prediction.failure.message
+        if prediction.usage is not None:
+            self.input_tokens += prediction.usage.input_tokens or 0
+            self.output_tokens += prediction.usage.output_tokens or 0

@@ -1,0 +1,243 @@
+"""Fault specs -> the fault a request meets, and the plan it turns a good answer into.
+
+A spec is `KIND[:key=value,…][@WHEN]`. WHEN is `0.1` (probability), `5-9,20` (ordinals of requests, from 1), `12-`,
+`first2` (the first two attempts of each distinct body), `every10`, `~TEXT` (requests containing TEXT); default always.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from email.utils import formatdate
+
+from ..core.errors import UsageError, did_you_mean
+from ..core.ids import rng
+from .plan import EVENTS, JSON, Piece, Plan, error_plan, event, json_plan
+
+Arguments = Mapping[str, str]
+Rewrite = Callable[[Plan, Arguments], Plan]
+
+HTML = b"<!DOCTYPE html><html><head><title>502</title></head><body><h1>Bad gateway</h1></body></html>"
+
+MESSAGES = {
+    400: "Invalid request",
+    401: "Incorrect API key provided",
+    403: "You are not allowed to use this model",
+    404: "The model does not exist",
+    408: "Request timeout",
+    409: "Conflict, try again",
+    413: "Request entity too large",
+    422: "Unprocessable entity",
+    429: "Rate limit reached, slow down",
+    500: "Internal server error",
+    502: "Bad gateway",
+    503: "Service unavailable",
+    504: "Gateway timeout",
+    529: "Overloaded",
+}
+
+
+def retry_after(value: str, now: float) -> str:
+    """Turn `2` (seconds) or `date+2` (an HTTP date that far ahead) into a Retry-After header."""
+    if value.startswith("date+"):
+        return formatdate(now + float(value[5:]), usegmt=True)
+    return value
+
+
+def fail_status(status: int) -> Rewrite:
+    """Return a rewrite to an error of this status; `retry_after` adds the header."""
+
+    def rewrite(plan: Plan, arguments: Arguments) -> Plan:
+        wait = arguments.get("retry_after")
+        headers = {"Retry-After": retry_after(wait, time.time())} if wait else {}
+        return error_plan(status, arguments.get("message", MESSAGES[status]), arguments.get("code"), headers)
+
+    return rewrite
+
+
+def too_long(plan: Plan, arguments: Arguments) -> Plan:
+    """Say that the prompt does not fit, as vLLM and OpenAI do."""
+    limit = arguments.get("limit", "4096")
+    message = f"This model's maximum context length is {limit} tokens. However, your request has more. Please reduce its length."
+    return error_plan(400, message, "context_length_exceeded")
+
+
+def reset(plan: Plan, arguments: Arguments) -> Plan:
+    """Reset the connection without a word."""
+    return replace(plan, pieces=(), headless=True, finish="reset")
+
+
+def hang(plan: Plan, arguments: Arguments) -> Plan:
+    """Accept and never answer; with `head=1` send the headers first."""
+    return replace(plan, pieces=(), headless=not arguments.get("head"), finish="hang", declared_bytes=len(plan.body))
+
+
+def truncate(plan: Plan, arguments: Arguments) -> Plan:
+    """Promise the whole body, send half of it, close."""
+    body = plan.body
+    return plan.with_body(body[: len(body) // 2], declared_bytes=len(body), finish="reset" if plan.streamed else "close")
+
+
+def invalid_json(plan: Plan, arguments: Arguments) -> Plan:
+    """Send a well-formed HTTP response whose JSON is cut."""
+    if plan.streamed:
+        return replace(plan, pieces=(Piece(plan.done_at_s, b'data: {"choices": [{"delta": {"content": "A\n\n'), *plan.pieces[-1:]))
+    body = plan.body
+    return plan.with_body(body[: 2 * len(body) // 3])
+
+
+def html(plan: Plan, arguments: Arguments) -> Plan:
+    """Send a proxy's HTML page with status 200."""
+    return plan.with_body(HTML, content_type="text/html")
+
+
+def invalid_utf8(plan: Plan, arguments: Arguments) -> Plan:
+    """Put bytes that are no UTF-8 into the reply's text."""
+    pieces = tuple(Piece(p.at_s, p.data.replace(b'"content":"', b'"content":"\xff\xfe')) for p in plan.pieces)
+    return replace(plan, pieces=pieces)
+
+
+def empty_choices(plan: Plan, arguments: Arguments) -> Plan:
+    """Reply with `choices: []`."""
+    value = {"id": "mock-empty", "object": "chat.completion", "created": 0, "model": "mock", "choices": []}
+    if plan.streamed:
+        return replace(plan, pieces=(Piece(plan.done_at_s, event(value)), *plan.pieces[-1:]))
+    return json_plan(value, plan.done_at_s)
+
+
+def null_content(plan: Plan, arguments: Arguments) -> Plan:
+    """Reply with `content: null`."""
+    body = {"role": "assistant", "content": None}
+    if plan.streamed:
+        value = {"id": "mock-null", "choices": [{"index": 0, "delta": body, "finish_reason": "stop"}]}
+        return replace(plan, pieces=(Piece(plan.done_at_s, event(value)), *plan.pieces[-1:]))
+    value = {"id": "mock-null", "object": "chat.completion", "choices": [{"index": 0, "message": body, "finish_reason": "stop"}]}
+    return json_plan(value, plan.done_at_s)
+
+
+def drip(plan: Plan, arguments: Arguments) -> Plan:
+    """Send one byte every `interval_s` (60)."""
+    interval_s = float(arguments.get("interval_s", "60"))
+    pieces = tuple(Piece(index * interval_s, bytes([byte])) for index, byte in enumerate(plan.body))
+    return replace(plan, pieces=pieces, declared_bytes=None if plan.streamed else len(pieces))
+
+
+def _first_half(plan: Plan) -> tuple[Piece, ...]:
+    return plan.pieces[: max(1, len(plan.pieces) // 2)]
+
+
+def stream_cut(plan: Plan, arguments: Arguments) -> Plan:
+    """Break the connection in the middle of a stream."""
+    return replace(plan, pieces=_first_half(plan), finish="reset") if plan.streamed else truncate(plan, arguments)
+
+
+def stream_error(plan: Plan, arguments: Arguments) -> Plan:
+    """Send an error object in the middle of a stream, then end it properly."""
+    if not plan.streamed:
+        return fail_status(500)(plan, arguments)
+    half = _first_half(plan)
+    failure = event({"error": {"message": "engine died", "type": "server_error", "code": 500}})
+    return replace(plan, pieces=(*half, Piece(half[-1].at_s, failure)))
+
+
+def no_done(plan: Plan, arguments: Arguments) -> Plan:
+    """End a stream without `[DONE]`, as `transformers serve` does."""
+    return replace(plan, pieces=plan.pieces[:-1]) if plan.content_type == EVENTS else plan
+
+
+def wrong_type(plan: Plan, arguments: Arguments) -> Plan:
+    """Send a JSON value of another shape (a list)."""
+    return plan.with_body(b'["not", "a", "completion"]', content_type=JSON)
+
+
+KINDS: dict[str, Rewrite] = {
+    **{str(status): fail_status(status) for status in MESSAGES},
+    "too-long": too_long,
+    "reset": reset,
+    "hang": hang,
+    "truncate": truncate,
+    "invalid-json": invalid_json,
+    "html": html,
+    "invalid-utf8": invalid_utf8,
+    "empty-choices": empty_choices,
+    "null-content": null_content,
+    "wrong-type": wrong_type,
+    "drip": drip,
+    "stream-cut": stream_cut,
+    "stream-error": stream_error,
+    "no-done": no_done,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """What decides whether a fault strikes one request."""
+
+    ordinal: int
+    attempt: int
+    """How often this very body has been seen, this time included."""
+    body_hash: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One scripted fault."""
+
+    kind: str
+    arguments: Arguments
+    when: str = "1.0"
+
+    def strikes(self, occasion: Occasion, seed: int) -> bool:
+        """Decide from the request alone, so that the order of arrival does not matter where it need not."""
+        when = self.when
+        if when.startswith("~"):
+            return when[1:] in occasion.text
+        if when.startswith("first"):
+            return occasion.attempt <= int(when[5:])
+        if when.startswith("every"):
+            return occasion.ordinal % int(when[5:]) == 0
+        if "." in when:
+            return rng(seed, "fault", self.kind, when, occasion.body_hash, occasion.attempt).random() < float(when)
+        return any(_within(span, occasion.ordinal) for span in when.split(","))
+
+    @property
+    def status(self) -> int:
+        """Return the HTTP status the client will see (200 for faults of the body or the connection)."""
+        return int(self.kind) if self.kind.isdigit() else 400 if self.kind == "too-long" else 200
+
+    def apply(self, plan: Plan) -> Plan:
+        """Rewrite a good plan into this fault."""
+        return KINDS[self.kind](plan, self.arguments)
+
+
+def _within(span: str, ordinal: int) -> bool:
+    first, dash, last = span.partition("-")
+    return int(first) <= ordinal and (ordinal <= int(last or ordinal) if dash else ordinal == int(first))
+
+
+def parse_fault(spec: str) -> Fault:
+    """Parse one spec; the error says what is wrong with it."""
+    what, at, when = spec.partition("@")
+    kind, _, raw = what.partition(":")
+    if kind not in KINDS:
+        raise UsageError(f"--fault {spec!r}: unknown kind {kind!r}{did_you_mean(kind, KINDS)}; known: {', '.join(KINDS)}")
+    fault = Fault(kind, dict(_pairs(raw, spec)), when if at else "1.0")
+    try:
+        fault.strikes(Occasion(1, 1, "", ""), 0)
+    except ValueError:
+        raise UsageError(f"--fault {spec!r}: {when!r} is not a probability (0.1), ordinals (5-9,20), first2, every10 or ~TEXT") from None
+    return fault
+
+
+def _pairs(raw: str, spec: str) -> list[tuple[str, str]]:
+    pairs = [item.partition("=") for item in filter(None, raw.split(","))]
+    if any(not equals for _, equals, _ in pairs):
+        raise UsageError(f"--fault {spec!r}: arguments are key=value, joined by commas")
+    return [(key, value) for key, _, value in pairs]
+
+
+def first_striking(faults: Sequence[Fault], occasion: Occasion, seed: int) -> Fault | None:
+    """Return the first fault of the list that strikes this request."""
+    return next((fault for fault in faults if fault.strikes(occasion, seed)), None)

@@ -1,0 +1,280 @@
+"""Options -> a running OpenAI-compatible server on 127.0.0.1: chat, streaming, completions, log-probabilities, models."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import EnvironmentProblem
+from ..core.ids import rng, sha256_hex
+from .answers import AnswerBook, Entry
+from .ask import Ask, BadRequestError, as_json, parse_ask
+from .faults import Fault, Occasion, first_striking
+from .http import ConstantProtocol, Exchange, HttpProtocol, response_head
+from .limits import Bucket, Limits
+from .plan import EVENTS, Plan, error_plan, json_plan
+from .readers import Reader, Reply, View
+from .tokens import tokenize
+from .wire import Completion, Pace, chat_plan, complete, echo_logprobs, prompt_logprobs, prompt_tokens, text_plan, token_logprobs
+
+CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+
+
+@dataclass(frozen=True, slots=True)
+class MockOptions:
+    """Everything that shapes the server. Times in seconds; None means no limit."""
+
+    answers: AnswerBook | None = None
+    reader: Reader = field(default_factory=Reader)
+    faults: tuple[Fault, ...] = ()
+    seed: int = 0
+    pace: Pace = field(default_factory=Pace)
+    tokens: int | None = None
+    """Stretch or cut every reply to this many tokens."""
+    slots: int | None = None
+    max_concurrency: int | None = None
+    tokens_per_minute: float | None = None
+    requests_per_minute: float | None = None
+    retry_after: str | None = None
+    """How Retry-After is written on 429 of the limits: `seconds`, `date`, or None for no header."""
+    max_context: int | None = None
+    max_body_bytes: int | None = None
+    api_key: str | None = None
+    models: tuple[str, ...] = ("mock",)
+    strict_model: bool = False
+    logprobs: str = "ok"
+    """ok, shifted (off by one), none (silently ignored), error (400)."""
+    answer: str = "A"
+    """The reply to a question that is not in the answer file."""
+    log: Path | None = None
+
+
+class MockServer:
+    """Serves until closed. `stats` counts what it saw; `limits` may be changed while it runs."""
+
+    def __init__(self, options: MockOptions) -> None:
+        self.options = options
+        self.limits = Limits(options.max_concurrency, options.slots, Bucket(options.tokens_per_minute), Bucket(options.requests_per_minute))
+        self.stats: Counter[str] = Counter()
+        self._attempts: Counter[str] = Counter()
+        self._draws: Counter[str] = Counter()
+        self._log = os.open(options.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) if options.log else None
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._log is not None:
+            os.close(self._log)
+            self._log = None
+
+    async def handle(self, exchange: Exchange) -> None:
+        """Answer one exchange."""
+        plan = self._refuse_key(exchange)
+        if plan is None and exchange.method == "POST" and exchange.path in (CHAT, TEXT):
+            await self._serve(exchange)
+            return
+        await play(plan or self._plain(exchange), exchange, time.perf_counter())
+
+    def _refuse_key(self, exchange: Exchange) -> Plan | None:
+        if self.options.api_key is None:
+            return None
+        given = (exchange.header("authorization") or "").removeprefix("Bearer ")
+        if hmac.compare_digest(given.encode(), self.options.api_key.encode()):
+            return None
+        self.stats["status_401"] += 1
+        return error_plan(401, "Incorrect API key provided", "invalid_api_key")
+
+    def _plain(self, exchange: Exchange) -> Plan:
+        if exchange.path == "/v1/models":
+            models = [{"id": name, "object": "model", "created": 0, "owned_by": "snellen"} for name in self.options.models]
+            return json_plan({"object": "list", "data": models})
+        if exchange.path == "/health":
+            return json_plan({"status": "ok"})
+        if exchange.path == "/mock/stats":
+            return json_plan({**self.stats, "running": self.limits.running, "peak": self.limits.peak})
+        if exchange.path.startswith("/mock/max_concurrency/") and exchange.path.rpartition("/")[2].isdigit():
+            self.limits.max_concurrency = int(exchange.path.rpartition("/")[2])
+            return json_plan({"max_concurrency": self.limits.max_concurrency})
+        return error_plan(404, f"no route {exchange.method} {exchange.path}")
+
+    async def _serve(self, exchange: Exchange) -> None:
+        body_hash = sha256_hex(exchange.body)
+        self.stats["requests"] += 1
+        self._attempts[body_hash] += 1
+        ask, refusal = self._admit(exchange)
+        occasion = Occasion(self.stats["requests"], self._attempts[body_hash], body_hash, ask.transcript if ask else "")
+        fault = first_striking(self.options.faults, occasion, self.options.seed) if refusal is None else None
+        entry = self.options.answers.find(ask) if ask is not None and self.options.answers is not None else None
+        status = refusal.status if refusal else fault.status if fault else 200
+        self.stats[f"fault_{fault.kind}" if fault else f"status_{status}"] += 1
+        self._write_log(exchange, occasion, ask, matched=entry is not None, fault=fault.kind if fault else None, status=status)
+        if ask is None or refusal is not None:
+            await play(refusal or error_plan(400, "no request"), exchange, time.perf_counter())
+            return
+        async with self.limits:
+            plan = self.answer_plan(ask, entry, occasion)
+            await play(fault.apply(plan) if fault else plan, exchange, time.perf_counter())
+
+    def _admit(self, exchange: Exchange) -> tuple[Ask | None, Plan | None]:
+        try:
+            ask = parse_ask(exchange.body, chat=exchange.path == CHAT)
+        except BadRequestError as error:
+            return None, error_plan(400, str(error))
+        return ask, self._refuse(ask, exchange)
+
+    def _refuse(self, ask: Ask, exchange: Exchange) -> Plan | None:
+        options = self.options
+        if options.max_body_bytes is not None and len(exchange.body) > options.max_body_bytes:
+            return error_plan(413, f"Request body is {len(exchange.body)} bytes, at most {options.max_body_bytes} are allowed")
+        if options.strict_model and ask.body.model not in options.models:
+            return error_plan(404, f"The model `{ask.body.model}` does not exist.", "model_not_found")
+        if options.logprobs == "error" and (ask.body.logprobs or ask.body.prompt_logprobs is not None):
+            return error_plan(400, "logprobs are not supported by this server")
+        tokens = prompt_tokens(ask) + (ask.max_tokens or 0)
+        if options.max_context is not None and tokens > options.max_context:
+            message = f"This model's maximum context length is {options.max_context} tokens. However, you requested {tokens} tokens."
+            return error_plan(400, message, "context_length_exceeded")
+        wait_s = self.limits.refuse(tokens, time.perf_counter())
+        return None if wait_s is None else error_plan(429, "Rate limit reached, slow down", headers=self._retry_header(wait_s))
+
+    def _retry_header(self, wait_s: float) -> dict[str, str]:
+        if self.options.retry_after is None:
+            return {}
+        return {"Retry-After": formatdate(time.time() + wait_s + 1, usegmt=True) if self.options.retry_after == "date" else f"{wait_s:.3f}"}
+
+    def answer_plan(self, ask: Ask, entry: Entry | None, occasion: Occasion) -> Plan:
+        """Return the good answer: what the reader says, in the form the request asks for."""
+        ident = f"mock-{occasion.ordinal}"
+        completions = [complete(ask, self._reply(ask, entry, index), self.options.tokens) for index in range(ask.body.n if ask.chat else 1)]
+        wanted = self._wanted(ask, entry)
+        prompt = self._prompt_logprobs(ask, wanted)
+        if not ask.chat:
+            return text_plan(ask, completions[0], self.options.pace, ident, logprobs=self._echo(ask, completions[0], wanted), prompt=prompt)
+        shown = None
+        if ask.body.logprobs and self._gives_logprobs:
+            shown = token_logprobs(ask, completions[0].tokens, entry.options if entry else ())
+        extra = {} if prompt is None else {"prompt_logprobs": prompt}
+        return chat_plan(ask, completions, self.options.pace, ident, extra=extra, logprobs=shown)
+
+    @property
+    def _gives_logprobs(self) -> bool:
+        return self.options.logprobs in ("ok", "shifted")
+
+    def _wanted(self, ask: Ask, entry: Entry | None) -> tuple[str, ...]:
+        if entry is None:
+            return ()
+        return (entry.answer, View(entry, ask, rng()).label(entry.answer))
+
+    def _prompt_logprobs(self, ask: Ask, wanted: tuple[str, ...]) -> list[dict[str, Any] | None] | None:
+        if ask.body.prompt_logprobs is None or not self._gives_logprobs:
+            return None
+        return prompt_logprobs(ask.transcript, wanted, shifted=self.options.logprobs == "shifted")
+
+    def _echo(self, ask: Ask, completion: Completion, wanted: tuple[str, ...]) -> dict[str, Any] | None:
+        if ask.body.logprobs is None or ask.body.logprobs is False or not self._gives_logprobs:
+            return None
+        tokens = (tokenize(ask.text) if ask.body.echo else []) + completion.tokens
+        return echo_logprobs(tokens, wanted, shifted=self.options.logprobs == "shifted", generated=len(completion.tokens))
+
+    def _reply(self, ask: Ask, entry: Entry | None, index: int) -> Reply:
+        if entry is None:
+            return Reply(self.options.answer)
+        draw = index
+        if ask.body.temperature and ask.body.seed is None:
+            self._draws[ask.digest] += 1
+            draw = self._draws[ask.digest]
+        return self.options.reader.reply(View(entry, ask, rng(self.options.seed, ask.digest, ask.body.seed or 0, draw)))
+
+    def _write_log(self, exchange: Exchange, occasion: Occasion, ask: Ask | None, **what: Any) -> None:
+        if self._log is None:
+            return
+        line = {
+            "n": occasion.ordinal,
+            "time": time.time(),
+            "path": exchange.path,
+            "body_sha256": occasion.body_hash,
+            "attempt": occasion.attempt,
+            "question": ask.digest if ask else None,
+            "images": ask.image_hashes if ask else (),
+            **what,
+        }
+        os.write(self._log, as_json(line) + b"\n")
+
+
+async def play(plan: Plan, exchange: Exchange, started: float) -> None:
+    """Send a plan piece by piece, each at its moment; the head leaves with the first piece."""
+    head = b"" if plan.headless else response_head(plan.status, _headers(plan))
+    for piece in plan.pieces:
+        delay_s = started + piece.at_s - time.perf_counter()
+        if delay_s > 0:
+            await asyncio.sleep(delay_s)
+        exchange.write(head + (b"%x\r\n%b\r\n" % (len(piece.data), piece.data) if plan.streamed else piece.data))
+        head = b""
+    if head:
+        exchange.write(head)
+    await _finish(plan, exchange)
+
+
+async def _finish(plan: Plan, exchange: Exchange) -> None:
+    if plan.finish == "hang":
+        await asyncio.get_running_loop().create_future()
+    elif plan.finish == "reset":
+        exchange.reset()
+    elif plan.finish == "close":
+        exchange.transport.close()
+    elif plan.streamed:
+        exchange.write(b"0\r\n\r\n")
+
+
+def _headers(plan: Plan) -> dict[str, str]:
+    headers = {"Content-Type": plan.content_type, **plan.headers}
+    if plan.content_type == EVENTS:
+        return {**headers, "Transfer-Encoding": "chunked", "Cache-Control": "no-cache"}
+    size = len(plan.body) if plan.declared_bytes is None else plan.declared_bytes
+    return {**headers, "Content-Length": str(size)}
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A started server. Close it with `await running.close()`."""
+
+    server: MockServer
+    listener: asyncio.Server
+    port: int
+
+    @property
+    def base_url(self) -> str:
+        """Return what goes into `--base-url`."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    async def close(self) -> None:
+        """Stop listening and drop all connections."""
+        self.listener.close()
+        close_clients = getattr(self.listener, "close_clients", None)
+        if close_clients is not None:
+            close_clients()
+        self.server.close()
+
+
+async def start(options: MockOptions | None = None, port: int = 0, *, trivial: bool = False) -> Running:
+    """Start a server on this event loop; port 0 picks a free one. `trivial` answers a constant with the least work."""
+    server = MockServer(options or MockOptions())
+    factory = (lambda: ConstantProtocol(constant_response(server))) if trivial else (lambda: HttpProtocol(server.handle))
+    try:
+        listener = await asyncio.get_running_loop().create_server(factory, "127.0.0.1", port, backlog=4096)
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot listen on 127.0.0.1:{port}: {error.strerror}; --port 0 picks a free port") from None
+    return Running(server, listener, listener.sockets[0].getsockname()[1])
+
+
+def constant_response(server: MockServer) -> bytes:
+    """Return the bytes of one complete chat response."""
+    ask = parse_ask(b'{"messages":[{"role":"user","content":"?"}]}', chat=True)
+    body = server.answer_plan(ask, None, Occasion(0, 1, "", "")).body
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body

@@ -1,0 +1,102 @@
+"""The HTTP seam, two methods wide: send a body and get a response, or stream one. Here on aiohttp."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import NamedTuple, Protocol
+
+import aiohttp
+
+from ..core.errors import ModelError
+from ..core.types import FailureKind
+
+CONNECT_TIMEOUT_S = 10.0
+BETWEEN_CHUNKS_S = 60.0
+LARGE_BODY = 2**20
+"""Above this aiohttp wants a file object, so that it can write piecewise."""
+
+
+class HttpResponse(NamedTuple):
+    """A whole response."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class HttpStream(NamedTuple):
+    """A response whose body is still coming."""
+
+    status: int
+    headers: Mapping[str, str]
+    chunks: AsyncIterator[bytes]
+
+
+class HttpClient(Protocol):
+    """What a served model needs of HTTP."""
+
+    async def send(self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float) -> HttpResponse:
+        """POST `body` (GET when None) and return the whole response, or raise ModelError."""
+        ...
+
+    def stream(self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> AbstractAsyncContextManager[HttpStream]:
+        """POST `body` and return a context that yields the response as it comes."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class AiohttpClient:
+    """HttpClient on one aiohttp session: keep-alive, TLS verified, proxies from the environment."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float) -> HttpResponse:
+        """POST `body` (GET when None) and return the whole response."""
+        try:
+            async with self._open(url, body, headers, timeout_s, None) as response:
+                return HttpResponse(response.status, response.headers, await response.read())
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise network_error(error, url, timeout_s) from None
+
+    @asynccontextmanager
+    async def stream(self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> AsyncIterator[HttpStream]:
+        """POST `body` and yield the response while it comes."""
+        try:
+            async with self._open(url, body, headers, timeout_s, BETWEEN_CHUNKS_S) as response:
+                yield HttpStream(response.status, response.headers, response.content.iter_any())
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise network_error(error, url, timeout_s) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    def _open(
+        self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float, read_s: float | None
+    ) -> aiohttp.client._RequestContextManager:
+        if self._session is None:
+            # The engine bounds how many requests are in flight; a second bound here would only hide it.
+            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trust_env=True, auto_decompress=True)
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S, sock_read=read_s)
+        if body is None:
+            return self._session.get(url, headers=headers, timeout=timeout, allow_redirects=False)
+        data = body if len(body) < LARGE_BODY else io.BytesIO(body)
+        return self._session.post(url, data=data, headers=headers, timeout=timeout, allow_redirects=False)
+
+
+def network_error(error: Exception, url: str, timeout_s: float) -> ModelError:
+    """Turn a transport error into a typed, retryable one."""
+    if isinstance(error, aiohttp.InvalidURL):
+        return ModelError(FailureKind.REQUEST, f"{url!r} is not a URL: check --base-url")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return ModelError(FailureKind.NETWORK, f"cannot connect to {url}: {error.os_error.strerror or error.os_error}", retryable=True)
+    if isinstance(error, TimeoutError):
+        return ModelError(FailureKind.TIMEOUT, f"no answer from {url} within {timeout_s:g} s", retryable=True)
+    return ModelError(FailureKind.NETWORK, f"connection to {url} failed: {type(error).__name__}: {error}", retryable=True)

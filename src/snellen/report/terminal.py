@@ -1,0 +1,160 @@
+"""Results to the terminal: the plan, live progress, and the table with its intervals."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from ..engine.state import RunState
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+REFRESH_S = 0.25
+SIDE_METRICS = ("_rate", "_strict", "_micro")
+
+
+def plain(text: str) -> Text:
+    """Return foreign text as it may be shown: no control bytes, no markup."""
+    return Text(CONTROL.sub("�", text))
+
+
+class Progressbar:
+    """Shows a RunState a few times a second on stderr; on a pipe it writes a plain line now and then."""
+
+    def __init__(self, console: Console, *, quiet: bool = False) -> None:
+        self._console = console
+        self._quiet = quiet
+
+    @contextmanager
+    def watch(self, state: RunState) -> Iterator[None]:
+        """Show progress until the block ends."""
+        if self._quiet:
+            yield
+            return
+        show = self._live(state) if self._console.is_terminal else self._lines(state)
+        with show:
+            yield
+
+    @contextmanager
+    def _live(self, state: RunState) -> Iterator[None]:
+        columns: list[str | ProgressColumn] = [
+            SpinnerColumn(),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total}"),
+            _Facts(state),
+            TimeRemainingColumn(),
+        ]
+        with Progress(*columns, console=self._console, transient=True, refresh_per_second=4) as bar:
+            task = bar.add_task("", total=state.planned)
+            poll = asyncio.get_running_loop().create_task(_poll(lambda: bar.update(task, completed=state.done + state.resumed)))
+            try:
+                yield
+            finally:
+                poll.cancel()
+
+    @contextmanager
+    def _lines(self, state: RunState) -> Iterator[None]:
+        last = [time.monotonic()]
+
+        def line() -> None:
+            if time.monotonic() - last[0] >= 10:
+                last[0] = time.monotonic()
+                self._console.print(Text(f"{state.done + state.resumed}/{state.planned} {facts(state)}"))
+
+        poll = asyncio.get_running_loop().create_task(_poll(line))
+        try:
+            yield
+        finally:
+            poll.cancel()
+
+
+async def _poll(show: Any) -> None:
+    while True:
+        await asyncio.sleep(REFRESH_S)
+        show()
+
+
+class _Facts(ProgressColumn):
+    def __init__(self, state: RunState) -> None:
+        super().__init__()
+        self._state = state
+
+    def render(self, task: Task) -> Text:
+        """Return the counters beside the bar."""
+        speed = task.finished_speed or task.speed
+        return plain((f"{speed:.1f}/s " if speed else "") + facts(self._state))
+
+
+def facts(state: RunState) -> str:
+    """Return what is worth knowing while one waits."""
+    parts = [f"{state.in_flight} in flight (limit {state.slots})" if state.slots else ""]
+    parts += [
+        f"{count} {name}" for name, count in (("cached", state.cached), ("failed", state.failed), ("retries", state.retries)) if count
+    ]
+    if state.retries and state.last_error:
+        parts.append(f"last: {state.last_error[:60]}")
+    return " · ".join(part for part in parts if part)
+
+
+def results_table(name: str, result: Mapping[str, Any]) -> Table:
+    """Return one task's metrics with their 95 % intervals and counts."""
+    table = Table(title=plain(name), title_justify="left", title_style="bold")
+    table.add_column("metric")
+    for column in ("value", "95 % interval", "n", "unscored", "failed"):
+        table.add_column(column, justify="right")
+    for metric, estimate in result["metrics"].items():
+        if metric.endswith("_rate") and not estimate["value"]:
+            continue
+        style = "dim" if metric.endswith(SIDE_METRICS) else ""
+        table.add_row(*estimate_cells(metric, estimate), style=style)
+    return table
+
+
+def estimate_cells(metric: str, estimate: Mapping[str, Any]) -> tuple[Text, str, str, str, str, str]:
+    """Return one row: name, value, interval and counts."""
+    value, interval = estimate["value"], estimate.get("ci95")
+    bounds = f"{number(interval[0])} – {number(interval[1])}" if interval else "–"
+    return (
+        plain(metric),
+        "–" if value is None else number(value),
+        bounds,
+        str(estimate["n"]),
+        str(estimate["unscored"]),
+        str(estimate["failed"]),
+    )
+
+
+def number(value: float) -> str:
+    """Return a number with as many digits as one can use."""
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:
+    """Yield one table for each key that has a few groups."""
+    for key, groups in result.get("groups", {}).items():
+        if not 2 <= len(groups) <= most:
+            continue
+        table = Table(title=plain(f"by {key}"), title_justify="left", title_style="dim")
+        table.add_column(plain(key))
+        metrics = [metric for metric in next(iter(groups.values())) if not metric.endswith(SIDE_METRICS)]
+        for metric in metrics:
+            table.add_column(plain(metric), justify="right")
+        table.add_column("n", justify="right")
+        for value, estimates in groups.items():
+            table.add_row(plain(value), *(_with_interval(estimates[metric]) for metric in metrics), str(estimates[metrics[0]]["n"]))
+        yield table
+
+
+def _with_interval(estimate: Mapping[str, Any]) -> str:
+    if estimate["value"] is None:
+        return "–"
+    low_high = estimate.get("ci95")
+    return number(estimate["value"]) + (f" [{number(low_high[0])}, {number(low_high[1])}]" if low_high else "")

@@ -1,0 +1,62 @@
+"""A raw reply to the text the rules read: the same length, plain letters, wrappers blanked, so positions stay those of the reply."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_RANGES = ((0x2000, 0x2070), (0x2460, 0x2500), (0x3000, 0x3001), (0xFF01, 0xFF5F), (0x1D400, 0x1D800), (0x1F100, 0x1F1AE))
+_LINE_ENDS = {0x0B: "\n", 0x0C: "\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n"}
+_SINGLES = {0xA0: " ", 0xAD: " ", 0xFEFF: " ", 0xFE0F: " ", 0x130: "I", 0x2019: "'", 0x2018: "'", 0x201C: '"', 0x201D: '"', 0x2260: "≠"}
+
+
+def _plain(code: int) -> str | None:
+    """Return the one plain character that stands for `code`, or None to leave it."""
+    char = chr(code)
+    folded = unicodedata.normalize("NFKC", char)
+    inner = folded.strip("().〔〕 ")
+    if unicodedata.category(char) in {"Cf", "Zs"}:
+        return " "
+    if len(inner) == 1 and inner.isalnum() and inner != char:
+        return inner
+    return folded if len(folded) == 1 and folded != char else None
+
+
+def _odd_table() -> dict[int, str]:
+    table = {code: plain for low, high in _RANGES for code in range(low, high) if (plain := _plain(code)) is not None}
+    negative = {base + i: chr(65 + i) for base in (0x1F150, 0x1F170) for i in range(26)}
+    return {**table, **negative, **_LINE_ENDS, **_SINGLES}
+
+
+_ODD_TABLE = _odd_table()
+_ODD = re.compile("[" + "".join(re.escape(chr(code)) for code in _ODD_TABLE) + "]")
+
+_LOOKALIKES = dict(zip("АВСЕНІЈКМОРЅТХУΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABCEHIJKMOPSTXYABEZHIKMNOPTYX", strict=True))
+_LOOKALIKE = re.compile(r"(?<!\w)[" + "".join(_LOOKALIKES) + r"](?!\w)(?!\s{1,3}[\u0370-\u052f])")
+
+_LATEX = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|bf|rm|mathcal|underline|displaystyle|operatorname)\b\s?\{?")
+_MARKUP = re.compile(
+    r"</?(?:b|strong|i|em|p|br|u|span|div|li|ul|ol|mark|code|h\d|td|tr|table|center|font|s)(?:\s[^<>]{0,80})?/?>"
+    r"|<\|(?:im_end|im_start|eot_id|endoftext|end|eos|return|end_of_text|end_of_sentence)\|>|</?s>|<end_of_turn>|<eos>",
+    re.IGNORECASE,
+)
+_STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(?:s|del|strike)>[^<>\n]{1,200}</(?:s|del|strike)>")
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * (match.end() - match.start())
+
+
+def normalise(text: str, *, lookalikes: bool = True) -> str:
+    """Return `text` at equal length: full-width, circled and look-alike letters plain, LaTeX and HTML wrappers and struck-out parts blank."""
+    if not text.isascii():
+        text = _ODD.sub(lambda match: _ODD_TABLE[ord(match.group())], text)
+        if lookalikes:
+            text = _LOOKALIKE.sub(lambda match: _LOOKALIKES[match.group()], text)
+    elif "\r" in text:
+        text = text.replace("\r", "\n")
+    if "\\" in text:
+        text = _LATEX.sub(_blank, text)
+    if "~~" in text or "<" in text:
+        text = _MARKUP.sub(_blank, _STRUCK.sub(_blank, text))
+    return text

@@ -1,0 +1,224 @@
+"""Rows of scored trials in, one `ScoreTable` a metric out.
+
+Texts become codes by the sorted order of what was seen, rows are sorted by (sample, variant, repeat): so nothing
+downstream can depend on the order in which trials finished or were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import DataError
+from .stats import Floats
+from .table import Codes, Outcome, ScoreTable
+
+ScoreRow = tuple[str, str, int, str, float | None, str | None, str | None, str | None]
+"""sample, variant, repeat, metric, value, answer, rule, reason: the columns of table `scores`."""
+TrialRow = tuple[str, str, int, str | None]
+"""sample, variant, repeat, kind of failure (None: it has a reply): from table `predictions`."""
+SampleRow = tuple[str, str | None, Mapping[str, Any]]
+"""id, group, tags: from the bodies of table `samples`."""
+
+NO_TAG = "(none)"
+NOT_SCORED = "not_scored"
+LARGEST_VALUE = 1e100
+_CHUNK = 65_536
+
+
+class _CodeBook(dict[Hashable, int]):
+    """Gives every new text the next number; None is -1."""
+
+    def __init__(self) -> None:
+        super().__init__({None: -1})
+
+    def __missing__(self, key: Hashable) -> int:
+        self[key] = code = len(self) - 1
+        return code
+
+    def encode(self, column: Sequence[Hashable]) -> Codes:
+        return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
+
+    def sort(self) -> tuple[list[str], Codes]:
+        """Return the texts in sorted order, and old code -> rank (the last entry maps -1 to itself)."""
+        texts = [str(key) for key in self if key is not None]
+        order = sorted(range(len(texts)), key=texts.__getitem__)
+        ranks = np.empty(len(texts) + 1, dtype=np.int32)
+        ranks[order] = np.arange(len(texts), dtype=np.int32)
+        ranks[-1] = -1
+        return [texts[i] for i in order], ranks
+
+
+def read_tables(
+    scores: Iterable[ScoreRow],
+    trials: Iterable[TrialRow] = (),
+    samples: Iterable[SampleRow] = (),
+    *,
+    tag_keys: Sequence[str] | None = None,
+    metrics: Sequence[str] = (),
+) -> dict[str, ScoreTable]:
+    """Build one table a metric from the rows of one task.
+
+    Every trial named in `trials` is in every table: a failed one as failed, one without a score as unscored. Only
+    tags in `tag_keys` are kept (None: all that were seen). A metric in `metrics` gets a table even if no trial has it. Raises DataError for duplicates and values that are no numbers.
+    """
+    return _Reader(scores, trials).tables(_SampleBook(samples, tag_keys), metrics)
+
+
+class _SampleBook:
+    """Remembers the group and tags of each sample."""
+
+    def __init__(self, samples: Iterable[SampleRow], tag_keys: Sequence[str] | None) -> None:
+        self.group: dict[str, str | None] = {}
+        self.tags: dict[str, Mapping[str, Any]] = {}
+        for identifier, group, tags in samples:
+            self.group[identifier] = group
+            if tags:
+                self.tags[identifier] = tags
+        self.keys = sorted({key for tags in self.tags.values() for key in tags}) if tag_keys is None else list(tag_keys)
+
+    def clusters(self, samples: Sequence[str]) -> Codes:
+        """Return a cluster code for each sample; a group and a sample of the same name stay apart."""
+        named = ((group is None, identifier if group is None else group) for identifier, group in self._groups(samples))
+        return _CodeBook().encode(list(named))
+
+    def _groups(self, samples: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+        return ((identifier, self.group.get(identifier)) for identifier in samples)
+
+    def columns(self, samples: Sequence[str]) -> dict[str, tuple[Codes, Sequence[str]]]:
+        """Return each kept tag as a code column over `samples` with its sorted values."""
+        return {key: _sorted_codes([tag_text(self.tags.get(identifier, {}).get(key)) for identifier in samples]) for key in self.keys}
+
+
+def tag_text(value: Any) -> str:
+    """Return a tag's value as it is shown in results: JSON's spelling, `(none)` for none."""
+    if value is None:
+        return NO_TAG
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _sorted_codes(texts: Sequence[str]) -> tuple[Codes, Sequence[str]]:
+    book = _CodeBook()
+    codes = book.encode(texts)
+    values, ranks = book.sort()
+    return ranks[codes], values
+
+
+class _Reader:
+    """Reads rows in chunks into code columns over all metrics at once."""
+
+    def __init__(self, scores: Iterable[ScoreRow], trials: Iterable[TrialRow]) -> None:
+        self.books = {name: _CodeBook() for name in ("sample", "variant", "metric", "answer", "rule", "reason")}
+        self.scores = _join([self._score_chunk(chunk) for chunk in _chunks(scores)], _SCORE_COLUMNS)
+        self.trials = _join([self._trial_chunk(chunk) for chunk in _chunks(trials)], ("sample", "variant", "repeat", "reason"))
+
+    def _score_chunk(self, chunk: list[tuple[Any, ...]]) -> dict[str, NDArray[Any]]:
+        sample, variant, repeat, metric, value, answer, rule, reason = zip(*chunk, strict=True)
+        texts = {"sample": sample, "variant": variant, "metric": metric, "answer": answer, "rule": rule, "reason": reason}
+        columns: dict[str, NDArray[Any]] = {name: self.books[name].encode(texts[name]) for name in texts}
+        columns["repeat"] = _repeats(repeat, chunk)
+        columns["value"], columns["outcome"] = _values(value, chunk)
+        return columns
+
+    def _trial_chunk(self, chunk: list[tuple[Any, ...]]) -> dict[str, NDArray[Any]]:
+        sample, variant, repeat, kind = zip(*chunk, strict=True)
+        texts = {"sample": sample, "variant": variant, "reason": kind}
+        columns: dict[str, NDArray[Any]] = {name: self.books[name].encode(texts[name]) for name in texts}
+        return columns | {"repeat": _repeats(repeat, chunk)}
+
+    def tables(self, book: _SampleBook, expected: Sequence[str]) -> dict[str, ScoreTable]:
+        """Split by metric, add the trials without a score, and sort."""
+        not_scored = self.books["reason"][NOT_SCORED]
+        names, ranks = zip(*(self.books[name].sort() for name in _TEXT_COLUMNS), strict=True)
+        texts = dict(zip(_TEXT_COLUMNS, names, strict=True))
+        rank = dict(zip(_TEXT_COLUMNS, ranks, strict=True))
+        shared = {f"{name}s": texts[name] for name in _TEXT_COLUMNS}
+        shared |= {"cluster_of_sample": book.clusters(texts["sample"]), "tags": book.columns(texts["sample"])}
+        metrics = {str(name) for name in self.books["metric"] if name is not None} | set(expected)
+        tables = {}
+        for metric in sorted(metrics):
+            columns = self._metric_columns(self.books["metric"][metric], not_scored)
+            columns |= {name: rank[name][columns[name]] for name in _TEXT_COLUMNS}
+            tables[metric] = ScoreTable(metric=metric, **_sort_trials(columns, texts), **shared)
+        return tables
+
+    def _metric_columns(self, code: int, not_scored: int) -> dict[str, NDArray[Any]]:
+        chosen = self.scores["metric"] == code
+        columns = {name: column[chosen] for name, column in self.scores.items() if name != "metric"}
+        if not self.trials["sample"].size:
+            return columns
+        sizes = len(self.books["variant"]), 1 + max(int(part["repeat"].max(initial=0)) for part in (self.trials, columns))
+        missing = ~np.isin(_keys(self.trials, *sizes), _keys(columns, *sizes))
+        failed = self.trials["reason"] >= 0
+        rows = int(missing.sum())
+        extra = {name: self.trials[name][missing] for name in ("sample", "variant", "repeat")}
+        extra["reason"] = np.where(failed[missing], self.trials["reason"][missing], not_scored)
+        extra["outcome"] = np.where(failed[missing], Outcome.FAILED, Outcome.UNSCORED).astype(np.int8)
+        extra |= {"value": np.zeros(rows), "answer": np.full(rows, -1, np.int32), "rule": np.full(rows, -1, np.int32)}
+        return {name: np.concatenate([columns[name], extra[name]]) for name in columns}
+
+
+_TEXT_COLUMNS = ("sample", "variant", "answer", "rule", "reason")
+_SCORE_COLUMNS = ("sample", "variant", "metric", "answer", "rule", "reason", "repeat", "value", "outcome")
+_DTYPES = {"value": np.float64, "outcome": np.int8}
+
+
+def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    iterator = iter(rows)
+    while chunk := list(islice(iterator, _CHUNK)):
+        yield chunk
+
+
+def _join(chunks: list[dict[str, NDArray[Any]]], names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    empty = {name: np.empty(0, dtype=_DTYPES.get(name, np.int32)) for name in names}
+    return {name: np.concatenate([empty[name], *(chunk[name] for chunk in chunks)]) for name in names}
+
+
+def _values(column: Sequence[float | None], chunk: list[tuple[Any, ...]]) -> tuple[Floats, NDArray[np.int8]]:
+    try:
+        values = np.array(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"sample {_first_bad(chunk)}: a score must be a number or null") from None
+    unscored = np.fromiter((value is None for value in column), dtype=bool, count=len(column))
+    bad = ~unscored & ~(np.abs(values) <= LARGEST_VALUE)
+    if bad.any():
+        row = chunk[int(np.argmax(bad))]
+        raise DataError(f"sample {row[0]!r} (variant {row[1]}, repeat {row[2]}): score {row[4]} is not a usable number")
+    return np.where(unscored, 0.0, values), unscored.astype(np.int8)
+
+
+def _first_bad(chunk: list[tuple[Any, ...]]) -> str:
+    return next((repr(row[0]) for row in chunk if not isinstance(row[4], (int, float, type(None)))), "?")
+
+
+def _keys(columns: Mapping[str, NDArray[Any]], variants: int, repeats: int) -> NDArray[np.int64]:
+    """Pack (sample, variant, repeat) into one integer."""
+    packed: NDArray[np.int64] = (columns["sample"].astype(np.int64) * variants + columns["variant"]) * repeats + columns["repeat"]
+    return packed
+
+
+def _repeats(column: Sequence[int], chunk: list[tuple[Any, ...]]) -> Codes:
+    try:
+        repeats = np.array(column, dtype=np.int32)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"sample {chunk[0][0]!r} or one after it: a repeat must be a whole number") from None
+    if repeats.min() < 0:
+        raise DataError(f"sample {chunk[int(np.argmin(repeats))][0]!r}: repeat {repeats.min()} is negative")
+    return repeats
+
+
+def _sort_trials(columns: dict[str, NDArray[Any]], texts: Mapping[str, Sequence[str]]) -> dict[str, NDArray[Any]]:
+    order = np.lexsort((columns["repeat"], columns["variant"], columns["sample"]))
+    columns = {name: column[order] for name, column in columns.items()}
+    same = np.flatnonzero(
+        (np.diff(columns["sample"]) == 0) & (np.diff(columns["variant"]) == 0) & (np.diff(columns["repeat"]) == 0)
+    )
+    if same.size:
+        row = int(same[0])
+        name, variant = texts["sample"][columns["sample"][row]], texts["variant"][columns["variant"][row]]
+        raise DataError(f"sample {name!r}, variant {variant!r}, repeat {columns['repeat'][row]} was scored twice: remove one of the rows")
+    return columns

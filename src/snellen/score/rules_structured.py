@@ -1,0 +1,91 @@
+"""Rules for answers in a form made for machines: \\boxed{}, answer tags and JSON fields; the last one that holds an option wins."""
+
+from __future__ import annotations
+
+import re
+
+from .reader import Reader, Reply
+from .verdict import AMBIGUOUS, NOT_OFFERED, TRUNCATED, UNPARSED, Extraction
+
+_BOX = re.compile(r"boxed\s?\{|<\|begin_of_box\|>")
+_TAG = re.compile(r"[<\[](answer|final_answer|finalanswer|final|choice|option|ans|result|response|label)[>\]]")
+_KEYS = "final[_ ]?answer|correct[_ ]?answer|answer[_ ]?letter|predicted[_ ]?answer|answer|choice|selected(?:[_ ]?option)?|correct[_ ]?option|option|letter|label|prediction|ans|response|result|答案"
+_FIELD = re.compile(rf"[\"']?(?:{_KEYS})[\"']?\s?:\s{{0,3}}(?P<value>\"[^\"\n]{{0,200}}\"?|'[^'\n]{{0,200}}'?|\[[^\]\n]{{0,200}}\]?|[^\s,}}\n]{{1,20}})")
+_SPLIT = re.compile(r"\s?(?:,|;|/|&|\band\b|\bor\b|和|或|、)\s?")
+_MOST = 32
+
+
+def structured(reader: Reader, reply: Reply) -> Extraction | None:
+    """The last box, tag or field that says something decides."""
+    low = reply.low
+    if "boxed" in low or "begin_of_box" in low:
+        verdict = _decide(reader, reply, _boxes(low), "boxed")
+        if verdict:
+            return verdict
+    if ("</" in low or "[/" in low or "<a" in low) and (verdict := _decide(reader, reply, _tags(low), "tag")):
+        return verdict
+    return _decide(reader, reply, _fields(low), "json") if "{" in low else None
+
+
+def _decide(reader: Reader, reply: Reply, places: list[tuple[int, int]], rule: str) -> Extraction | None:
+    for position, (start, end) in enumerate(reversed(places[-_MOST:])):
+        verdict = _read(reader, reply, start, end, rule)
+        if verdict is None:
+            continue
+        rivals = places[: len(places) - position - 1][-1:]
+        if rivals and verdict.letter and _joined(reply.low[rivals[0][1] : start]) and _read(reader, reply, *rivals[0], rule) != verdict:
+            return Extraction(None, rule, AMBIGUOUS)
+        return verdict
+    return None
+
+
+def _joined(between: str) -> bool:
+    return len(between) < 30 and re.fullmatch(r"[}\s$\\()]*(?:or|and|,|/)[\s$\\()]*(?:boxed\s?\{)?", between) is not None
+
+
+def _read(reader: Reader, reply: Reply, start: int, end: int, rule: str) -> Extraction | None:
+    content = reply.body[start:end]
+    if not content.strip(" {}\"'<>/[]\\$"):
+        return Extraction(None, rule, TRUNCATED) if end >= len(reply.body.rstrip()) else None
+    index = reader.bare(content)
+    if index is not None:
+        return reader.found(reply, index, rule, start, end)
+    parts = [reader.bare(part) for part in _SPLIT.split(content.strip(" []{}"))[:27]]
+    named = {part for part in parts if part is not None}
+    if len(named) > 1 and None not in parts:
+        return Extraction(None, rule, AMBIGUOUS, (start + reply.offset, end + reply.offset))
+    core = content.strip(" .()[]{}\"'$*\\")
+    if re.fullmatch(r"[A-Z]", core):
+        return Extraction(None, rule, NOT_OFFERED, (start + reply.offset, end + reply.offset))
+    return Extraction(None, rule, UNPARSED) if core.lower() in {"null", "none", "n/a", "unknown"} and reader.texts.none is None else None
+
+
+def _boxes(low: str) -> list[tuple[int, int]]:
+    """Contents of \\boxed{…}, braces balanced, at most 200 characters."""
+    places = []
+    for match in _BOX.finditer(low):
+        end = low.find("<|end_of_box", match.end()) if match.group()[0] == "<" else _closing(low, match.end())
+        places.append((match.end(), end if end >= 0 else min(len(low), match.end() + 200)))
+    return places
+
+
+def _closing(low: str, start: int) -> int:
+    depth = 1
+    for at in range(start, min(len(low), start + 200)):
+        depth += (low[at] == "{") - (low[at] == "}")
+        if depth == 0:
+            return at
+    return -1
+
+
+def _tags(low: str) -> list[tuple[int, int]]:
+    """Contents of <answer>…</answer> and its kin; an open tag reaches to the end of the reply."""
+    places = []
+    for match in _TAG.finditer(low):
+        end = low.find("</" if match.group()[0] == "<" else "[/", match.end(), match.end() + 400)
+        places.append((match.end(), end if end >= 0 else min(len(low), match.end() + 400)))
+    return places
+
+
+def _fields(low: str) -> list[tuple[int, int]]:
+    return [match.span("value") for match in _FIELD.finditer(low, low.index("{"))]

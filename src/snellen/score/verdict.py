@@ -1,0 +1,31 @@
+"""What reading a reply yields: a letter with the rule that found it, or None with a reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+UNPARSED: Final = "unparsed"
+REFUSED: Final = "refused"
+TRUNCATED: Final = "truncated"
+AMBIGUOUS: Final = "ambiguous"
+DEGENERATE: Final = "degenerate"
+HARNESS_ERROR: Final = "harness_error"
+EMPTY: Final = "empty"
+NOT_OFFERED: Final = "not_offered"
+
+REASONS: Final = (UNPARSED, REFUSED, TRUNCATED, AMBIGUOUS, DEGENERATE, HARNESS_ERROR, EMPTY, NOT_OFFERED)
+
+
+class Extraction(Struct, frozen=True, omit_defaults=True):
+    """The answer read from one reply.
+
+    `letter` is one of the offered marks, or None for `reason`. `span` are the start and end of the deciding part
+    in the original reply, counted in characters. `rule` names the rule that decided, also when it decided to abstain.
+    """
+
+    letter: str | None
+    rule: str
+    reason: str | None = None
+    span: tuple[int, int] | None = None

@@ -1,0 +1,94 @@
+"""The response cache: one content-addressed SQLite file in the user's cache folder; successes only."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.ids import canonical_json, sha256_hex
+from ..core.types import Prediction, Request, TrialKey
+from .database import connect
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS responses (key TEXT PRIMARY KEY, model TEXT NOT NULL, created REAL NOT NULL, body BLOB NOT NULL) STRICT;
+"""
+GROUP_ROWS = 64
+
+
+def cache_folder() -> Path:
+    """Return where Snellen keeps what can be made again: SNELLEN_CACHE_DIR, or the user's cache folder."""
+    own = os.environ.get("SNELLEN_CACHE_DIR")
+    return Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "snellen"
+
+
+def request_digest(identity: Mapping[str, Any], request: Request, image_hashes: Sequence[str]) -> str:
+    """Hash all that decides the reply: model, messages with images by content, parameters, candidates and repeat."""
+    messages = [(turn.role, turn.text, len(turn.images)) for turn in request.messages]
+    params = msgspec.structs.replace(request.params, timeout_s=None, stream=None)
+    # The repeat is part of the key even at temperature 0: each inference is its own draw.
+    parts = (identity, messages, image_hashes, params, request.choices, request.prefix, request.key.repeat)
+    return sha256_hex(canonical_json(parts))
+
+
+class ResponseCache:
+    """Looks replies up by digest. Writes are gathered; losing the last few on a crash costs only a repeat."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._database = connect(path)
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute("PRAGMA synchronous=NORMAL")
+        self._database.executescript(SCHEMA)
+        self._pending: list[tuple[str, str, float, bytes]] = []
+        self._guard = threading.Lock()
+
+    def get(self, digest: str, key: TrialKey) -> Prediction | None:
+        """Return the cached reply as that of trial `key`, marked as cached."""
+        row = self._database.execute("SELECT body FROM responses WHERE key = ?", (digest,)).fetchone()
+        if row is None:
+            return None
+        return msgspec.structs.replace(msgspec.json.decode(row[0], type=Prediction), key=key, cached=True)
+
+    def put(self, digest: str, model: str, prediction: Prediction) -> None:
+        """Keep a success; a failure is never kept."""
+        if prediction.failure is not None or prediction.cached:
+            return
+        self._pending.append((digest, model, time.time(), msgspec.json.encode(prediction)))
+        if len(self._pending) >= GROUP_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is pending. A full disk costs the cache, never the run."""
+        with self._guard:
+            rows, self._pending = self._pending, []
+            try:
+                self._database.execute("BEGIN")
+                self._database.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?)", rows)
+                self._database.execute("COMMIT")
+            except sqlite3.OperationalError:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+
+    def info(self) -> dict[str, Any]:
+        """Return path, count, bytes and count by model."""
+        models = dict(self._database.execute("SELECT model, COUNT(*) FROM responses GROUP BY model ORDER BY model"))
+        return {"path": str(self.path), "replies": sum(models.values()), "bytes": self.path.stat().st_size, "models": models}
+
+    def prune(self, older_than_s: float, now: float) -> int:
+        """Forget replies older than so many seconds; return how many."""
+        removed = self._database.execute("DELETE FROM responses WHERE created < ?", (now - older_than_s,)).rowcount
+        self._database.execute("VACUUM")
+        return removed
+
+    def close(self) -> None:
+        """Write what is pending and close."""
+        self.flush()
+        self._database.close()

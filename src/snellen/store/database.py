@@ -1,0 +1,68 @@
+"""Opening run.db: pragmas, schema, versions, and file systems on which a write-ahead log is not safe."""
+
+from __future__ import annotations
+
+import sqlite3
+from importlib.resources import files
+from pathlib import Path
+
+from ..core.errors import EnvironmentProblem
+
+SCHEMA_VERSION = 1
+NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "fuse.sshfs", "9p", "lustre", "ceph", "beegfs")
+
+
+def open_for_writing(path: Path) -> sqlite3.Connection:
+    """Open (or create) a run database for its one writer: durable at every commit."""
+    connection = connect(path)
+    on_network = file_system_of(path).startswith(NETWORK_FILE_SYSTEMS)
+    connection.execute(f"PRAGMA journal_mode={'DELETE' if on_network else 'WAL'}")
+    connection.execute("PRAGMA synchronous=FULL")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version == 0:
+        connection.executescript((files("snellen.store") / "schema.sql").read_text())
+        connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+    check_version(version or SCHEMA_VERSION, path)
+    return connection
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """Open a run database read-only, also while it is being written."""
+    if not path.is_file():
+        raise EnvironmentProblem(f"no run at {path.parent}: run.db is missing")
+    connection = connect(path, read_only=True)
+    try:
+        check_version(connection.execute("PRAGMA user_version").fetchone()[0], path)
+    except sqlite3.DatabaseError as error:
+        raise EnvironmentProblem(f"{path} cannot be read: {error}") from None
+    return connection
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """Return a connection in autocommit mode that any thread may use, one at a time."""
+    try:
+        mode = "ro" if read_only else "rwc"
+        return sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=30
+        )
+    except sqlite3.OperationalError as error:
+        raise EnvironmentProblem(f"cannot open {path}: {error}") from None
+
+
+def check_version(version: int, path: Path) -> None:
+    """Refuse a database of a newer Snellen."""
+    if version == 0:
+        raise EnvironmentProblem(f"{path} is not a run of Snellen, or was never begun")
+    if version > SCHEMA_VERSION:
+        raise EnvironmentProblem(f"{path} was written by a newer Snellen (schema {version}): upgrade with pip install -U snellen")
+
+
+def file_system_of(path: Path) -> str:
+    """Return the file system type a path lives on (Linux), or the empty string."""
+    try:
+        mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    except OSError:
+        return ""
+    target = str(path.absolute())
+    inside = [(len(mount[1]), mount[2]) for mount in mounts if target.startswith(mount[1].rstrip("/") + "/")]
+    return max(inside, default=(0, ""))[1]

@@ -1,0 +1,29 @@
+"""One writer a run: an advisory lock that the system frees when its process dies, however it dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from ..core.errors import EnvironmentProblem
+
+
+class RunLock:
+    """Holds `run.lock`; a second writer is refused with the owner's pid."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "run.lock"
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            owner = os.pread(self._file, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            os.close(self._file)
+            raise EnvironmentProblem(f"run {folder} is being written by process {owner}: wait for it or stop it") from None
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Give the run free. The file stays: removing it would let two writers hold two files."""
+        os.close(self._file)

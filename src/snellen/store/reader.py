@@ -1,0 +1,117 @@
+"""run.db to records, read-only: header, samples, trials, attempts and scores, also while the run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..core.errors import EnvironmentProblem
+from ..core.types import Prediction, Request, RunHeader, Sample, Score, TrialKey
+from .database import connect, open_for_reading
+
+PUT_SCORE = (
+    "INSERT INTO scores (task, sample, variant, repeat, metric, value, answer, rule, reason, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+class Trial(NamedTuple):
+    """One stored trial, whole."""
+
+    sample: Sample
+    request: Request
+    prediction: Prediction
+    digest: str
+
+
+class RunReader:
+    """Reads one run folder."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self._database = open_for_reading(self.folder / "run.db")
+
+    def header(self) -> RunHeader:
+        """Return who was measured on what, and how."""
+        row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
+        if row is None:
+            raise EnvironmentProblem(f"{self.folder} has no header: the run was stopped before it began; run the command again")
+        return msgspec.json.decode(row[0], type=RunHeader)
+
+    def meta(self, key: str) -> Any:
+        """Return a decoded value of the meta table, or None."""
+        row = self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return msgspec.json.decode(row[0]) if row else None
+
+    def tasks(self) -> list[str]:
+        """Return the names of the tasks that have stored samples."""
+        return [row[0] for row in self._database.execute("SELECT DISTINCT task FROM samples ORDER BY task")]
+
+    def samples(self, task: str) -> Iterator[Sample]:
+        """Yield the samples of a task in the order of the plan."""
+        decode = msgspec.json.Decoder(Sample).decode
+        for (body,) in self._database.execute("SELECT body FROM samples WHERE task = ? ORDER BY position", (task,)):
+            yield decode(body)
+
+    def trials(self, task: str) -> Iterator[Trial]:
+        """Yield every stored trial of a task: by position of its sample, then variant, then repeat."""
+        samples, requests = msgspec.json.Decoder(Sample).decode, msgspec.json.Decoder(Request).decode
+        predictions = msgspec.json.Decoder(Prediction).decode
+        rows = self._database.execute(
+            "SELECT s.id, s.body, p.request, p.body, p.digest FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample "
+            "WHERE p.task = ? ORDER BY s.position, p.variant, p.repeat",
+            (task,),
+        )
+        known: tuple[str, Sample] | None = None
+        for name, body, request, prediction, digest in rows:
+            if known is None or known[0] != name:
+                known = (name, samples(body))
+            yield Trial(known[1], requests(request), predictions(prediction), digest)
+
+    def attempts(self) -> Iterator[tuple[Any, ...]]:
+        """Yield every failed attempt as (task, sample, variant, repeat, at, kind, status, message)."""
+        yield from self._database.execute("SELECT task, sample, variant, repeat, at, kind, status, message FROM attempts ORDER BY at")
+
+    def scores(self, task: str) -> Iterator[Score]:
+        """Yield the stored scores of a task, in the order of the plan."""
+        rows = self._database.execute(
+            "SELECT c.sample, c.variant, c.repeat, c.metric, c.value, c.answer, c.rule, c.reason, c.detail FROM scores c "
+            "JOIN samples s ON s.task = c.task AND s.id = c.sample WHERE c.task = ? ORDER BY s.position, c.variant, c.repeat, c.rowid",
+            (task,),
+        )
+        for sample, variant, repeat, metric, value, answer, rule, reason, detail in rows:
+            key = TrialKey(task, sample, variant, repeat)
+            yield Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
+
+    def has_scores(self, task: str) -> bool:
+        """Tell whether any trial of a task was scored."""
+        return self._database.execute("SELECT 1 FROM scores WHERE task = ? LIMIT 1", (task,)).fetchone() is not None
+
+    def rows(self, statement: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        """Run a SELECT of the caller's own; the connection cannot write."""
+        yield from self._database.execute(statement, values)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._database.close()
+
+
+def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
+    """Replace the stored scores of one task, all or nothing."""
+    database = connect(folder / "run.db")
+    try:
+        database.execute("PRAGMA busy_timeout=30000")
+        database.execute("BEGIN IMMEDIATE")
+        database.execute("DELETE FROM scores WHERE task = ?", (task,))
+        database.executemany(PUT_SCORE, (_score_row(score) for score in scores))
+        database.execute("COMMIT")
+    finally:
+        database.close()
+
+
+def _score_row(score: Score) -> tuple[Any, ...]:
+    key = score.key
+    detail = msgspec.json.encode(score.detail) if score.detail else None
+    return key.task, key.sample, key.variant, key.repeat, score.metric, score.value, score.answer, score.rule, score.reason, detail

@@ -1,0 +1,161 @@
+"""Predictions to run.db: one writer thread, group commit, acknowledged after COMMIT."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import sqlite3
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.errors import EnvironmentProblem, ModelError, RunMismatch
+from ..core.types import Prediction, Request, RunHeader, Sample, TrialKey
+from .database import open_for_writing
+from .difference import describe_difference
+from .lock import RunLock
+
+GROUP_ROWS = 128
+"""At most so many statements a commit; what is waiting goes together, nobody waits for company."""
+
+PUT_SAMPLE = "INSERT OR IGNORE INTO samples (task, id, position, body) VALUES (?, ?, ?, ?)"
+PUT_PREDICTION = """
+INSERT INTO predictions (task, sample, variant, repeat, failed, digest, request, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (task, sample, variant, repeat) DO UPDATE
+SET failed = excluded.failed, digest = excluded.digest, request = excluded.request, body = excluded.body WHERE predictions.failed = 1
+"""
+PUT_ATTEMPT = "INSERT INTO attempts (task, sample, variant, repeat, at, kind, status, message, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+Statement = tuple[str, tuple[Any, ...]]
+Acknowledgement = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
+
+_encode = msgspec.json.Encoder().encode
+
+
+class RunWriter:
+    """The one writer of a run. `put` returns when the row is on disk."""
+
+    def __init__(self, folder: Path, header: RunHeader) -> None:
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = RunLock(folder)
+        except OSError as error:
+            raise EnvironmentProblem(f"cannot write to {folder}: {error.strerror}") from None
+        try:
+            self._database = open_for_writing(folder / "run.db")
+            self._write_header(header)
+        except (sqlite3.Error, EnvironmentProblem, RunMismatch) as error:
+            self._lock.release()
+            raise _disk_problem(folder, error) if isinstance(error, sqlite3.Error) else error from None
+        self._samples_seen: set[tuple[str, str]] = set()
+        self._queue: queue.SimpleQueue[tuple[list[Statement], Acknowledgement | None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._write_loop, name="snellen-writer", daemon=True)
+        self._thread.start()
+
+    def finished_keys(self, task: str) -> set[tuple[str, str, int]]:
+        """Return (sample, variant, repeat) of every trial of a task that has a reply."""
+        rows = self._database.execute("SELECT sample, variant, repeat FROM predictions WHERE task = ? AND failed = 0", (task,))
+        return set(rows)
+
+    def stored(self, key: TrialKey) -> Prediction | None:
+        """Return the stored reply of a finished trial."""
+        where = "task = ? AND sample = ? AND variant = ? AND repeat = ? AND failed = 0"
+        row = self._database.execute(f"SELECT body FROM predictions WHERE {where}", msgspec.structs.astuple(key)).fetchone()  # noqa: S608
+        return msgspec.json.decode(row[0], type=Prediction) if row else None
+
+    async def put(self, position: int, sample: Sample, request: Request, prediction: Prediction, digest: str) -> None:
+        """Store one trial; returns after its commit."""
+        key = prediction.key
+        statements: list[Statement] = []
+        if (key.task, sample.id) not in self._samples_seen:
+            self._samples_seen.add((key.task, sample.id))
+            statements.append((PUT_SAMPLE, (key.task, sample.id, position, _encode(sample))))
+        failed = int(prediction.failure is not None)
+        row = (key.task, key.sample, key.variant, key.repeat, failed, digest, _encode(request), _encode(prediction))
+        statements.append((PUT_PREDICTION, row))
+        loop = asyncio.get_running_loop()
+        committed = loop.create_future()
+        self._queue.put((statements, (loop, committed)))
+        await committed
+
+    def put_attempt(self, key: TrialKey, error: ModelError) -> None:
+        """Note a failed attempt; not waited for."""
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        detail = _encode(error.detail) if error.detail else None
+        row = (key.task, key.sample, key.variant, key.repeat, at, error.kind.value, error.status, str(error), detail)
+        self._queue.put(([(PUT_ATTEMPT, row)], None))
+
+    def close(self) -> None:
+        """Write what is queued, fold the log into the database and free the lock."""
+        self._queue.put(None)
+        self._thread.join()
+        with contextlib.suppress(sqlite3.OperationalError):  # a full disk: the log itself is complete and readable
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._database.close()
+        self._lock.release()
+
+    def _write_header(self, header: RunHeader) -> None:
+        row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
+        if row is None:
+            self._database.execute("INSERT INTO meta (key, value) VALUES ('header', ?)", (_encode(header).decode(),))
+            return
+        stored = msgspec.json.decode(row[0], type=RunHeader)
+        if stored.id != header.id:
+            difference = describe_difference(stored.config, msgspec.to_builtins(header.config))
+            raise RunMismatch(f"{self.folder} holds another configuration: {difference}; choose another -o, or repeat the first command")
+
+    def _write_loop(self) -> None:
+        waiting = self._queue.get()
+        while waiting is not None:
+            group = [waiting]
+            while len(group) < GROUP_ROWS and not self._queue.empty():
+                following = self._queue.get()
+                if following is None:
+                    self._commit(group)
+                    return
+                group.append(following)
+            self._commit(group)
+            waiting = self._queue.get()
+
+    def _commit(self, group: list[tuple[list[Statement], Acknowledgement | None]]) -> None:
+        problem: Exception | None = None
+        try:
+            self._database.execute("BEGIN IMMEDIATE")
+            for statements, _ in group:
+                for statement, values in statements:
+                    self._database.execute(statement, values)
+            self._database.execute("COMMIT")
+        except sqlite3.Error as error:
+            problem = _disk_problem(self.folder, error)
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+        _acknowledge([acknowledgement for _, acknowledgement in group if acknowledgement], problem)
+
+
+def _acknowledge(waiting: list[Acknowledgement], problem: Exception | None) -> None:
+    if waiting:
+        try:
+            waiting[0][0].call_soon_threadsafe(_resolve, [future for _, future in waiting], problem)
+        except RuntimeError:
+            return  # the loop is gone: nobody waits any more
+
+
+def _resolve(futures: list[asyncio.Future[None]], problem: Exception | None) -> None:
+    for future in futures:
+        if future.done():
+            continue
+        if problem is None:
+            future.set_result(None)
+        else:
+            future.set_exception(problem)
+
+
+def _disk_problem(folder: Path, error: sqlite3.Error) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"cannot write {folder / 'run.db'}: {error}; free some space and run the same command again, nothing stored is lost"
+    )

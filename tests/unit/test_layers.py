@@ -1,0 +1,61 @@
+"""The rooms import only to their left, nothing knots, and the house style holds."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).resolve().parents[2] / "src" / "snellen"
+ROOMS = ["core", "data", "prompt", "model", "mock", "infer", "store", "engine", "score", "perf", "report", "curate", "api", "cli"]
+FILES = sorted(SRC.rglob("*.py"))
+FORBIDDEN_NAMES = ("utils", "common", "helpers", "manager")
+LONGEST_MODULE, LONGEST_FUNCTION, DEEPEST_FOLDER = 400, 60, 2
+
+
+def room_of(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] == "snellen" else None
+
+
+def imported_modules(file: Path) -> set[str]:
+    here = ["snellen", *file.relative_to(SRC).with_suffix("").parts]
+    package = here[:-1]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            up = package[: len(package) - node.level + 1]
+            found |= {".".join([*up, *(node.module or name.name).split(".")]) for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return found
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SRC)))
+def test_a_room_imports_only_rooms_to_its_left(file: Path) -> None:
+    parts = file.relative_to(SRC).parts
+    if len(parts) == 1:
+        return  # the root package names everything lazily
+    assert parts[0] in ROOMS, f"{parts[0]} is not a room: add it to ROOMS and to docs/architecture.md"
+    place = ROOMS.index(parts[0])
+    for module in imported_modules(file):
+        room = room_of(module)
+        if room in ROOMS:
+            assert ROOMS.index(room) <= place, f"{file.relative_to(SRC)} imports {module}, which is to its right"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SRC)))
+def test_house_style(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    relative = file.relative_to(SRC)
+    assert len(relative.parts) - 1 <= DEEPEST_FOLDER
+    assert not any(part in FORBIDDEN_NAMES or part.startswith("base_") for part in relative.with_suffix("").parts)
+    assert text.count("\n") <= LONGEST_MODULE
+    assert ast.get_docstring(tree), f"{relative} does not say what it turns into what"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < LONGEST_FUNCTION, f"{relative}: {node.name} is longer than {LONGEST_FUNCTION} lines"
