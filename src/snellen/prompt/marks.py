@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import string
 from collections.abc import Callable
+from functools import lru_cache
 
 from ..core.errors import ConfigError, did_you_mean
 
@@ -26,10 +27,16 @@ STYLES: dict[str, Callable[[int], str]] = {
 }
 
 
-def make_marks(style: str, count: int, draw: random.Random) -> tuple[str, ...]:
-    """Return `count` labels; `random` draws the style from `draw`."""
+def pick_style(style: str, draw: Callable[[], random.Random]) -> str:
+    """Return the name of a mark style; `random` draws one, so that a whole trial uses the same."""
     if style == "random":
-        style = draw.choice(sorted(STYLES))
+        return draw().choice(sorted(STYLES))
     if style not in STYLES:
         raise ConfigError(f"option marks {style!r} are unknown{did_you_mean(style, STYLES)}; known: {', '.join(STYLES)}, random")
+    return style
+
+
+@lru_cache(maxsize=256)
+def make_marks(style: str, count: int) -> tuple[str, ...]:
+    """Return `count` labels of a style."""
     return tuple(STYLES[style](index) for index in range(count))
