@@ -123,7 +123,8 @@ def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings)
     """Return the run's header; its id is the hash of all that changes results."""
     identity = {key: value for key, value in model.identity().items() if key != "base_url"}
     tasks = {each.task.name: _identity_of(each) for each in planned}
-    config = msgspec.to_builtins({"model": identity, "seed": settings.seed, "limit": settings.limit, "tasks": tasks})
+    told = {"model": identity, "seed": settings.seed, "limit": settings.limit, "tasks": tasks}
+    config = msgspec.json.decode(msgspec.json.encode(told))  # as it will be read back, so that equal is equal
     return RunHeader(
         id=content_hash(config),
         config=config,

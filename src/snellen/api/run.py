@@ -91,12 +91,16 @@ def make_policy(settings: RunSettings) -> Policy:
 
 
 async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: Watcher | None) -> tuple[RunState, bool]:
+    resuming = (plan.folder / "run.db").exists()
+    if not resuming:
+        await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
     writer = RunWriter(plan.folder, plan.header)
     cache: ResponseCache | None = None
     try:
         if settings.cache:
             cache = ResponseCache(cache_folder() / "responses.db")
-        await plan.model.check()
+        if resuming and not _is_complete(plan, writer):
+            await plan.model.check()
         engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
         engine.state.planned = plan.trials
         with _stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
@@ -111,6 +115,10 @@ async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: W
         writer.close()
         if cache is not None:
             cache.close()
+
+
+def _is_complete(plan: Plan, writer: RunWriter) -> bool:
+    return all(len(writer.finished_keys(each.task.name)) >= each.trials for each in plan.tasks)
 
 
 @contextmanager

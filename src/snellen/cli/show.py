@@ -13,6 +13,7 @@ from ..api.plan import Plan
 from ..api.run import RunResult
 from ..engine.policy import Policy
 from ..engine.state import RunState
+from ..report.curves import plot_run
 from ..report.terminal import Progressbar, group_tables, plain, results_table
 
 TOKENS_PER_CHARACTER = 0.3
@@ -40,7 +41,7 @@ class TerminalWatcher:
         worst = policy.worst_case_s(plan.trials)
         self.console.print(
             plain(
-                f"model {plan.model.name}; about {asked:,.0f} input tokens; never longer than {_duration(worst)}; run folder {plan.folder}"
+                f"model {plan.model.name}; about {asked:,.0f} input tokens; at worst {_duration(worst)}; run folder {plan.folder}"
             )
         )
 
@@ -59,6 +60,8 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
             console.print(results_table(name, task))
             for table in group_tables(task):
                 console.print(table)
+            if "acuity_px" in task["metrics"]:
+                console.print(plain("\n".join(plot_run(result.folder, name))))
         for kind, count in result.state.failures.items():
             console.print(plain(f"{count} trials failed: {kind}"))
         if result.state.last_error and result.failed:

@@ -27,6 +27,7 @@ class Limiter:
         self._active = 0
         self._bytes = 0
         self._clean = 0
+        self._peak = 0
         self._resting_until = 0.0
         self._paused_until = 0.0
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
@@ -82,12 +83,15 @@ class Limiter:
         self._resting_until = now + max(COOL_DOWN_S, retry_after_s or 0.0)
 
     def _grow(self) -> None:
-        if self._slots >= self._max_slots or self._active + 1 < SATURATION * int(self._slots):
+        if self._slots >= self._max_slots:
             return
         self._clean += 1
         if self._clean < int(self._slots) or self._clock.monotonic() < self._resting_until:
             return
-        self._clean = 0
+        saturated = self._peak >= SATURATION * int(self._slots)
+        self._clean, self._peak = 0, self._active
+        if not saturated:
+            return
         grown = self._slots * 2 if self._starting else max(self._slots * GROWTH, self._slots + 1)
         self._slots = min(float(self._max_slots), grown)
 
@@ -104,4 +108,5 @@ class Limiter:
 
     def _take(self, size_bytes: int) -> None:
         self._active += 1
+        self._peak = max(self._peak, self._active)
         self._bytes += size_bytes

@@ -19,6 +19,7 @@ from ..engine.state import RunState
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 REFRESH_S = 0.25
 SIDE_METRICS = ("_rate", "_strict", "_micro")
+MACRO = "_macro_"
 
 
 def plain(text: str) -> Text:
@@ -113,7 +114,7 @@ def results_table(name: str, result: Mapping[str, Any]) -> Table:
     for metric, estimate in result["metrics"].items():
         if metric.endswith("_rate") and not estimate["value"]:
             continue
-        style = "dim" if metric.endswith(SIDE_METRICS) else ""
+        style = "dim" if metric.endswith(SIDE_METRICS) or MACRO in metric else ""
         table.add_row(*estimate_cells(metric, estimate), style=style)
     return table
 

@@ -37,7 +37,8 @@ NONE_SAID = re.compile(
 def plain(text: str) -> str:
     """Return an option text as it is searched for: lower case, one space, no leading article, no end mark."""
     text = _SPACES.sub(" ", text.strip().lower()).strip(" .,:;!?\"'`*。，")
-    return _ARTICLE.sub("", text, count=1)
+    article = _ARTICLE.match(text)
+    return text[article.end() :] if article else text
 
 
 class OptionTexts:
@@ -51,14 +52,14 @@ class OptionTexts:
         self.all = _only(i for i, text in enumerate(self.plain) if re.match(r"all of|both (?:of|a and b)|以上都(?:是|对)|todas las", text))
         self.yesno = {text for text in self.plain} <= {"yes", "no", "maybe", "not sure", "unsure"} and "yes" in self.plain
         self.values = self._values()
-        self.pattern = self._pattern()
+        self.pattern = self._pattern([text for text in self.by_text if _tellable(text) and text not in _STOP_TEXTS])
+        self.after_cue = self._pattern([text for text in self.by_text if _tellable(text)])
 
-    def _pattern(self) -> re.Pattern[str] | None:
-        """One alternation of all texts that can be told apart in running text."""
-        usable = sorted((text for text in self.by_text if len(text) > 1 and text not in _STOP_TEXTS or text.isdigit()), key=len, reverse=True)
+    def _pattern(self, usable: list[str]) -> re.Pattern[str] | None:
+        """One alternation, longest first."""
         if not usable:
             return None
-        body = "|".join(_spelling(text) for text in usable)
+        body = "|".join(_spelling(text) for text in sorted(usable, key=len, reverse=True))
         return re.compile(f"{WORD_BEFORE}(?<!\\d[.,])(?:{body})(?![,.]\\d){WORD_AFTER}")
 
     def _values(self) -> dict[float, int]:
@@ -79,9 +80,9 @@ class OptionTexts:
         """Return the option text standing at `position`, an article skipped."""
         article = _ARTICLE.match(low, position)
         begin = article.end() if article else position
-        match = self.pattern.match(low, begin) if self.pattern else None
-        if match is None and begin != position and self.pattern:
-            match = self.pattern.match(low, position)
+        if self.after_cue is None:
+            return None
+        match = self.after_cue.match(low, begin) or self.after_cue.match(low, position)
         return Mention(self.index_of(match.group()), match.start(), match.end()) if match else None
 
     def index_of(self, found: str) -> int:
@@ -117,6 +118,11 @@ def _ordinal_index(match: re.Match[str], last: int) -> int:
     if number:
         return (int(number) if number.isdigit() else WORD_VALUES[number]) - 1
     return _HAN.index(han) if han in _HAN else int(han) - 1
+
+
+def _tellable(text: str) -> bool:
+    """Whether a text can be told from ordinary prose: longer than a letter, a digit, or one ideograph."""
+    return len(text) > 1 or text.isdigit() or text >= "\u2e80"
 
 
 def _spelling(text: str) -> str:

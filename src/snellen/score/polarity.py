@@ -25,7 +25,7 @@ SPARED_BEFORE = re.compile(
 AFFIRMED_BEFORE = re.compile(
     rf"(?:(?<![{_W}])(?:hence|therefore|thus|so|then|leaving|leaves|left with|it'?s|it is|that'?s|this is|that is|must be|should be|would be|has to be|"
     r"i'?d say|i say|i think|i believe|i guess|say|guess|going with|go with|choose|choosing|pick|select|opt for|settle on|actually|rather|conclude|conclusion|"
-    r"namely|mark|tick|circle|vote for|best is|correct is|is|only|i'm confident|c'est|es|est|ist|das ist|also|donc|así que|quindi|logo|значит|это)"
+    r"namely|mark|tick|circle|vote for|lean towards?|leaning towards?|best is|correct is|is|only|i'm confident|c'est|es|est|ist|das ist|also|donc|así que|quindi|logo|значит|это)"
     rf"|=>|→|⇒|->|=|因此|所以|故|应该是|就是|是|よって|따라서)[,:]?\s*(?:it's |it is |the answer |option |choice |letter |answer |actually |clearly |definitely |probably |most likely |likely |only |la |le |el |die |das |選項|选项|选)*+{_DECOR_IN}\Z"
 )
 TENTATIVE_BEFORE = re.compile(
@@ -34,13 +34,17 @@ TENTATIVE_BEFORE = re.compile(
 )
 _TAIL = r"[)\]}\"'*_`.」』】》”>\s]*+"
 _SAYS = r"(?:(?:is|are|was|were|seems?|looks?|appears?|does|do|did|has|have|can|could|would|will|should|must|may|might|be|been|being|then|also|clearly|all|both|definitely|obviously|simply|therefore|just|a|an|the|to|option|choice|which|that|it|on|est|ist|es|sind|sont)\s+)*+"
+_BAD = (
+    "wrong|incorrect|false|out|ruled|eliminated|excluded|inconsistent|impossible|unlikely|invalid|implausible|irrelevant|too|distractors?|rejected|discarded|unrelated|"
+    r"inaccurate|incompatible|contradict(?:s|ed)?|common distractor|tempting|fails?|decoys?|falsch|fausse|faux|incorrecta|errada|sbagliata|неверн\w+|неправ\w+"
+)
 DENIED_AFTER = re.compile(
-    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:not|never|wrong|incorrect|false|out|ruled|eliminated|excluded|inconsistent|impossible|unlikely|invalid|"
-    r"implausible|irrelevant|too|distractors?|rejected|discarded|unrelated|inaccurate|incompatible|no|cannot|contradict(?:s|ed)?|common distractor|tempting|fails?|falsch|fausse|faux|incorrecta|nicht|"
-    rf"неверн\w+|неправ\w+|errada|sbagliata)(?![{_W}])|(?:is|are|was|does|do|did|has|can|could|would|should|wo)n't|can't|❌|✗|✘|×|🚫|(?:选项|項|项|は|이|은|는|是)?(?:错误|不正确|不对|不符|错|誤り|間違|不正解|틀|오답|아니|ではな|じゃな|خطأ|خاطئ|गलत))"
+    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?(?:[,:–—-]?\s*{_SAYS}(?:(?:{_BAD})(?![{_W}])|(?:is|are|was|does|do|did|has|can|could|would|should|wo)n't|can't|❌|✗|✘|×|🚫)|[:–—-]\s?(?:no|nope)(?=[\s]*(?:[.,;\n]|\Z))"
+    rf"|{_SAYS}(?:(?<=\s)(?:not|never|no|cannot|nicht|pas)(?![{_W}]))(?<!, not)"
+    r"|(?:选项|項|项|は|이|은|는|是)?(?:错误|不正确|不对|不符|错|誤り|間違|不正解|틀|오답|아니|ではな|じゃな)|\s?(?:خطأ|خاطئ|गलत))"
 )
 AFFIRMED_AFTER = re.compile(
-    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:correct|right|best|true|accurate|answer|fits?|matches|works|wins|remains|left|only|most|it is|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|✓|✔|✅|☑|"
+    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:correct|right|best|true|accurate|answer|fits?|matches|works|wins|remains|left|only|most|it is|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|✓|✔|✅|☑|(?<=[:–—-] )yes|"
     r"(?:选项|項|项|は|が|이|은|는|是|를|을)?(?:的)?(?:正确|對|对|符合|正解|正しい|정답|맞|です|입니다|선택|صحيح|सही))"
 )
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*+\?")
@@ -85,7 +89,7 @@ def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
     begin = max(0, mention.start - _WINDOW)
     start, end = mention.start, mention.end
     spared = SPARED_BEFORE.search(low, begin, start) is not None
-    denied_after = DENIED_AFTER.match(low, end, end + 120) is not None
+    denied_after = not spared and DENIED_AFTER.match(low, end, end + 120) is not None
     affirmed_after = not denied_after and AFFIRMED_AFTER.match(low, end, end + 120) is not None
     denied_before = not spared and DENIED_BEFORE.search(low, begin, start) is not None
     mention.denied = denied_after or denied_before or (inherited and not affirmed_after)

@@ -41,6 +41,7 @@ class Reader:
         self.marks = tuple(marks)
         self.texts = OptionTexts(texts)
         self.by_mark = {mark.lower(): i for i, mark in enumerate(self.marks)}
+        self.label_set = {mark.upper() for mark in self.marks}
         self.letters = all(len(mark) == 1 and mark.isalpha() for mark in self.marks)
         self.lookalikes = all(mark.isascii() for mark in self.marks)
         upper = _alternatives(mark.upper() for mark in self.marks)
@@ -48,6 +49,8 @@ class Reader:
         self.label = re.compile(f"({either}){WORD_AFTER}{_NOT_A_LABEL_AFTER}")
         self.mention = re.compile(rf"(?<![a-zA-Z]\.)(?<![-&°]){WORD_BEFORE}({upper}){WORD_AFTER}{_NOT_A_LABEL_AFTER}" if not self.letters else _single(upper))
         self.wrapped = re.compile(rf"(?<![A-Za-z0-9])[(\[]\s?({either})\s?[)\]]")
+        lower = _alternatives(mark.lower() for mark in self.marks if self.letters and mark.lower() not in {"a", "i", "o", "e", "y", "s", "t"})
+        self.lower = re.compile(rf"{WORD_BEFORE}({lower}){WORD_AFTER}{_NOT_A_LABEL_AFTER}")
         self.item = re.compile(rf"(?:\A|\n)[\s*_#>•-]{{0,6}}\(?({either})[.):]")
         self.line = re.compile(rf"\W{{0,8}}(?:(?:option|choice|answer|letter|ans|选项|选|opción|réponse|antwort)\s?:?\s?)?\W{{0,6}}({either}){WORD_AFTER}(\W*)(.*)", re.IGNORECASE)
         self.far = re.compile(rf"(?:(?<![a-zA-Z])(?:is|are|be|es|est|ist)|[:=])[\s*_`\"'(\[]{{1,6}}(?:[Oo]ption |[Cc]hoice )?[(\[*\"']{{0,3}}({upper}){WORD_AFTER}{_NOT_A_LABEL_AFTER}")
@@ -82,9 +85,13 @@ class Reader:
             return self.by_mark[core]
         if core in self.texts.by_text:
             return self.texts.by_text[core]
+        if core == "none":
+            return self.texts.none
         match = self.line.fullmatch(text.strip()) if len(text) < 400 else None
         if match is None or match.group(1).lower() not in self.by_mark:
             return self.texts.by_text.get(plain(core))
+        if any(sign in "❌✗✘×🚫" for sign in match.group(2)):
+            return None
         rest, index = plain(match.group(3).strip(_DECORATION)), self.by_mark[match.group(1).lower()]
         if not rest:
             return index
@@ -99,7 +106,7 @@ def _single(letters: str) -> str:
 
 
 def _alternatives(forms: Iterable[str]) -> str:
-    unique = sorted(set(forms), key=lambda form: (-len(form), form))
+    unique = sorted(set(forms), key=lambda form: (-len(form), form)) or ["\0"]
     if all(len(form) == 1 for form in unique):
         return "[" + "".join(re.escape(form) for form in unique) + "]"
     return "(?:" + "|".join(re.escape(form) for form in unique) + ")"

@@ -17,7 +17,6 @@ _ENDS = re.compile(r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|
 _VERB_AFTER = re.compile(r"[)\]}\"'*_`]*\s(?:is|was|are|does|has|would|can|cannot|could|shows|isn't|doesn't|looks|seems|had|were|will)(?!\w)")
 _STOP = re.compile(r"[.;!?\n。；！？]")
 _STRANGER = re.compile(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
-_TEXT_FORBIDDEN = frozenset(("option",))
 
 
 def cue(reader: Reader, reply: Reply) -> Extraction | None:
@@ -86,10 +85,10 @@ def _value(reader: Reader, reply: Reply, match: re.Match[str]) -> Extraction | N
         return None
     if at >= len(low):
         return Extraction(None, "cue", TRUNCATED) if bound and low.rstrip()[-1:] not in {".", "*", ")", "!"} else None
-    if NOT_AFTER.match(low, at):
-        return None
     label = reader.label.match(reply.body, at)
     text = reader.texts.at(low, at) if kind != "option" or _adjective(low, match.start()) else None
+    if NOT_AFTER.match(low, at) and (text is None or not _ENDS.match(low, text.end)):
+        return None
     if label and (text is None or text.index == reader.by_mark[label.group(1).lower()] or not _wordy(reply, label)):
         return _label_value(reader, reply, label, bound)
     if text is not None and bound:

@@ -27,6 +27,13 @@ def structured(reader: Reader, reply: Reply) -> Extraction | None:
     return _decide(reader, reply, _fields(low), "json") if "{" in low else None
 
 
+def answer_field(body: str) -> tuple[int, int] | None:
+    """Return where the last box, tag or JSON field with any content stands."""
+    low = body.lower()
+    places = _boxes(low) or _tags(low) or (_fields(low) if "{" in low else [])
+    return next(((start, end) for start, end in reversed(places) if low[start:end].strip()), None)
+
+
 def _decide(reader: Reader, reply: Reply, places: list[tuple[int, int]], rule: str) -> Extraction | None:
     for position, (start, end) in enumerate(reversed(places[-_MOST:])):
         verdict = _read(reader, reply, start, end, rule)

@@ -14,6 +14,7 @@ from .words import CORRECTION, REFUSAL, STILL, UNDECIDABLE
 
 _CONCLUDES = re.compile(r"(?:(?<!\w)(?:so|hence|therefore|thus|total|totals|totaling|altogether|equals?|gives|in all|overall|makes?|conclude)|[=→⇒]|因此|所以)[^.\n;]{0,30}\Z")
 _YES = re.compile(r"\W*(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|problem|and no|or no))")
+_SAID_YES = re.compile(r"(?<!\w)(?:say|says|be|is|answer|with|:)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])")
 _YES_WORDS = frozenset("yes yeah yep 是 是的 はい 네 si sí oui ja да".split())
 
 
@@ -61,7 +62,7 @@ def yes_no(reader: Reader, reply: Reply) -> Extraction | None:
     """Options are yes and no, and the reply opens with one of them."""
     if not reader.texts.yesno:
         return None
-    match = _YES.match(reply.low)
+    match = _YES.match(reply.low) or _SAID_YES.search(reply.low)
     if match is None:
         return None
     index = reader.texts.by_text.get("yes" if match.group(1) in _YES_WORDS else "no")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+from .option_text import plain
 from .reader import Reader, Reply
 from .verdict import DEGENERATE, EMPTY, HARNESS_ERROR, NOT_OFFERED, TRUNCATED, Extraction
 from .words import HARNESS
 
+_HEAD = re.compile(r"\s*([^.!;:\n—]{1,80})[.!;:—]")
 _LOOPS = 8
 _INTRODUCES = ("option", "choice", "each", "analy", "consider", "let me", "let's", "following", "选项", "分析")
 
@@ -89,9 +93,20 @@ def _introduced(lines: list[str], reader: Reader) -> bool:
 def _leading(reader: Reader, reply: Reply) -> Extraction | None:
     """One line that opens with a mark and a sign, as in `B. a dog, because …` or `B: The board rejected it`."""
     match = reader.item.match(reply.body)
-    if match is None or match.group(1).islower() and not reply.body.lstrip().startswith("("):
+    if match is None:
+        return _leading_text(reader, reply)
+    if match.group(1).islower() and not reply.body.lstrip().startswith("("):
         return None
     others = {found.group(1).lower() for found in reader.mention.finditer(reply.body, match.end())} - {match.group(1).lower()}
     if others or reply.body[match.end() : match.end() + 1].isalpha():
         return None
     return reader.found(reply, reader.by_mark[match.group(1).lower()], "leading", match.start(1), match.end(1))
+
+
+def _leading_text(reader: Reader, reply: Reply) -> Extraction | None:
+    """The first sentence is one option text and nothing else, as in `True. The sign says so.`"""
+    head = _HEAD.match(reply.low)
+    index = reader.texts.by_text.get(plain(head.group(1))) if head else None
+    if head is None or index is None or reader.label_set.intersection(reply.body.split()):
+        return None
+    return reader.found(reply, index, "leading", head.start(1), head.end(1))

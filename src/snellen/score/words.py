@@ -42,7 +42,7 @@ _LINK_WORDS = (
     "simply|just|actually|in fact|here|following|as follows|given|by|for|of|left|remaining|image|picture|final|correct|right|best|one|either|both|"
     "seems|appears|only|i (?:believe|think|choose|pick|select)|going with|go with|with|equals|labell?ed|marked|"
     "es|est|ist|é|è|la|le|el|die|der|das|den|il|lo|l'|opci[oó]n|letra|lettre|lettera|buchstabe|alternativa|op[cç][aã]o|opzione|"
-    "correct[ao]|correcte|corret[ao]|corrett[ao]|richtige?|juste|bonne|sera|serait|sería|wäre|adalah|là|jest|är|este|"
+    "correct[ao]|correcte|corret[ao]|corrett[ao]|richtige?|juste|bonne|sera|serait|sería|wäre|lautet|lauten|je|yang|benar|tepat|adalah|to|juiste|là|jest|är|este|"
     "это|вариант|буква|под|буквой|правильный|верный|هي|هو|الصحيحة|الصحيح|الخيار|رقم|حرف|सही|विकल्प|है|คือ|ข้อ|היא|הוא|הנכונה|گزینه|است|doğru"
 )
 _LINK_CJK = r"是|为|為|应该|应当|应|该|选择|选项|選項|选|選|即|项|就|の|は|が|記号|番号|은|는|이|가|보기|번|选出"
@@ -100,5 +100,5 @@ HARNESS = re.compile(
     r"an error occurred|exception(?::| in| occurred)|traceback \(most|http ?(?:error|status|\d{3})|http/1|status[ _]code|request (?:timed out|failed|entity)|"
     r"connection (?:error|refused|reset|aborted|timed)|read timed out|timeout(?:error)?\s?(?::|$)|rate ?limit|too many requests|internal server error|bad gateway|"
     r"service unavailable|gateway time-?out|cuda (?:out of memory|error)|out of memory|torch\.|valueerror|runtimeerror|keyerror|typeerror|badrequesterror|"
-    r"openai\.|anthropic\.|\{\s?[\"']error[\"']|<html|<!doctype|input data may contain inappropriate|can not answer because of|null$|none$|nan$|n/a$|\[(?:failed|timeout|none|null)\])"
+    r"openai\.|anthropic\.|\{\s?[\"']error[\"']|<html|<!doctype|input data may contain inappropriate|can not answer because of|null\s*$|none\s*$|nan\s*$|n/a$|\[(?:failed|timeout|none|null)\])"
 )

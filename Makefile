@@ -1,0 +1,46 @@
+# Snellen: every target sets up what it needs. `make demo` and `make test` are the two to know.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TEST_EXTRAS := dev,ocr,parquet,caption,view,plots,pdf,hf
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: demo test check bench crash fault clean help
+
+help:
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[ocr]'
+	touch $@
+
+$(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -c constraints.txt -e '.[$(TEST_EXTRAS)]'
+	touch $@
+
+demo: $(VENV)/demo.stamp ## the eye chart on the embedded reader: no network, no GPU
+	$(BIN)/snellen run eyechart --model reader -o runs/demo
+
+test: $(VENV)/test.stamp ## the whole test suite
+	sh tests/system_packages.sh
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+check: $(VENV)/test.stamp ## lint and types
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+
+bench: $(VENV)/test.stamp ## every benchmark; each prints ratios measured in one run
+	for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+crash: $(VENV)/test.stamp ## 100 kills of a running measurement
+	$(BIN)/python -m pytest -m crash tests/fault
+
+fault: $(VENV)/test.stamp ## scripted server faults and poisoned inputs
+	$(BIN)/python -m pytest tests/fault -m "not crash"
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,104 @@
+"""A predictions file as a Model: outside answers go down the same line as any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.errors import DataError, ModelError, UsageError
+from ..core.ids import sha256_hex
+from ..core.protocols import Capability, ImagePolicy
+from ..core.types import BASE_VARIANT, FailureKind, Prediction, Request, Timing
+from .options import ModelOptions
+
+ID_FIELDS = ("sample", "sample_id", "id", "question_id")
+TEXT_FIELDS = ("text", "prediction", "response", "output", "answer")
+Key = tuple[str | None, str, str, int]
+
+
+def create(name: str, options: ModelOptions) -> Replay:
+    """Return the model `replay/FILE`."""
+    if not name:
+        raise UsageError("replay needs a predictions file: replay/FILE.jsonl")
+    return Replay(Path(name), options)
+
+
+class Replay:
+    """Answers a trial with what the file says of it; a trial it does not know is a typed failure."""
+
+    capabilities = frozenset({Capability.GENERATE, Capability.LIKELIHOOD, Capability.IMAGES})
+    image_policy = ImagePolicy()
+
+    def __init__(self, path: Path, options: ModelOptions) -> None:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"predictions file {path} cannot be read: {error.strerror}") from None
+        self.name = f"replay/{path}"
+        self._digest = sha256_hex(data)
+        self._records = read_predictions(data, path)
+        self._clock = options.clock
+
+    async def predict(self, request: Request) -> Prediction:
+        """Return the stored answer; raise ModelError if there is none."""
+        now = self._clock.monotonic()
+        record = self._find(request)
+        values = record.get("loglikelihoods")
+        if request.choices:
+            if not isinstance(values, list) or len(values) != len(request.choices):
+                raise ModelError(
+                    FailureKind.REQUEST, f"{self.name}: sample {request.key.sample!r} has no log-likelihoods for its candidates"
+                )
+            return Prediction(request.key, loglikelihoods=tuple(map(float, values)), timing=Timing(now, now))
+        text = next((record[field] for field in TEXT_FIELDS if record.get(field) is not None), None)
+        if text is None:
+            reason = f": {record['error']}" if record.get("error") else ""
+            raise ModelError(FailureKind.REQUEST, f"{self.name}: sample {request.key.sample!r} holds no answer{reason}")
+        return Prediction(request.key, text=str(text), timing=Timing(now, now), finish=record.get("finish"))
+
+    def _find(self, request: Request) -> Mapping[str, Any]:
+        key = request.key
+        for task in (key.task, None):
+            record = self._records.get((task, key.sample, key.variant, key.repeat))
+            if record is not None:
+                return record
+        raise ModelError(
+            FailureKind.REQUEST, f"{self.name} holds no prediction for sample {key.sample!r} ({key.variant}, repeat {key.repeat})"
+        )
+
+    async def check(self) -> None:
+        """Nothing more to check: the file was read when the model was made."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the hash of the file: its name does not matter."""
+        return {"model": "replay", "sha256": self._digest}
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def read_predictions(data: bytes, path: Path) -> dict[Key, Mapping[str, Any]]:
+    """Index JSONL records (or one JSON list) by (task or None, sample, variant, repeat); the error names the record."""
+    records: dict[Key, Mapping[str, Any]] = {}
+    for number, record in enumerate(_decode(data, path), 1):
+        ident = next((record[field] for field in ID_FIELDS if record.get(field) is not None), None) if isinstance(record, dict) else None
+        if ident is None:
+            raise DataError(f"{path} record {number} names no sample: give each record a field {ID_FIELDS[0]!r}")
+        key = (record.get("task"), str(ident), str(record.get("variant") or BASE_VARIANT), int(record.get("repeat") or 0))
+        if key in records:
+            raise DataError(f"{path} record {number} repeats sample {ident!r} (variant {key[2]}, repeat {key[3]})")
+        records[key] = record
+    return records
+
+
+def _decode(data: bytes, path: Path) -> list[Any]:
+    try:
+        if data.lstrip()[:1] == b"[":
+            value = msgspec.json.decode(data)
+            return value if isinstance(value, list) else [value]
+        return [msgspec.json.decode(line) for line in data.splitlines() if line.strip()]
+    except msgspec.DecodeError as error:
+        raise DataError(f"{path} is not JSONL: {error}") from None

@@ -1,0 +1,161 @@
+"""Replies to answers that are not one option: yes or no, a number, several options, a short text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from .extract import read
+from .mentions import label_mentions, text_mentions
+from .normalise import normalise
+from .numbers import find_numbers
+from .reader import Reader, Reply, reader_for
+from .rules_structured import answer_field
+from .thinking import answer_start
+from .verdict import AMBIGUOUS, EMPTY, REFUSED, TRUNCATED, UNPARSED, Extraction
+from .words import REFUSAL
+
+_YES = "yes|yeah|yep|yup|true|correct|是的|是|对|正确|はい|네|예|sí|si|oui|ja|да|vrai|wahr|verdadero|sim|hai|हाँ|نعم|evet"
+_NO = "no|nope|nah|false|incorrect|不是|否|不对|错误|いいえ|아니요|아니오|non|nein|нет|faux|falsch|falso|não|नहीं|لا|hayır"
+_WORD = re.compile(rf"(?<![\w-])(?:(?P<yes>{_YES})|(?P<no>{_NO}))(?![\w'-])|(?P<hyes>^是的?|^对|^正确)|(?P<hno>^不是|^不对|^否|^没有)")
+_NOT_YES = re.compile(r"(?<!\w)not\s+(?:true|correct|right)(?!\w)")
+_IDIOM = re.compile(r"\s+(?:doubt|question|problem|matter|longer|idea)\b")
+_CUE = re.compile(r"(?<!\w)(?:answer|response|verdict|conclusion|therefore|so|hence|thus|答案|結論|结论|answer is)[\s:*,\"'(]*(?:is|would be|:|是)?[\s:*\"'(]*\Z")
+_TAIL_MARKER = re.compile(r"(?:final answer|answer|答案|respuesta|réponse|antwort|ответ|risposta|resposta)\s?(?:is|are|:|=|：|是|es|est|ist|è|é)\s{0,3}[:*\s]*", re.IGNORECASE)
+_COPULA = re.compile(r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads|the (?:text|sign|word|label) (?:is|says|reads))\s+", re.IGNORECASE)
+
+
+class NumberRead(Struct, frozen=True, omit_defaults=True):
+    """A number read from a reply, or None with a reason; a percentage keeps its figure (`5 %` is 5.0, percent true)."""
+
+    value: float | None
+    rule: str
+    reason: str | None = None
+    span: tuple[int, int] | None = None
+    percent: bool = False
+
+
+class ChoicesRead(Struct, frozen=True, omit_defaults=True):
+    """The set of letters read from a multi-select reply; empty with a reason if none could be read."""
+
+    letters: frozenset[str]
+    rule: str
+    reason: str | None = None
+
+
+def _answer_part(response: str) -> tuple[str, int] | None:
+    start = answer_start(response)
+    return None if start is None else (normalise(response[start:], lookalikes=False), start)
+
+
+def extract_yesno(response: str, *, finish: str | None = None) -> Extraction:
+    """Read `yes` or `no` (the `letter` of the result) from a reply in any of a dozen languages; true and correct mean yes."""
+    part = _answer_part(response)
+    if part is None:
+        return Extraction(None, "thinking", TRUNCATED)
+    body, offset = part
+    low = body.lower()
+    if not low.strip():
+        return Extraction(None, "empty", TRUNCATED if finish == "length" else EMPTY)
+    words = [match for match in _WORD.finditer(low) if not _IDIOM.match(low, match.end())]
+    chosen = _yesno_word(low, words)
+    if chosen is not None:
+        answer = "yes" if chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4)) else "no"
+        return Extraction(answer, "yes_no", None, (chosen.start() + offset, chosen.end() + offset))
+    if finish == "length":
+        return Extraction(None, "cut_off", TRUNCATED)
+    reason = REFUSED if REFUSAL.search(low) else AMBIGUOUS if words else UNPARSED
+    return Extraction(None, "abstain", reason)
+
+
+def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
+    """The word after an answer cue (last), else the one that opens the reply, else the only kind there is at the end of it."""
+    cued = [match for match in words if _CUE.search(low, max(0, match.start() - 40), match.start())]
+    if cued:
+        return cued[-1]
+    if not words:
+        return None
+    kinds = {match.lastgroup for match in words}
+    if not low[: words[0].start()].strip(" \n*_`\"'(.<>-#"):
+        rest = low[words[0].end() : words[0].end() + 12]
+        return None if re.match(r"\s*(?:and|or|/)\s*(?:yes|no)\b", rest) else words[0]
+    last = words[-1]
+    ends = not low[last.end() :].strip(" \n*_`\"').!")
+    return last if ends and len(kinds) == 1 else None
+
+
+def extract_number(response: str, *, finish: str | None = None) -> NumberRead:
+    """Read the number a reply answers with: after the last cue or box, the only one, or the last one of a conclusion."""
+    part = _answer_part(response)
+    if part is None:
+        return NumberRead(None, "thinking", TRUNCATED)
+    body, offset = part
+    field = answer_field(body)
+    if field is not None:
+        inside = find_numbers(body[field[0] : field[1]])
+        if len(inside) == 1:
+            return NumberRead(inside[0].value, "structured", None, (field[0] + offset, field[1] + offset), inside[0].percent)
+    numbers = find_numbers(body)
+    if not numbers:
+        reason = TRUNCATED if finish == "length" else REFUSED if REFUSAL.search(body.lower()) else UNPARSED
+        return NumberRead(None, "abstain", reason if body.strip() else EMPTY)
+    after = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=-1)
+    cued = next((number for number in numbers if number.start >= after >= 0), None)
+    if cued is None and finish == "length" and len(numbers) > 1:
+        return NumberRead(None, "cut_off", TRUNCATED)
+    chosen = cued or numbers[-1]
+    rule = "cue" if cued else "only" if len(numbers) == 1 else "last"
+    return NumberRead(chosen.value, rule, None, (chosen.start + offset, chosen.end + offset), chosen.percent)
+
+
+def extract_choices(response: str, options: Mapping[str, str] | Sequence[str], *, finish: str | None = None) -> ChoicesRead:
+    """Read the set of options a multi-select reply chooses."""
+    reader = reader_for(options)
+    part = _answer_part(response)
+    if part is None:
+        return ChoicesRead(frozenset(), "thinking", TRUNCATED)
+    body = part[0]
+    single = read(reader, response, finish)
+    if single.letter is not None:
+        return ChoicesRead(frozenset((single.letter,)), single.rule)
+    if single.reason not in {AMBIGUOUS, UNPARSED}:
+        return ChoicesRead(frozenset(), single.rule, single.reason)
+    letters = _listed(reader, body)
+    if letters:
+        return ChoicesRead(frozenset(letters), "list")
+    return ChoicesRead(frozenset(), "abstain", single.reason)
+
+
+def _listed(reader: Reader, body: str) -> set[str]:
+    """The letters of the answer part: glued capitals (`ACD`), else those mentioned and not denied, else option texts."""
+    marker = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=0)
+    field = answer_field(body)
+    tail = body[field[0] : field[1]] if field else body[marker:]
+    glued = re.search(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])", tail)
+    if glued and set(glued.group()) <= reader.label_set and len(set(glued.group())) == len(glued.group()):
+        return {reader.marks[reader.by_mark[char.lower()]] for char in glued.group()}
+    reply = Reply(tail)
+    mentions = [m for m in label_mentions(reader, reply) if not m.denied] or [m for m in text_mentions(reader, reply) if not m.denied]
+    return {reader.marks[mention.index] for mention in mentions}
+
+
+def extract_short(response: str) -> str:
+    """Read a short open answer: the structured field, what follows the last cue, or the reply itself, without thinking and decoration."""
+    part = _answer_part(response)
+    if part is None:
+        return ""
+    body = part[0]
+    field = answer_field(body)
+    if field is not None:
+        return _tidy(body[field[0] : field[1]])
+    marker = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=-1)
+    if marker >= 0 and body[marker:].strip():
+        return _tidy(body[marker:].strip().split("\n", 1)[0])
+    copula = _COPULA.match(body.strip())
+    return _tidy(body.strip()[copula.end() :] if copula else body)
+
+
+def _tidy(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip(" *_`\"'{}<>$\\").rstrip(".,;:!。").strip(" *_`\"'")

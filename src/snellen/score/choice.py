@@ -1,0 +1,82 @@
+"""A reply to a choice or yes/no question to its score: the option text chosen, right or wrong, or unscored with a reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.errors import DataError
+from ..core.types import Prediction, Request, Sample, Score
+from .answers import extract_yesno
+from .extract import read
+from .profiles import profile_named
+from .reader import compile_reader, derive_marks
+from .verdict import Extraction
+
+METRIC = "accuracy"
+NO_LIKELIHOOD = "no_likelihood"
+
+
+def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Score a choice: 1.0 if the option read from the reply is one of `sample.answers`, 0.0 if not, None if none was read.
+
+    `options["profile"]` picks another harness's way of reading. Log-likelihoods are scored by their largest value.
+    """
+    shown = request.shown or sample.options
+    if prediction.loglikelihoods is not None:
+        return [_by_likelihood(sample, request, prediction.loglikelihoods, shown)]
+    marks = request.marks or derive_marks(len(shown))
+    name = options.get("profile", "snellen") if options else "snellen"
+    text = prediction.text or ""
+    if name == "snellen":
+        return [_scored(sample, request, read(compile_reader(marks, shown), text, prediction.finish), marks, shown)]
+    profile = profile_named(name)
+    found = profile.read(text, marks)
+    verdict = _scored(sample, request, found, marks, shown, {"profile": name, "format_hit": profile.hit(text, marks)})
+    if verdict.value is None and profile.unread_is_wrong:
+        return [Score(request.key, METRIC, 0.0, None, found.rule, found.reason, verdict.detail)]
+    return [verdict]
+
+
+def _scored(
+    sample: Sample,
+    request: Request,
+    found: Extraction,
+    marks: Sequence[str],
+    shown: Sequence[str],
+    detail: dict[str, Any] | None = None,
+) -> Score:
+    detail = {} if detail is None else detail
+    if found.letter is None:
+        return Score(request.key, METRIC, None, None, found.rule, found.reason, detail)
+    answer = shown[marks.index(found.letter)]
+    if found.span is not None:
+        detail["span"] = found.span
+    return Score(request.key, METRIC, 1.0 if answer in sample.answers else 0.0, answer, found.rule, None, detail)
+
+
+def _by_likelihood(sample: Sample, request: Request, values: Sequence[float], shown: Sequence[str]) -> Score:
+    """Take the likeliest choice; of equal ones the first in the sample's canonical order, so that shuffling cannot move it."""
+    if len(values) != len(shown):
+        raise DataError(f"sample {sample.id!r}: {len(values)} log-likelihoods for {len(shown)} options; score every option")
+    best = max((value for value in values if not math.isnan(value)), default=-math.inf)
+    if best == -math.inf:
+        return Score(request.key, METRIC, None, None, "likelihood", NO_LIKELIHOOD)
+    order = {text: i for i, text in enumerate(sample.options)}
+    ties = [text for text, value in zip(shown, values, strict=True) if value == best]
+    answer = min(ties, key=lambda text: order.get(text, len(order)))
+    detail = {"ties": len(ties)} if len(ties) > 1 else {}
+    return Score(request.key, METRIC, 1.0 if answer in sample.answers else 0.0, answer, "likelihood", None, detail)
+
+
+def score_yesno(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Score a yes/no question; `sample.answers` are texts such as yes, no, true, false. Options shown are read as a choice."""
+    if prediction.loglikelihoods is not None or request.marks:
+        return score(sample, request, prediction, options)
+    found = extract_yesno(prediction.text or "", finish=prediction.finish)
+    if found.letter is None:
+        return [Score(request.key, METRIC, None, None, found.rule, found.reason)]
+    wanted = {extract_yesno(answer).letter for answer in sample.answers}
+    detail = {"span": found.span} if found.span else {}
+    return [Score(request.key, METRIC, 1.0 if found.letter in wanted else 0.0, found.letter, found.rule, None, detail)]

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Installs the Debian packages some tests use, where that is possible; else says which tests will be skipped.
+missing=""
+command -v tesseract >/dev/null 2>&1 || missing="$missing tesseract-ocr"
+command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
+command -v java >/dev/null 2>&1 || missing="$missing default-jre-headless"
+[ -z "$missing" ] && exit 0
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    apt-get update -qq >/dev/null 2>&1
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null 2>&1 && exit 0
+fi
+echo "not installed:$missing (tests that need them are skipped)"

@@ -1,0 +1,258 @@
+"""What goes over the wire, for each provider: bodies, replies, streams and errors, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from email.utils import formatdate
+from pathlib import Path
+
+import PIL.Image
+import pybase64
+import pytest
+from fake_clock import FakeClock
+
+from snellen.core.errors import EnvironmentProblem, ModelError, StopRun, UsageError
+from snellen.core.secret import Secret
+from snellen.core.types import FailureKind, Image, Params, Prediction, Request, TrialKey, Turn
+from snellen.model.anthropic import Anthropic
+from snellen.model.gemini import Gemini
+from snellen.model.http import HttpResponse, HttpStream
+from snellen.model.openai import OpenAI
+from snellen.model.options import ModelOptions
+from snellen.model.served import ServedModel
+from snellen.model.wire import status_error
+
+KEY = TrialKey("t", "s")
+
+
+class Recorder:
+    """An HTTP client that answers from a script and remembers what it was sent."""
+
+    def __init__(self, *responses: tuple[int, object], headers: Mapping[str, str] | None = None, pieces: list[bytes] | None = None) -> None:
+        self.responses = list(responses)
+        self.headers = headers or {}
+        self.pieces = pieces or []
+        self.bodies: list[bytes | None] = []
+        self.urls: list[str] = []
+        self.sent_headers: list[Mapping[str, str]] = []
+
+    async def send(self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float) -> HttpResponse:
+        self.urls.append(url)
+        self.bodies.append(body)
+        self.sent_headers.append(headers)
+        status, value = self.responses.pop(0)
+        return HttpResponse(status, self.headers, value if isinstance(value, bytes) else json.dumps(value).encode())
+
+    @asynccontextmanager
+    async def stream(self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> AsyncIterator[HttpStream]:
+        self.urls.append(url)
+        self.bodies.append(body)
+
+        async def chunks() -> AsyncIterator[bytes]:
+            for piece in self.pieces:
+                yield piece
+
+        yield HttpStream(200, self.headers, chunks())
+
+    async def close(self) -> None:
+        pass
+
+
+def ask(http: Recorder, dialect: object = None, request: Request | None = None, key: str | None = "sk-canary-key") -> Prediction:
+    options = ModelOptions(base_url="http://x/v1", api_key=Secret(key) if key else None, clock=FakeClock())
+    model = ServedModel(dialect or OpenAI(), "m", options, http)
+    return asyncio.run(model.predict(request or Request(KEY, (Turn("user", "hi"),))))
+
+
+def chat(content: object = "B", finish: str | None = "stop", **message: object) -> dict[str, object]:
+    return {"model": "m-1", "choices": [{"message": {"content": content, **message}, "finish_reason": finish}], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+
+
+def test_openai_sends_what_was_set_and_nothing_else(tmp_path: Path) -> None:
+    picture = tmp_path / "a.png"
+    PIL.Image.new("RGB", (4, 4)).save(picture)
+    params = Params(temperature=0.0, max_tokens=5, extra_body={"presence_penalty": 0.5})
+    request = Request(KEY, (Turn("system", "s"), Turn("user", 'say "@0@" \\', (Image(str(picture)), Image(str(picture))))), params)
+    http = Recorder((200, chat()))
+    prediction = ask(http, request=request)
+    body = json.loads(http.bodies[0])
+    url = "data:image/png;base64," + pybase64.b64encode(picture.read_bytes()).decode()
+    part = {"type": "image_url", "image_url": {"url": url}}
+    assert body == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": [part, part, {"type": "text", "text": 'say "@0@" \\'}]}],
+        "temperature": 0.0,
+        "max_tokens": 5,
+        "presence_penalty": 0.5,
+    }
+    assert (prediction.text, prediction.finish, prediction.usage.input_tokens, len(prediction.images)) == ("B", "stop", 3, 2)
+    assert http.sent_headers[0]["Authorization"] == "Bearer sk-canary-key"
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "retryable"),
+    [
+        (chat(None), FailureKind.DECODE, True),
+        ({"choices": []}, FailureKind.DECODE, True),
+        ([1], FailureKind.DECODE, True),
+        ({"choices": [5]}, FailureKind.DECODE, True),
+        (b"<html>Bad gateway</html>", FailureKind.DECODE, True),
+        (b'{"choices": [{"message": {"content": "B', FailureKind.DECODE, True),
+        (b'{"a": "\xff"}', FailureKind.DECODE, True),
+        (chat(5), FailureKind.DECODE, True),
+        (chat(None, "length"), FailureKind.TRUNCATED, False),
+        (chat("x", "content_filter"), FailureKind.REFUSED, False),
+        (chat(None, refusal="I cannot"), FailureKind.REFUSED, False),
+    ],
+)
+def test_a_reply_without_an_answer_is_a_typed_error_never_text(reply: object, kind: FailureKind, retryable: bool) -> None:
+    with pytest.raises(ModelError) as error:
+        ask(Recorder((200, reply)))
+    assert (error.value.kind, error.value.retryable) == (kind, retryable)
+
+
+def test_odd_but_legal_replies_are_read() -> None:
+    assert ask(Recorder((200, chat("")))).text == ""
+    assert ask(Recorder((200, chat([{"type": "text", "text": "B"}])))).text == "B"
+    assert ask(Recorder((200, b'{"choices": [{"message": {"content": "a\\ud800b\\u0000"}}]}'))).text == "a?b\ufffd"
+    assert ask(Recorder((200, chat("B", reasoning_content="thus")))).reasoning == "thus"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "retryable"),
+    [
+        (400, {"error": {"message": "maximum context length is 4096 tokens"}}, FailureKind.TOO_LONG, False),
+        (400, {"error": {"message": "bad image"}}, FailureKind.REQUEST, False),
+        (403, {"error": "no"}, FailureKind.AUTH, False),
+        (404, {"message": "unknown model"}, FailureKind.REQUEST, False),
+        (408, b"", FailureKind.TIMEOUT, True),
+        (409, b"", FailureKind.REQUEST, True),
+        (413, b"<html>", FailureKind.PAYLOAD, False),
+        (422, {"detail": "bad"}, FailureKind.REQUEST, False),
+        (429, {"error": {"message": "slow"}}, FailureKind.RATE, True),
+        (429, {"error": {"code": "insufficient_quota", "message": "pay"}}, FailureKind.RATE, False),
+        (500, b"oops", FailureKind.SERVER, True),
+        (503, b"", FailureKind.SERVER, True),
+    ],
+)
+def test_http_errors_are_typed(status: int, body: object, kind: FailureKind, retryable: bool) -> None:
+    with pytest.raises(ModelError) as error:
+        ask(Recorder((status, body)))
+    assert (error.value.kind, error.value.retryable, error.value.status) == (kind, retryable, status)
+
+
+def test_401_stops_the_run_and_no_error_shows_the_key() -> None:
+    with pytest.raises(StopRun) as error:
+        ask(Recorder((401, {"error": {"message": "Incorrect API key provided: sk-canary-key"}})))
+    assert "canary" not in str(error.value)
+
+
+def test_retry_after_as_seconds_and_as_date() -> None:
+    clock = FakeClock(1_000_000.0)
+    assert status_error(429, {"Retry-After": "7"}, b"", clock).retry_after_s == 7.0
+    assert status_error(429, {"Retry-After": formatdate(1_000_030.0, usegmt=True)}, b"", clock).retry_after_s == 30.0
+    assert status_error(429, {"Retry-After": "soon"}, b"", clock).retry_after_s is None
+    assert status_error(429, {}, b"", clock).retry_after_s is None
+
+
+def event(value: object) -> bytes:
+    return b"data: " + json.dumps(value).encode() + b"\n\n"
+
+
+def delta(**fields: object) -> dict[str, object]:
+    return {"choices": [{"delta": fields}]}
+
+
+STREAM = Request(KEY, (Turn("user", "hi"),), Params(stream=True))
+FULL = [event(delta(role="assistant")), b": ping\n\n", event(delta(reasoning_content="hm")), event(delta(content="Hel")), event(delta(content="lo"))]
+END = [event({"choices": [{"delta": {}, "finish_reason": "stop"}]}), event({"choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 3}})]
+
+
+def test_a_stream_is_put_together_whatever_its_cuts() -> None:
+    whole = b"".join([*FULL, *END, b"data: [DONE]\n\n"])
+    for size in (1, 7, 10_000):
+        pieces = [whole[start : start + size] for start in range(0, len(whole), size)]
+        prediction = ask(Recorder(pieces=pieces), request=STREAM)
+        assert (prediction.text, prediction.reasoning, prediction.finish, prediction.usage.output_tokens) == ("Hello", "hm", "stop", 3)
+        assert len(prediction.timing.token_times) == 3
+        assert prediction.timing.first_token is not None
+        assert prediction.timing.first_reasoning is not None
+
+
+def test_a_stream_without_done_is_whole_if_it_said_why_it_finished() -> None:
+    assert ask(Recorder(pieces=[*FULL, *END]), request=STREAM).text == "Hello"
+
+
+@pytest.mark.parametrize("pieces", [FULL, [], [*FULL, event({"error": {"message": "overloaded"}})], [*FULL, b"data: {bro"]])
+def test_a_cut_or_broken_stream_is_no_answer_and_keeps_the_partial_text(pieces: list[bytes]) -> None:
+    with pytest.raises(ModelError) as error:
+        ask(Recorder(pieces=pieces), request=STREAM)
+    assert error.value.retryable
+    assert error.value.detail["partial"] == ("Hello" if pieces else "")
+
+
+def test_anthropic_bodies_and_replies() -> None:
+    reply = {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "B"}], "stop_reason": "end_turn", "usage": {"input_tokens": 5, "output_tokens": 2}}
+    http = Recorder((200, reply))
+    request = Request(KEY, (Turn("system", "s"), Turn("user", "hi")), Params(temperature=0.0, stop=("x",)))
+    prediction = ask(http, Anthropic(), request)
+    assert json.loads(http.bodies[0]) == {
+        "model": "m", "max_tokens": 1024, "messages": [{"role": "user", "content": "hi"}], "system": "s", "temperature": 0.0, "stop_sequences": ["x"],
+    }  # fmt: skip
+    assert (prediction.text, prediction.reasoning, prediction.finish, prediction.usage.output_tokens) == ("B", "hm", "stop", 2)
+    assert http.sent_headers[0]["x-api-key"] == "sk-canary-key"
+
+
+def test_anthropic_streams() -> None:
+    pieces = [
+        event({"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 9, "output_tokens": 1}}}),
+        event({"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": "hm"}}),
+        event({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "B"}}),
+        event({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 4}}),
+        event({"type": "message_stop"}),
+    ]
+    prediction = ask(Recorder(pieces=pieces), Anthropic(), STREAM)
+    assert (prediction.text, prediction.finish, prediction.usage.input_tokens, prediction.usage.output_tokens) == ("B", "length", 9, 4)
+
+
+def test_gemini_bodies_replies_and_blocks() -> None:
+    part = {"candidates": [{"content": {"parts": [{"text": "hm", "thought": True}, {"text": "B"}]}, "finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 4}}
+    http = Recorder((200, part))
+    request = Request(KEY, (Turn("system", "s"), Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c")), Params(max_tokens=7))
+    prediction = ask(http, Gemini(), request)
+    body = json.loads(http.bodies[0])
+    assert [content["role"] for content in body["contents"]] == ["user", "model", "user"]
+    assert body["generationConfig"] == {"maxOutputTokens": 7}
+    assert http.urls[0].endswith("/models/m:generateContent")
+    assert (prediction.text, prediction.reasoning, prediction.finish) == ("B", "hm", "stop")
+    with pytest.raises(ModelError, match="blocked: SAFETY"):
+        ask(Recorder((200, {"promptFeedback": {"blockReason": "SAFETY"}})), Gemini())
+
+
+def check(http: Recorder) -> None:
+    asyncio.run(ServedModel(OpenAI(), "m", ModelOptions(base_url="http://x/v1", clock=FakeClock()), http).check())
+
+
+def test_preflight() -> None:
+    check(Recorder((200, {"data": [{"id": "m"}]})))
+    check(Recorder((404, b"")))
+    with pytest.raises(UsageError, match=r"does not know model 'm' .*it serves: mm"):
+        check(Recorder((200, {"data": [{"id": "mm"}]})))
+    with pytest.raises(StopRun):
+        check(Recorder((401, b"")))
+
+
+def test_an_unreachable_server_is_an_environment_problem() -> None:
+    model = ServedModel(OpenAI(), "m", ModelOptions(base_url="http://127.0.0.1:9/v1"))
+
+    async def go() -> None:
+        try:
+            await model.check()
+        finally:
+            await model.close()
+
+    with pytest.raises(EnvironmentProblem, match="not reachable"):
+        asyncio.run(go())
