@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..core.builtins import default_registry
+from ..core.config import convert
 from ..core.errors import DataError, UsageError, did_you_mean
 from ..core.ids import content_hash
 from ..core.protocols import LoadContext, Model
@@ -21,13 +22,23 @@ from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import generate
+from ..infer import dialogue, generate
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
+from ..prompt.duplicate import duplicate
+from ..prompt.pack import apply_pack, read_pack
+from ..prompt.shots import make_retriever
 from .settings import RunSettings
 
-INFERENCERS: dict[str, ModuleType] = {"generate": generate, "generation": generate}
+INFERENCERS: dict[str, ModuleType] = {
+    "generate": generate,
+    "generation": generate,
+    "every": dialogue,
+    "every_with_gt": generate,
+    "last": generate,
+}
+"""`every`: a dialogue's rounds with the model's own answers as history; with right ones each round is a trial like any other."""
 NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
 """Fields of a task that change how replies are read, not the replies: scoring again may differ."""
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
@@ -65,7 +76,8 @@ class Plan(NamedTuple):
     def jobs(self) -> Iterator[Job]:
         """Yield the jobs of all tasks, lazily, in order."""
         for task, prompt, dataset, _ in self.tasks:
-            prompter = Prompter(task, prompt, self.seed)
+            drawn = prompt.shots.retriever != "zero"
+            prompter = Prompter(task, prompt, self.seed, make_retriever(prompt.shots, list(dataset)) if drawn else None)
             items = (Item(position, sample) for position, sample in enumerate(dataset))
             yield from INFERENCERS[task.infer].plan(task, items, prompter)
 
@@ -82,6 +94,11 @@ def make_plan(settings: RunSettings) -> Plan:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
     tasks = [catalog.task(name, settings.task_overrides()) for name in names]
     prompts = [_prompt_for(catalog, task, settings) for task in tasks]
+    if settings.duplication is not None or settings.random_instruct:
+        tasks = [
+            duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
+            for task, prompt in zip(tasks, prompts, strict=True)
+        ]
     for task in tasks:
         check_capabilities(model, task)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
@@ -149,7 +166,7 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
 
 
 def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSettings, folder: Path) -> PlannedTask:
-    context = LoadContext(seed=settings.seed, workdir=folder / "images", limit=settings.limit)
+    context = LoadContext(seed=settings.seed, root=settings.data_root, workdir=folder / "images", limit=settings.limit)
     dataset = Dataset(task, registry.get("loader", task.dataset["loader"]), context)
     found = survey(dataset)
     if found.missing_count and not settings.allow_missing_images:
@@ -165,8 +182,12 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings) -> Prompt:
     prompt = catalog.prompt(task)
     if settings.prompt_template is not None:
         prompt = msgspec.structs.replace(prompt, template=settings.prompt_template, instructions=())
+    if settings.prompt_pack is not None:
+        prompt = apply_pack(prompt, task, read_pack(settings.prompt_pack))
     if settings.option_mark is not None:
         prompt = msgspec.structs.replace(prompt, marks=settings.option_mark)
+    if settings.prompt:
+        prompt = convert({**msgspec.to_builtins(prompt), **settings.prompt}, Prompt, f"prompt of {task.name!r}")
     return prompt
 
 

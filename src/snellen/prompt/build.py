@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +25,14 @@ Retriever = Callable[[Sample, random.Random], Sequence[Sample]]
 """Finds examples for a sample among others."""
 
 
+class Spoken(NamedTuple):
+    """What is said in one trial, and the options as they stood."""
+
+    speech: Speech
+    marks: tuple[str, ...]
+    shown: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Prompter:
     """Builds the Request of any trial of one task; a pure function of its fields and arguments."""
@@ -35,20 +44,37 @@ class Prompter:
 
     def build(self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None) -> Request:
         """Return the Request of one trial; `replies` are the model's own answers to the earlier rounds of a dialogue."""
-        axes = _axes(variant)
-        key = TrialKey(self.task.name, sample.id, variant, repeat)
-        shown = self._order(sample, axes, key)
-        style = pick_style(axes.get("marks", self.prompt.marks), partial(rng, self.seed, sample.id, variant, repeat, "marks"))
-        marks = make_marks(style, len(shown))
-        speech = self._speech(sample, axes, key, style, marks, shown, replies)
+        spoken = self.speak(sample, variant, repeat, replies)
         return Request(
-            key=key,
-            messages=self._messages(speech),
+            key=TrialKey(self.task.name, sample.id, variant, repeat),
+            messages=self._messages(spoken.speech),
             params=_params_of_repeat(self.task.params, repeat),
-            marks=marks,
-            shown=shown,
-            prefix=speech.prefix,
+            marks=spoken.marks,
+            shown=spoken.shown,
+            prefix=spoken.speech.prefix,
         )
+
+    def speak(self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None) -> Spoken:
+        """Return what is said in one trial, before it is given the form of messages or of one string."""
+        prompt, axes = self.prompt, _axes(variant)
+        shown = self._order(sample, axes, variant, repeat)
+        style = pick_style(axes.get("marks", prompt.marks), partial(rng, self.seed, sample.id, variant, repeat, "marks"))
+        marks = make_marks(style, len(shown))
+        hidden = bool(sample.options) and not names_field(prompt.template, "options", "choices")
+        instruction, question = self._wording(sample, axes, hidden)
+        options = show_options(prompt, marks, shown) if not hidden else ""
+        question += self._tail(sample, hidden)
+        fields = {"question": question, "options": options, "choices": options, "instruction": instruction}
+        speech = Speech(
+            query=render(prompt.template, fields).rstrip(" "),
+            question=question,
+            instruction="" if names_field(prompt.template, "instruction") else instruction,
+            history=self._before(sample, variant, style, hidden, replies),
+            system=prompt.system,
+            prefix="" if hidden else prompt.prefix,
+            images=self._perturbed(sample.images, axes, sample.id),
+        )
+        return Spoken(speech, marks, shown)
 
     def _messages(self, speech: Speech) -> tuple[Turn, ...]:
         if self.prompt.style == "chat":
@@ -56,42 +82,23 @@ class Prompter:
         images = [image for turn in speech.history for image in turn.images]
         return (Turn("user", load_style(self.prompt.style).speak(speech), (*images, *speech.images)),)
 
-    def _speech(
-        self,
-        sample: Sample,
-        axes: Mapping[str, str],
-        key: TrialKey,
-        style: str,
-        marks: tuple[str, ...],
-        shown: tuple[str, ...],
-        replies: Sequence[str] | None,
-    ) -> Speech:
-        prompt = self.prompt
-        hidden = bool(sample.options) and not names_field(prompt.template, "options", "choices")
-        instruction, question = self._wording(sample, axes, hidden)
-        options = show_options(prompt, marks, shown) if not hidden else ""
-        question += self._tail(sample, hidden)
-        fields = {"question": question, "options": options, "choices": options, "instruction": instruction}
-        before = shot_turns(prompt, style, hidden) if prompt.in_context else ()
+    def _before(self, sample: Sample, variant: str, style: str, hidden: bool, replies: Sequence[str] | None) -> tuple[Turn, ...]:
+        """Return the fixed example, the drawn ones and the earlier rounds, in this order."""
+        turns: tuple[Turn, ...] = ()
+        if self.prompt.in_context:
+            turns = shot_turns(self.prompt, style, hidden)
         if self.retriever is not None:
-            found = self.retriever(sample, rng(self.seed, sample.id, key.variant, "shots"))
-            before += tuple(turn for each in found for turn in example_turns(prompt, style, each, hidden, prompt.shots.images))
-        return Speech(
-            query=render(prompt.template, fields).rstrip(" "),
-            instruction="" if names_field(prompt.template, "instruction") else instruction,
-            history=(*before, *history_turns(prompt, style, sample, hidden, replies)) if before or sample.turns else (),
-            system=prompt.system,
-            prefix="" if hidden else prompt.prefix,
-            images=self._perturbed(sample.images, axes, sample.id),
-        )
+            found = self.retriever(sample, rng(self.seed, sample.id, variant, "shots"))
+            turns += tuple(turn for each in found for turn in example_turns(self.prompt, style, each, hidden, self.prompt.shots.images))
+        return (*turns, *history_turns(self.prompt, style, sample, hidden, replies)) if sample.turns else turns
 
-    def _order(self, sample: Sample, axes: Mapping[str, str], key: TrialKey) -> tuple[str, ...]:
+    def _order(self, sample: Sample, axes: Mapping[str, str], variant: str, repeat: int) -> tuple[str, ...]:
         if sample.form is not Form.CHOICE or not sample.options:
             return ()
         if "order" in axes:
             draw = rng(self.seed, sample.id, "order", axes["order"])
         elif self.task.shuffle_options:
-            draw = rng(self.seed, sample.id, key.variant, key.repeat, "order")
+            draw = rng(self.seed, sample.id, variant, repeat, "order")
         else:
             return sample.options
         shown = list(sample.options)

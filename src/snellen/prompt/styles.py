@@ -21,6 +21,9 @@ class Speech:
     """All that is said in one trial, before it is given a form."""
 
     query: str
+    """The question with its options."""
+    question: str = ""
+    """The question alone."""
     instruction: str = ""
     history: tuple[Turn, ...] = ()
     system: str = ""

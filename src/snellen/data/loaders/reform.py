@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ...core.errors import ConfigError, DataError, did_you_mean
 from ...core.protocols import LoadContext
-from ...core.types import Sample, Task
+from ...core.types import Sample, Task, Turn
 from ..bundle import MANIFEST, read_bundle
 from ..corpus import Corpus
 from ..imagestore import ImageStore, cache_folder
@@ -39,6 +39,10 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True):
     """How many samples each source is known to give."""
     home: str = ""
     """Where to get the raw files."""
+    capitalise: bool = False
+    """Begin questions, options and answers with a capital letter."""
+    rounds: str = "all"
+    """`last`: of each dialogue only its last round."""
     keys: dict[str, str] = {}
     """How the seed's own commands name it (dataset_name, config)."""
 
@@ -48,6 +52,10 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     card = read_card(task)
     source, folder = locate(card, task.name, context.root)
     samples = open_source(card, task, source, folder, context)
+    if card.rounds == "last":
+        samples = last_rounds(samples)
+    if card.capitalise:
+        samples = map(capitalise, samples)
     return samples if context.limit is None else islice(samples, context.limit)
 
 
@@ -76,6 +84,26 @@ def open_source(card: Card, task: Task, source: str, folder: Path, context: Load
     store = ImageStore((context.workdir or cache_folder()) / "images")
     find = fetch if source == "hub" else lambda name: find_prepared(folder, name)
     return PreparedReader(card.prepared, find, store, recipe).read()
+
+
+def last_rounds(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Keep the last sample of each run of neighbours with one group."""
+    for _, members in groupby(samples, key=lambda sample: sample.group or sample.id):
+        *_, last = members
+        yield last
+
+
+def capitalise(sample: Sample) -> Sample:
+    """Begin every text with a capital letter; the rest of it stays as it is."""
+    change = {field: tuple(map(_raise, getattr(sample, field))) for field in ("options", "answers")}
+    turns = tuple(Turn(turn.role, _raise(turn.text), turn.images) for turn in sample.turns)
+    rounds = sample.meta.get("history_options")
+    meta = {**sample.meta, "history_options": [[_raise(text) for text in texts] for texts in rounds]} if rounds else sample.meta
+    return msgspec.structs.replace(sample, question=_raise(sample.question), turns=turns, meta=meta, **change)
+
+
+def _raise(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def locate(card: Card, name: str, root: Path | None) -> tuple[str, Path]:
