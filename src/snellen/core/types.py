@@ -260,9 +260,9 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     ask: str = "before"
     """`before`: an instruction precedes the question; `instead`: it is the question and may name `{slots}` of the sample."""
     answer_space: str = ""
-    """A sentence after the question when options are hidden; may name `{answers}`."""
+    """A sentence after the instruction (or question) when options are hidden; may name `{answers}`."""
     yesno: str = ""
-    """A sentence after questions whose options are yes and no."""
+    """The same for questions whose options are yes and no."""
     shot: Shot | None = None
     in_context: bool = False
     """Whether the shot is used."""

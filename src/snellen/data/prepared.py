@@ -49,6 +49,7 @@ class Prepared(Struct, frozen=True, forbid_unknown_fields=True):
     choices: str = ""
     question_type: str = ""
     option_end: str = ""
+    """A mark that every option is made to end with."""
 
 
 def fetch(file: str) -> Path:
@@ -107,7 +108,7 @@ class PreparedReader:
     def _item(self, record: Mapping[str, Any], where: str, number: int) -> Item:
         columns, layout = self._layout.columns, self._layout
         fields = {field: _column(record, column, where) for field, column in columns.items()}
-        options = tuple(str(text) + layout.option_end for text in fields.pop("options", None) or layout.options)
+        options = tuple(_ended(str(text), layout.option_end) for text in fields.pop("options", None) or layout.options)
         answer = fields.pop("answer", None)
         wordings = fields.pop("wordings", None) or ()
         question = _fill_question(layout.question, record, where) if layout.question else str(fields.pop("question", "") or "")
@@ -247,10 +248,14 @@ def _answer_text(answer: Any, options: tuple[str, ...], layout: Prepared, where:
         if not 0 <= index < len(options):
             raise DataError(f"{where}: answer index {index} is outside the {len(options)} options")
         return options[index]
-    text = str(answer) + layout.option_end
+    text = _ended(str(answer), layout.option_end)
     if text not in options:
         raise DataError(f"{where}: answer {text!r} is not among the options {list(options)}")
     return text
+
+
+def _ended(text: str, end: str) -> str:
+    return text if text.endswith(end) else text + end
 
 
 def _texts(value: Any) -> tuple[str, ...]:

@@ -63,7 +63,8 @@ class Prompter:
         hidden = bool(sample.options) and not names_field(prompt.template, "options", "choices")
         instruction, question = self._wording(sample, axes, hidden)
         options = show_options(prompt, marks, shown) if not hidden else ""
-        question += self._tail(sample, hidden)
+        tail = self._tail(sample, hidden)
+        instruction, question = (instruction + tail, question) if instruction else ("", question + tail)
         fields = {"question": question, "options": options, "choices": options, "instruction": instruction}
         speech = Speech(
             query=render(prompt.template, fields).rstrip(" "),
@@ -120,7 +121,7 @@ class Prompter:
         return wording, question
 
     def _tail(self, sample: Sample, hidden: bool) -> str:
-        """Return the sentences that name the possible answers, each after a space."""
+        """Return the sentences that name the possible answers, each after a space; they end the instruction, or the question."""
         tail = ""
         if hidden and self.prompt.answer_space and sample.options:
             tail += " " + render(self.prompt.answer_space, {"answers": _listed(sample.options)})
