@@ -76,12 +76,18 @@ class ReformDataset:
             self._samples = list(self._read())
         return self._samples
 
+    def sample_of(self, index: int) -> Sample:
+        """Return the sample behind an item."""
+        return self.samples[index // self._repeats]
+
+    def describe(self, index: int, replies: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return one item without its picture; `replies` stand for the right answers to earlier rounds."""
+        return _describe(self.sample_of(index), self.speak(index, replies), self._style)
+
     def item(self, index: int, replies: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return one item; `replies` stand for the right answers to earlier rounds."""
-        place, repeat = divmod(index, self._repeats)
-        sample = self.samples[place]
-        spoken = self.speak(index, replies)
-        item = _describe(sample, spoken, self._style)
+        """Return one item with its picture."""
+        sample = self.sample_of(index)
+        item = self.describe(index, replies)
         item["image"] = open_image(sample.images[0]).convert("RGB") if sample.images else None
         if len(sample.images) > 1:
             item["images"] = [open_image(image).convert("RGB") for image in sample.images]
@@ -113,7 +119,7 @@ class OnlineDataset(ReformDataset):
         return self._samples
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        sample = self.samples[index // self._repeats]
+        sample = self.sample_of(index)
         number = len(sample.turns) // 2
         replies = [self._reply(f"{sample.group}_{earlier}", sample.id) for earlier in range(number)]
         return self.item(index, replies)
@@ -126,7 +132,7 @@ class OnlineDataset(ReformDataset):
     def answer_of(self, index: int, reply: str) -> list[str]:
         """Return `[sample_id, option text or reply]` for `update_history`."""
         spoken = self.speak(index)
-        return [self.samples[index // self._repeats].id, chosen_text(reply, spoken.marks, spoken.shown)]
+        return [self.sample_of(index).id, chosen_text(reply, spoken.marks, spoken.shown)]
 
     def _reply(self, name: str, asked: str) -> str:
         heard = self._heard.get(name, [])

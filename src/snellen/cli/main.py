@@ -12,6 +12,7 @@ from ..core.errors import SnellenError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("snellen.cli.run:run", "Measure a model on tasks: plan, ask, store, score, report."),
+    "data": ("snellen.cli.data:data", "Build, check and export datasets."),
     "tasks": ("snellen.cli.tasks:tasks", "List tasks and suites, or show one."),
     "models": ("snellen.cli.models:models", "List model providers, or check one model."),
     "doctor": ("snellen.cli.doctor:doctor", "Look at this machine and say what is missing."),

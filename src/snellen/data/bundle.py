@@ -165,12 +165,18 @@ def read_bundle(folder: Path) -> Iterator[Sample]:
     items = folder / manifest.items
     if not items.is_file():
         raise DataError(f"{items} is missing from the bundle")
-    if _file_hash(items) != manifest.items_sha256:
+    if not items_match(folder, manifest):
         raise DataError(f"{items} does not match its checksum in {MANIFEST}: the bundle was changed or is incomplete")
-    return _decode(items, folder)
+    return decode_items(items, folder)
 
 
-def _decode(items: Path, folder: Path) -> Iterator[Sample]:
+def items_match(folder: Path, manifest: Manifest) -> bool:
+    """Tell whether the items file is the one the manifest was written for."""
+    return _file_hash(folder / manifest.items) == manifest.items_sha256
+
+
+def decode_items(items: Path, folder: Path) -> Iterator[Sample]:
+    """Yield the Samples of an items file, picture references under `folder` made absolute."""
     decoder = msgspec.json.Decoder(Sample)
     root = folder.resolve()
     for number, text in enumerate(_texts(items), 1):
