@@ -10,7 +10,7 @@ from snellen.core.errors import ConfigError
 from snellen.core.ids import rng
 from snellen.core.types import Form, Image, Params, Prompt, Sample, Task, Turn
 from snellen.prompt.build import Prompter
-from snellen.prompt.marks import letter_mark, make_marks
+from snellen.prompt.marks import draw_style, letter_mark, make_marks
 from snellen.prompt.template import render
 
 SAMPLE = Sample("s1", "d", Form.CHOICE, "Which {animal}?", (Image("/a.png"),), ("cat", "dog", "cow"), ("dog",))
@@ -81,5 +81,5 @@ def test_letter_marks_are_unique(count: int) -> None:
 
 
 def test_random_marks_are_drawn_once() -> None:
-    styles = {make_marks("random", 2, rng(seed)) for seed in range(30)}
+    styles = {make_marks(draw_style("random", lambda: rng(seed)), 2) for seed in range(30)}  # noqa: B023
     assert styles == {("A", "B"), ("a", "b"), ("1", "2")}

@@ -124,7 +124,7 @@ def test_differences_are_named_by_path_and_cut() -> None:
 def test_cache_keeps_successes_by_content_and_repeat(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "c" / "responses.db")
     _, _, request, prediction, _ = trial(1)
-    digest = request_digest({"model": "m"}, request, ["sha"])
+    digest = request_digest("m", request, ["sha"])
     cache.put(digest, "m", prediction)
     cache.put("failed", "m", trial(1, text=None)[3])
     cache.flush()
@@ -135,12 +135,12 @@ def test_cache_keeps_successes_by_content_and_repeat(tmp_path: Path) -> None:
     assert cache.get("failed", other) is None
     again = msgspec.structs.replace(request, key=TrialKey("t", "s1", repeat=1))
     digests = {
-        request_digest({"model": "m"}, request, ["sha"]),
-        request_digest({"model": "n"}, request, ["sha"]),
-        request_digest({"model": "m"}, request, ["other"]),
-        request_digest({"model": "m"}, again, ["sha"]),
-        request_digest({"model": "m"}, msgspec.structs.replace(request, choices=("A",)), ["sha"]),
-        request_digest({"model": "m"}, msgspec.structs.replace(request, params=msgspec.structs.replace(request.params, temperature=0.0)), ["sha"]),
+        request_digest("m", request, ["sha"]),
+        request_digest("n", request, ["sha"]),
+        request_digest("m", request, ["other"]),
+        request_digest("m", again, ["sha"]),
+        request_digest("m", msgspec.structs.replace(request, choices=("A",)), ["sha"]),
+        request_digest("m", msgspec.structs.replace(request, params=msgspec.structs.replace(request.params, temperature=0.0)), ["sha"]),
     }
     assert len(digests) == 6
     assert cache.info()["replies"] == 1

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
 
 from .errors import ConfigError
 from .types import BASE_VARIANT
 
 
-def parse_variant(variant: str) -> dict[str, str]:
-    """Return the axes of a variant name; `base` gives an empty dict."""
+@lru_cache(maxsize=4096)
+def parse_variant(variant: str) -> Mapping[str, str]:
+    """Return the axes of a variant name; `base` gives none."""
     if variant == BASE_VARIANT:
-        return {}
+        return MappingProxyType({})
     axes: dict[str, str] = {}
     for part in variant.split("&"):
         axis, equals, value = part.partition("=")
         if not equals or not axis or not value or axis in axes:
             raise ConfigError(f"variant {variant!r} is not axis=value joined by & (for example wording=2&order=1)")
         axes[axis] = value
-    return axes
+    return MappingProxyType(axes)
 
 
 def format_variant(axes: Mapping[str, str]) -> str:
@@ -30,5 +33,5 @@ def cross_variants(axes: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Return every combination of one variant from each axis list, `base` dropped where others say more."""
     names = [BASE_VARIANT]
     for axis in axes:
-        names = [format_variant(parse_variant(left) | parse_variant(right)) for left in names for right in axis]
+        names = [format_variant({**parse_variant(left), **parse_variant(right)}) for left in names for right in axis]
     return tuple(dict.fromkeys(names))

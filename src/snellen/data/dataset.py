@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from ..core.protocols import LoadContext, Loader
 from ..core.types import Form, Sample, Task
 
 LISTED = 5
+KEPT_SAMPLES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +25,20 @@ class Dataset:
     task: Task
     loader: Loader
     context: LoadContext
+    _kept: list[Sample] = field(default_factory=list)
+    """A small dataset is read once and kept; a large one is read again each time, in constant memory."""
 
     def __iter__(self) -> Iterator[Sample]:
-        return islice(self.loader(self.task, self.context), self.context.limit)
+        return iter(self._kept) if self._kept else self._read()
+
+    def _read(self) -> Iterator[Sample]:
+        fresh: list[Sample] = []
+        for sample in islice(self.loader(self.task, self.context), self.context.limit):
+            if len(fresh) <= KEPT_SAMPLES:
+                fresh.append(sample)
+            yield sample
+        if len(fresh) <= KEPT_SAMPLES:
+            self._kept[:] = fresh
 
 
 class Survey(msgspec.Struct, frozen=True):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from ..core.clock import Clock
 from ..core.errors import DataError, EnvironmentProblem, ModelError, SnellenError
+from ..core.ids import content_hash
 from ..core.protocols import BatchModel, Capability, Model
 from ..core.types import FailureKind, ImageSent, Prediction, Request, TrialKey
 from ..data.encode import ImageDoor
@@ -41,7 +42,7 @@ class Engine:
     ) -> None:
         self.state = RunState()
         self._model = model
-        self._identity: Mapping[str, Any] = model.identity()
+        self._identity = content_hash(model.identity(), 32)
         self._writer = writer
         self._policy = policy
         self._clock = clock

@@ -6,6 +6,8 @@ import io
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NamedTuple, Protocol
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
@@ -37,8 +39,8 @@ class HttpStream(NamedTuple):
 class HttpClient(Protocol):
     """What a served model needs of HTTP."""
 
-    async def send(self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float) -> HttpResponse:
-        """POST `body` (GET when None) and return the whole response, or raise ModelError."""
+    async def send(self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float | None) -> HttpResponse:
+        """POST `body` (GET when None) and return the whole response, or raise ModelError. None: the caller keeps the time."""
         ...
 
     def stream(self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> AbstractAsyncContextManager[HttpStream]:
@@ -55,8 +57,10 @@ class AiohttpClient:
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
+        # Asked once: aiohttp's own trust_env reads netrc in a thread for every request.
+        self._proxies = getproxies()
 
-    async def send(self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float) -> HttpResponse:
+    async def send(self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float | None) -> HttpResponse:
         """POST `body` (GET when None) and return the whole response."""
         try:
             async with self._open(url, body, headers, timeout_s, None) as response:
@@ -79,24 +83,33 @@ class AiohttpClient:
             await self._session.close()
 
     def _open(
-        self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float, read_s: float | None
+        self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float | None, read_s: float | None
     ) -> aiohttp.client._RequestContextManager:
         if self._session is None:
             # The engine bounds how many requests are in flight; a second bound here would only hide it.
-            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trust_env=True, auto_decompress=True)
+            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S, sock_read=read_s)
+        proxy = proxy_for(url, self._proxies) if self._proxies else None
         if body is None:
-            return self._session.get(url, headers=headers, timeout=timeout, allow_redirects=False)
+            return self._session.get(url, headers=headers, timeout=timeout, allow_redirects=False, proxy=proxy)
         data = body if len(body) < LARGE_BODY else io.BytesIO(body)
-        return self._session.post(url, data=data, headers=headers, timeout=timeout, allow_redirects=False)
+        return self._session.post(url, data=data, headers=headers, timeout=timeout, allow_redirects=False, proxy=proxy)
 
 
-def network_error(error: Exception, url: str, timeout_s: float) -> ModelError:
+def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
+    """Return the proxy of the environment for a URL, or None where it names none or `no_proxy` excludes the host."""
+    parts = urlsplit(url)
+    if proxy_bypass(parts.hostname or ""):
+        return None
+    return proxies.get(parts.scheme) or proxies.get("all")
+
+
+def network_error(error: Exception, url: str, timeout_s: float | None) -> ModelError:
     """Turn a transport error into a typed, retryable one."""
     if isinstance(error, aiohttp.InvalidURL):
         return ModelError(FailureKind.REQUEST, f"{url!r} is not a URL: check --base-url")
     if isinstance(error, aiohttp.ClientConnectorError):
         return ModelError(FailureKind.NETWORK, f"cannot connect to {url}: {error.os_error.strerror or error.os_error}", retryable=True)
     if isinstance(error, TimeoutError):
-        return ModelError(FailureKind.TIMEOUT, f"no answer from {url} within {timeout_s:g} s", retryable=True)
+        return ModelError(FailureKind.TIMEOUT, f"no answer from {url} within {timeout_s or BETWEEN_CHUNKS_S:g} s", retryable=True)
     return ModelError(FailureKind.NETWORK, f"connection to {url} failed: {type(error).__name__}: {error}", retryable=True)

@@ -33,6 +33,8 @@ class ServedModel:
         self._base_url = (options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url).rstrip("/")
         self._http: HttpClient = http or AiohttpClient()
         self._clock = options.clock
+        self._url = dialect.url(self._base_url, name, stream=False)
+        self._headers = dialect.headers(self._key)
 
     async def predict(self, request: Request) -> Prediction:
         """Answer one request, or raise ModelError."""
@@ -44,7 +46,7 @@ class ServedModel:
             raise ModelError(FailureKind.DECODE, str(error)) from None
         body = build_body(self._dialect, self._model, request, images)
         try:
-            reply, timing = await (self._stream(request, body) if request.params.stream else self._send(request, body))
+            reply, timing = await (self._stream(request, body) if request.params.stream else self._send(body))
         except ModelError as error:
             raise self._scrubbed(error) from None
         return _to_prediction(request, reply, timing, images)
@@ -52,7 +54,7 @@ class ServedModel:
     async def check(self) -> None:
         """Raise if the server cannot be reached, refuses the key, or lists its models without this one."""
         try:
-            response = await self._http.send(f"{self._base_url}/models", None, self._dialect.headers(self._key), 10.0)
+            response = await self._http.send(f"{self._base_url}/models", None, self._headers, 10.0)
         except ModelError as error:
             raise EnvironmentProblem(f"server of {self.name} is not reachable: {error}; is it running, is --base-url right?") from None
         if response.status == 401:
@@ -71,10 +73,10 @@ class ServedModel:
         """Close the connections."""
         await self._http.close()
 
-    async def _send(self, request: Request, body: bytes) -> tuple[Reply, Timing]:
+    async def _send(self, body: bytes) -> tuple[Reply, Timing]:
         sent = self._clock.monotonic()
-        url = self._dialect.url(self._base_url, self._model, stream=False)
-        response = await self._http.send(url, body, self._dialect.headers(self._key), self._timeout(request))
+        # The engine keeps the deadline of every attempt; a second timer for each request would only cost.
+        response = await self._http.send(self._url, body, self._headers, None)
         done = self._clock.monotonic()
         if response.status != 200:
             raise status_error(response.status, response.headers, response.body, self._clock)
@@ -85,7 +87,7 @@ class ServedModel:
     async def _stream(self, request: Request, body: bytes) -> tuple[Reply, Timing]:
         sent = self._clock.monotonic()
         url = self._dialect.url(self._base_url, self._model, stream=True)
-        async with self._http.stream(url, body, self._dialect.headers(self._key), self._timeout(request)) as response:
+        async with self._http.stream(url, body, self._headers, self._timeout(request)) as response:
             if response.status != 200:
                 body = b"".join([chunk async for chunk in response.chunks])
                 raise status_error(response.status, response.headers, body, self._clock)

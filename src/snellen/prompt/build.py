@@ -15,7 +15,7 @@ from ..core.ids import derive_seed, rng
 from ..core.types import BASE_VARIANT, Form, Image, Params, Prompt, Request, Sample, Task, TrialKey, Turn
 from ..core.variants import parse_variant
 from .history import example_turns, history_turns, shot_turns, show_options
-from .marks import make_marks, pick_style
+from .marks import draw_style, make_marks
 from .styles import Speech, chat, load_style
 from .template import names_field, render
 
@@ -58,7 +58,7 @@ class Prompter:
         """Return what is said in one trial, before it is given the form of messages or of one string."""
         prompt, axes = self.prompt, _axes(variant)
         shown = self._order(sample, axes, variant, repeat)
-        style = pick_style(axes.get("marks", prompt.marks), partial(rng, self.seed, sample.id, variant, repeat, "marks"))
+        style = draw_style(axes.get("marks", prompt.marks), partial(rng, self.seed, sample.id, variant, repeat, "marks"))
         marks = make_marks(style, len(shown))
         hidden = bool(sample.options) and not names_field(prompt.template, "options", "choices")
         instruction, question = self._wording(sample, axes, hidden)

@@ -27,16 +27,14 @@ STYLES: dict[str, Callable[[int], str]] = {
 }
 
 
-def pick_style(style: str, draw: Callable[[], random.Random]) -> str:
-    """Return the name of a mark style; `random` draws one, so that a whole trial uses the same."""
-    if style == "random":
-        return draw().choice(sorted(STYLES))
+def draw_style(style: str, draw: Callable[[], random.Random]) -> str:
+    """Return the style itself, or for `random` one drawn for this trial."""
+    return draw().choice(sorted(STYLES)) if style == "random" else style
+
+
+@lru_cache(maxsize=1024)
+def make_marks(style: str, count: int) -> tuple[str, ...]:
+    """Return `count` labels."""
     if style not in STYLES:
         raise ConfigError(f"option marks {style!r} are unknown{did_you_mean(style, STYLES)}; known: {', '.join(STYLES)}, random")
-    return style
-
-
-@lru_cache(maxsize=256)
-def make_marks(style: str, count: int) -> tuple[str, ...]:
-    """Return `count` labels of a style."""
     return tuple(STYLES[style](index) for index in range(count))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from .database import connect
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS responses (key TEXT PRIMARY KEY, model TEXT NOT NULL, created REAL NOT NULL, body BLOB NOT NULL) STRICT;
 """
+PUT = "INSERT OR REPLACE INTO responses VALUES {rows}"
 GROUP_ROWS = 64
+KNOWN_KEYS = 200_000
 
 
 def cache_folder() -> Path:
@@ -28,10 +31,12 @@ def cache_folder() -> Path:
     return Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "snellen"
 
 
-def request_digest(identity: Mapping[str, Any], request: Request, image_hashes: Sequence[str]) -> str:
-    """Hash all that decides the reply: model, messages with images by content, parameters, candidates and repeat."""
+def request_digest(identity: str, request: Request, image_hashes: Sequence[str]) -> str:
+    """Hash all that decides the reply: the model (`identity`, itself a hash), messages, images by content, parameters, repeat."""
     messages = [(turn.role, turn.text, len(turn.images)) for turn in request.messages]
-    params = msgspec.structs.replace(request.params, timeout_s=None, stream=None)
+    params = request.params
+    if params.timeout_s is not None or params.stream is not None:  # how it is asked, not what
+        params = msgspec.structs.replace(params, timeout_s=None, stream=None)
     # The repeat is part of the key even at temperature 0: each inference is its own draw.
     parts = (identity, messages, image_hashes, params, request.choices, request.prefix, request.key.repeat)
     return sha256_hex(canonical_json(parts))
@@ -47,11 +52,14 @@ class ResponseCache:
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("PRAGMA synchronous=NORMAL")
         self._database.executescript(SCHEMA)
+        self._known = self._load_known()
         self._pending: list[tuple[str, str, float, bytes]] = []
-        self._guard = threading.Lock()
+        self._writing = ThreadPoolExecutor(1, "snellen-cache")
 
     def get(self, digest: str, key: TrialKey) -> Prediction | None:
         """Return the cached reply as that of trial `key`, marked as cached."""
+        if self._known is not None and digest not in self._known:
+            return None
         row = self._database.execute("SELECT body FROM responses WHERE key = ?", (digest,)).fetchone()
         if row is None:
             return None
@@ -63,19 +71,29 @@ class ResponseCache:
             return
         self._pending.append((digest, model, time.time(), msgspec.json.encode(prediction)))
         if len(self._pending) >= GROUP_ROWS:
-            self.flush()
+            rows, self._pending = self._pending, []
+            self._writing.submit(self._write, rows)
 
     def flush(self) -> None:
-        """Write what is pending. A full disk costs the cache, never the run."""
-        with self._guard:
-            rows, self._pending = self._pending, []
-            try:
-                self._database.execute("BEGIN")
-                self._database.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?)", rows)
-                self._database.execute("COMMIT")
-            except sqlite3.OperationalError:
-                if self._database.in_transaction:
-                    self._database.execute("ROLLBACK")
+        """Write what is pending."""
+        rows, self._pending = self._pending, []
+        self._writing.submit(self._write, rows).result()
+
+    def _write(self, rows: list[tuple[str, str, float, bytes]]) -> None:
+        if not rows:
+            return
+        marks = ",".join(["(?, ?, ?, ?)"] * len(rows))
+        with contextlib.suppress(sqlite3.OperationalError):  # a full disk costs the cache, never the run
+            self._database.execute(PUT.format(rows=marks), [value for row in rows for value in row])
+            if self._known is not None:
+                self._known.update(row[0] for row in rows)
+
+    def _load_known(self) -> set[str] | None:
+        """Return all keys, so that a miss costs no query; None when there are too many to hold."""
+        count = self._database.execute("SELECT COUNT(*) FROM (SELECT 1 FROM responses LIMIT ?)", (KNOWN_KEYS + 1,)).fetchone()[0]
+        if count > KNOWN_KEYS:
+            return None
+        return {row[0] for row in self._database.execute("SELECT key FROM responses")}
 
     def info(self) -> dict[str, Any]:
         """Return path, count, bytes and count by model."""
@@ -91,4 +109,5 @@ class ResponseCache:
     def close(self) -> None:
         """Write what is pending and close."""
         self.flush()
+        self._writing.shutdown()
         self._database.close()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import queue
 import sqlite3
 import threading
+from collections import deque
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,16 +22,25 @@ from .lock import RunLock
 GROUP_ROWS = 128
 """At most so many statements a commit; what is waiting goes together, nobody waits for company."""
 
-PUT_SAMPLE = "INSERT OR IGNORE INTO samples (task, id, position, body) VALUES (?, ?, ?, ?)"
-PUT_PREDICTION = """
-INSERT INTO predictions (task, sample, variant, repeat, failed, digest, request, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+PUT_SAMPLES = "INSERT OR IGNORE INTO samples (task, id, position, body) VALUES {rows}"
+PUT_PREDICTIONS = """
+INSERT INTO predictions (task, sample, variant, repeat, failed, digest, request, body) VALUES {rows}
 ON CONFLICT (task, sample, variant, repeat) DO UPDATE
 SET failed = excluded.failed, digest = excluded.digest, request = excluded.request, body = excluded.body WHERE predictions.failed = 1
 """
-PUT_ATTEMPT = "INSERT INTO attempts (task, sample, variant, repeat, at, kind, status, message, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+PUT_ATTEMPTS = "INSERT INTO attempts (task, sample, variant, repeat, at, kind, status, message, detail) VALUES {rows}"
 
-Statement = tuple[str, tuple[Any, ...]]
-Acknowledgement = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
+Row = tuple[Any, ...]
+
+
+class Entry(NamedTuple):
+    """Rows that go in together, and who waits for them."""
+
+    sample: Row | None
+    prediction: Row | None
+    attempt: Row | None
+    committed: asyncio.Future[None] | None
+
 
 _encode = msgspec.json.Encoder().encode
 
@@ -53,7 +62,9 @@ class RunWriter:
             self._lock.release()
             raise _disk_problem(folder, error) if isinstance(error, sqlite3.Error) else error from None
         self._samples_seen: set[tuple[str, str]] = set()
-        self._queue: queue.SimpleQueue[tuple[list[Statement], Acknowledgement | None] | None] = queue.SimpleQueue()
+        self._waiting: deque[Entry] = deque()
+        self._something = threading.Event()
+        self._closing = False
         self._thread = threading.Thread(target=self._write_loop, name="snellen-writer", daemon=True)
         self._thread.start()
 
@@ -71,16 +82,14 @@ class RunWriter:
     async def put(self, position: int, sample: Sample, request: Request, prediction: Prediction, digest: str) -> None:
         """Store one trial; returns after its commit."""
         key = prediction.key
-        statements: list[Statement] = []
+        sample_row: Row | None = None
         if (key.task, sample.id) not in self._samples_seen:
             self._samples_seen.add((key.task, sample.id))
-            statements.append((PUT_SAMPLE, (key.task, sample.id, position, _encode(sample))))
+            sample_row = (key.task, sample.id, position, _encode(sample))
         failed = int(prediction.failure is not None)
         row = (key.task, key.sample, key.variant, key.repeat, failed, digest, _encode(request), _encode(prediction))
-        statements.append((PUT_PREDICTION, row))
-        loop = asyncio.get_running_loop()
-        committed = loop.create_future()
-        self._queue.put((statements, (loop, committed)))
+        committed = asyncio.get_running_loop().create_future()
+        self._enqueue(Entry(sample_row, row, None, committed))
         await committed
 
     def put_attempt(self, key: TrialKey, error: ModelError) -> None:
@@ -88,11 +97,12 @@ class RunWriter:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         detail = _encode(error.detail) if error.detail else None
         row = (key.task, key.sample, key.variant, key.repeat, at, error.kind.value, error.status, str(error), detail)
-        self._queue.put(([(PUT_ATTEMPT, row)], None))
+        self._enqueue(Entry(None, None, row, None))
 
     def close(self) -> None:
         """Write what is queued, fold the log into the database and free the lock."""
-        self._queue.put(None)
+        self._closing = True
+        self._something.set()
         self._thread.join()
         with contextlib.suppress(sqlite3.OperationalError):  # a full disk: the log itself is complete and readable
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -109,40 +119,44 @@ class RunWriter:
             difference = describe_difference(stored.config, msgspec.to_builtins(header.config))
             raise RunMismatch(f"{self.folder} holds another configuration: {difference}; choose another -o, or repeat the first command")
 
-    def _write_loop(self) -> None:
-        waiting = self._queue.get()
-        while waiting is not None:
-            group = [waiting]
-            while len(group) < GROUP_ROWS and not self._queue.empty():
-                following = self._queue.get()
-                if following is None:
-                    self._commit(group)
-                    return
-                group.append(following)
-            self._commit(group)
-            waiting = self._queue.get()
+    def _enqueue(self, entry: Entry) -> None:
+        self._waiting.append(entry)
+        if not self._something.is_set():  # waking a thread costs more than a row: once a group is enough
+            self._something.set()
 
-    def _commit(self, group: list[tuple[list[Statement], Acknowledgement | None]]) -> None:
+    def _write_loop(self) -> None:
+        while not self._closing or self._waiting:
+            self._something.wait()
+            self._something.clear()
+            while self._waiting:
+                self._commit([self._waiting.popleft() for _ in range(min(GROUP_ROWS, len(self._waiting)))])
+
+    def _commit(self, group: list[Entry]) -> None:
         problem: Exception | None = None
         try:
             self._database.execute("BEGIN IMMEDIATE")
-            for statements, _ in group:
-                for statement, values in statements:
-                    self._database.execute(statement, values)
+            _insert(self._database, PUT_SAMPLES, [entry.sample for entry in group if entry.sample])
+            _insert(self._database, PUT_PREDICTIONS, [entry.prediction for entry in group if entry.prediction])
+            _insert(self._database, PUT_ATTEMPTS, [entry.attempt for entry in group if entry.attempt])
             self._database.execute("COMMIT")
         except sqlite3.Error as error:
             problem = _disk_problem(self.folder, error)
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
-        _acknowledge([acknowledgement for _, acknowledgement in group if acknowledgement], problem)
+        _acknowledge([entry.committed for entry in group if entry.committed], problem)
 
 
-def _acknowledge(waiting: list[Acknowledgement], problem: Exception | None) -> None:
+def _insert(database: sqlite3.Connection, statement: str, rows: list[Row]) -> None:
+    """Insert all rows by one statement: the interpreter lock is given up and taken back once, not once a row."""
+    if rows:
+        marks = ",".join(["(" + ",".join("?" * len(rows[0])) + ")"] * len(rows))
+        database.execute(statement.format(rows=marks), [value for row in rows for value in row])
+
+
+def _acknowledge(waiting: list[asyncio.Future[None]], problem: Exception | None) -> None:
     if waiting:
-        try:
-            waiting[0][0].call_soon_threadsafe(_resolve, [future for _, future in waiting], problem)
-        except RuntimeError:
-            return  # the loop is gone: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
+            waiting[0].get_loop().call_soon_threadsafe(_resolve, waiting, problem)
 
 
 def _resolve(futures: list[asyncio.Future[None]], problem: Exception | None) -> None:
