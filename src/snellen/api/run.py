@@ -42,6 +42,8 @@ class RunResult(NamedTuple):
     results: dict[str, Any]
     state: RunState
     interrupted: bool
+    dimensions: dict[str, str] = {}
+    """Task -> the dimension it belongs to."""
 
     @property
     def failed(self) -> int:
@@ -68,7 +70,7 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
         watcher.planned(plan, policy)
     state, interrupted = asyncio.run(_ask_all(plan, policy, settings, watcher))
     results = finish(plan.folder, plan, settings.profile)
-    return RunResult(plan.folder, results, state, interrupted)
+    return RunResult(plan.folder, results, state, interrupted, {each.task.name: each.task.dimension for each in plan.tasks})
 
 
 def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:
