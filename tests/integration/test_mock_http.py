@@ -300,3 +300,24 @@ def test_trivial_mode_and_the_process(mock_server: Any) -> None:
             return await response.json()
 
     assert asyncio.run(go())["choices"][0]["message"]["content"] == "A"
+
+
+def test_a_simulated_reader_of_known_acuity_is_measured_over_http(mock_server: Any, tmp_path: Path) -> None:
+    import os
+    import subprocess
+    import sys
+
+    import snellen
+
+    snellen_command = [sys.executable, "-c", "from snellen.cli.main import main; main()"]
+    environment = {**os.environ, "SNELLEN_CACHE_DIR": str(tmp_path / "cache")}
+    answers = tmp_path / "answers.jsonl"
+    arguments = ["mock-server", "--write-answers", "eyechart", "--answers", str(answers), "--limit", "4", "--seed", "5"]
+    done = subprocess.run([*snellen_command, *arguments], env=environment, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["entries"] == 4
+    running = mock_server("--answers", answers, "--reader", "noisy:px50=6,slope=6")
+    result = snellen.run(
+        "eyechart", "openai/mock", base_url=running.base_url, limit=4, seed=5, output_dir=tmp_path / "run", cache=False
+    )
+    metrics = result.results["tasks"]["eyechart"]["metrics"]
+    assert metrics["acuity_px"]["value"] == pytest.approx(6.0, rel=0.25)

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from ..core.errors import UsageError
 
 
 @click.command("mock-server")
+@click.option("--write-answers", "task", metavar="TASK", help="Write the answer file of a task to --answers FILE and end.")
+@click.option("--limit", type=click.IntRange(1), help="With --write-answers: this many samples.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port on 127.0.0.1; 0 picks a free one.")
 @click.option("--answers", type=click.Path(path_type=Path), help="Answer file (JSONL), found by question and image bytes.")
 @click.option(
@@ -62,16 +65,31 @@ from ..core.errors import UsageError
 @click.option("--log", type=click.Path(path_type=Path), help="Append one JSON line per request.")
 @click.option("--trivial", is_flag=True, help="Answer one constant with the least work (for benchmarks).")
 @click.option("--json", "as_json", is_flag=True, help="Accepted for uniformity: the ready line is always JSON.")
-def mock_server(port: int, trivial: bool, as_json: bool, **arguments: Any) -> None:
+def mock_server(port: int, trivial: bool, as_json: bool, task: str | None, limit: int | None, **arguments: Any) -> None:
     """Serve an OpenAI-compatible model that needs no GPU: simulated readers, timing, scripted faults.
 
     Prints {"port", "base_url", "pid"} when ready and runs until SIGTERM or Ctrl-C.
 
     \b
+    snellen mock-server --write-answers eyechart --answers answers.jsonl
     snellen mock-server --port 8000 --answers answers.jsonl --reader noisy:px50=8
     snellen mock-server --fault 429:retry_after=2@5-9 --fault reset@0.02 --log seen.jsonl
     """
+    if task is not None:
+        write_answer_file(task, arguments["answers"], arguments["seed"], limit)
+        return
     asyncio.run(_serve(port, trivial, build_options(arguments)))
+
+
+def write_answer_file(task: str, path: Path | None, seed: int, limit: int | None) -> None:
+    """Write what a simulated reader may know about the samples of a task, and say how many there are."""
+    from ..api.load import load_dataset
+    from ..mock.answers import write_answers
+
+    if path is None:
+        raise UsageError("--write-answers needs --answers FILE to write to")
+    count = write_answers(load_dataset(task, seed=seed, limit=limit), path)
+    click.echo(msgspec.json.encode({"answers": str(path), "entries": count}).decode())
 
 
 def build_options(arguments: dict[str, Any]) -> Any:
@@ -101,7 +119,6 @@ def build_options(arguments: dict[str, Any]) -> Any:
 async def _serve(port: int, trivial: bool, options: Any) -> None:
     import os
 
-    from ..mock.ask import as_json
     from ..mock.server import start
 
     running = await start(options, port, trivial=trivial)
@@ -109,6 +126,6 @@ async def _serve(port: int, trivial: bool, options: Any) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     ready = {"port": running.port, "base_url": running.base_url, "pid": os.getpid()}
-    click.echo(as_json(ready).decode())
+    click.echo(msgspec.json.encode(ready).decode())
     await stop.wait()
     await running.close()

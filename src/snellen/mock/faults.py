@@ -48,12 +48,12 @@ def retry_after(value: str, now: float) -> str:
 def fail_status(status: int) -> Rewrite:
     """Return a rewrite to an error of this status; `retry_after` adds the header."""
 
-    def rewrite(plan: Plan, arguments: Arguments) -> Plan:
+    def _rewrite(plan: Plan, arguments: Arguments) -> Plan:
         wait = arguments.get("retry_after")
         headers = {"Retry-After": retry_after(wait, time.time())} if wait else {}
         return error_plan(status, arguments.get("message", MESSAGES[status]), arguments.get("code"), headers)
 
-    return rewrite
+    return _rewrite
 
 
 def too_long(plan: Plan, arguments: Arguments) -> Plan:
@@ -225,7 +225,7 @@ def parse_fault(spec: str) -> Fault:
         raise UsageError(f"--fault {spec!r}: unknown kind {kind!r}{did_you_mean(kind, KINDS)}; known: {', '.join(KINDS)}")
     fault = Fault(kind, dict(_pairs(raw, spec)), when if at else "1.0")
     try:
-        fault.strikes(Occasion(1, 1, "", ""), 0)
+        fault.strikes(Occasion(10**9, 1, "", ""), 0)
     except ValueError:
         raise UsageError(f"--fault {spec!r}: {when!r} is not a probability (0.1), ordinals (5-9,20), first2, every10 or ~TEXT") from None
     return fault

@@ -109,14 +109,16 @@ class MockServer:
         self._attempts[body_hash] += 1
         ask, refusal = self._admit(exchange)
         occasion = Occasion(self.stats["requests"], self._attempts[body_hash], body_hash, ask.transcript if ask else "")
-        fault = first_striking(self.options.faults, occasion, self.options.seed) if refusal is None else None
-        entry = self.options.answers.find(ask) if ask is not None and self.options.answers is not None else None
-        status = refusal.status if refusal else fault.status if fault else 200
-        self.stats[f"fault_{fault.kind}" if fault else f"status_{status}"] += 1
-        self._write_log(exchange, occasion, ask, matched=entry is not None, fault=fault.kind if fault else None, status=status)
         if ask is None or refusal is not None:
-            await play(refusal or error_plan(400, "no request"), exchange, time.perf_counter())
+            refusal = refusal or error_plan(400, "no request")
+            self._note(exchange, occasion, ask, matched=False, fault=None, status=refusal.status)
+            await play(refusal, exchange, time.perf_counter())
             return
+        fault = first_striking(self.options.faults, occasion, self.options.seed)
+        entry = self.options.answers.find(ask) if self.options.answers is not None else None
+        self._note(
+            exchange, occasion, ask, matched=entry is not None, fault=fault.kind if fault else None, status=fault.status if fault else 200
+        )
         async with self.limits:
             plan = self.answer_plan(ask, entry, occasion)
             await play(fault.apply(plan) if fault else plan, exchange, time.perf_counter())
@@ -129,6 +131,14 @@ class MockServer:
         return ask, self._refuse(ask, exchange)
 
     def _refuse(self, ask: Ask, exchange: Exchange) -> Plan | None:
+        tokens = prompt_tokens(ask) + (ask.max_tokens or 0)
+        refusal = self._refuse_content(ask, exchange, tokens)
+        if refusal is not None:
+            return refusal
+        wait_s = self.limits.refuse(tokens, time.perf_counter())
+        return None if wait_s is None else error_plan(429, "Rate limit reached, slow down", headers=self._retry_header(wait_s))
+
+    def _refuse_content(self, ask: Ask, exchange: Exchange, tokens: int) -> Plan | None:
         options = self.options
         if options.max_body_bytes is not None and len(exchange.body) > options.max_body_bytes:
             return error_plan(413, f"Request body is {len(exchange.body)} bytes, at most {options.max_body_bytes} are allowed")
@@ -136,12 +146,10 @@ class MockServer:
             return error_plan(404, f"The model `{ask.body.model}` does not exist.", "model_not_found")
         if options.logprobs == "error" and (ask.body.logprobs or ask.body.prompt_logprobs is not None):
             return error_plan(400, "logprobs are not supported by this server")
-        tokens = prompt_tokens(ask) + (ask.max_tokens or 0)
         if options.max_context is not None and tokens > options.max_context:
             message = f"This model's maximum context length is {options.max_context} tokens. However, you requested {tokens} tokens."
             return error_plan(400, message, "context_length_exceeded")
-        wait_s = self.limits.refuse(tokens, time.perf_counter())
-        return None if wait_s is None else error_plan(429, "Rate limit reached, slow down", headers=self._retry_header(wait_s))
+        return None
 
     def _retry_header(self, wait_s: float) -> dict[str, str]:
         if self.options.retry_after is None:
@@ -191,7 +199,9 @@ class MockServer:
             draw = self._draws[ask.digest]
         return self.options.reader.reply(View(entry, ask, rng(self.options.seed, ask.digest, ask.body.seed or 0, draw)))
 
-    def _write_log(self, exchange: Exchange, occasion: Occasion, ask: Ask | None, **what: Any) -> None:
+    def _note(self, exchange: Exchange, occasion: Occasion, ask: Ask | None, **what: Any) -> None:
+        """Count a request, and write its line to the log before it is answered."""
+        self.stats[f"fault_{what['fault']}" if what["fault"] else f"status_{what['status']}"] += 1
         if self._log is None:
             return
         line = {
@@ -222,14 +232,15 @@ async def play(plan: Plan, exchange: Exchange, started: float) -> None:
 
 
 async def _finish(plan: Plan, exchange: Exchange) -> None:
-    if plan.finish == "hang":
-        await asyncio.get_running_loop().create_future()
-    elif plan.finish == "reset":
-        exchange.reset()
-    elif plan.finish == "close":
-        exchange.transport.close()
-    elif plan.streamed:
-        exchange.write(b"0\r\n\r\n")
+    match plan.finish:
+        case "hang":
+            await asyncio.get_running_loop().create_future()
+        case "reset":
+            exchange.reset()
+        case "close":
+            exchange.transport.close()
+        case _ if plan.streamed:
+            exchange.write(b"0\r\n\r\n")
 
 
 def _headers(plan: Plan) -> dict[str, str]:

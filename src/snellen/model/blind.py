@@ -34,11 +34,11 @@ def choose_majority(request: Request, shown: Sequence[str]) -> int:
     """Choose the option that shares most words with the other options: distractors are often built around the answer."""
     bags = [Counter(option.casefold().split()) for option in shown]
 
-    def agreement(index: int) -> tuple[int, int]:
+    def _agreement(index: int) -> tuple[int, int]:
         others = (bag for place, bag in enumerate(bags) if place != index)
         return sum((bags[index] & other).total() for other in others), -index
 
-    return max(range(len(shown)), key=agreement)
+    return max(range(len(shown)), key=_agreement)
 
 
 def choose_no_period(request: Request, shown: Sequence[str]) -> int:

@@ -20,6 +20,8 @@ from .reading.answer import answer
 from .reading.engines import ENGINES, Engine
 from .reading.layout import lines_of
 
+ANSWERER_VERSION = 1
+"""Raised when `reading` answers differently from the same text: old replies in the cache are then no longer used."""
 PAGES_KEPT = 512
 """Pages whose text is remembered, so that many questions on one page read it once."""
 
@@ -42,7 +44,7 @@ class Reader:
         self.image_policy = options.image_policy or ImagePolicy()
         self._engine = engine
         self._clock = options.clock
-        workers = int(options.arguments.get("workers", 0)) or min(8, os.cpu_count() or 1)
+        workers = int(options.arguments.get("workers", 0)) or min(4, os.cpu_count() or 1)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="reader")
         self._pages: OrderedDict[str, asyncio.Future[list[str]]] = OrderedDict()
 
@@ -85,8 +87,8 @@ class Reader:
         self._engine.prepare()
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the engine and its version."""
-        return {"model": self.name, "engine": self._engine.name, "version": self._engine.version()}
+        """Return the engine, its version and that of the answerer."""
+        return {"model": self.name, "engine": self._engine.name, "version": self._engine.version(), "answerer": ANSWERER_VERSION}
 
     async def close(self) -> None:
         """End the worker threads."""

@@ -48,10 +48,10 @@ def plot_curve(
     y_label: str = "read",
 ) -> list[str]:
     """Return text lines: measured points as ●, the fitted logistic as a dotted line; x is logarithmic, y runs from 0 to 100 %."""
-    kept = [(x, min(1.0, max(0.0, y))) for x, y in points if x > 0 and math.isfinite(x) and math.isfinite(y)]
+    kept = _plottable(points)
     if not kept:
         return [f"(no points to plot: {x_label})"]
-    low, high = math.log(min(x for x, _ in kept)), math.log(max(x for x, _ in kept))
+    low, high = math.log(min(kept)[0]), math.log(max(kept)[0])
     span = (high - low) or 1.0
     cells = [[0] * width for _ in range(height)]
     if threshold is not None and slope is not None:
@@ -60,6 +60,10 @@ def plot_curve(
     for x, y in kept:
         rows[round((1 - y) * (height - 1))][round((math.log(x) - low) / span * (width - 1))] = MARKS
     return [*_frame(rows, y_label), *_x_axis(low, span, width, (threshold, x_label))]
+
+
+def _plottable(points: Sequence[Point]) -> list[Point]:
+    return [(x, min(1.0, max(0.0, y))) for x, y in points if x > 0 and math.isfinite(x) and math.isfinite(y)]
 
 
 def _trace(cells: list[list[int]], low: float, span: float, curve: tuple[float, float]) -> None:

@@ -18,6 +18,10 @@ from .stats import Floats
 
 MAX_REPLY = 20_000
 """Characters of a reply that are looked at; a chart has about a hundred."""
+PREAMBLE = 3
+"""Lines that a reply about one line may have, talk included."""
+BINS = 14
+"""Points of the plotted curve at most."""
 Table = NDArray[np.float64]
 """One chart: rows of strength, glyphs (or questions), successes."""
 Rows = list[tuple[float, float, int, int]]
@@ -49,6 +53,8 @@ def read_per_line(truths: Sequence[str], reply: str) -> list[int]:
     replies = [line for line in (glyphs_of(raw) for raw in reply[:MAX_REPLY].splitlines()) if line]
     if len(replies) == 1 and len(truths) > 1:
         return read_in_one_line(truths, replies[0])
+    if len(truths) == 1 and len(replies) > PREAMBLE:
+        replies = ["".join(replies)]  # one line was asked for: a dump of the whole chart is no reading of it
     return pair_lines([[glyphs_read(truth, line) for line in replies] for truth in truths])
 
 
@@ -118,7 +124,10 @@ def condition_of(sample: Sample) -> tuple[str, str]:
 
 
 def threshold(pairs: Sequence[tuple[Sample, Score]], column: int = 0) -> Estimate:
-    """Estimate the height (column 0) or contrast (column 1) at which half is read; the interval is drawn over charts."""
+    """Estimate the height (column 0) or contrast (column 1) at which half is read; the interval is drawn over charts.
+
+    A threshold outside the tested range is not reported, and the interval ends with that range.
+    """
     charts = rows_by_chart(pairs, column)
     fitted = fit(charts, guess := guess_rate(pairs))
     if fitted is None:
@@ -127,7 +136,10 @@ def threshold(pairs: Sequence[tuple[Sample, Score]], column: int = 0) -> Estimat
     strengths = np.unique(np.concatenate(charts)[:, 0])
     trials, right = (np.array([_per_strength(chart, strengths, place) for chart in charts]) for place in (1, 2))
     interval = threshold_interval(np.log(strengths), right, trials, half, guess=guess)
-    limits = None if interval is None else (math.exp(interval[0]), math.exp(interval[1]))
+    low, high = float(strengths[0]), float(strengths[-1])
+    if not low <= fitted[0] <= high:
+        return Estimate(None, n=len(charts))
+    limits = None if interval is None else (max(low, math.exp(interval[0])), min(high, math.exp(interval[1])))
     return Estimate(fitted[0], None if limits is None else (limits[1] - limits[0]) / (2 * 1.96), limits, len(charts))
 
 
@@ -174,10 +186,16 @@ def _as_choice(sample: Sample, item: Score) -> list[tuple[float, float, int, flo
 
 
 def curve_of(pairs: Iterable[tuple[Sample, Score]], axis: str = "base") -> tuple[list[tuple[float, float]], tuple[float, float] | None]:
-    """Return the points (height in px or contrast, fraction read) of one axis and the (threshold, slope) fitted to them."""
+    """Return points (height in px or contrast, fraction read), gathered in bins, and the (threshold, slope) fitted to all lines."""
     chosen = [pair for pair in counted(pairs) if pair[0].tags.get("axis", "base") == axis]
     charts = rows_by_chart(chosen, 1 if axis == "contrast" else 0)
     if not charts:
         return [], None
-    strength, trials, right = pool(np.concatenate(charts))
-    return [(float(x), float(hit / n)) for x, n, hit in zip(strength, trials, right, strict=True)], fit(charts, guess_rate(chosen))
+    rows = np.concatenate(charts)
+    edges = np.geomspace(rows[:, 0].min(), rows[:, 0].max() * (1 + 1e-9), BINS + 1)
+    place = np.clip(np.searchsorted(edges, rows[:, 0], side="right") - 1, 0, BINS - 1)
+    points = []
+    for index in np.unique(place):
+        group = rows[place == index]
+        points.append((float(np.exp(np.log(group[:, 0]).mean())), float(group[:, 2].sum() / group[:, 1].sum())))
+    return points, fit(charts, guess_rate(chosen))

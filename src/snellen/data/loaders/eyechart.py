@@ -105,7 +105,9 @@ def conditions(source: ChartSource) -> list[Condition]:
 def make_chart(source: ChartSource, condition: Condition, seed: int) -> Chart:
     """Return one random chart of a condition."""
     text_of = rng(seed, "text")
-    steps = [place / max(1, source.lines - 1) for place in range(source.lines)]
+    # Each chart shifts the ladder by up to half a rung, so that all charts together test every height between the rungs.
+    shift = rng(seed, "ladder").uniform(-0.5, 0.5)
+    steps = [min(1.0, max(0.0, (place + shift) / max(1, source.lines - 1))) for place in range(source.lines)]
     lines = []
     for share in steps:
         glyphs = round(source.glyphs[0] + share * (source.glyphs[1] - source.glyphs[0]))
@@ -199,12 +201,17 @@ def _check(source: ChartSource) -> None:
         ("dataset.levels", source.levels, DEFAULT_LEVELS),
         ("dataset.ask", (source.ask,), ASKS),
     ):
-        for name in given:
-            if name not in known:
-                raise ConfigError(f"{what}: {name!r} is unknown{did_you_mean(name, known)}; known: {', '.join(known)}")
-    if not source.scripts or not source.axes or source.lines < 1 or source.charts < 1:
-        raise ConfigError("dataset.scripts and dataset.axes need at least one name, dataset.lines and dataset.charts at least 1")
-    if not 0 < source.smallest_px <= source.largest_px or not 0 < source.lowest_contrast <= 1:
-        raise ConfigError("dataset.smallest_px lies above 0 and at most at dataset.largest_px; dataset.lowest_contrast between 0 and 1")
-    if source.options < 2 or min(source.glyphs) < 1:
-        raise ConfigError("dataset.options must be at least 2 and dataset.glyphs at least 1")
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise ConfigError(f"{what}: {unknown[0]!r} is unknown{did_you_mean(unknown[0], known)}; known: {', '.join(known)}")
+    limits = {
+        "dataset.scripts and dataset.axes need at least one name": source.scripts and source.axes,
+        "dataset.lines and dataset.charts must be at least 1": min(source.lines, source.charts) >= 1,
+        "dataset.smallest_px lies above 0 and at most at dataset.largest_px": 0 < source.smallest_px <= source.largest_px,
+        "dataset.lowest_contrast lies above 0 and at most at 1": 0 < source.lowest_contrast <= 1,
+        "dataset.options must be at least 2": source.options >= 2,
+        "dataset.glyphs must be at least 1": min(source.glyphs) >= 1,
+    }
+    broken = [rule for rule, kept in limits.items() if not kept]
+    if broken:
+        raise ConfigError(broken[0])

@@ -32,10 +32,12 @@ NUMBER = re.compile(r"\d[\d.,:/\-]*\d|\d")
 def answer(question: str, lines: Sequence[str], options: Sequence[str] = ()) -> str:
     """Answer from the lines: one of the options, one line, yes or no, the whole text, or the value next to the question's key."""
     asked = line_asked(question, len(lines))
-    if options:
-        return best_option(question, [lines[asked]] if asked is not None else lines, options)
     if asked is not None:
-        return lines[asked]
+        lines = lines[asked : asked + 1]
+    if options:
+        return best_option(question, lines, options)
+    if asked is not None:
+        return "".join(lines)
     head = question.partition("?")[0]
     if re.search(r"\byes or no\b", question, re.IGNORECASE):
         return "yes" if supports(head, lines) else "no"
@@ -45,7 +47,7 @@ def answer(question: str, lines: Sequence[str], options: Sequence[str] = ()) -> 
 
 
 def line_asked(question: str, count: int) -> int | None:
-    """Return the index of the line a question names ("line 3", "the last line"), if it is there."""
+    """Return the index of the line a question names ("line 3", "the last line"), or None if it names none."""
     number, name = LINE_NUMBER.search(question), LINE_NAME.search(question)
     if number:
         index = int(number.group(1) or number.group(2)) - 1
@@ -53,7 +55,7 @@ def line_asked(question: str, count: int) -> int | None:
         index = count - 1 if name.group(1).lower() == "last" else ORDINALS.index(name.group(1).lower())
     else:
         return None
-    return index if 0 <= index < count else None
+    return max(0, index)
 
 
 def best_option(question: str, lines: Sequence[str], options: Sequence[str]) -> str:
@@ -61,11 +63,11 @@ def best_option(question: str, lines: Sequence[str], options: Sequence[str]) -> 
     near = _squeeze(best_sentence(question.partition("?")[0], lines))
     everything = _squeeze(" ".join(lines))
 
-    def support(option: str) -> tuple[float, float]:
+    def _support(option: str) -> tuple[float, float]:
         wanted = _squeeze(option)
         return _closeness(wanted, near) + 0.5 * _closeness(wanted, everything), len(wanted)
 
-    return max(options, key=support)
+    return max(options, key=_support)
 
 
 def _closeness(wanted: str, text: str) -> float:
@@ -109,11 +111,11 @@ def best_sentence(question: str, lines: Sequence[str]) -> str:
     frequency = Counter(word for bag in bags for word in bag)
     wanted = set(telling_words(question))
 
-    def weight(index: int) -> float:
+    def _weight(index: int) -> float:
         shared = wanted & bags[index]
         return sum(math.log(1 + len(bags) / frequency[word]) for word in shared) - 0.01 * len(bags[index])
 
-    return candidates[max(range(len(candidates)), key=weight)]
+    return candidates[max(range(len(candidates)), key=_weight)]
 
 
 def extract_value(question: str, sentence: str) -> str:
