@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -109,14 +110,15 @@ class Corpus:
         if name.startswith("data:"):
             return Image(name)
         width, height = size or (None, None)
-        return Image(str(self.inside(fill(self.images, {"image": name}))), width=width, height=height)
+        return Image(str(self.inside(fill(self.images, {"image": name}))), width=width, height=height)  # no stat: the door looks
 
     def inside(self, relative: str) -> Path:
         """Resolve a path under the root; one that leads out of it is refused."""
-        path = (self.root / relative).resolve()
-        if not path.is_relative_to(self.root.resolve()):
+        root = os.path.abspath(self.root)
+        path = os.path.normpath(os.path.join(root, relative))
+        if path != root and not path.startswith(root.rstrip(os.sep) + os.sep):
             raise DataError(f"path {relative!r} leads out of the data root {self.root}")
-        return path
+        return Path(path)
 
 
 def fill(pattern: str, fields: Mapping[str, str]) -> str:

@@ -15,7 +15,8 @@ CHUNK_BYTES = 1 << 20
 MAX_ELEMENT_BYTES = 256 << 20
 """One record larger than this is an error, not a reason to eat the machine's memory."""
 
-_STRUCTURE = re.compile(rb'["{}\[\]]')
+_STRUCTURE = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]{0,512}+")*+([{}\[\]"])')
+"""Skips to a bracket, or to the quote of a string that is long, has escapes or is not yet read to its end."""
 _SCALAR_END = re.compile(rb"[,\]}\s]")
 _SPACE = b" \t\r\n"
 
@@ -173,18 +174,16 @@ class _Scanner:
     def _nested_length(self) -> int:
         depth, offset = 0, 0
         while True:
-            found = _STRUCTURE.search(self._buffer, self._at + offset)
+            found = _STRUCTURE.match(self._buffer, self._at + offset)
             if not found:
-                offset = len(self._buffer) - self._at
                 if not self._more():
                     raise self._broken("the file ends inside a record")
                 continue
-            sign, offset = found.group(), found.start() - self._at
+            sign, offset = found[1], found.end() - self._at
             if sign == b'"':
-                offset = self._string_length(offset)
+                offset = self._string_length(offset - 1)
                 continue
             depth += 1 if sign in b"{[" else -1
-            offset += 1
             if not depth:
                 return offset
 

@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 
 from msgspec import Struct
 from rapidfuzz import fuzz
@@ -48,13 +49,21 @@ def normalise(text: str) -> str:
 
 def same_answer(left: str, right: str) -> bool:
     """Say whether two texts are one answer: equal, one inside the other word by word, or nearly the same spelling."""
-    a, b = normalise(left), normalise(right)
+    return _same_form(normalise(left), normalise(right))
+
+
+def _same_form(a: str, b: str) -> bool:
     if a == b:
         return True
     if a.isdigit() or b.isdigit():
         return False
-    words_a, words_b = set(a.split()), set(b.split())
-    return words_a <= words_b or words_b <= words_a or fuzz.ratio(a, b) >= MAX_SIMILARITY
+    words_a, words_b = _word_set(a), _word_set(b)
+    return words_a <= words_b or words_b <= words_a or fuzz.ratio(a, b, score_cutoff=MAX_SIMILARITY) > 0
+
+
+@lru_cache(maxsize=1 << 16)
+def _word_set(form: str) -> frozenset[str]:
+    return frozenset(form.split())
 
 
 def first_unique(texts: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
@@ -148,9 +157,10 @@ class AnswerPool:
         ranked = self._ranked.get(kind, [])
         window = self._window(kind, normalise(answer))
         tries = window if len(window) <= self.TRIES else generator.sample(window, self.TRIES)
-        forms = [form for form in tries if not _clashes(self._spelt[form], taken)]
+        known = [normalise(text) for text in taken]
+        forms = [form for form in tries if not _clashes(form, known)]
         if len(forms) < count:
-            forms = [form for form in ranked if not _clashes(self._spelt[form], taken)][: count * 4]
+            forms = list(islice((form for form in ranked if not _clashes(form, known)), count * 4))
         picked = _spread(self._hardest(forms, answer), count, generator)
         counts = self._counts.get(kind, Counter())
         source = f"answers of kind {kind!r}" if kind else "answers of the corpus"
@@ -169,8 +179,11 @@ class AnswerPool:
         return sorted(scored, key=lambda pair: (-pair[1], pair[0]))
 
 
-def _clashes(text: str, taken: Sequence[str]) -> bool:
-    return any(same_answer(text, other) for other in taken)
+def _clashes(form: str, known: Sequence[str]) -> bool:
+    for other in known:  # noqa: SIM110 - the generator would cost as much as the test
+        if _same_form(form, other):
+            return True
+    return False
 
 
 def _spread(scored: Sequence[tuple[str, float]], count: int, generator: random.Random) -> list[tuple[str, float]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
+from ..core.errors import ConfigError
 from ..core.types import Prompt, Sample, Turn
 from .marks import make_marks
-from .template import render
+from .template import FIELD, render
 
 _BRACKETED = re.compile(r"[(\[（]\s*([A-Za-z]{1,2}|\d{1,2})\s*[)\]）]")
 _LEADING = re.compile(r"\s*([A-Za-z]{1,2}|\d{1,2})\s*(?:[.:)]|$)")
@@ -17,15 +19,27 @@ def show_options(prompt: Prompt, marks: Sequence[str], texts: Sequence[str]) -> 
     """Return the block of marked options."""
     if not texts:
         return ""
-    lines = [render(prompt.option_format, {"mark": mark, "text": text}) for mark, text in zip(marks, texts, strict=True)]
-    return render(prompt.options_format, {"options": prompt.option_separator.join(lines)})
+    before, between, after = split_option_format(prompt.option_format)
+    lines = [f"{before}{mark}{between}{text}{after}" for mark, text in zip(marks, texts, strict=True)]
+    block = prompt.option_separator.join(lines)
+    return block if prompt.options_format == "{options}" else render(prompt.options_format, {"options": block})
+
+
+@lru_cache(maxsize=64)
+def split_option_format(form: str) -> tuple[str, str, str]:
+    """Return what stands before the mark, between mark and text, and after the text."""
+    parts = FIELD.split(form)
+    if parts[1::2] != ["mark", "text"]:
+        raise ConfigError(f"option_format {form!r} must name {{mark}} and then {{text}}, each once")
+    return parts[0], parts[2], parts[4]
 
 
 def say_answer(prompt: Prompt, style: str, text: str, options: Sequence[str]) -> str:
     """Return an answer as the assistant would have said it: prefix, mark and text; a text that is no option stays as it is."""
     if text in options:
         mark = make_marks(style, len(options))[list(options).index(text)]
-        text = render(prompt.option_format, {"mark": mark, "text": text})
+        before, between, after = split_option_format(prompt.option_format)
+        text = f"{before}{mark}{between}{text}{after}"
     return f"{prompt.prefix} {text}" if prompt.prefix else text
 
 

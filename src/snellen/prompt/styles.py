@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -16,8 +15,7 @@ from ..core.types import Image, Turn
 from .template import FIELD
 
 
-@dataclass(frozen=True, slots=True)
-class Speech:
+class Speech(Struct, frozen=True, gc=False):
     """All that is said in one trial, before it is given a form."""
 
     query: str
