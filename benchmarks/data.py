@@ -1,7 +1,7 @@
 """Data: building choices with hard negatives, streaming a huge prepared file, prompts per second.
 
-    python benchmarks/data.py            # all bars (writes a 2 GB file to the temporary folder)
-    python benchmarks/data.py --small    # the same shapes at a twentieth of the size
+python benchmarks/data.py            # all bars (writes a 2 GB file to the temporary folder)
+python benchmarks/data.py --small    # the same shapes at a twentieth of the size
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import base64
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-WORDS = [a + b for a in ("ba", "co", "di", "fu", "ga", "he", "jo", "ka", "lu", "mi", "no", "pe") for b in ("ron", "lt", "sk", "mer", "ck", "nd", "ppel", "st")]
+WORDS = [
+    a + b
+    for a in ("ba", "co", "di", "fu", "ga", "he", "jo", "ka", "lu", "mi", "no", "pe")
+    for b in ("ron", "lt", "sk", "mer", "ck", "nd", "ppel", "st")
+]
 
 
 def write_questions(root: Path, count: int) -> None:
@@ -29,10 +32,25 @@ def write_questions(root: Path, count: int) -> None:
     asked, labels = [], []
     for number in range(count):
         kind = f"what {WORDS[number % 60]}"
-        answer = ("yes", "no")[number % 2] if number % 3 == 0 else str(number % 9) if number % 10 == 1 else answers[int(draw.paretovariate(0.6)) % 4000]
+        answer = (
+            ("yes", "no")[number % 2]
+            if number % 3 == 0
+            else str(number % 9)
+            if number % 10 == 1
+            else answers[int(draw.paretovariate(0.6)) % 4000]
+        )
         asked.append({"image_id": number // 3, "question": f"{kind} is in picture {number}?", "question_id": number})
         given = [{"answer": answer, "answer_confidence": "yes", "answer_id": place} for place in range(10)]
-        labels.append({"question_id": number, "image_id": number // 3, "question_type": kind, "answer_type": "other", "multiple_choice_answer": answer, "answers": given})
+        labels.append(
+            {
+                "question_id": number,
+                "image_id": number // 3,
+                "question_type": kind,
+                "answer_type": "other",
+                "multiple_choice_answer": answer,
+                "answers": given,
+            }
+        )
     (root / "v2_OpenEnded_mscoco_val2014_questions.json").write_text(json.dumps({"questions": asked}))
     (root / "v2_mscoco_val2014_annotations.json").write_text(json.dumps({"annotations": labels}))
 
@@ -54,7 +72,13 @@ def write_prepared(path: Path, size_bytes: int) -> None:
         stream.write('{"version": "2.0", "split": "COCO_val2014", "data": [')
         number = 0
         while stream.tell() < size_bytes:
-            record = {"question_id": number, "image_id": pictures[number % 200], "question": f"what {number}?", "answer": "cat", "answer_options": ["dog", "cat", "cow", "pig"]}
+            record = {
+                "question_id": number,
+                "image_id": pictures[number % 200],
+                "question": f"what {number}?",
+                "answer": "cat",
+                "answer_options": ["dog", "cat", "cow", "pig"],
+            }
             stream.write((", " if number else "") + json.dumps(record))
             number += 1
         stream.write("]}")
@@ -77,7 +101,10 @@ def prompts(root: Path, limit: int) -> int:
     catalog = Catalog()
     task = catalog.task("reform/vqa-v2")
     prompter = Prompter(Task("t", {}), catalog.prompt(task), 0)
-    samples = [Sample(str(place), "d", Form.CHOICE, f"what is in {place}?", (Image("/x.png"),), ("dog", "cat", "cow", "pig"), ("cat",)) for place in range(1000)]
+    samples = [
+        Sample(str(place), "d", Form.CHOICE, f"what is in {place}?", (Image("/x.png"),), ("dog", "cat", "cow", "pig"), ("cat",))
+        for place in range(1000)
+    ]
     variants = [f"wording={place}" for place in range(5)]
     start = time.perf_counter()
     for number in range(limit):
@@ -98,6 +125,12 @@ def measure(job: str, root: Path, limit: int) -> dict[str, float]:
     return json.loads(done.stdout)
 
 
+def peak_mb() -> float:
+    """Peak resident memory of this process; getrusage would count what the parent had before the fork."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 JOBS: dict[str, Callable[[Path, int], int]] = {"build": build, "stream": stream, "prompts": prompts}
 
 
@@ -116,7 +149,7 @@ def main() -> None:
         start = time.perf_counter()
         result = JOBS[told.job](told.root, told.limit)
         seconds = time.perf_counter() - start
-        print(json.dumps({"result": result, "seconds": seconds, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+        print(json.dumps({"result": result, "seconds": seconds, "peak_mb": peak_mb()}))
         return
     share = 0.05 if told.small else 1.0
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -133,7 +166,8 @@ def main() -> None:
         write_prepared(big, int(2e9 * share))
         size_mb = big.stat().st_size / 1e6
         read = measure("stream", root, 0)
-        bar(f"stream {size_mb:,.0f} MB, {read['result']:,.0f} records: {size_mb / read['seconds']:,.0f} MB/s, peak {read['peak_mb']:.0f} MB (bar 300)", read["peak_mb"] <= 300)
+        rate = f"{read['result']:,.0f} records: {size_mb / read['seconds']:,.0f} MB/s"
+        bar(f"stream {size_mb:,.0f} MB, {rate}, peak {read['peak_mb']:.0f} MB (bar 300)", read["peak_mb"] <= 300)
         stored = len(list((root / "work/images").iterdir()))
         bar(f"pictures stored {stored} of {min(200, int(read['result']))} different ones", stored == min(200, int(read["result"])))
         spoken = measure("prompts", root, int(200_000 * share))

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Small data in the true published schema of every card: the pictures and texts are ours.
 
 `raw(slug, root)` and `prepared(slug, root)` write the files a card looks for; run as a script it writes all of them:
@@ -84,7 +85,10 @@ def _flowers(root: Path) -> None:
     import numpy as np
     from scipy.io import savemat
 
-    put(root / "cat_to_name.json", {str(i + 1): name for i, name in enumerate(("rose", "tulip", "daisy", "lily", "iris", "moon orchid", "sun flower"))})
+    put(
+        root / "cat_to_name.json",
+        {str(i + 1): name for i, name in enumerate(("rose", "tulip", "daisy", "lily", "iris", "moon orchid", "sun flower"))},
+    )
     savemat(root / "imagelabels.mat", {"labels": np.array([[1 + i % 7 for i in range(N)]], dtype=np.uint8)})
     savemat(root / "setid.mat", {"tstid": np.array([list(range(1, N + 1))], dtype=np.uint16)}, do_compression=True)
     for i in range(1, N + 1):
@@ -101,7 +105,15 @@ def _cifar(root: Path) -> None:
 
 @raw_for("imagenet-1k")
 def _imagenet(root: Path) -> None:
-    names = {"n01": "tench, Tinca tinca", "n02": "goldfish", "n03": "hen", "n04": "cock, rooster", "n05": "bus", "n06": "minibus, shuttle", "n07": "tench fish"}
+    names = {
+        "n01": "tench, Tinca tinca",
+        "n02": "goldfish",
+        "n03": "hen",
+        "n04": "cock, rooster",
+        "n05": "bus",
+        "n06": "minibus, shuttle",
+        "n07": "tench fish",
+    }
     put(root / "LOC_synset_mapping.txt", "".join(f"{key} {value}\n" for key, value in names.items()))
     put(root / "wordnet.is_a.txt", "fish n01\nfish n02\nfish n07\nbird n03\nbird n04\ncar n05\ncar n06\n")
     keys = list(names)
@@ -180,7 +192,9 @@ def _coco(root: Path) -> None:
             number += 1
             category = 1 + (i + 2 * k) % len(THINGS)
             box = [4.0 + 20 * k, 6.0, 18.0, 30.0]
-            boxes.append({"id": number, "image_id": 100 + i, "category_id": category, "bbox": box, "area": 540.0, "iscrowd": 0, "segmentation": []})
+            boxes.append(
+                {"id": number, "image_id": 100 + i, "category_id": category, "bbox": box, "area": 540.0, "iscrowd": 0, "segmentation": []}
+            )
         for k in range(2):
             name = THINGS[(i + 2 * k) % len(THINGS)]
             words = " ".join(f"{stem}{i}" for stem in ("resting", "near", "wall", "by"))
@@ -202,14 +216,28 @@ def _refcoco(root: Path) -> None:
             number += 1
             boxes.append({"id": number, "image_id": i, "category_id": 1 + k % 2, "bbox": [10.0 + 25 * k, 10.0, 20.0, 30.0]})
             sentences = [{"sent": f"{COLOURS[number % 12]} {THINGS[k]} number {number}", "sent_id": number, "tokens": [], "raw": ""}]
-            refs.append({"ref_id": number, "ann_id": number, "image_id": i, "category_id": 1 + k % 2, "split": "val", "file_name": "", "sent_ids": [], "sentences": sentences})
+            refs.append(
+                {
+                    "ref_id": number,
+                    "ann_id": number,
+                    "image_id": i,
+                    "category_id": 1 + k % 2,
+                    "split": "val",
+                    "file_name": "",
+                    "sent_ids": [],
+                    "sentences": sentences,
+                }
+            )
     put(root / "refcoco/refs(unc).json", refs)
     put(root / "refcoco/instances.json", {"images": images, "annotations": boxes, "categories": []})
 
 
 @raw_for("coco-counting")
 def _counting(root: Path) -> None:
-    rows = [{"Image_ID": f"COCO_val2014_{i:012d}.jpg", "Question": "how many cats ?", "Answer": i % 7, "Resolved_COCO_category": "cat"} for i in range(N)]
+    rows = [
+        {"Image_ID": f"COCO_val2014_{i:012d}.jpg", "Question": "how many cats ?", "Answer": i % 7, "Resolved_COCO_category": "cat"}
+        for i in range(N)
+    ]
     put(root / "countqa.json", rows)
     for row in rows:
         save(root / "val2014" / row["Image_ID"], "count")
@@ -222,11 +250,22 @@ def _vqa_files(root: Path, questions: str, annotations: str, okvqa: bool) -> Non
         kind = ("what color is", "is the", "how many", "what animal is")[i % 4]
         answer = {0: COLOURS[i % 12], 1: ("yes", "no")[i // 4 % 2], 2: str(i % 6), 3: THINGS[i % 12]}[i % 4]
         asked.append({"image_id": image, "question": f"{kind} thing {i}?", "question_id": number})
-        answers = [{"answer": answer, "answer_confidence": "yes", "answer_id": k + 1} for k in range(9)] + [{"answer": "dark " + answer, "answer_confidence": "no", "answer_id": 10}]
-        label = {"question_id": number, "image_id": image, "question_type": kind, "answer_type": ("other", "yes/no", "number", "other")[i % 4], "answers": answers}
+        answers = [{"answer": answer, "answer_confidence": "yes", "answer_id": k + 1} for k in range(9)] + [
+            {"answer": "dark " + answer, "answer_confidence": "no", "answer_id": 10}
+        ]
+        label = {
+            "question_id": number,
+            "image_id": image,
+            "question_type": kind,
+            "answer_type": ("other", "yes/no", "number", "other")[i % 4],
+            "answers": answers,
+        }
         labels.append(label if okvqa else label | {"multiple_choice_answer": answer})
         save(root / f"val2014/COCO_val2014_{image:012d}.jpg", f"vqa {image}")
-    put(root / questions, {"info": {}, "task_type": "Open-Ended", "data_type": "mscoco", "license": {}, "data_subtype": "val2014", "questions": asked})
+    put(
+        root / questions,
+        {"info": {}, "task_type": "Open-Ended", "data_type": "mscoco", "license": {}, "data_subtype": "val2014", "questions": asked},
+    )
     put(root / annotations, {"info": {}, "license": {}, "annotations": labels})
 
 
@@ -247,7 +286,15 @@ def _gqa(root: Path) -> None:
         kind = ("query", "verify")[i % 2]
         answer = THINGS[i % 12] if i % 2 == 0 else ("yes", "no")[i // 2 % 2]
         types = {"detailed": "categoryThat", "semantic": "obj", "structural": kind}
-        rows[f"20{i:06d}"] = {"question": f"what is thing {i}?", "imageId": f"n{i}", "answer": answer, "types": types, "isBalanced": True, "fullAnswer": "", "semantic": []}
+        rows[f"20{i:06d}"] = {
+            "question": f"what is thing {i}?",
+            "imageId": f"n{i}",
+            "answer": answer,
+            "types": types,
+            "isBalanced": True,
+            "fullAnswer": "",
+            "semantic": [],
+        }
         save(root / f"images/n{i}.jpg", f"gqa {i}")
     put(root / "testdev_balanced_questions.json", rows)
 
@@ -257,7 +304,15 @@ def _whoops(root: Path) -> None:
     rows = []
     for i in range(N):
         pairs = [[f"What is odd here {i}?", f"a {COLOURS[i]} {THINGS[i]}"], [f"What does it hold {i}?", f"one {THINGS[-1 - i]} toy"]]
-        rows.append({"image_id": f"img-{i}", "selected_caption": "c", "crowd_captions": "[]", "question_answering_pairs": json.dumps(pairs), "commonsense_category": "x"})
+        rows.append(
+            {
+                "image_id": f"img-{i}",
+                "selected_caption": "c",
+                "crowd_captions": "[]",
+                "question_answering_pairs": json.dumps(pairs),
+                "commonsense_category": "x",
+            }
+        )
         save(root / f"whoops_images/img-{i}.png", f"odd {i}")
     put(root / "whoops_dataset.csv", table(rows))
 
@@ -281,7 +336,15 @@ def _vizwiz(root: Path) -> None:
     for i in range(2 * N):
         answer = THINGS[i % 12] if i % 5 else "unanswerable"
         answers = [{"answer": answer, "answer_confidence": "yes"} for _ in range(10)]
-        rows.append({"image": f"VizWiz_val_{i:08d}.jpg", "question": "What is this?", "answers": answers, "answer_type": "other", "answerable": int(i % 5 > 0)})
+        rows.append(
+            {
+                "image": f"VizWiz_val_{i:08d}.jpg",
+                "question": "What is this?",
+                "answers": answers,
+                "answer_type": "other",
+                "answerable": int(i % 5 > 0),
+            }
+        )
         save(root / "val" / rows[-1]["image"], answer)
     put(root / "Annotations/val.json", rows)
 
@@ -293,7 +356,16 @@ def _viquae(root: Path) -> None:
     for i in range(N):
         name = people[i % 8]
         output = {"answer": [name, name.split()[1]], "original_answer": name, "provenance": [{"title": [name]}]}
-        rows.append({"id": f"qw_{i}", "input": f"who is this person {i}?", "output": output, "image": f"p{i}.jpg", "url": "", "provenance_indices": [i]})
+        rows.append(
+            {
+                "id": f"qw_{i}",
+                "input": f"who is this person {i}?",
+                "output": output,
+                "image": f"p{i}.jpg",
+                "url": "",
+                "provenance_indices": [i],
+            }
+        )
         save(root / f"images/p{i}.jpg", name)
     put(root / "test.jsonl", lines(rows))
     put(root / "passages.jsonl", lines([{"index": i, "passage": f" Passage {i} tells of a life. "} for i in range(N)]))
@@ -317,19 +389,45 @@ def _imagenetvc(root: Path) -> None:
     names = ("tench", "hen", "bus")
     answers = {"color": COLOURS[:6], "shape": ("round", "square", "oval", "curved", "straight"), "component": ("yes", "no")}
     for kind, values in answers.items():
-        put(root / f"dataset/{kind}.csv", table([{"category": names[i % 3], "question": f"What is its {kind} {i}?", "answer": values[i % len(values)]} for i in range(N)]))
+        put(
+            root / f"dataset/{kind}.csv",
+            table(
+                [{"category": names[i % 3], "question": f"What is its {kind} {i}?", "answer": values[i % len(values)]} for i in range(N)]
+            ),
+        )
     for synset in ("n01", "n02", "n03"):
         save(root / f"images/{synset}/{synset}_1.JPEG", synset)
 
 
 @raw_for("clevr")
 def _clevr(root: Path) -> None:
-    kinds = (("query_color", "cyan"), ("query_shape", "cube"), ("query_size", "small"), ("exist", "yes"), ("count", "3"), ("query_material", "metal"))
+    kinds = (
+        ("query_color", "cyan"),
+        ("query_shape", "cube"),
+        ("query_size", "small"),
+        ("exist", "yes"),
+        ("count", "3"),
+        ("query_material", "metal"),
+    )
     rows = []
     for i in range(N):
         kind, answer = kinds[i % 6]
-        program = [{"function": "scene", "inputs": []}, {"function": "relate", "inputs": [0], "value_inputs": ["left"]}, {"function": kind, "inputs": [1]}]
-        rows.append({"split": "val", "image_filename": f"CLEVR_val_{i:06d}.png", "image_index": i, "question_index": i, "question": f"What is left of it {i}?", "answer": answer, "program": program})
+        program = [
+            {"function": "scene", "inputs": []},
+            {"function": "relate", "inputs": [0], "value_inputs": ["left"]},
+            {"function": kind, "inputs": [1]},
+        ]
+        rows.append(
+            {
+                "split": "val",
+                "image_filename": f"CLEVR_val_{i:06d}.png",
+                "image_index": i,
+                "question_index": i,
+                "question": f"What is left of it {i}?",
+                "answer": answer,
+                "program": program,
+            }
+        )
         save(root / f"images/val/CLEVR_val_{i:06d}.png", f"clevr {i}")
     rows.append({**rows[0], "question_index": 99, "program": rows[0]["program"][::2]})
     put(root / "questions/CLEVR_val_questions.json", {"info": {}, "questions": rows})
@@ -341,7 +439,17 @@ def _vsr(root: Path) -> None:
     rows = []
     for i in range(2 * N):
         relation = relations[i % 5]
-        rows.append({"image": f"{i:012d}.jpg", "image_link": "", "caption": f"The {THINGS[i % 12]} is {relation} the {THINGS[(i + 1) % 12]}.", "label": i % 2, "relation": relation, "subj": "", "obj": ""})
+        rows.append(
+            {
+                "image": f"{i:012d}.jpg",
+                "image_link": "",
+                "caption": f"The {THINGS[i % 12]} is {relation} the {THINGS[(i + 1) % 12]}.",
+                "label": i % 2,
+                "relation": relation,
+                "subj": "",
+                "obj": "",
+            }
+        )
         save(root / f"images/{i:012d}.jpg", f"vsr {i}")
     put(root / "splits/random/test.jsonl", lines(rows))
 
@@ -371,10 +479,19 @@ def _visdial(root: Path) -> None:
         for r in range(12):
             gold = (7 * d + r) % 100
             turns.append({"question": r, "answer": gold, "gt_index": gold, "answer_options": list(range(100))})
-            dense.append({"image_id": 500 + d, "round_id": r + 1, "gt_relevance": [1.0 if k == gold else 0.5 if k % 5 == 0 else 0.0 for k in range(100)]})
+            dense.append(
+                {
+                    "image_id": 500 + d,
+                    "round_id": r + 1,
+                    "gt_relevance": [1.0 if k == gold else 0.5 if k % 5 == 0 else 0.0 for k in range(100)],
+                }
+            )
         dialogs.append({"image_id": 500 + d, "caption": "a card", "dialog": turns})
         save(root / f"VisualDialog_val2018/VisualDialog_val2018_{500 + d:012d}.jpg", f"dialog {d}")
-    put(root / "visdial_1.0_val.json", {"version": "1.0", "split": "val2018", "data": {"questions": questions, "dialogs": dialogs, "answers": answers}})
+    put(
+        root / "visdial_1.0_val.json",
+        {"version": "1.0", "split": "val2018", "data": {"questions": questions, "dialogs": dialogs, "answers": answers}},
+    )
     put(root / "visdial_1.0_val_dense_annotations.json", dense)
 
 
@@ -382,8 +499,19 @@ def _visdial(root: Path) -> None:
 def _wikihow(root: Path) -> None:
     rows = []
     for i in range(3):
-        steps = [{"headline": f"{verb} the {THINGS[i]} well.", "description": "", "img": "", "step_id": f"{i}_0_{k}"} for k, verb in enumerate(("Wash", "Cut", "Boil", "Serve", "Eat"))]
-        rows.append({"file_id": str(i), "goal": f"How to Cook {i}", "goal_description": "", "category_hierarchy": [], "methods": [{"name": f"Cooking {i}", "steps": steps}]})
+        steps = [
+            {"headline": f"{verb} the {THINGS[i]} well.", "description": "", "img": "", "step_id": f"{i}_0_{k}"}
+            for k, verb in enumerate(("Wash", "Cut", "Boil", "Serve", "Eat"))
+        ]
+        rows.append(
+            {
+                "file_id": str(i),
+                "goal": f"How to Cook {i}",
+                "goal_description": "",
+                "category_hierarchy": [],
+                "methods": [{"name": f"Cooking {i}", "steps": steps}],
+            }
+        )
         for step in steps:
             save(root / f"wiki_images/{step['step_id']}.png", step["step_id"])
     put(root / "WikihowText_data.json", lines(rows))
@@ -402,7 +530,18 @@ def _winoground(root: Path) -> None:
 @raw_for("snli-ve")
 def _snli(root: Path) -> None:
     labels = ("entailment", "neutral", "contradiction")
-    rows = [{"Flickr30K_ID": str(i), "gold_label": labels[i % 3], "sentence1": "p", "sentence2": f"A person holds {i}.", "pairID": f"{i}.jpg#0r1", "captionID": "", "annotator_labels": []} for i in range(N)]
+    rows = [
+        {
+            "Flickr30K_ID": str(i),
+            "gold_label": labels[i % 3],
+            "sentence1": "p",
+            "sentence2": f"A person holds {i}.",
+            "pairID": f"{i}.jpg#0r1",
+            "captionID": "",
+            "annotator_labels": [],
+        }
+        for i in range(N)
+    ]
     put(root / "snli_ve_dev.jsonl", lines(rows))
     for i in range(N):
         save(root / f"flickr30k-images/{i}.jpg", f"flickr {i}")
@@ -410,9 +549,20 @@ def _snli(root: Path) -> None:
 
 @raw_for("mocheg")
 def _mocheg(root: Path) -> None:
-    claims = [{"claim_id": i, "Claim": f" Claim {i} is made. ", "Evidence": f"Evidence {i}.", "cleaned_truthfulness": ("supported", "refuted", "NEI")[i % 3]} for i in range(N)]
+    claims = [
+        {
+            "claim_id": i,
+            "Claim": f" Claim {i} is made. ",
+            "Evidence": f"Evidence {i}.",
+            "cleaned_truthfulness": ("supported", "refuted", "NEI")[i % 3],
+        }
+        for i in range(N)
+    ]
     put(root / "test/Corpus2.csv", table(claims))
-    put(root / "test/img_evidence_qrels.csv", table([{"TOPIC": i, "ITERATION": 0, "DOCUMENT#": f"{i}-proof-0.jpg", "RELEVANCY": 1} for i in range(N)]))
+    put(
+        root / "test/img_evidence_qrels.csv",
+        table([{"TOPIC": i, "ITERATION": 0, "DOCUMENT#": f"{i}-proof-0.jpg", "RELEVANCY": 1} for i in range(N)]),
+    )
     for i in range(N):
         save(root / f"images/{i}-proof-0.jpg", f"claim {i}")
 
@@ -420,7 +570,10 @@ def _mocheg(root: Path) -> None:
 @raw_for("grounded-ic15")
 def _ic15_regions(root: Path) -> None:
     for i in range(1, 5):
-        put(root / f"Challenge4_Test_Task1_GT/gt_img_{i}.txt", f"\ufeff10,10,40,12,40,30,10,28,WORD{i}\n50,10,80,10,80,30,50,30,###\n50,40,80,40,80,60,50,60,a,b {i}\n")
+        put(
+            root / f"Challenge4_Test_Task1_GT/gt_img_{i}.txt",
+            f"\ufeff10,10,40,12,40,30,10,28,WORD{i}\n50,10,80,10,80,30,50,30,###\n50,40,80,40,80,60,50,60,a,b {i}\n",
+        )
         save(root / f"ch4_test_images/img_{i}.jpg", f"WORD{i}")
 
 
@@ -435,10 +588,22 @@ def _regions(root: Path, name: str, folder: str, image_id: Callable[[int], Any])
     images, anns = {}, {}
     for i in range(5):
         file = f"{folder}{i:012d}.jpg"
-        images[str(image_id(i))] = {"id": image_id(i), "set": "val" if i else "train", "width": SIZE[0], "height": SIZE[1], "file_name": file}
+        images[str(image_id(i))] = {
+            "id": image_id(i),
+            "set": "val" if i else "train",
+            "width": SIZE[0],
+            "height": SIZE[1],
+            "file_name": file,
+        }
         save(root / ("train2014" if not folder else ".") / file, f"TEXT {i}")
         for k in range(2):
-            anns[f"{i}{k}"] = {"id": f"{i}{k}", "image_id": image_id(i), "bbox": [5.0 + 40 * k, 30.0, 35.0, 20.0], "utf8_string": f"TEXT{i}{k}" if k == 0 or i % 2 else ".", "legibility": "legible"}
+            anns[f"{i}{k}"] = {
+                "id": f"{i}{k}",
+                "image_id": image_id(i),
+                "bbox": [5.0 + 40 * k, 30.0, 35.0, 20.0],
+                "utf8_string": f"TEXT{i}{k}" if k == 0 or i % 2 else ".",
+                "legibility": "legible",
+            }
     put(root / name, {"imgs": images, "anns": anns, "imgToAnns": {}})
 
 
@@ -484,8 +649,19 @@ def _funsd(root: Path) -> None:
     for i in range(3):
         form = []
         for k in range(3):
-            form.append({"id": 2 * k, "text": f"FIELD {k}:", "box": [1, 1, 9, 9], "label": "question", "linking": [[2 * k, 2 * k + 1]], "words": []})
-            form.append({"id": 2 * k + 1, "text": f"value {i}-{k}", "box": [1, 1, 9, 9], "label": "answer", "linking": [[2 * k, 2 * k + 1]], "words": []})
+            form.append(
+                {"id": 2 * k, "text": f"FIELD {k}:", "box": [1, 1, 9, 9], "label": "question", "linking": [[2 * k, 2 * k + 1]], "words": []}
+            )
+            form.append(
+                {
+                    "id": 2 * k + 1,
+                    "text": f"value {i}-{k}",
+                    "box": [1, 1, 9, 9],
+                    "label": "answer",
+                    "linking": [[2 * k, 2 * k + 1]],
+                    "words": [],
+                }
+            )
         form.append({"id": 90, "text": "TITLE", "box": [0, 0, 1, 1], "label": "header", "linking": [], "words": []})
         put(root / f"testing_data/annotations/page{i}.json", {"form": form})
         save(root / f"testing_data/images/page{i}.png", f"form {i}")
@@ -493,7 +669,16 @@ def _funsd(root: Path) -> None:
 
 @raw_for("poie")
 def _poie(root: Path) -> None:
-    rows = [{"file_name": f"image_files/p{i}.jpg", "height": 72, "width": 96, "annotations": [], "entity_dict": {"CE": f"{i}00 kJ", "TF": f"{i} g", "SO": ""}} for i in range(5)]
+    rows = [
+        {
+            "file_name": f"image_files/p{i}.jpg",
+            "height": 72,
+            "width": 96,
+            "annotations": [],
+            "entity_dict": {"CE": f"{i}00 kJ", "TF": f"{i} g", "SO": ""},
+        }
+        for i in range(5)
+    ]
     put(root / "test.txt", lines(rows))
     for i in range(5):
         save(root / f"image_files/p{i}.jpg", f"poie {i}")
@@ -502,13 +687,27 @@ def _poie(root: Path) -> None:
 @raw_for("sroie")
 def _sroie(root: Path) -> None:
     for i in range(4):
-        put(root / f"test/entities/X{i}.txt", {"company": f"SHOP {i}", "date": "01/02/2018", "address": f"{i} MAIN ROAD", "total": f"{i}.50"})
+        put(
+            root / f"test/entities/X{i}.txt",
+            {"company": f"SHOP {i}", "date": "01/02/2018", "address": f"{i} MAIN ROAD", "total": f"{i}.50"},
+        )
         save(root / f"test/img/X{i}.jpg", f"SHOP {i}")
 
 
 @raw_for("textvqa")
 def _textvqa(root: Path) -> None:
-    rows = [{"question": f"what is the brand {i}?", "image_id": f"i{i}", "image_classes": [], "answers": [f"brand{i}"] * 9 + ["other"], "question_tokens": [], "question_id": i, "set_name": "val"} for i in range(N)]
+    rows = [
+        {
+            "question": f"what is the brand {i}?",
+            "image_id": f"i{i}",
+            "image_classes": [],
+            "answers": [f"brand{i}"] * 9 + ["other"],
+            "question_tokens": [],
+            "question_id": i,
+            "set_name": "val",
+        }
+        for i in range(N)
+    ]
     put(root / "TextVQA_0.5.1_val.json", {"dataset_type": "val", "dataset_name": "textvqa", "dataset_version": "0.5.1", "data": rows})
     for i in range(N):
         save(root / f"train_images/i{i}.jpg", f"brand{i}")
@@ -516,7 +715,19 @@ def _textvqa(root: Path) -> None:
 
 @raw_for("docvqa")
 def _docvqa(root: Path) -> None:
-    rows = [{"questionId": i, "question": f"What is the date {i}?", "image": f"documents/d{i}.png", "docId": i, "ucsf_document_id": "", "ucsf_document_page_no": "1", "answers": [f"{i} May", f"May {i}"], "data_split": "val"} for i in range(N)]
+    rows = [
+        {
+            "questionId": i,
+            "question": f"What is the date {i}?",
+            "image": f"documents/d{i}.png",
+            "docId": i,
+            "ucsf_document_id": "",
+            "ucsf_document_page_no": "1",
+            "answers": [f"{i} May", f"May {i}"],
+            "data_split": "val",
+        }
+        for i in range(N)
+    ]
     put(root / "val_v1.0.json", {"dataset_name": "docvqa", "dataset_version": "1.0", "dataset_split": "val", "data": rows})
     for i in range(N):
         save(root / f"documents/d{i}.png", f"{i} May")
@@ -524,7 +735,18 @@ def _docvqa(root: Path) -> None:
 
 @raw_for("ocr-vqa")
 def _ocrvqa(root: Path) -> None:
-    rows = {f"B{i}": {"imageURL": "", "questions": ["What is the title?", "Who wrote it?"], "answers": [f"Book {i}", f"Author {i}"], "title": "", "authorName": "", "genre": "", "split": 3 if i % 3 else 1} for i in range(N)}
+    rows = {
+        f"B{i}": {
+            "imageURL": "",
+            "questions": ["What is the title?", "Who wrote it?"],
+            "answers": [f"Book {i}", f"Author {i}"],
+            "title": "",
+            "authorName": "",
+            "genre": "",
+            "split": 3 if i % 3 else 1,
+        }
+        for i in range(N)
+    }
     put(root / "dataset.json", rows)
     for name in rows:
         save(root / f"images/{name}.jpg", name)
@@ -532,7 +754,16 @@ def _ocrvqa(root: Path) -> None:
 
 @raw_for("textcaps")
 def _textcaps(root: Path) -> None:
-    rows = [{"image_id": f"t{i}", "caption_id": 5 * i + k, "caption_str": f"a sign {k}", "reference_strs": [f"a sign saying {i} number {j}" for j in range(3)]} for i in range(N) for k in range(2)]
+    rows = [
+        {
+            "image_id": f"t{i}",
+            "caption_id": 5 * i + k,
+            "caption_str": f"a sign {k}",
+            "reference_strs": [f"a sign saying {i} number {j}" for j in range(3)],
+        }
+        for i in range(N)
+        for k in range(2)
+    ]
     put(root / "TextCaps_0.1_val.json", {"dataset_type": "val", "dataset_name": "textcaps", "dataset_version": "0.1", "data": rows})
     for i in range(N):
         save(root / f"train_images/t{i}.jpg", f"sign {i}")
@@ -540,7 +771,17 @@ def _textcaps(root: Path) -> None:
 
 @raw_for("nocaps")
 def _nocaps(root: Path) -> None:
-    images = [{"id": i, "file_name": f"nc{i}.jpg", "width": 96, "height": 72, "domain": ("in-domain", "near-domain", "out-domain")[i % 3], "open_images_id": f"nc{i}"} for i in range(N)]
+    images = [
+        {
+            "id": i,
+            "file_name": f"nc{i}.jpg",
+            "width": 96,
+            "height": 72,
+            "domain": ("in-domain", "near-domain", "out-domain")[i % 3],
+            "open_images_id": f"nc{i}",
+        }
+        for i in range(N)
+    ]
     captions = [{"id": 10 * i + k, "image_id": i, "caption": f"thing {i} is seen {k}"} for i in range(N) for k in range(3)]
     put(root / "nocaps_val_4500_captions.json", {"licenses": [], "info": {}, "images": images, "annotations": captions})
     for i in range(N):
@@ -549,7 +790,9 @@ def _nocaps(root: Path) -> None:
 
 @raw_for("flickr30k")
 def _flickr(root: Path) -> None:
-    put(root / "results_20130124.token", "".join(f"{i}.jpg#{k}\tPeople {i} walk outside number {k} .\n" for i in range(N) for k in range(5)))
+    put(
+        root / "results_20130124.token", "".join(f"{i}.jpg#{k}\tPeople {i} walk outside number {k} .\n" for i in range(N) for k in range(5))
+    )
     put(root / "test.txt", "".join(f"{i}\n" for i in range(N - 2)))
     for i in range(N):
         save(root / f"flickr30k-images/{i}.jpg", f"people {i}")
@@ -627,7 +870,13 @@ def _typed(root: Path, table: dict[str, Any], count: int) -> None:
 
 
 def _counts(root: Path, table: dict[str, Any], count: int) -> None:
-    put(root / table["file"], [{"Image_ID": encode(f"count {i}"), "Question": "how many cats ?", "Answer": i % 6, "Resolved_COCO_category": "cat"} for i in range(count)])
+    put(
+        root / table["file"],
+        [
+            {"Image_ID": encode(f"count {i}"), "Question": "how many cats ?", "Answer": i % 6, "Resolved_COCO_category": "cat"}
+            for i in range(count)
+        ],
+    )
     put(root / table["choices"], list(range(12)))
 
 

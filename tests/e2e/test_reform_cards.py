@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import reform_fixtures  # noqa: E402
-
+import reform_fixtures
 import snellen
 from snellen.api.data import build_bundle, check_data
 from snellen.core.builtins import default_registry

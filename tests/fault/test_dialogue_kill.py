@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import reform_fixtures  # noqa: E402
-
+import reform_fixtures
 from snellen.data.catalog import Catalog
 from snellen.store.reader import RunReader
 

@@ -62,7 +62,12 @@ def pack_for(key: str, capitals: bool = False) -> dict[str, Any]:
     """Their pools and in-context pair as a prompt pack."""
     entry = golden("prompts.json")["builders"][builders()[card_of(key)["dataset"]["keys"]["config"]]]
     slot = INSTEAD.get(key)
-    pools = [[re.sub(r"\{\}", f"{{{slot}}}", text) for text in each["pool"]] if isinstance(each["pool"], list) else golden("build_samples.json")["inputs"][key]["instructs"] for each in entry["instructions"]]
+    pools = [
+        [re.sub(r"\{\}", f"{{{slot}}}", text) for text in each["pool"]]
+        if isinstance(each["pool"], list)
+        else golden("build_samples.json")["inputs"][key]["instructs"]
+        for each in entry["instructions"]
+    ]
     fields: dict[str, Any] = {"instructions": pools[0], "hidden": pools[1] if len(pools) > 1 else pools[0]}
     if slot is not None or key.startswith("Caption"):
         fields["ask"] = "instead"
@@ -72,7 +77,11 @@ def pack_for(key: str, capitals: bool = False) -> dict[str, Any]:
     if turns:
         fields["shot"] = {"question": turns[0]["value"], "answer": turns[1]["value"]}
     if key == "MOCHEG":
-        told = next(run["samples"][0]["out"]["instruct"] for run in golden("build_samples.json")["runs"] if run["key"] == key and run["args"]["infer_method"] == "likelihood")
+        told = next(
+            run["samples"][0]["out"]["instruct"]
+            for run in golden("build_samples.json")["runs"]
+            if run["key"] == key and run["args"]["infer_method"] == "likelihood"
+        )
         fields["answer_space"] = told.removeprefix(pools[1][0]).strip()
     return {f"reform/{CARD[key]}": fields}
 
@@ -184,7 +193,11 @@ def test_pictures_are_the_same_pixels(key: str, tmp_path: Path) -> None:
     assert hashlib.sha256(ours.tobytes()).hexdigest() == theirs["rgb_sha256"]
 
 
-SHUFFLED = [run for run in (golden("build_samples.json")["runs"] if GOLDEN.is_dir() else []) if run["args"]["shuffle_options"] and run["key"] in CARD and run.get("samples")]
+SHUFFLED = [
+    run
+    for run in (golden("build_samples.json")["runs"] if GOLDEN.is_dir() else [])
+    if run["args"]["shuffle_options"] and run["key"] in CARD and run.get("samples")
+]
 
 
 @pytest.mark.parametrize("run", SHUFFLED, ids=[run["key"] for run in SHUFFLED])
@@ -192,7 +205,16 @@ def test_labels_stay_right_when_options_are_shuffled(run: dict[str, Any], tmp_pa
     """The six families whose labels ReForm-Eval corrupts from the second read on (and all others), read three times over."""
     key = run["key"]
     write_inputs(key, tmp_path)
-    dataset = open_dataset(f"reform/{CARD[key]}", data_duplication=5, shuffle_options=True, random_instruct=True, data_root=tmp_path, source="prepared", seed=3, **SPLIT.get(key, {}))
+    dataset = open_dataset(
+        f"reform/{CARD[key]}",
+        data_duplication=5,
+        shuffle_options=True,
+        random_instruct=True,
+        data_root=tmp_path,
+        source="prepared",
+        seed=3,
+        **SPLIT.get(key, {}),
+    )
     orders = set()
     for _ in range(3):
         for index in range(len(dataset)):

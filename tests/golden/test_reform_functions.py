@@ -20,7 +20,9 @@ from snellen.prompt.styles import Speech, Style, load_style
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "reform"
 pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="recorded outputs of ReForm-Eval are not beside the project")
 
-LAYOUT = Prompt(template="{question} {options}", option_format="({mark}) {text}", option_separator="; ", options_format="Options: {options}.")
+LAYOUT = Prompt(
+    template="{question} {options}", option_format="({mark}) {text}", option_separator="; ", options_format="Options: {options}."
+)
 OLD_LIMIT = {"number": 9, "upper": 26}
 
 
@@ -85,16 +87,31 @@ def test_prompt_assembly() -> None:
         query = say_question(LAYOUT, row["option_mark"], item["question"], options)
         history = tuple(Turn("user" if turn["from"] == "human" else "assistant", turn["value"]) for turn in item.get("history", []))
         prefix = "" if row["infer_method"] == "likelihood" else row["kwargs"].get("response_prefix") or ""
-        assert style.speak(Speech(query, instruction=item.get("instruct", ""), history=history, prefix=prefix)) == row["out"]["ok"], row["processor"]
+        assert style.speak(Speech(query, instruction=item.get("instruct", ""), history=history, prefix=prefix)) == row["out"]["ok"], row[
+            "processor"
+        ]
 
 
 def test_catalog_styles_are_the_recorded_ones() -> None:
     """The styles in the catalog as they come, not only what can be made of them."""
-    recorded = {"lynx": "one", "llama_2": "llama_2", "otter": "otter", "llama_adapter2": "llama_adapter2", "visualglm": "visualglm", "blip2": "question_answer", "mmgpt": "alpaca"}
+    recorded = {
+        "lynx": "one",
+        "llama_2": "llama_2",
+        "otter": "otter",
+        "llama_adapter2": "llama_adapter2",
+        "visualglm": "visualglm",
+        "blip2": "question_answer",
+        "mmgpt": "alpaca",
+    }
     items = json.loads((GOLDEN / "fn_preprocessors.json").read_text(encoding="utf-8"))["items"]
     seen = set()
     for row in ASSEMBLED:
-        if row["processor"] not in recorded or row["item"] != "history" or row["infer_method"] != "generation" or row["option_mark"] != "upper":
+        if (
+            row["processor"] not in recorded
+            or row["item"] != "history"
+            or row["infer_method"] != "generation"
+            or row["option_mark"] != "upper"
+        ):
             continue
         item = items["history"]
         history = tuple(Turn("user" if turn["from"] == "human" else "assistant", turn["value"]) for turn in item["history"])
@@ -108,7 +125,12 @@ def test_catalog_styles_are_the_recorded_ones() -> None:
 def test_answers_in_the_history() -> None:
     checked = 0
     for row in rows("fn_preprocessors.json"):
-        if "process_qa" not in row or "ok" not in row["out"] or row["infer_method"] != "generation" or row["processor"] not in ("lynx", "llama_2", "readme_example"):
+        if (
+            "process_qa" not in row
+            or "ok" not in row["out"]
+            or row["infer_method"] != "generation"
+            or row["processor"] not in ("lynx", "llama_2", "readme_example")
+        ):
             continue
         question, options, answer = row["process_qa"]
         prompt = msgspec.structs.replace(LAYOUT, prefix="The answer is")

@@ -28,9 +28,13 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(max_examples=120, deadline=None)
 @given(items=st.lists(VALUE, max_size=6), chunk=st.integers(1, 40), ascii_only=st.booleans(), indent=st.sampled_from([None, 1]))
-def test_elements_equal(tmp_path_factory: pytest.TempPathFactory, items: list[Any], chunk: int, ascii_only: bool, indent: int | None) -> None:
+def test_elements_equal(
+    tmp_path_factory: pytest.TempPathFactory, items: list[Any], chunk: int, ascii_only: bool, indent: int | None
+) -> None:
     path = tmp_path_factory.mktemp("stream") / "data.json"
-    path.write_text(json.dumps({"version": "1", "data": items, "after": {"k": [1]}}, ensure_ascii=ascii_only, indent=indent), encoding="utf-8")
+    path.write_text(
+        json.dumps({"version": "1", "data": items, "after": {"k": [1]}}, ensure_ascii=ascii_only, indent=indent), encoding="utf-8"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonstream, "CHUNK_BYTES", chunk)
         assert list(jsonstream.iterate_array(path, ("data",))) == items
@@ -61,7 +65,14 @@ def test_nested_pointer_and_top_level_array(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "record"),
-    [('{"data": [{"a": 1}, {"b": "unfin', 1), ('{"data": [{"a": 1} {"b": 2}]}', 1), ('{"data": [1, 2', 2), ('{"data": [tru]}', 1), ("", 0), ('{"data"', 0)],
+    [
+        ('{"data": [{"a": 1}, {"b": "unfin', 1),
+        ('{"data": [{"a": 1} {"b": 2}]}', 1),
+        ('{"data": [1, 2', 2),
+        ('{"data": [tru]}', 1),
+        ("", 0),
+        ('{"data"', 0),
+    ],
 )
 def test_broken_files_name_the_record(tmp_path: Path, text: str, record: int) -> None:
     path = tmp_path / "broken.json"

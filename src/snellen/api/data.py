@@ -126,4 +126,3 @@ def _version() -> str:
     from .. import __version__
 
     return f"snellen {__version__}"
-

@@ -194,7 +194,15 @@ def open_dataset(
     prompt = catalog.prompt(task)
     if prompt_pack is not None:
         prompt = apply_pack(prompt, task, read_pack(prompt_pack))
-    prompt = _adapt(prompt, task.name, inference_method, in_context_sample, option_mark, response_prefix, options_in_history)
+    prompt = _adapt(
+        prompt,
+        task.name,
+        inference_method,
+        shot=in_context_sample,
+        marks=option_mark,
+        prefix=response_prefix,
+        options_in_history=options_in_history,
+    )
     context = LoadContext(seed, None if data_root is None else Path(data_root), cache_folder() / "generated", limit)
     kind = OnlineDataset if online_multi_round and inference_method in METHODS else ReformDataset
     style = load_style(preprocessor) if isinstance(preprocessor, str) else preprocessor
@@ -245,7 +253,8 @@ def find_card(dataset_name: str, dataset_config: str | None) -> str:
 
 def _check(task: Task, formulation: str | None, method: str, duplication: int) -> None:
     if formulation is not None and formulation not in FORMULATIONS:
-        raise UsageError(f"formulation {formulation!r} is unknown{did_you_mean(formulation, FORMULATIONS)}; known: {', '.join(FORMULATIONS)}")
+        known = ", ".join(FORMULATIONS)
+        raise UsageError(f"formulation {formulation!r} is unknown{did_you_mean(formulation, FORMULATIONS)}; known: {known}")
     if formulation is not None and task.form not in FORMULATIONS[formulation]:
         fits = next(name for name, forms in FORMULATIONS.items() if task.form in forms)
         raise UsageError(f"{task.name} is formulated as {fits}, not {formulation}")
@@ -255,7 +264,7 @@ def _check(task: Task, formulation: str | None, method: str, duplication: int) -
         raise UsageError(f"data_duplication {duplication} must be 1 or more")
 
 
-def _adapt(prompt: Prompt, name: str, method: str, shot: bool, marks: str | None, prefix: str, options_in_history: bool) -> Prompt:
+def _adapt(prompt: Prompt, name: str, method: str, *, shot: bool, marks: str | None, prefix: str, options_in_history: bool) -> Prompt:
     """Return the prompt for one inference method: for likelihood the options and the prefix are left out."""
     fields: dict[str, Any] = {"in_context": shot, "marks": marks or "random", "options_in_history": options_in_history}
     if prefix:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from ..core.clock import SystemClock
@@ -42,7 +43,7 @@ class RunResult(NamedTuple):
     results: dict[str, Any]
     state: RunState
     interrupted: bool
-    dimensions: dict[str, str] = {}
+    dimensions: Mapping[str, str] = MappingProxyType({})
     """Task -> the dimension it belongs to."""
 
     @property

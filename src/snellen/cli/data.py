@@ -74,7 +74,9 @@ def check(path: Path, no_images: bool, as_json: bool) -> int:
 
 @data.command(epilog=EXPORT_EXAMPLE)
 @click.argument("name")
-@click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path), help="A .json or .jsonl file; pictures go beside it.")
+@click.option(
+    "-o", "--output", "out", required=True, type=click.Path(path_type=Path), help="A .json or .jsonl file; pictures go beside it."
+)
 @click.option("--data-root", type=click.Path(path_type=Path), help="Folder that holds the datasets.")
 @click.option("--source", type=click.Choice(["raw", "prepared", "hub", "bundle"]))
 @click.option("--infer-method", "inference_method", default="generation", type=click.Choice(["generation", "likelihood"]))

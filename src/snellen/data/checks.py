@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from ..core.errors import DataError
-from ..core.ids import content_hash
-from ..core.types import Form, Sample
+from ..core.ids import content_hash, sha256_hex
+from ..core.types import Form, Image, Sample
 from .images import read_bytes, read_header
 from .options import normalise
 
@@ -98,7 +98,7 @@ def _defects(samples: Sequence[Sample], images: bool) -> list[Finding]:
         ("options", "error", _too_few, "are choices with fewer than two options"),
         ("unique", "error", _repeats, "have options that are equal after normalising"),
         ("label", "error", _mislabelled, "have an answer that is not among the options"),
-        ("answer", "error", lambda sample: any(not text.strip() for text in (*sample.answers, *sample.options)), "have an empty answer or option"),
+        ("answer", "error", _has_blank, "have an empty answer or option"),
     ]
     found = [_collect(check, level, [sample.id for sample in samples if test(sample)], text) for check, level, test, text in tests]
     found += [_collect("ids", "error", _repeated(sample.id for sample in samples), "ids occur more than once")]
@@ -109,6 +109,10 @@ def _defects(samples: Sequence[Sample], images: bool) -> list[Finding]:
 
 def _collect(check: str, level: str, ids: Sequence[str], text: str) -> Finding:
     return Finding(check, level, f"{len(ids)} samples {text}", len(ids), tuple(ids[:EXAMPLES]))
+
+
+def _has_blank(sample: Sample) -> bool:
+    return any(not text.strip() for text in (*sample.answers, *sample.options))
 
 
 def _too_few(sample: Sample) -> bool:
@@ -132,7 +136,8 @@ def _duplicates(samples: Sequence[Sample]) -> list[str]:
     repeated = []
     for sample in samples:
         pictures = [(image.sha256 or image.ref, image.edits) for image in sample.images]
-        key = content_hash([normalise(sample.question), pictures, sorted(map(normalise, sample.options)), sample.group, sample.tags.get("round")])
+        options = sorted(map(normalise, sample.options))
+        key = content_hash([normalise(sample.question), pictures, options, sample.group, sample.tags.get("round")])
         if key in seen:
             repeated.append(sample.id)
         seen.add(key)
@@ -142,11 +147,12 @@ def _duplicates(samples: Sequence[Sample]) -> list[str]:
 def _pictures(samples: Sequence[Sample]) -> list[Finding]:
     """Open every picture's header once; a content-addressed file must match its name."""
     verdicts: dict[str, str] = {}
-    broken, missing = [], []
+    broken: list[str] = []
+    missing: list[str] = []
     for sample in samples:
         for image in sample.images:
             if image.ref not in verdicts:
-                verdicts[image.ref] = _picture_state(image.ref, image.sha256, lambda image=image: read_bytes(image))  # type: ignore[misc]
+                verdicts[image.ref] = _picture_state(image)
             state = verdicts[image.ref]
             (missing if state == "missing" else broken if state else []).append(sample.id)
     none = [sample.id for sample in samples if not sample.images]
@@ -157,17 +163,15 @@ def _pictures(samples: Sequence[Sample]) -> list[Finding]:
     ]
 
 
-def _picture_state(ref: str, digest: str | None, read: Callable[[], bytes]) -> str:
-    if not ref.startswith("data:") and not Path(ref).is_file():
+def _picture_state(image: Image) -> str:
+    if not image.ref.startswith("data:") and not Path(image.ref).is_file():
         return "missing"
     try:
-        data = read()
-        read_header(data, ref[:80])
+        data = read_bytes(image)
+        read_header(data, image.ref[:80])
     except DataError:
         return "broken"
-    import hashlib
-
-    return "broken" if digest and hashlib.sha256(data).hexdigest() != digest else ""
+    return "broken" if image.sha256 and sha256_hex(data) != image.sha256 else ""
 
 
 def _licence(licence: str, samples: Sequence[Sample]) -> list[Finding]:
@@ -277,5 +281,6 @@ def _balance(choices: Sequence[Sample]) -> list[Finding]:
     for options, counts in sets.items():
         total, (label, top) = sum(counts.values()), counts.most_common(1)[0]
         if total >= MIN_ITEMS and wilson(top, total)[0] > max(MAX_LABEL_SHARE, 1.5 / len(options)) - 0.1:
-            found.append(Finding("balance", "warning", f"of {total} questions with options {'/'.join(options)}, {top / total:.0%} are {label!r}", total))
+            message = f"of {total} questions with options {'/'.join(options)}, {top / total:.0%} are {label!r}"
+            found.append(Finding("balance", "warning", message, total))
     return found

@@ -114,8 +114,8 @@ class Corpus:
 
     def inside(self, relative: str) -> Path:
         """Resolve a path under the root; one that leads out of it is refused."""
-        root = os.path.abspath(self.root)
-        path = os.path.normpath(os.path.join(root, relative))
+        root = str(self.root.absolute())
+        path = os.path.normpath(f"{root}{os.sep}{relative}") if not os.path.isabs(relative) else os.path.normpath(relative)  # noqa: PTH117
         if path != root and not path.startswith(root.rstrip(os.sep) + os.sep):
             raise DataError(f"path {relative!r} leads out of the data root {self.root}")
         return Path(path)

@@ -12,7 +12,10 @@ from ..core.ids import sha256_hex
 from ..core.types import Image
 from .images import MAX_FILE_BYTES
 
-SUFFIXES = ((b"\x89PNG", ".png"), (b"\xff\xd8", ".jpg"), (b"GIF8", ".gif"), (b"RIFF", ".webp"), (b"BM", ".bmp"), (b"II*\0", ".tif"), (b"MM\0*", ".tif"))
+SUFFIXES = (
+    (b"\x89PNG", ".png"), (b"\xff\xd8", ".jpg"), (b"GIF8", ".gif"), (b"RIFF", ".webp"), (b"BM", ".bmp"),
+    (b"II*\0", ".tif"), (b"MM\0*", ".tif"),
+)  # fmt: skip
 
 
 def cache_folder() -> Path:

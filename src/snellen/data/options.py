@@ -19,7 +19,7 @@ from ..core.ids import rng
 NUMBER_WORDS = {
     word: str(value)
     for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
+        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
     )
 } | {"none": "0"}
 ARTICLES = frozenset(("a", "an", "the"))
@@ -139,7 +139,9 @@ class AnswerPool:
         """Return how often `answer` occurs among the answers of `kind`."""
         return self._counts.get(kind, Counter())[normalise(answer)]
 
-    def negatives(self, kinds: Sequence[str], answer: str, accepted: Iterable[str], count: int, generator: random.Random) -> list[Distractor]:
+    def negatives(
+        self, kinds: Sequence[str], answer: str, accepted: Iterable[str], count: int, generator: random.Random
+    ) -> list[Distractor]:
         """Draw wrong answers of the same kind: matched in frequency, similar but never an accepted answer.
 
         `kinds` runs from narrow to wide; the next is used only when one has too few.

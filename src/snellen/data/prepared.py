@@ -20,6 +20,7 @@ from .reform import BOX_COLOURS, Recipe
 
 HUB = "Aweminus/ReForm-Eval-Data"
 MAX_PATH_LENGTH = 260
+Tags = dict[str, str | int | float | bool | None]
 PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff")
 
 
@@ -99,7 +100,8 @@ class PreparedReader:
     def _check_header(self, path: Path, key: str, value: Any) -> None:
         expected = self._layout.header.get(key)
         if expected is not None and str(value) != expected:
-            raise DataError(f"{path.name} says {key} {value!r}, the card {expected!r}: wrong file, or set -p dataset.prepared.header.{key}={value}")
+            fix = f"wrong file, or set -p dataset.prepared.header.{key}={value}"
+            raise DataError(f"{path.name} says {key} {value!r}, the card {expected!r}: {fix}")
 
     def _rows(self) -> Iterator[Sample]:
         for number, (where, record) in enumerate(self._records()):
@@ -179,7 +181,8 @@ class PreparedReader:
                 continue
             image = self._picture(record["image_id"], where)
             answer = str(labels[number])
-            item = Item(str(number), image.ref, question=record["question"], answer=answer, tags={"question_type": wanted}, data={"image": image})
+            tags: Tags = {"question_type": wanted}
+            item = Item(str(number), image.ref, question=record["question"], answer=answer, tags=tags, data={"image": image})
             if normalise(answer) in ("yes", "no"):
                 yield self._sample(msgspec.structs.replace(item, answer=normalise(answer), options=("yes", "no")), where)
             else:

@@ -52,7 +52,8 @@ def _look_up(name: str, table: str) -> Any:
         raise ConfigError(f"{name!r}: no family {family!r}{did_you_mean(family, FAMILIES)}; known: {', '.join(FAMILIES)}")
     known: dict[str, Any] = getattr(importlib.import_module(f"snellen.data.loaders.{family}"), table)
     if function not in known:
-        raise ConfigError(f"{name!r} is not among the {table.lower()} of {family}{did_you_mean(function, known)}; known: {', '.join(known)}")
+        hint = did_you_mean(function, known)
+        raise ConfigError(f"{name!r} is not among the {table.lower()} of {family}{hint}; known: {', '.join(known)}")
     return known[function]
 
 
@@ -72,10 +73,8 @@ def sample(item: Item, corpus: Corpus, recipe: Recipe, meta: Mapping[str, Any] |
     image = corpus.image(item.image, item.size) if item.image else None
     edits = box_edits(item, image, BOX_COLOURS) if image else ()
     answers = (item.answer,) if item.options else tuple(dict.fromkeys((item.answer, *item.accepted) if item.answer else item.accepted))
-    extra: dict[str, Any] = {**(meta or {})}
-    for key, value in (("slots", item.slots), ("wordings", list(item.wordings)), ("boxes", [list(box) for box in item.boxes])):
-        if value:
-            extra[key] = value
+    known = {"slots": item.slots, "wordings": list(item.wordings), "boxes": [list(box) for box in item.boxes]}
+    extra = {**(meta or {}), **{key: value for key, value in known.items() if value}}
     return Sample(
         id=item.id,
         dataset=recipe.dataset,

@@ -56,7 +56,9 @@ def shot_turns(prompt: Prompt, style: str, hidden: bool) -> tuple[Turn, ...]:
         return ()
     marks = prompt.shot_marks or style
     options = () if hidden else shot.options
-    return Turn("user", say_question(prompt, marks, shot.question, options)), Turn("assistant", say_answer(prompt, marks, shot.answer, options))
+    return Turn("user", say_question(prompt, marks, shot.question, options)), Turn(
+        "assistant", say_answer(prompt, marks, shot.answer, options)
+    )
 
 
 def history_turns(prompt: Prompt, style: str, sample: Sample, hidden: bool, replies: Sequence[str] | None) -> tuple[Turn, ...]:

@@ -22,11 +22,12 @@ Finder = Callable[[Sample, random.Random], Sequence[Sample]]
 
 def make_retriever(shots: Shots, pool: Sequence[Sample]) -> Finder | None:
     """Return a finder over `pool`, or None for zero shots. A sample is never its own example, nor is one of its group."""
-    if shots.retriever == "zero" or shots.count == 0 and not shots.ids:
+    if shots.retriever == "zero" or not (shots.count or shots.ids):
         return None
     makers = {"fixed": _fixed, "random": _random, "similar": _similar, "bm25": _bm25}
     if shots.retriever not in makers:
-        raise ConfigError(f"retriever {shots.retriever!r} is unknown{did_you_mean(shots.retriever, makers)}; known: zero, {', '.join(makers)}")
+        hint = did_you_mean(shots.retriever, makers)
+        raise ConfigError(f"retriever {shots.retriever!r} is unknown{hint}; known: zero, {', '.join(makers)}")
     if shots.retriever != "fixed" and shots.count >= len(pool):
         raise ConfigError(f"{shots.count} shots need more than the {len(pool)} samples there are")
     return makers[shots.retriever](shots, pool)

@@ -56,7 +56,8 @@ def read_cifar(corpus: Corpus) -> Iterator[Item]:
                 return
             if len(record) < 1 + 3 * plane:
                 raise DataError(f"{corpus.files['batch']} record {number} is cut off")
-            bands = [PIL.Image.frombytes("L", (CIFAR_SIDE_PX, CIFAR_SIDE_PX), record[1 + i * plane : 1 + (i + 1) * plane]) for i in range(3)]
+            size = (CIFAR_SIDE_PX, CIFAR_SIDE_PX)
+            bands = [PIL.Image.frombytes("L", size, record[1 + i * plane : 1 + (i + 1) * plane]) for i in range(3)]
             png = encode_png(PIL.Image.merge("RGB", bands))
             yield _item(f"test_{number}", "data:image/png;base64," + pybase64.b64encode(png).decode(), str(record[0]))
 
@@ -128,7 +129,8 @@ def ask_quality(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterat
         code = recipe.rng(item.id, "flaw").choice(sorted(codes))
         question = f"Is this a fair remark on the quality of the picture: {FLAWS[code]}?"
         answer = "yes" if want_yes else "no"
-        yield fixed(Item(f"{item.id}_{code}", item.image, question=question, answer=answer, tags={"flaw": code}), corpus, recipe, ("yes", "no"))
+        asked = Item(f"{item.id}_{code}", item.image, question=question, answer=answer, tags={"flaw": code})
+        yield fixed(asked, corpus, recipe, ("yes", "no"))
         want_yes = not want_yes
 
 

@@ -30,7 +30,9 @@ def read_counts(corpus: Corpus) -> Iterator[Item]:
         counts = Counter(entry["category"] for entry in item.data["objects"])
         for category, number in sorted(counts.items()):
             question = f"How many of this are in the picture: {category}?"
-            yield Item(f"{item.id}_{category}", item.image, size=item.size, question=question, answer=str(number), tags={"category": category})
+            yield Item(
+                f"{item.id}_{category}", item.image, size=item.size, question=question, answer=str(number), tags={"category": category}
+            )
 
 
 def choose_number(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:

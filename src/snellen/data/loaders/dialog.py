@@ -23,7 +23,7 @@ def read_visdial(corpus: Corpus) -> Iterator[Item]:
     path = corpus.path("dialogs")
     tables = read_header(path, ("data", "dialogs"))
     questions, answers = tables.get("data.questions", []), tables.get("data.answers", [])
-    relevance: dict[Any, list[float]] = {}
+    relevance: dict[Any, list[float] | None] = {}
     if corpus.has("dense"):
         relevance = {(row["image_id"], row["round_id"] - 1): row.get("gt_relevance", row.get("relevance")) for row in corpus.rows("dense")}
     for dialogue in iterate_array(path, ("data", "dialogs")):
@@ -37,7 +37,10 @@ def read_visdial(corpus: Corpus) -> Iterator[Item]:
                 answer=answers[turn["answer"]],
                 group=str(dialogue["image_id"]),
                 tags={"round": number},
-                data={"candidates": [answers[place] for place in turn["answer_options"]], "relevance": relevance.get((dialogue["image_id"], number))},
+                data={
+                    "candidates": [answers[place] for place in turn["answer_options"]],
+                    "relevance": relevance.get((dialogue["image_id"], number)),
+                },
             )
 
 

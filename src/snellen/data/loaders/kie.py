@@ -17,7 +17,7 @@ SROIE_KEYS = ("company", "date", "address", "total")
 
 def ask_key(key: str) -> str:
     """Return the question for a key."""
-    return f"What does the field \"{key}\" say?"
+    return f'What does the field "{key}" say?'
 
 
 def read_funsd(corpus: Corpus) -> Iterator[Item]:
@@ -46,7 +46,9 @@ def read_poie(corpus: Corpus) -> Iterator[Item]:
             text = str(value).strip()
             if text:
                 image = row["file_name"]
-                yield Item(f"{Path(image).stem}_{key}", image, question=ask_key(key), answer=text, group=Path(image).stem, tags={"key": key})
+                yield Item(
+                    f"{Path(image).stem}_{key}", image, question=ask_key(key), answer=text, group=Path(image).stem, tags={"key": key}
+                )
 
 
 def read_sroie(corpus: Corpus) -> Iterator[Item]:

@@ -113,7 +113,9 @@ def read_wikihow(corpus: Corpus) -> Iterator[Item]:
             for step in method["steps"]:
                 slots = {"method": method["name"], "title": article["goal"]}
                 answer = " ".join(step["headline"].split())
-                yield Item(step["step_id"], step["step_id"], answer=answer, slots=slots, group=str(article["file_id"]), data={"steps": steps})
+                yield Item(
+                    step["step_id"], step["step_id"], answer=answer, slots=slots, group=str(article["file_id"]), data={"steps": steps}
+                )
 
 
 def select_step(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
@@ -123,7 +125,7 @@ def select_step(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterat
         if len(others) < recipe.options - 1:
             continue
         texts = recipe.rng(item.id, "distractors").sample(others, recipe.options - 1)
-        question = f"The picture belongs to the method \"{item.slots['method']}\". Which step does it show?"
+        question = f'The picture belongs to the method "{item.slots["method"]}". Which step does it show?'
         asked = msgspec.structs.replace(item, question=question)
         yield choice(asked, corpus, recipe, [Distractor(text, "another step of the method") for text in texts])
 

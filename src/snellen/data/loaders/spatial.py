@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from ...core.errors import DataError
 from ...core.types import Sample
@@ -23,7 +23,8 @@ VALUES = {
 OPPOSITES = {
     "left of": "right of", "at the left side of": "at the right side of", "in front of": "behind", "above": "below", "over": "under",
     "on top of": "beneath", "inside": "outside", "in": "outside", "facing": "facing away from", "touching": "far away from",
-    "close to": "far away from", "near": "far away from", "next to": "far away from", "toward": "away from", "parallel to": "perpendicular to",
+    "close to": "far away from",
+    "near": "far away from", "next to": "far away from", "toward": "away from", "parallel to": "perpendicular to",
 }  # fmt: skip
 OPPOSITES |= {value: key for key, value in OPPOSITES.items() if value not in OPPOSITES}
 SIDES = ("on the left of", "on the right of", "in front of", "behind")
@@ -63,19 +64,23 @@ def choose_value(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Itera
 
 
 def read_vsr(corpus: Corpus) -> Iterator[Item]:
-    """VSR: JSON Lines with image, caption, label and relation; captions whose relation has no known opposite are left out."""
+    """VSR: JSON Lines with image, caption, label and relation.
+
+    Only true captions whose relation has an opposite are used: that a caption is false does not make its opposite true.
+    """
     for number, row in enumerate(corpus.rows("statements"), 1):
         relation, caption = row["relation"], row["caption"].strip().rstrip(".")
-        if relation not in OPPOSITES or relation not in caption:
+        if not int(row["label"]) or relation not in OPPOSITES:
             continue
-        changed = caption.replace(relation, OPPOSITES[relation], 1)
-        pair = (caption, changed) if int(row["label"]) else (changed, caption)
+        changed = re.sub(rf"\b{re.escape(relation)}\b", OPPOSITES[relation], caption, count=1)
+        if changed == caption:
+            continue
         yield Item(
             id=f"{row['image'].rsplit('.', 1)[0]}_{number}",
             image=row["image"],
             question="Which statement about the picture is true?",
-            answer=pair[0],
-            data={"wrong": pair[1]},
+            answer=caption,
+            data={"wrong": changed},
             tags={"relation": relation},
         )
 
@@ -95,18 +100,19 @@ def read_houses(corpus: Corpus) -> Iterator[Item]:
         house = _parse_house(path)
         for view in house["images"]:
             seen = _visible(house, view)
-            for place, (left, right) in enumerate(zip(seen, seen[1:], strict=False)):
+            for place, (left, right) in enumerate(pairwise(seen)):
                 relation = _relation(left, right)
                 if relation:
-                    yield _pair_item(path.stem, view, place, left, right, relation)
+                    number, image = f"{path.stem}_{view['name']}_{place}", f"{path.stem}/{view['name']}"
+                    yield _pair_item(number, image, left, right, relation)
 
 
-def _pair_item(house: str, view: dict[str, Any], place: int, left: dict[str, Any], right: dict[str, Any], relation: str) -> Item:
+def _pair_item(number: str, image: str, left: dict[str, Any], right: dict[str, Any], relation: str) -> Item:
     question = f"Seen from the camera, where is the {left['name']} with respect to the {right['name']}?"
     wordings = (question, f"From the viewer's place, how does the {left['name']} stand to the {right['name']}?")
     return Item(
-        id=f"{house}_{view['name']}_{place}",
-        image=f"{house}/{view['name']}",
+        id=number,
+        image=image,
         question=question,
         wordings=wordings,
         answer=relation,
@@ -125,15 +131,21 @@ def _parse_house(path: Path) -> dict[str, list[Any]]:
             elif parts[:1] == ["P"]:
                 found["panoramas"].append({"name": parts[1], "region": int(parts[3])})
             elif parts[:1] == ["I"]:
-                numbers = [float(value) for value in parts[6:38]]
-                found["images"].append(
-                    {"panorama": int(parts[2]), "name": f"{parts[3]}_i{parts[4]}_{parts[5]}.jpg", "world": numbers[:16], "lens": numbers[16:25], "size": numbers[25:27]}
-                )
+                found["images"].append(_parse_view(parts))
             elif parts[:1] == ["O"]:
-                found["objects"].append({"region": int(parts[2]), "category": int(parts[3]), "centre": [float(value) for value in parts[4:7]]})
+                found["objects"].append(
+                    {"region": int(parts[2]), "category": int(parts[3]), "centre": [float(value) for value in parts[4:7]]}
+                )
         except (IndexError, ValueError):
             raise DataError(f"{path.name} line {number} is not a complete {parts[0]} record") from None
     return found
+
+
+def _parse_view(parts: list[str]) -> dict[str, Any]:
+    """Read an I record: panorama, file name, extrinsic and intrinsic matrix, size in pixels."""
+    numbers = [float(value) for value in parts[6:38]]
+    name = f"{parts[3]}_i{parts[4]}_{parts[5]}.jpg"
+    return {"panorama": int(parts[2]), "name": name, "world": numbers[:16], "lens": numbers[16:25], "size": (numbers[25], numbers[26])}
 
 
 def _visible(house: dict[str, list[Any]], view: dict[str, Any]) -> list[dict[str, Any]]:
@@ -162,7 +174,7 @@ def _in_frame(at: tuple[float, float, float], view: dict[str, Any]) -> bool:
         return False
     lens, (width, height) = view["lens"], view["size"]
     u, v = lens[0] * at[0] / at[2] + lens[2], lens[4] * -at[1] / at[2] + lens[5]
-    return 0 <= u < width and 0 <= v < height
+    return bool(0 <= u < width and 0 <= v < height)
 
 
 def _relation(left: dict[str, Any], right: dict[str, Any]) -> str | None:
@@ -179,7 +191,8 @@ def choose_side(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterat
     """The relation against the other three."""
     for item in items:
         others = [Distractor(side, "other relation") for side in SIDES if side != item.answer]
-        yield choice(msgspec.structs.replace(item), corpus, recipe, require(others, recipe.options - 1, f"record {item.id}")[: recipe.options - 1])
+        wrong = require(others, recipe.options - 1, f"record {item.id}")
+        yield choice(item, corpus, recipe, wrong[: recipe.options - 1])
 
 
 READERS = {"clevr": read_clevr, "vsr": read_vsr, "houses": read_houses}

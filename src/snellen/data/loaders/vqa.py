@@ -60,7 +60,9 @@ def read_gqa(corpus: Corpus) -> Iterator[Item]:
     for number, row in corpus.members("questions"):
         types = row.get("types", {})
         kinds = tuple(str(types.get(key, "")) for key in ("detailed", "semantic", "structural"))
-        yield Item(str(number), str(row["imageId"]), question=row["question"], answer=row["answer"], kinds=kinds, tags={"question_type": kinds[2]})
+        yield Item(
+            str(number), str(row["imageId"]), question=row["question"], answer=row["answer"], kinds=kinds, tags={"question_type": kinds[2]}
+        )
 
 
 def read_scienceqa(corpus: Corpus) -> Iterator[Item]:
@@ -84,7 +86,9 @@ def read_vizwiz(corpus: Corpus) -> Iterator[Item]:
         if answer in ("unanswerable", "unsuitable") and not corpus.settings.get("unanswerable"):
             continue
         kind = str(row.get("answer_type", ""))
-        yield Item(row["image"].rsplit(".", 1)[0], row["image"], question=row["question"], answer=answer, accepted=tuple(answers), kinds=(kind,))
+        yield Item(
+            row["image"].rsplit(".", 1)[0], row["image"], question=row["question"], answer=answer, accepted=tuple(answers), kinds=(kind,)
+        )
 
 
 def read_viquae(corpus: Corpus) -> Iterator[Item]:
@@ -122,7 +126,12 @@ def read_aokvqa(corpus: Corpus) -> Iterator[Item]:
         elif ask == "rationale":
             kind = " ".join(question.lower().split()[:2])
             item = msgspec.structs.replace(
-                item, question=f"{question} Answer: {answer}", answer=rationale, accepted=tuple(row["rationales"]), options=(), kinds=(kind, "")
+                item,
+                question=f"{question} Answer: {answer}",
+                answer=rationale,
+                accepted=tuple(row["rationales"]),
+                options=(),
+                kinds=(kind, ""),
             )
         yield item
 
@@ -151,7 +160,14 @@ def read_imagenetvc(corpus: Corpus) -> Iterator[Item]:
             if picture is None:
                 raise DataError(f"{path.name} record {number}: no picture of {row['category']!r} in {folder}")
             answer, kind = str(row["answer"]).lower(), path.stem
-            yield Item(f"{kind}_{number}", f"{folder.name}/{picture}", question=row["question"], answer=answer, kinds=(kind,), tags={"aspect": kind})
+            yield Item(
+                f"{kind}_{number}",
+                f"{folder.name}/{picture}",
+                question=row["question"],
+                answer=answer,
+                kinds=(kind,),
+                tags={"aspect": kind},
+            )
 
 
 def read_blink(corpus: Corpus) -> Iterator[Item]:
@@ -164,13 +180,21 @@ def read_blink(corpus: Corpus) -> Iterator[Item]:
             place = ord(letter) - ord("A") if len(letter) == 1 else -1
             if not 0 <= place < len(options):
                 raise DataError(f"{path.name} record {row['idx']}: answer {row['answer']!r} is not one of {len(options)} choices")
-            yield Item(row["idx"], pictures[0], tuple(pictures[1:]), row["question"], options[place], options=options, tags={"sub_task": row["sub_task"]})
+            yield Item(
+                row["idx"],
+                pictures[0],
+                tuple(pictures[1:]),
+                row["question"],
+                options[place],
+                options=options,
+                tags={"sub_task": row["sub_task"]},
+            )
 
 
 def _data_url(value: Any) -> str:
     import pybase64
 
-    data = value.get("bytes") if isinstance(value, dict) else value
+    data: bytes = value["bytes"] if isinstance(value, dict) else value
     return "data:image/unknown;base64," + pybase64.b64encode(data).decode()
 
 
