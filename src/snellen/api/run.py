@@ -13,12 +13,13 @@ from typing import Any, NamedTuple, Protocol
 
 from ..core.clock import SystemClock
 from ..core.errors import EnvironmentProblem
+from ..core.folders import cache_folder
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
 from ..engine.state import RunState
 from ..report.files import write_records, write_results
 from ..score.run import score_run
-from ..store.cache import ResponseCache, cache_folder
+from ..store.cache import ResponseCache
 from ..store.writer import RunWriter
 from .plan import Plan, make_plan
 from .settings import RunSettings
