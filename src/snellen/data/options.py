@@ -26,7 +26,7 @@ ARTICLES = frozenset(("a", "an", "the"))
 MAX_SIMILARITY = 90.0
 """At or above this ratio two answers are the same answer spelt twice."""
 
-_NOT_WORD = re.compile(r"[^\w\s.%-]|(?<!\d)[.-]|[.-](?!\d)")
+_NOT_WORD = re.compile(r"[^\w\s.%-]|(?<!\d)\.|\.(?!\d)|(?<=\w)-|-(?!\d)")
 
 
 class Distractor(Struct, frozen=True, omit_defaults=True):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import count
+from typing import Any, TypeVar
 
 import msgspec
 
-from ..core.errors import ConfigError, did_you_mean
+from ..core.errors import ConfigError, DataError, did_you_mean
 from ..core.types import Form, Sample
 from .corpus import Corpus, Item, box_edits
 from .options import Distractor, place, sample_rng
+
+T = TypeVar("T")
 
 FAMILIES = ("caption", "classify", "count", "dialog", "ground", "kie", "match", "ocr", "spatial", "vqa")
 """The modules of `data/loaders` that hold readers and methods."""
@@ -43,7 +46,20 @@ def build(corpus: Corpus, reader: str, method: str, recipe: Recipe) -> Iterator[
     """Read the raw files with `reader` and re-formulate every item with `method`, both written `family.name`."""
     read: Reader = _look_up(reader, "READERS")
     reform: Method = _look_up(method, "METHODS")
-    return reform(read(corpus), corpus, recipe)
+    return guard(reform(guard(read(corpus), reader), corpus, recipe), method)
+
+
+def guard(records: Iterator[T], where: str) -> Iterator[T]:
+    """Yield on; a record that lacks a field or holds another type becomes one clear line with its number."""
+    for number in count(1):
+        try:
+            yield next(records)
+        except StopIteration:
+            return
+        except KeyError as error:
+            raise DataError(f"{where}: record {number} has no field {error}; is the file what the card describes?") from None
+        except (IndexError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"{where}: record {number} is not as the card describes: {error}") from None
 
 
 def _look_up(name: str, table: str) -> Any:

@@ -95,8 +95,7 @@ def read_pets(corpus: Corpus) -> Iterator[Item]:
 
 def name_pets(corpus: Corpus) -> Names:
     """Return the breeds as the file names spell them."""
-    lines = (line.split() for _, line in corpus.lines("labels") if not line.startswith("#"))
-    return {parts[1]: (parts[0].rsplit("_", 1)[0].replace("_", " "),) for parts in lines}
+    return {item.data["label"]: (item.id.rsplit("_", 1)[0].replace("_", " "),) for item in read_pets(corpus)}
 
 
 def read_medic(corpus: Corpus) -> Iterator[Item]:

@@ -18,7 +18,7 @@ from ..bundle import MANIFEST, read_bundle
 from ..corpus import Corpus
 from ..imagestore import ImageStore, cache_folder
 from ..prepared import Prepared, PreparedReader, fetch
-from ..reform import Recipe, build
+from ..reform import Recipe, build, guard
 
 SOURCES = ("auto", "bundle", "prepared", "raw", "hub")
 RAW_KEYS = ("reader", "method", "files", "images")
@@ -83,7 +83,7 @@ def open_source(card: Card, task: Task, source: str, folder: Path, context: Load
         raise ConfigError(f"card {task.name!r} has no prepared file")
     store = ImageStore((context.workdir or cache_folder()) / "images")
     find = fetch if source == "hub" else lambda name: find_prepared(folder, name)
-    return PreparedReader(card.prepared, find, store, recipe).read()
+    return guard(PreparedReader(card.prepared, find, store, recipe).read(), Path(card.prepared.file).name)
 
 
 def last_rounds(samples: Iterable[Sample]) -> Iterator[Sample]:
