@@ -111,7 +111,7 @@ def test_pictures_outside_the_bundle_are_refused(samples: list[Sample], tmp_path
     manifest = json.loads((out / MANIFEST).read_text())
     manifest["items_sha256"] = hashlib.sha256(items.read_bytes()).hexdigest()
     (out / MANIFEST).write_text(json.dumps(manifest))
-    with pytest.raises(DataError, match="record 1: picture .* leads out of the bundle"):
+    with pytest.raises(DataError, match=r"record 1: picture .* leads out of the bundle"):
         list(read_bundle(out))
 
 
