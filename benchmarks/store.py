@@ -47,7 +47,9 @@ def main() -> int:
         writer.close()
     p99 = stalls[int(len(stalls) * 0.99)]
     print(f"{'PASS' if rate >= RATE_BAR else 'FAIL'} durable rows per second: {rate:.0f} (bar {RATE_BAR})")
-    print(f"{'PASS' if p99 <= STALL_BAR_MS else 'FAIL'} event-loop stall at p99: {p99:.1f} ms (bar {STALL_BAR_MS}); longest {stalls[-1]:.1f} ms")
+    print(
+        f"{'PASS' if p99 <= STALL_BAR_MS else 'FAIL'} event-loop stall at p99: {p99:.1f} ms (bar {STALL_BAR_MS}); longest {stalls[-1]:.1f} ms"
+    )
     return 0 if rate >= RATE_BAR and p99 <= STALL_BAR_MS else 1
 
 

@@ -15,7 +15,20 @@ from snellen.core.errors import EnvironmentProblem, StopRun
 from snellen.store.reader import RunReader
 
 SAMPLES = 24
-RETRIED = ["500", "502", "503", "reset", "truncate", "wrong-type", "invalid-json", "html", "invalid-utf8", "empty-choices", "null-content", "429:retry_after=0"]
+RETRIED = [
+    "500",
+    "502",
+    "503",
+    "reset",
+    "truncate",
+    "wrong-type",
+    "invalid-json",
+    "html",
+    "invalid-utf8",
+    "empty-choices",
+    "null-content",
+    "429:retry_after=0",
+]
 FINAL = {"400": "request", "403": "auth", "404": "request", "413": "payload", "422": "request"}
 
 
@@ -78,7 +91,9 @@ def test_final_errors_are_asked_exactly_once(data: Path, mock_server: Callable[.
 
 @pytest.mark.parametrize("fault", ["stream-cut", "stream-error", "reset", "invalid-json"])
 def test_a_broken_stream_is_mended_and_no_partial_text_is_scored(data: Path, mock_server: Callable[..., Any], fault: str) -> None:
-    metric, records = measure(data, mock_server("--fault", f"{fault}@0.3", "--answer", "A because it is right"), stream=True, max_retries=12)
+    metric, records = measure(
+        data, mock_server("--fault", f"{fault}@0.3", "--answer", "A because it is right"), stream=True, max_retries=12
+    )
     check_counts(metric, records)
     assert {record["text"] for record in records} == {"A because it is right"}
 
@@ -126,7 +141,9 @@ def test_max_errors_stops_and_the_next_run_asks_only_what_failed(data: Path, moc
     assert len([line for line in log.read_text().splitlines() if "models" not in json.loads(line).get("path", "")]) == SAMPLES - 4
 
 
-def test_no_artefact_of_a_failing_run_shows_the_key(data: Path, mock_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+def test_no_artefact_of_a_failing_run_shows_the_key(
+    data: Path, mock_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
     from snellen.cli.main import _run
 
     key = "sk-canary-4711/abc"
