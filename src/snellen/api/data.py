@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ..core.errors import UsageError
+from ..core.folders import cache_folder
 from ..core.protocols import LoadContext
 from ..core.types import Image, Sample
 from ..data.bundle import MANIFEST, Manifest, decode_items, items_match, read_manifest, write_bundle
@@ -19,7 +20,6 @@ from ..data.imagestore import ImageStore
 from ..data.loaders.reform import load, read_card
 from ..data.loaders.table import load as load_table
 from ..data.sources import READERS
-from ..store.cache import cache_folder
 from .reform import ReformDataset
 
 

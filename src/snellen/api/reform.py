@@ -10,6 +10,7 @@ import msgspec
 
 from ..core.config import convert
 from ..core.errors import UsageError, did_you_mean
+from ..core.folders import cache_folder
 from ..core.protocols import LoadContext
 from ..core.types import Form, Prompt, Sample, Task
 from ..data.catalog import Catalog
@@ -21,7 +22,6 @@ from ..prompt.duplicate import name_variant
 from ..prompt.history import chosen_text
 from ..prompt.pack import apply_pack, read_pack
 from ..prompt.styles import Style, load_style
-from ..store.cache import cache_folder
 
 FORMULATIONS = {
     "SingleChoice": (Form.CHOICE, Form.YESNO),

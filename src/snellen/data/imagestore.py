@@ -18,12 +18,6 @@ SUFFIXES = (
 )  # fmt: skip
 
 
-def cache_folder() -> Path:
-    """Return the user's cache folder for Snellen."""
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "snellen"
-
-
 def suffix_of(data: bytes) -> str:
     """Return the file ending by the first bytes, or `.img`."""
     return next((suffix for head, suffix in SUFFIXES if data.startswith(head)), ".img")

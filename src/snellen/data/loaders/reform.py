@@ -12,11 +12,12 @@ import msgspec
 from msgspec import Struct
 
 from ...core.errors import ConfigError, DataError, did_you_mean
+from ...core.folders import cache_folder
 from ...core.protocols import LoadContext
 from ...core.types import Sample, Task, Turn
 from ..bundle import MANIFEST, read_bundle
 from ..corpus import Corpus
-from ..imagestore import ImageStore, cache_folder
+from ..imagestore import ImageStore
 from ..prepared import Prepared, PreparedReader, fetch
 from ..reform import Recipe, build, guard
 
