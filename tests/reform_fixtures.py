@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Small data in the true published schema of every card: the pictures and texts are ours.
 
 `raw(slug, root)` and `prepared(slug, root)` write the files a card looks for; run as a script it writes all of them:

@@ -1,6 +1,6 @@
 """Prepared hub files: every picture once, clear errors with record numbers, the hub as a source."""
 
-# ruff: noqa: E501 - one case a line reads better
+
 from __future__ import annotations
 
 import json

@@ -1,6 +1,6 @@
 """What each family does to a raw record: the rules that decide which options are wrong and why."""
 
-# ruff: noqa: E501 - one case a line reads better
+
 from __future__ import annotations
 
 import json

@@ -22,7 +22,9 @@ def dialogue(group: str, rounds: int) -> list[Sample]:
     turns: tuple[Turn, ...] = ()
     for number in range(rounds):
         meta = {"history_options": [list(OPTIONS)] * number}
-        found.append(Sample(f"{group}_{number}", "d", Form.CHOICE, f"q{number}?", (), OPTIONS, ("red",), turns, group, {"round": number}, meta))
+        found.append(
+            Sample(f"{group}_{number}", "d", Form.CHOICE, f"q{number}?", (), OPTIONS, ("red",), turns, group, {"round": number}, meta)
+        )
         turns = (*turns, Turn("user", f"q{number}?"), Turn("assistant", "red"))
     return found
 

@@ -37,9 +37,21 @@ def test_text_without_a_role_to_generate_ends_the_template() -> None:
 
 
 def test_messages() -> None:
-    lines = [Line("SYSTEM", "Be kind."), Line("HUMAN", "one"), Line("HUMAN", "two"), Line("BOT", "three"), Line("HUMAN", "four"), Line("BOT")]
+    lines = [
+        Line("SYSTEM", "Be kind."),
+        Line("HUMAN", "one"),
+        Line("HUMAN", "two"),
+        Line("BOT", "three"),
+        Line("HUMAN", "four"),
+        Line("BOT"),
+    ]
     turns = to_messages(MetaTemplate(), lines)
-    assert [(turn.role, turn.text) for turn in turns] == [("system", "Be kind."), ("user", "one\ntwo"), ("assistant", "three"), ("user", "four")]
+    assert [(turn.role, turn.text) for turn in turns] == [
+        ("system", "Be kind."),
+        ("user", "one\ntwo"),
+        ("assistant", "three"),
+        ("user", "four"),
+    ]
 
 
 def test_fallback_and_unknown_roles() -> None:

@@ -184,7 +184,15 @@ def test_option_format_needs_both_fields() -> None:
 
 def test_packs_lay_over_prompts(tmp_path: Path) -> None:
     path = tmp_path / "pack.json"
-    path.write_text(json.dumps({"*": {"prefix": "So"}, "family": {"instructions": ["Do"]}, "t": {"instructions": ["Now"], "shot": {"question": "q", "answer": "a"}}}))
+    path.write_text(
+        json.dumps(
+            {
+                "*": {"prefix": "So"},
+                "family": {"instructions": ["Do"]},
+                "t": {"instructions": ["Now"], "shot": {"question": "q", "answer": "a"}},
+            }
+        )
+    )
     pack = read_pack(path)
     prompt = apply_pack(LAYOUT, Task("t", {}, prompt="family"), pack)
     assert (prompt.prefix, prompt.instructions, prompt.shot) == ("So", ("Now",), Shot("q", "a"))

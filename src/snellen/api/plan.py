@@ -194,11 +194,12 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings) -> Prompt:
 def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
     """Name a run by task and model, and by a hash of the settings so that another configuration gets its own folder."""
     told = {field: getattr(settings, field) for field in settings.__struct_fields__ if field not in _NOT_IN_NAME}
+    told["prompt_pack"] = str(settings.prompt_pack or "")
     label = f"{'+'.join(task.name for task in tasks)[:60]}--{model.name}"
     return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(told, 8)}"
 
 
-_NOT_IN_NAME = {"api_key", "base_url", "output_dir", "command", "plugins", "catalogs", "profile", "cache"} | {
+_NOT_IN_NAME = {"api_key", "base_url", "output_dir", "data_root", "command", "plugins", "catalogs", "profile", "cache"} | {
     "max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images"
 }  # fmt: skip
 
