@@ -10,6 +10,7 @@ import base64
 import csv
 import io
 import json
+import pickle
 import random
 import sys
 from collections.abc import Callable
@@ -227,7 +228,8 @@ def _refcoco(root: Path) -> None:
                     "sentences": sentences,
                 }
             )
-    put(root / "refcoco/refs(unc).json", refs)
+    (root / "refcoco").mkdir(parents=True, exist_ok=True)
+    (root / "refcoco/refs(unc).p").write_bytes(pickle.dumps(refs, protocol=2))
     put(root / "refcoco/instances.json", {"images": images, "annotations": boxes, "categories": []})
 
 

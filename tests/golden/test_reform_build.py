@@ -5,7 +5,9 @@ Where a difference is wanted it is listed in docs/reform-differences.md, and her
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 import json
 import re
 import tomllib
@@ -254,3 +256,36 @@ def test_online_dialogue_equal(run: dict[str, Any], tmp_path: Path) -> None:
         assert item["history"] == step["history"]
         assert item["text"] == step["text"]
         dataset.update_history(step["fed_back"])
+
+
+OFFLINE = [run for run in (golden("build_offline_hf.json")["runs"] if GOLDEN.is_dir() else []) if run.get("sample0") and run["key"] in CARD]
+
+
+def embed(value: Any, column: str, picture: str) -> Any:
+    """Put the picture itself where the local file names it."""
+    rows = value if isinstance(value, list) else value["data"]
+    for row in rows:
+        row[column] = picture
+    return value
+
+
+@pytest.mark.parametrize("run", OFFLINE, ids=[run["key"] for run in OFFLINE])
+def test_prepared_hub_files_equal(run: dict[str, Any], tmp_path: Path) -> None:
+    """The same with base64 pictures in one JSON document, as the hub holds them."""
+    key = run["key"]
+    table, out = card_of(key)["dataset"]["prepared"], io.BytesIO()
+    Image.new("RGB", (64, 48), (200, 210, 220)).save(out, "PNG")
+    column = table["columns"]["image"]
+    value = embed(json.loads(json.dumps(golden("build_samples.json")["inputs"][key])), column, base64.b64encode(out.getvalue()).decode())
+    (tmp_path / table["file"]).parent.mkdir(parents=True)
+    (tmp_path / table["file"]).write_text(json.dumps(value))
+    (tmp_path / "pack.json").write_text(json.dumps(pack_for(key)))
+    dataset = open_dataset(
+        f"reform/{CARD[key]}", in_context_sample=True, random_instruct=True, data_duplication=5, response_prefix="The answer is",
+        prompt_pack=tmp_path / "pack.json", data_root=tmp_path, offline_from_hf=True,
+    )  # fmt: skip
+    theirs, ours = run["sample0"], dataset[0]
+    assert len(dataset) == run["len"]
+    assert ours["text"] == theirs["text"]
+    assert ours["answer_options"] == theirs["answer_options"]
+    assert hashlib.sha256(ours["image"].tobytes()).hexdigest() == theirs["image"]["rgb_sha256"]

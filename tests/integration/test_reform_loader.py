@@ -122,7 +122,7 @@ def test_bad_arguments(root: Path, arguments: dict[str, Any], message: str) -> N
 def test_unclear_names() -> None:
     with pytest.raises(UsageError, match="did you mean 'VisDial'"):
         find_card("VisDail", None)
-    with pytest.raises(UsageError, match="give one of .*VQA_gqa_val"):
+    with pytest.raises(UsageError, match=r"give one of .*VQA_gqa_val"):
         find_card("VQA", None)
 
 

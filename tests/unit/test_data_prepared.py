@@ -1,6 +1,5 @@
 """Prepared hub files: every picture once, clear errors with record numbers, the hub as a source."""
 
-
 from __future__ import annotations
 
 import json

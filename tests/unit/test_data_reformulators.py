@@ -1,6 +1,5 @@
 """What each family does to a raw record: the rules that decide which options are wrong and why."""
 
-
 from __future__ import annotations
 
 import json

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from snellen.core.errors import ConfigError
+from snellen.core.types import Form, Prompt, Sample, Task, Turn
+from snellen.prompt.build import Prompter
 from snellen.prompt.meta import Line, MetaTemplate, fill_lines, read_meta_template, to_messages, to_text, write_meta_template
 
 TABLE = {
@@ -57,7 +62,7 @@ def test_messages() -> None:
 def test_fallback_and_unknown_roles() -> None:
     turns = to_messages(MetaTemplate(), [Line("OBSERVER", "seen", "HUMAN")])
     assert turns[0].role == "user"
-    with pytest.raises(ConfigError, match="knows no role 'HUMANE'.*did you mean"):
+    with pytest.raises(ConfigError, match=r"knows no role 'HUMANE'.*did you mean"):
         to_messages(MetaTemplate(), [Line("HUMANE", "x")])
 
 
@@ -66,5 +71,22 @@ def test_bad_templates() -> None:
         read_meta_template({"round": [{"role": "HUMAN"}, {"role": "HUMAN"}]})
     with pytest.raises(ConfigError, match="unknown key"):
         read_meta_template({"rounds": []})
-    with pytest.raises(ConfigError, match="unknown field {answer}"):
+    with pytest.raises(ConfigError, match=r"unknown field {answer}"):
         fill_lines([Line("HUMAN", "{answer}")], {"question": "x"})
+
+
+def test_a_whole_trial_through_a_meta_template(tmp_path: Path) -> None:
+    (tmp_path / "meta.json").write_text(json.dumps(TABLE))
+    prompt = Prompt(
+        template="{question} {options}",
+        option_separator="; ",
+        instructions=("Say it.",),
+        system="Be kind.",
+        prefix="It is",
+        style=f"meta:{tmp_path / 'meta.json'}",
+    )
+    sample = Sample("1", "d", Form.CHOICE, "What?", (), ("a", "b"), ("a",), (Turn("user", "Hi?"), Turn("assistant", "yes")))
+    (turn,) = Prompter(Task("t", {}), prompt, 0).build(sample).messages
+    assert (
+        turn.text == "<s>[SYS]Be kind.[/SYS]\n### Human: Say it. Hi?\n### Assistant: yes\n### Human: What? A. a; B. b\n### Assistant: It is"
+    )

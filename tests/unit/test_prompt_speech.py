@@ -70,7 +70,7 @@ def test_a_wording_can_be_the_question() -> None:
     sample = msgspec.structs.replace(SAMPLE, meta={"slots": {"caption": "a {cat}"}})
     request = prompter(ask="instead", instructions=("Does '{caption}' fit?",)).build(sample)
     assert request.messages[0].text.startswith("Does 'a {cat}' fit? Options:")
-    with pytest.raises(ConfigError, match="unknown field {method}"):
+    with pytest.raises(ConfigError, match=r"unknown field {method}"):
         prompter(ask="instead", instructions=("Do {method}",)).build(sample)
 
 
@@ -149,7 +149,7 @@ def test_a_string_style_is_one_message() -> None:
     assert turn.text.startswith("User: Say it. Is it?")
     assert turn.text.endswith("\nBot: The answer is")
     assert turn.images == SAMPLE.images
-    with pytest.raises(ConfigError, match="no dialogue style 'ona'.*did you mean"):
+    with pytest.raises(ConfigError, match=r"no dialogue style 'ona'.*did you mean"):
         prompter(style="ona").build(SAMPLE)
 
 

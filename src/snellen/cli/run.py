@@ -69,7 +69,7 @@ Examples:
 @click.option("--answer-space-instruct", is_flag=True, help="Name the possible answers when options are hidden.")
 @click.option("--yesno-instruct", is_flag=True, help="Ask for yes or no where these are the options.")
 @click.option("--capitalize", is_flag=True, help="Begin questions and options with a capital letter.")
-@click.option("--style", help="Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …")
+@click.option("--style", help="Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE.")
 @click.option("--prompt-pack", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with other wordings.")
 @click.option("--online-multi-round", is_flag=True, help="Dialogues with the model's own answers (--infer-method every).")
 @click.option("--options-in-history/--no-options-in-history", default=None, help="Show options in earlier rounds of a dialogue.")

@@ -256,7 +256,7 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     shots: Shots = Shots()
     options_in_history: bool = True
     style: str = "chat"
-    """`chat`: messages with roles; else the name of a string style (catalog/styles)."""
+    """`chat`: messages with roles; else a string style (catalog/styles, or a file), or `meta:FILE`, a meta template."""
 
 
 class Task(Struct, frozen=True, forbid_unknown_fields=True):

@@ -15,6 +15,7 @@ from ..core.errors import DataError, did_you_mean
 from ..core.types import Image
 from .images import read_bytes, read_header
 from .jsonstream import iterate_array
+from .pickled import read_pickled
 from .sources import READERS, read_rows
 
 Box = tuple[float, float, float, float]
@@ -77,7 +78,9 @@ class Corpus:
     def rows(self, name: str, *pointer: str) -> Iterator[dict[str, Any]]:
         """Yield the records of a file; in JSON those of the array at `pointer` (none: the top, or `data`)."""
         path = self.path(name)
-        if path.suffix == ".json" and not _is_lines(path):
+        if path.suffix == ".p":
+            yield from (_table(record, path, number) for number, record in enumerate(read_pickled(path), 1))
+        elif path.suffix == ".json" and not _is_lines(path):
             for number, record in enumerate(iterate_array(path, pointer), 1):
                 yield _table(record, path, number)
         else:

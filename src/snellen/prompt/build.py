@@ -14,6 +14,7 @@ from ..core.errors import ConfigError, did_you_mean
 from ..core.ids import derive_seed, rng
 from ..core.types import BASE_VARIANT, Form, Image, Params, Prompt, Request, Sample, Task, TrialKey, Turn
 from ..core.variants import parse_variant
+from . import meta
 from .history import example_turns, history_turns, shot_turns, show_options
 from .marks import draw_style, make_marks
 from .styles import Speech, chat, load_style
@@ -81,7 +82,9 @@ class Prompter:
         if self.prompt.style == "chat":
             return chat(speech)
         images = [image for turn in speech.history for image in turn.images]
-        return (Turn("user", load_style(self.prompt.style).speak(speech), (*images, *speech.images)),)
+        kind, _, file = self.prompt.style.partition(":")
+        text = meta.speak(meta.load_meta_template(file), speech) if kind == "meta" else load_style(self.prompt.style).speak(speech)
+        return (Turn("user", text, (*images, *speech.images)),)
 
     def _before(self, sample: Sample, variant: str, style: str, hidden: bool, replies: Sequence[str] | None) -> tuple[Turn, ...]:
         """Return the fixed example, the drawn ones and the earlier rounds, in this order."""

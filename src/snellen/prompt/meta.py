@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from ..core.config import convert
+from ..core.config import convert, read_config_file
 from ..core.errors import ConfigError, did_you_mean
 from ..core.types import Turn
+from .styles import Speech, chat
 from .template import render
 
 API_ROLES = {"HUMAN": "user", "BOT": "assistant", "SYSTEM": "system"}
@@ -99,6 +101,20 @@ def to_messages(template: MetaTemplate, lines: Sequence[Line]) -> tuple[Turn, ..
         else:
             turns.append(Turn(name, body))
     return tuple(turns)
+
+
+@lru_cache(maxsize=16)
+def load_meta_template(path: str) -> MetaTemplate:
+    """Read a meta template from a TOML or JSON file."""
+    return read_meta_template(read_config_file(path))
+
+
+def speak(template: MetaTemplate, speech: Speech) -> str:
+    """Return a whole trial as one string."""
+    names = {role: name for name, role in API_ROLES.items()}
+    turns = chat(speech)
+    lines = [Line(names.get(turn.role, turn.role), turn.text) for turn in turns]
+    return to_text(template, lines) + speech.prefix
 
 
 def _speakers(template: MetaTemplate, lines: Sequence[Line]) -> list[tuple[Role, str]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Any, NamedTuple
 
+PREFERRED = ("accuracy", "cider")
 SIDE = ("_rate", "_share", "_tokens", "latency_s")
 
 
@@ -17,12 +18,12 @@ class Standing(NamedTuple):
 
 
 def main_metric(task: Mapping[str, Any]) -> float | None:
-    """Return the first metric of a task that is no side figure."""
-    for name, estimate in task["metrics"].items():
-        if not name.endswith(SIDE):
-            value: float | None = estimate["value"]
-            return value
-    return None
+    """Return the metric a task stands for: accuracy, else CIDEr, else its first that is no side figure."""
+    metrics = task["metrics"]
+    first = [name for name in metrics if not name.endswith(SIDE)][:1]
+    name = next((name for name in (*PREFERRED, *first) if name in metrics), None)
+    value: float | None = metrics[name]["value"] if name else None
+    return value
 
 
 def dimension_means(tasks: Mapping[str, Mapping[str, Any]], dimensions: Mapping[str, str]) -> dict[str, tuple[float, int]]:

@@ -105,7 +105,7 @@ def find_missing(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Itera
 
 
 def read_refcoco(corpus: Corpus) -> Iterator[Item]:
-    """RefCOCO: the refs file as JSON and COCO instances; one Item a referred object of the split."""
+    """RefCOCO: refs(unc).p (read as data, never run) and COCO instances; one Item a referred object of the split."""
     boxes = {row["id"]: row for row in corpus.rows("instances", "annotations")}
     sizes = {row["id"]: (row["width"], row["height"], row["file_name"]) for row in corpus.rows("instances", "images")}
     split = corpus.settings.get("split", "val")
