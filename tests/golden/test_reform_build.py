@@ -281,11 +281,11 @@ def test_prepared_hub_files_equal(run: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / table["file"]).write_text(json.dumps(value))
     (tmp_path / "pack.json").write_text(json.dumps(pack_for(key)))
     dataset = open_dataset(
-        f"reform/{CARD[key]}", in_context_sample=True, random_instruct=True, data_duplication=5, response_prefix="The answer is",
+        f"reform/{CARD[key]}", in_context_sample=True, random_instruct=True, data_duplication=5, response_prefix="" if key.startswith("Caption") else "The answer is",
         prompt_pack=tmp_path / "pack.json", data_root=tmp_path, offline_from_hf=True,
     )  # fmt: skip
     theirs, ours = run["sample0"], dataset[0]
     assert len(dataset) == run["len"]
     assert ours["text"] == theirs["text"]
-    assert ours["answer_options"] == theirs["answer_options"]
+    assert ours.get("answer_options") == theirs.get("answer_options")
     assert hashlib.sha256(ours["image"].tobytes()).hexdigest() == theirs["image"]["rgb_sha256"]

@@ -53,5 +53,5 @@ def test_cut_files(tmp_path: Path) -> None:
     whole = pickle.dumps([{"a": "b" * 50}])
     for length in (0, 5, len(whole) - 1):
         (tmp_path / "x.p").write_bytes(whole[:length])
-        with pytest.raises(DataError, match="x.p is cut off"):
+        with pytest.raises(DataError, match=r"x\.p is cut off"):
             read_pickled(tmp_path / "x.p")
