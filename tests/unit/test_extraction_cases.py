@@ -20,6 +20,7 @@ KNOWN_MISSES = {
     "The author states his view in C.",
     "There is no dog.",
     "All three cities are wrong.",
+    "The image clearly shows A.",
 }
 """Read as nothing, where a person reads a letter: the price of never taking a stray capital for an answer."""
 

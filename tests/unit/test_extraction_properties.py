@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -171,6 +172,10 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
         lambda: extract_short(text),
     ]
     for call in itertools.chain(readers, [lambda rule=rule: rule(reader, reply) for _, rule in RULES]):
-        start = time.process_time()
-        call()
-        assert time.process_time() - start <= 0.1
+        assert min(_seconds(call) for _ in range(3)) <= 0.1
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start

@@ -69,6 +69,11 @@ def test_ten_rounds_and_more_are_in_order_of_their_number() -> None:
     assert [key.sample for key in job.keys] == [f"a_{number}" for number in range(12)]
 
 
+def test_rounds_that_come_mixed_up_are_put_together() -> None:
+    mixed = [sample for pair in zip(dialogue("a", 3)[::-1], dialogue("b", 3), strict=True) for sample in pair]
+    assert [[key.sample for key in job.keys] for job in jobs_of(mixed)] == [["a_0", "a_1", "a_2"], ["b_0", "b_1", "b_2"]]
+
+
 def test_lanes_keep_their_own_histories() -> None:
     jobs = jobs_of([*dialogue("a", 2), *dialogue("b", 2)], repeats=2)
     assert len(jobs) == 4

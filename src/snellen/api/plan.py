@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -73,12 +73,14 @@ class Plan(NamedTuple):
         """Return how many trials all tasks have."""
         return sum(task.trials for task in self.tasks)
 
-    def jobs(self) -> Iterator[Job]:
-        """Yield the jobs of all tasks, lazily, in order."""
+    def jobs(self, order: Callable[[list[Item], int], list[Item]] | None = None) -> Iterator[Job]:
+        """Yield the jobs of all tasks, lazily, in the order of the data, or in the order that `order` makes of it."""
         for task, prompt, dataset, _ in self.tasks:
             drawn = prompt.shots.retriever != "zero"
             prompter = Prompter(task, prompt, self.seed, make_retriever(prompt.shots, list(dataset)) if drawn else None)
-            items = (Item(position, sample) for position, sample in enumerate(dataset))
+            items: Iterable[Item] = (Item(position, sample) for position, sample in enumerate(dataset))
+            if order is not None:
+                items = order(list(items), self.seed)
             yield from INFERENCERS[task.infer].plan(task, items, prompter)
 
 
@@ -200,7 +202,7 @@ def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
 
 
 _NOT_IN_NAME = {"api_key", "base_url", "output_dir", "data_root", "command", "plugins", "catalogs", "profile", "cache"} | {
-    "max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images"
+    "max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"
 }  # fmt: skip
 
 

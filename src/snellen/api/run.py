@@ -6,13 +6,13 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from ..core.clock import SystemClock
-from ..core.errors import EnvironmentProblem
+from ..core.errors import EnvironmentProblem, UsageError
 from ..core.folders import cache_folder
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
@@ -21,6 +21,7 @@ from ..report.files import write_records, write_results
 from ..score.run import score_run
 from ..store.cache import ResponseCache
 from ..store.writer import RunWriter
+from .early_stop import EarlyStop
 from .plan import Plan, make_plan
 from .settings import RunSettings
 
@@ -95,30 +96,56 @@ def make_policy(settings: RunSettings) -> Policy:
 
 
 async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: Watcher | None) -> tuple[RunState, bool]:
-    resuming = (plan.folder / "run.db").exists()
-    if not resuming:
-        await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
-    writer = RunWriter(plan.folder, plan.header)
-    cache: ResponseCache | None = None
     try:
-        if settings.cache:
-            cache = ResponseCache(cache_folder() / "responses.db")
-        if resuming and not _is_complete(plan, writer):
-            await plan.model.check()
-        engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
-        engine.state.planned = plan.trials
-        with _stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
-            await engine.run(plan.jobs())
-        return engine.state, engine.stopping
+        resuming = (plan.folder / "run.db").exists()
+        if not resuming:
+            await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
+        with closing(RunWriter(plan.folder, plan.header)) as writer, response_cache(settings) as cache:
+            if resuming and not _is_complete(plan, writer):
+                await plan.model.check()
+            engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
+            return await _run_engine(engine, plan, settings, writer, watcher)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {error.filename or plan.folder}: {error.strerror}") from None
     finally:
         await plan.model.close()
-        writer.close()
-        if cache is not None:
-            cache.close()
+
+
+async def _run_engine(
+    engine: Engine, plan: Plan, settings: RunSettings, writer: RunWriter, watcher: Watcher | None
+) -> tuple[RunState, bool]:
+    """Run the plan; return the counts, and whether it was interrupted before its end."""
+    engine.state.planned = plan.trials
+    early = _early_stop(plan, settings, engine)
+    with _stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
+        await engine.run(plan.jobs(early.shuffle if early else None))
+    if early is None:
+        return engine.state, engine.stopping
+    writer.put_meta("until_ci", early.summary())
+    return engine.state, engine.stopping and not early.stopped
+
+
+def _early_stop(plan: Plan, settings: RunSettings, engine: Engine) -> EarlyStop | None:
+    if settings.until_ci is None:
+        return None
+    if len(plan.tasks) != 1:
+        raise UsageError("--until-ci works on one task at a time: each task has its own interval")
+    task = plan.tasks[0].task
+    early = EarlyStop(settings.until_ci, plan.registry.get("scorer", task.scorers[0]), len(task.variants) * task.repeats, engine.stop)
+    engine.observe = early.observe
+    return early
+
+
+@contextmanager
+def response_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
+    """Open the response cache for the block, or nothing where it is switched off."""
+    if not settings.cache:
+        yield None
+        return
+    with closing(ResponseCache(cache_folder() / "responses.db")) as cache:
+        yield cache
 
 
 def _is_complete(plan: Plan, writer: RunWriter) -> bool:

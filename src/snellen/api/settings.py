@@ -57,6 +57,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     cache: bool = True
     allow_missing_images: bool = False
     profile: str | None = None
+    until_ci: float | None = None
+    """Half-width in points at which to stop asking; None asks everything."""
+    detailed_keys: tuple[str, ...] = ()
     command: str = ""
 
     def task_overrides(self) -> list[tuple[str, Any]]:
@@ -75,5 +78,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             ("params.stream", self.stream),
             ("params.extra_body", self.extra_body),
             ("dataset.columns", self.columns or None),
+            ("group_by", list(self.detailed_keys) or None),
         )
         return [*((key, value) for key, value in flags if value is not None), *self.overrides]

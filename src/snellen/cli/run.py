@@ -95,6 +95,12 @@ Examples:
 @click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards.")
 @click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Python file with register(registry).")
 @click.option("--model-arg", "model_arguments", multiple=True, metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…")
+@click.option(
+    "--until-ci", type=click.FloatRange(min=0, max=50, min_open=True, max_open=True), help="Stop when the interval is ± this many points."
+)
+@click.option(
+    "--detailed-keys", "--detailed_keys", "detailed_keys", multiple=True, help="Tags to group by; may be repeated.  [default: all]"
+)
 @click.option("--quiet", is_flag=True, help="No progress, no tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
 def run(quiet: bool, as_json: bool, **flags: Any) -> int:
@@ -119,9 +125,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
     file = _read_model_file(flags.pop("config_file"))
     key = _read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
-    model = flags.pop("model") or file.pop("model", None)
-    if not model:
-        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
+    model = _model_name(flags.pop("model"), file.pop("model", None))
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
     columns = dict(parse_assignment(each) for each in flags.pop("columns"))
     overrides = [parse_assignment(each) for each in flags["overrides"]]
@@ -147,6 +151,13 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         command=command_line(sys.argv),
         **(file | told),
     )
+
+
+def _model_name(flag: str | None, from_file: str | None) -> str:
+    name = flag or from_file
+    if not name:
+        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
+    return name
 
 
 def command_line(arguments: list[str]) -> str:

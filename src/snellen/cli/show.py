@@ -57,6 +57,8 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         console = watcher.console if as_json else Console()
         for name, task in result.results["tasks"].items():
             console.print(results_table(name, task))
+            for note in task.get("notes", ()):
+                console.print(plain(note))
             for table in group_tables(task):
                 console.print(table)
             if "acuity_px" in task["metrics"]:

@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from msgspec import Struct
 
@@ -59,11 +58,14 @@ class DialogueJob:
 
 
 def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[DialogueJob]:
-    """Yield a job a dialogue and lane; dialogues are neighbours of one group, rounds follow their number."""
+    """Yield a job a dialogue and lane, in whatever order the items come; rounds follow their number."""
     options = read_options(task)
     lanes = tuple((variant, repeat) for variant in task.variants for repeat in range(task.repeats))
-    for group, members in groupby(items, key=lambda item: item.sample.group or item.sample.id):
-        rounds = tuple(sorted(members, key=lambda item: _round(item, group)))
+    dialogues: dict[str, list[Item]] = {}
+    for item in items:
+        dialogues.setdefault(item.sample.group or item.sample.id, []).append(item)
+    for members in dialogues.values():
+        rounds = tuple(sorted(members, key=_round))
         for chosen in (lanes,) if options.majority else ((lane,) for lane in lanes):
             yield DialogueJob(rounds, chosen, prompter)
 
@@ -86,6 +88,6 @@ def most_common(answers: Sequence[str]) -> str:
     return Counter(answers).most_common(1)[0][0]
 
 
-def _round(item: Item, group: str) -> tuple[int, int]:
+def _round(item: Item) -> tuple[int, int]:
     number = item.sample.tags.get("round")
     return (int(number) if isinstance(number, int | float) else item.position, item.position)

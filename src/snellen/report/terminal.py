@@ -20,6 +20,8 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 REFRESH_S = 0.25
 SIDE_METRICS = ("_rate", "_strict", "_micro")
 MACRO = "_macro_"
+VARIANCE = "_variance_"
+"""Parts of the variance: said in words below the table."""
 
 
 def plain(text: str) -> Text:
@@ -112,6 +114,7 @@ def results_table(name: str, result: Mapping[str, Any]) -> Table:
     for column in ("value", "95 % interval", "n", "unscored", "failed"):
         table.add_column(column, justify="right")
     metrics = result["metrics"]
+    metrics = {name: estimate for name, estimate in metrics.items() if VARIANCE not in name}
     main = [metric for metric in metrics if not is_side_metric(metric)]
     side = [metric for metric in metrics if is_side_metric(metric) and tells_more(metric, metrics)]
     for metric in main:

@@ -32,6 +32,7 @@ _TAIL_MARKER = re.compile(
 )
 _FARTHEST = 20_000
 """A number is looked for in so many characters at the end of a reply: a bound on time."""
+_EDGE = 4_000
 _GLUED = re.compile(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
 _COPULA = re.compile(
     r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads|the (?:text|sign|word|label) (?:is|says|reads))\s+",
@@ -69,13 +70,20 @@ def extract_yesno(response: str, *, finish: str | None = None) -> Extraction:
         return Extraction(None, "thinking", TRUNCATED)
     body, offset = part
     low = body.lower()
-    words = [match for match in _WORD.finditer(low) if not _IDIOM.match(low, match.end())]
+    words = [match for match in _edge_words(low) if not _IDIOM.match(low, match.end())]
     chosen = _yesno_word(low, words)
     if chosen is not None:
         answer = "yes" if chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4)) else "no"
         return Extraction(answer, "yes_no", None, (chosen.start() + offset, chosen.end() + offset))
     reason = _why_none(body, finish)
     return Extraction(None, "abstain", AMBIGUOUS if words and reason == UNPARSED else reason)
+
+
+def _edge_words(low: str) -> list[re.Match[str]]:
+    """Return yes and no words; of a very long reply only those near its beginning and end."""
+    if len(low) <= 2 * _EDGE:
+        return list(_WORD.finditer(low))
+    return [*_WORD.finditer(low, 0, _EDGE), *_WORD.finditer(low, len(low) - _EDGE)]
 
 
 def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:

@@ -66,7 +66,8 @@ class MarkPatterns:
         )
         self.joined = re.compile(
             r"[)\]}\"'*_`.\s]{0,6},?\s?(?P<join>and/or|and|or|y|et|und|oder|ou|и|или|[,/&|、]|和|或者|或|与|または|또는)\s?"
-            rf"(?:also |maybe |option |possibly )?(?:(?P<second>{upper})|[(\[\"'*]{{1,3}}(?P<wrapped>{either})){WORD_AFTER}"
+            rf"(?:also |maybe |perhaps |possibly |even |option |choice )*+"
+            rf"(?:(?P<second>{upper})|[(\[\"'*]{{1,3}}(?P<wrapped>{either})){WORD_AFTER}"
         )
         self.whole = dict(pair for mark in marks for pair in _whole_replies(mark))
 

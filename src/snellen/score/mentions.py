@@ -35,17 +35,20 @@ _BEFORE_LABEL_TEXT = (
     "letra|buchstabe|c'est|donc|also|não|é|sera|pas|nicht|не|ответ|вариант|это|или|и"
 )
 _BEFORE_LABEL = frozenset(_BEFORE_LABEL_TEXT.split("|"))
+_ABBREVIATED = ("mr.", "mrs.", "ms.", "dr.", "prof.", "st.", "fig.", "vol.", "sec.", "ch.", "eq.", "tab.", "app.", "pt.")
 _JOINS_LABELS = frozenset({"and", "or", "nor", "option", "options", "choice", "choices"})
 """After these a capital is a label even before an unknown word: `A and B look alike` names two."""
+_INITIAL = re.compile(r"(?<![A-Za-z])[A-Z]\.\s?\Z")
 _OPENS = frozenset("\"'*_`“「【《")
 _CLOSES = frozenset("\"'*_`”」】》.:)")
 _PRONOUN = re.compile(r"\s+(?:is|because|since|seems|fits|matches|remains)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]")
 _EXAMINED = re.compile(
-    r"(?<!\w)(?:examin(?:e|ing)|consider(?:ing)?|analy[sz](?:e|ing)|"
-    r"evaluat(?:e|ing)|check(?:ing)?|look(?:ing)? at|start(?:ing)? with|begin with|"
-    r"compar(?:e|ing)|regarding|as for|suppose|whether|closer at)\s(?:it's |it is |that )?(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
+    r"(?<!\w)(?:examin(?:e|ing)|consider(?:ing)?|analy[sz](?:e|ing)|evaluat(?:e|ing)|check(?:ing)?|think(?:ing)? about|discuss(?:ing)?|"
+    r"turn(?:ing)? to|focus(?:ing)? on|look(?:ing)? at|start(?:ing)? with|begin with|compar(?:e|ing)|regarding|as for|suppose|whether|"
+    r"closer at|(?:students|people|readers|others|some|many|most|users|models|they|he|she)\s(?:\w{1,9}\s){0,2}"
+    r"(?:choose|chose|pick|select|answer|say|think|guess))\s(?:it's |it is |that )?(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
 )
-"""The label is looked into, which says nothing of the verdict."""
+"""The label is looked into, or chosen by somebody else, which says nothing of the verdict."""
 _TICK = re.compile(r"[✓✔✅☑]|[(\[:–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!]*\s*\Z")
 _INTRODUCES = ("option", "choice", "each", "analy", "consider", "let me", "let's", "following", "选项", "分析")
 
@@ -59,7 +62,7 @@ def label_mentions(reader: Reader, reply: Reply, start: int = 0) -> list[Mention
     mentions = find_labels(reader, reply, max(start, len(reply.low) - _FARTHEST))[-_MOST_MENTIONS:]
     judge(reply.low, mentions)
     for mention in mentions:
-        mention.listed |= _EXAMINED.search(reply.low, max(0, mention.start - 40), mention.start) is not None
+        mention.listed |= _EXAMINED.search(reply.low, max(0, mention.start - 56), mention.start) is not None
     _ticked(reply.low, [mention for mention in mentions if mention.listed])
     if start == 0:
         reply.labels = mentions
@@ -136,6 +139,8 @@ def _plausible(reply: Reply, start: int, end: int) -> bool:
     body, low = reply.body, reply.low
     if body[start - 1 : start] in _OPENS and body[end : end + 1] in _CLOSES:
         return True
+    if body[end : end + 1] == "." and _INITIAL.search(body, max(0, start - 3), start):
+        return False
     before = _WORD_BEFORE.search(low, max(0, start - 24), start)
     word = before.group(1) if before else ""
     after = _AFTER_BY_MARK.get(body[start:end], _AFTER_LABEL)
@@ -154,4 +159,6 @@ def _said_of(low: str, word: str, end: int) -> bool:
 def _sentence_start(low: str, start: int) -> bool:
     """Whether only space and decoration stand between the last sentence end and `start`."""
     gap = low[max(0, start - 6) : start].rstrip(" *_`(\"'")
+    if gap.endswith(_ABBREVIATED):
+        return False
     return not gap or gap[-1] in ".!?:;\n—–"

@@ -123,15 +123,18 @@ def _doubted(low: str, cue: Cue) -> bool:
     window = max(0, start - 64)
     if start and low[start - 1] in "不非没別别":
         return True
-    if cue.kind == "verb" and cue.word.isascii():
-        spoken = VERB_SUBJECT.search(low, max(0, start - 24), start)
-        return spoken is None or VERB_DENIED.search(low, max(0, start - 40), start) is not None
-    if DOUBT.search(low, max(0, start - 40), start):
+    if _unspoken(low, cue) if cue.kind == "verb" and cue.word.isascii() else DOUBT.search(low, max(0, start - 40), start):
         return True
     clause = window
     for stop in _STOP.finditer(low, window, start):
         clause = stop.end()
     return DOUBT_CLAUSE.search(low, clause, start) is not None
+
+
+def _unspoken(low: str, cue: Cue) -> bool:
+    """Whether `choose` and its like have another subject than the speaker, or are denied."""
+    spoken = VERB_SUBJECT.search(low, max(0, cue.start - 24), cue.start)
+    return spoken is None or VERB_DENIED.search(low, max(0, cue.start - 40), cue.start) is not None
 
 
 def _value(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
