@@ -29,7 +29,8 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str,
 
 
 def test_build_check_and_run(raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call(capsys, "data", "build", "reform/vqa-v2", "--raw", raw / "vqa-v2", "-o", tmp_path / "b", "--json")
+    code, out, err = call(capsys, "data", "build", "reform/vqa-v2", "--raw", raw / "vqa-v2", "-o", tmp_path / "b", "--json")
+    assert "note: the whole set is known to give 214354 samples" in err
     report = json.loads(out)
     assert (code, report["samples"], report["bundle"]["images"]) == (0, 36, 12)
     code, out, _ = call(capsys, "data", "check", tmp_path / "b")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import tomllib
 from pathlib import Path
@@ -85,6 +86,8 @@ def test_a_torch_loader_can_use_it(root: Path) -> None:
     dataset = open_vqa(root, data_duplication=2, shuffle_options=True)
     loader = data.DataLoader(dataset, batch_size=4, collate_fn=lambda items: [item["text"] for item in items], shuffle=False)
     assert [text for batch in loader for text in batch] == [dataset[index]["text"] for index in range(len(dataset))]
+    copy = pickle.loads(pickle.dumps(dataset))  # as workers that are spawned get it
+    assert copy[3]["text"] == dataset[3]["text"]
 
 
 def test_the_names_of_reform_eval(root: Path) -> None:

@@ -72,9 +72,9 @@ def _check_bundle(folder: Path, images: bool) -> Report:
     return msgspec.structs.replace(report, findings=(*extra, *report.findings))
 
 
-def expected_counts(name: str) -> dict[str, int]:
+def expected_counts(name: str, catalogs: Sequence[str | Path] = ()) -> dict[str, int]:
     """Return how many samples a card's sources are known to give."""
-    return read_card(Catalog().task(name)).count
+    return read_card(Catalog(catalogs).task(name)).count
 
 
 def export_items(dataset: ReformDataset, out: str | Path) -> int:

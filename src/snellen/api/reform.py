@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,6 @@ class OnlineDataset(ReformDataset):
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self._heard: dict[str, list[str]] = {}
-        self._order: list[int] = []
 
     @property
     def samples(self) -> list[Sample]:
@@ -209,7 +209,7 @@ def open_dataset(
     return kind(
         task,
         prompt,
-        lambda: load_samples(task, context),
+        partial(load_samples, task, context),
         seed=seed,
         data_duplication=data_duplication,
         random_instruct=random_instruct,

@@ -47,11 +47,14 @@ def data() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Machine output.")
 def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_json: bool, **told: Any) -> int:
     """Re-formulate a dataset into a portable bundle, and check it."""
-    from ..api.data import build_bundle, check_data
+    from ..api.data import build_bundle, check_data, expected_counts
     from ..core.config import parse_assignment
 
     manifest = build_bundle(name, out, overrides=[parse_assignment(each) for each in overrides], **told)
     click.echo(f"{manifest.samples} samples and {manifest.images} pictures in {out}", err=as_json)
+    whole = expected_counts(name, told["catalogs"]).get(told["source"] or "raw")
+    if whole not in (None, manifest.samples) and told["limit"] is None:
+        click.echo(f"note: the whole set is known to give {whole} samples", err=True)
     if no_check:
         return 0
     report = check_data(out)
