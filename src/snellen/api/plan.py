@@ -17,12 +17,12 @@ from ..core.builtins import default_registry
 from ..core.config import convert
 from ..core.errors import DataError, UsageError, did_you_mean
 from ..core.ids import content_hash
-from ..core.protocols import LoadContext, Model
+from ..core.protocols import Capability, LoadContext, Model
 from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import dialogue, generate
+from ..infer import dialogue, document, generate, likelihood
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
@@ -34,6 +34,8 @@ from .settings import RunSettings
 INFERENCERS: dict[str, ModuleType] = {
     "generate": generate,
     "generation": generate,
+    "likelihood": likelihood,
+    "document": document,
     "every": dialogue,
     "every_with_gt": generate,
     "last": generate,
@@ -105,6 +107,7 @@ def make_plan(settings: RunSettings) -> Plan:
         check_capabilities(model, task)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
     planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in zip(tasks, prompts, strict=True)]
+    check_images(model, planned)
     return Plan(planned, model, registry, make_header(planned, model, settings), folder, settings.seed)
 
 
@@ -133,9 +136,19 @@ def check_capabilities(model: Model, task: Task) -> None:
     """Refuse, by name, what the model cannot do."""
     if task.infer not in INFERENCERS:
         raise UsageError(f"task {task.name!r}: unknown inferencer {task.infer!r}{did_you_mean(task.infer, INFERENCERS)}")
+    check_options = getattr(INFERENCERS[task.infer], "read_options", None)
+    if check_options is not None:
+        check_options(task)
     missing = INFERENCERS[task.infer].NEEDS - model.capabilities
     if missing:
         raise UsageError(f"model {model.name!r} cannot do {', '.join(sorted(missing))}, which task {task.name!r} needs ({task.infer})")
+
+
+def check_images(model: Model, planned: list[PlannedTask]) -> None:
+    """Refuse to show pictures to a model that cannot see."""
+    for each in planned:
+        if each.survey.images and Capability.IMAGES not in model.capabilities:
+            raise UsageError(f"model {model.name!r} takes no images, and task {each.task.name!r} has {each.survey.images}")
 
 
 def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:
@@ -160,7 +173,7 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
     table = msgspec.to_builtins(planned.task)
     for field in NOT_IN_IDENTITY:
         table.pop(field)
-    for field in ("path", "image_root"):  # the data's content counts, not where it lies
+    for field in ("path", "image_root", "documents_in_flight"):  # the data's content counts, not where it lies
         table["dataset"].pop(field, None)
     table["params"].pop("timeout_s", None)
     table["params"].pop("stream", None)
@@ -177,6 +190,9 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
         )
     for scorer in task.scorers:
         registry.get("scorer", scorer)
+    prompter = Prompter(task, prompt, settings.seed)
+    for variant in task.variants:  # a prompt that cannot be built must fail here, not at the first request
+        prompter.build(next(iter(dataset)), variant)
     return PlannedTask(task, prompt, dataset, found)
 
 

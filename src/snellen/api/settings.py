@@ -30,6 +30,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     limit: int | None = None
     num_infers: int | None = None
     infer_method: str | None = None
+    likelihood_reduction: str | None = None
+    candidates: str | None = None
+    calibration: str | None = None
     variants: tuple[str, ...] = ()
     shuffle_options: bool | None = None
     option_mark: str | None = None
@@ -67,6 +70,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         flags: Sequence[tuple[str, Any]] = (
             ("repeats", self.num_infers),
             ("infer", self.infer_method),
+            ("infer_options.reduction", self.likelihood_reduction),
+            ("infer_options.candidates", self.candidates),
+            ("infer_options.calibration", self.calibration),
             ("dataset.rounds", "last" if self.infer_method == "last" else None),
             ("variants", list(self.variants) or None),
             ("shuffle_options", self.shuffle_options),

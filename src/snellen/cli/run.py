@@ -58,6 +58,9 @@ Examples:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything Snellen draws itself.")
 @click.option("--stream/--no-stream", default=None, help="Stream replies: gives time to first token.")
 @click.option("--infer-method", help="generation (default) or likelihood.")
+@click.option("--likelihood-reduction", help="sum (default), mean, per-byte, none or prompt-mean.")
+@click.option("--candidates", help="Likelihood of the option text (default) or of the letters: text, letters.")
+@click.option("--calibration", help="Likelihood less its prior: none (default), unconditional, content-free.")
 @click.option("--option-mark", type=click.Choice(["upper", "lower", "number", "random"]), help="How options are labelled.")
 @click.option("--shuffle-options/--no-shuffle-options", default=None, help="Draw the order of options for each trial.")
 @click.option("--data-root", type=click.Path(path_type=Path), help="Folder that holds the datasets.  [default: $SNELLEN_DATA or ./data]")
@@ -101,6 +104,8 @@ Examples:
 @click.option(
     "--detailed-keys", "--detailed_keys", "detailed_keys", multiple=True, help="Tags to group by; may be repeated.  [default: all]"
 )
+@click.option("--half", is_flag=True, help="Local models in half precision (the same as --model-arg half=true).")
+@click.option("--batch-size", type=click.IntRange(min=1), help="Local models: requests a batch and device.  [default: as memory allows]")
 @click.option("--quiet", is_flag=True, help="No progress, no tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
 def run(quiet: bool, as_json: bool, **flags: Any) -> int:
@@ -123,8 +128,8 @@ def run(quiet: bool, as_json: bool, **flags: Any) -> int:
 
 def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
-    file = _read_model_file(flags.pop("config_file"))
-    key = _read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
+    file = read_model_file(flags.pop("config_file"))
+    key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
     model = _model_name(flags.pop("model"), file.pop("model", None))
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
     columns = dict(parse_assignment(each) for each in flags.pop("columns"))
@@ -133,9 +138,10 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         overrides.insert(0, ("dataset.capitalise", True))
     if flags.pop("online_multi_round"):
         flags["infer_method"] = "every"
-    variants = (*flags.pop("variants"), *_perturbations(flags.pop("perturb")))
+    variants = tuple(dict.fromkeys((*flags.pop("variants"), *_perturbations(flags.pop("perturb")))))
     wording = read_prompt_flags(flags)
-    told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "model_arguments", "no_cache")}
+    arguments = _model_arguments(flags)
+    told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "no_cache")}
     return RunSettings(
         tasks=tasks,
         model=model,
@@ -145,7 +151,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         variants=variants,
         prompt=wording,
         overrides=tuple(overrides),
-        model_arguments=dict(parse_assignment(each) for each in flags["model_arguments"]),
+        model_arguments=arguments,
         cache=not flags["no_cache"],
         image_policy=_image_policy(side),
         command=command_line(sys.argv),
@@ -171,6 +177,12 @@ def command_line(arguments: list[str]) -> str:
     return shlex.join(shown)
 
 
+def _model_arguments(flags: dict[str, Any]) -> dict[str, Any]:
+    """Take the flags of local models out of `flags`; `--half` and `--batch-size` are short for --model-arg."""
+    given = dict(parse_assignment(each) for each in flags.pop("model_arguments"))
+    return given | {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}
+
+
 def _image_policy(side: int | None) -> Any:
     from ..core.protocols import ImagePolicy
 
@@ -185,11 +197,14 @@ def _perturbations(spec: str | None) -> tuple[str, ...]:
     return ("base", *parse_variants(spec))
 
 
-def _read_model_file(path: Path | None) -> dict[str, Any]:
-    """Read a model file in the form of the page-image scripts into settings."""
+def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Read a model file in the form of the page-image scripts into settings; `needed` keys must be in it."""
     if path is None:
         return {}
     table = read_config_file(path)
+    for name in needed:
+        if table.get(name) is None:
+            raise ConfigError(f"{path}: key {name!r} is missing")
     for name in table:
         if name not in MODEL_FILE_KEYS:
             raise ConfigError(f"{path}: unknown key {name!r}{did_you_mean(name, MODEL_FILE_KEYS)}; known: {', '.join(MODEL_FILE_KEYS)}")
@@ -211,7 +226,8 @@ def _read_model_file(path: Path | None) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:
+def read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:
+    """Return the key from a flag, an environment variable or a file; None for a server that asks for none."""
     if value:
         click.echo("warning: --api-key is visible in process lists; prefer --api-key-env NAME or --api-key-file FILE", err=True)
         return Secret(value)

@@ -15,12 +15,13 @@ from ..core.ids import derive_seed, rng
 from ..core.types import BASE_VARIANT, Form, Image, Params, Prompt, Request, Sample, Task, TrialKey, Turn
 from ..core.variants import parse_variant
 from . import meta
+from .document import choose_pages, with_context
 from .history import example_turns, history_turns, shot_turns, show_options
 from .marks import draw_style, make_marks
 from .styles import Speech, chat, load_style
 from .template import names_field, render
 
-AXES = ("wording", "order", "marks", "perturb")
+AXES = ("wording", "order", "marks", "perturb", "pages", "control")
 
 Retriever = Callable[[Sample, random.Random], Sequence[Sample]]
 """Finds examples for a sample among others."""
@@ -68,13 +69,13 @@ class Prompter:
         instruction, question = (instruction + tail, question) if instruction else ("", question + tail)
         fields = {"question": question, "options": options, "choices": options, "instruction": instruction}
         speech = Speech(
-            query=render(prompt.template, fields).rstrip(" "),
+            query=with_context(sample, axes, render(prompt.template, fields).rstrip(" ")),
             question=question,
             instruction="" if names_field(prompt.template, "instruction") else instruction,
             history=self._before(sample, variant, style, hidden, replies),
             system=prompt.system,
             prefix="" if hidden else prompt.prefix,
-            images=self._perturbed(sample.images, axes, sample.id),
+            images=self._perturbed(choose_pages(sample, axes), axes, sample.group or sample.id),
         )
         return Spoken(speech, marks, shown)
 
@@ -132,14 +133,15 @@ class Prompter:
             tail += " " + self.prompt.yesno
         return tail
 
-    def _perturbed(self, images: tuple[Image, ...], axes: Mapping[str, str], sample_id: str) -> tuple[Image, ...]:
+    def _perturbed(self, images: tuple[Image, ...], axes: Mapping[str, str], document: str) -> tuple[Image, ...]:
+        """Add the degradation to every picture; all questions of a document see the same pixels."""
         if "perturb" not in axes:
             return images
+        steps = axes["perturb"].split("+")
+        seeds = [derive_seed(self.seed, document, place) % 2**32 for place in range(len(images))]
         return tuple(
-            msgspec.structs.replace(
-                image, edits=(*image.edits, f"perturb:{axes['perturb']}:{derive_seed(self.seed, sample_id, place) % 2**32}")
-            )
-            for place, image in enumerate(images)
+            msgspec.structs.replace(image, edits=(*image.edits, *(f"perturb:{step}:{seed}" for step in steps)))
+            for image, seed in zip(images, seeds, strict=True)
         )
 
 
