@@ -22,7 +22,7 @@ from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import dialogue, document, generate, likelihood
+from ..infer import dialogue, dialogue_likelihood, document, generate, likelihood
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
@@ -37,6 +37,7 @@ INFERENCERS: dict[str, ModuleType] = {
     "likelihood": likelihood,
     "document": document,
     "every": dialogue,
+    "every_likelihood": dialogue_likelihood,
     "every_with_gt": generate,
     "last": generate,
 }

@@ -137,7 +137,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     if flags.pop("capitalize"):
         overrides.insert(0, ("dataset.capitalise", True))
     if flags.pop("online_multi_round"):
-        flags["infer_method"] = "every"
+        flags["infer_method"] = "every_likelihood" if flags["infer_method"] == "likelihood" else "every"
     variants = tuple(dict.fromkeys((*flags.pop("variants"), *_perturbations(flags.pop("perturb")))))
     wording = read_prompt_flags(flags)
     arguments = _model_arguments(flags)

@@ -64,8 +64,14 @@ class LikelihoodJob:
 def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[LikelihoodJob]:
     """Yield a job for every sample × variant × repeat; a wrong option is refused before the first."""
     options = read_options(task)
-    asks = prompter if options.candidates == "letters" else replace(prompter, prompt=prompt_without_options(task, prompter.prompt))
-    return _jobs(task, items, asks, options)
+    return _jobs(task, items, without_options(task, prompter, options), options)
+
+
+def without_options(task: Task, prompter: Prompter, options: LikelihoodOptions) -> Prompter:
+    """Return the prompter that asks for the candidates: options hidden, unless their letters are the candidates."""
+    if options.candidates == "letters":
+        return prompter
+    return replace(prompter, prompt=prompt_without_options(task, prompter.prompt))
 
 
 def _jobs(task: Task, items: Iterable[Item], prompter: Prompter, options: LikelihoodOptions) -> Iterator[LikelihoodJob]:
@@ -95,9 +101,11 @@ def prompt_without_options(task: Task, prompt: Prompt) -> Prompt:
     return change(prompt, template=OPTIONS.sub("", prompt.template), prefix="")
 
 
-def build_request(prompter: Prompter, sample: Sample, key: TrialKey, options: LikelihoodOptions) -> Request:
+def build_request(
+    prompter: Prompter, sample: Sample, key: TrialKey, options: LikelihoodOptions, replies: Sequence[str] | None = None
+) -> Request:
     """Return the request of one trial, with its candidates and, if told, the prompt its priors are taken after."""
-    request = prompter.build(sample, key.variant, key.repeat)
+    request = prompter.build(sample, key.variant, key.repeat, replies)
     choices, stands_for = make_candidates(sample, request, prompter.prompt, options)
     likelihood = Likelihood(
         reduction=options.reduction,
