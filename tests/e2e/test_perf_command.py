@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from snellen.api.load import load_run
 from snellen.cli.main import cli
 from snellen.core.errors import SnellenError
 from snellen.mock.process import ServerProcess
@@ -78,6 +79,9 @@ def test_a_task_of_dialogues_is_asked_turn_by_turn(mock_server: MockServer, tmp_
     records = read_timeline(tmp_path / "o" / "timeline.json").requests
     assert sorted(record.turn for record in records) == [0, 0, 0, 1, 1, 1]
     assert report["levels"][0]["value"]["accuracy"] == 1.0
+    stored = {trial.request.key.sample: trial.request for trial in load_run(tmp_path / "o").trials("talk")}
+    assert [turn.role for turn in stored["d0t1"].messages] == ["user", "assistant", "user"]
+    assert "@@" not in stored["d0t1"].messages[1].text
 
 
 def test_the_page_holds_tables_and_pictures_and_fetches_nothing(mock_server: MockServer, tmp_path: Path) -> None:
@@ -140,6 +144,34 @@ def test_failures_give_exit_code_1(mock_server: MockServer, tmp_path: Path) -> N
     )
     assert code == 1
     assert report["levels"][0]["total"]["errors"] == {"server": 3}
+
+
+def test_a_key_that_the_server_quotes_is_masked(mock_server: MockServer, tmp_path: Path) -> None:
+    server = mock_server("--api-key", "right", "--fault", "500:message=bad key sk-secret-123@2-")
+    out = tmp_path / "o"
+    arguments = ("synthetic", "--model", "openai/mock", "--base-url", server.base_url, "-n", 3, "--warmup", 0, "-o", out, "--no-pictures")
+    with pytest.raises(SnellenError, match=r"401(?!.*sk-wrong)"):
+        perf(*arguments, "--api-key", "sk-wrong-key")
+    server = mock_server("--fault", "500:message=bad key sk-secret-123")
+    perf(
+        "synthetic",
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "-n",
+        3,
+        "--warmup",
+        0,
+        "-o",
+        out / "b",
+        "--no-pictures",
+        "--api-key",
+        "sk-secret-123",
+    )
+    everything = b"".join(path.read_bytes() for path in (out / "b").rglob("*") if path.is_file())
+    assert b"bad key" in everything
+    assert b"sk-secret-123" not in everything
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.4, 1.2])
