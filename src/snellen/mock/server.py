@@ -180,7 +180,7 @@ class MockServer:
 
     def _wanted(self, ask: Ask, entry: Entry | None) -> tuple[str, ...]:
         if entry is None:
-            return ()
+            return (self.options.answer,)
         return (entry.answer, View(entry, ask, rng()).label(entry.answer))
 
     def _prompt_logprobs(self, ask: Ask, wanted: tuple[str, ...]) -> list[dict[str, Any] | None] | None:
@@ -192,7 +192,7 @@ class MockServer:
         if ask.body.logprobs is None or ask.body.logprobs is False or not self._gives_logprobs:
             return None
         tokens = (tokenize(ask.text) if ask.body.echo else []) + completion.tokens
-        return echo_logprobs(tokens, wanted, shifted=self.options.logprobs == "shifted", generated=len(completion.tokens))
+        return echo_logprobs(tokens, wanted, shifted=self.options.logprobs == "shifted", prompt=ask.text, generated=len(completion.tokens))
 
     def _reply(self, ask: Ask, entry: Entry | None, index: int) -> Reply:
         if entry is None:

@@ -33,16 +33,23 @@ class ScoredTask:
 
 
 def score_run(
-    folder: Path, registry: Registry, *, profile: str | None = None, scorers: Sequence[str] = (), more: Sequence[str] = ()
+    folder: Path,
+    registry: Registry,
+    *,
+    profile: str | None = None,
+    scorers: Sequence[str] = (),
+    more: Sequence[str] = (),
+    reduction: str | None = None,
 ) -> dict[str, Any]:
     """Score every stored trial, keep the scores in run.db, and return results.json as plain data.
 
-    `scorers` replace those of the tasks, `more` are added.
+    `scorers` replace those of the tasks, `more` are added; `profile` and `reduction` (of log-likelihoods) are options to them.
     """
     reader = RunReader(folder)
     try:
         header = reader.header()
-        tasks = {task.name: _score_task(reader, task, registry, profile, [*(scorers or task.scorers), *more]) for task in header.tasks}
+        options = {name: value for name, value in (("profile", profile), ("reduction", reduction)) if value}
+        tasks = {task.name: _score_task(reader, task, registry, options, [*(scorers or task.scorers), *more]) for task in header.tasks}
         return {
             "run": {
                 "id": header.id,
@@ -70,14 +77,14 @@ def score_trials(reader: RunReader, task: Task, registry: Registry, options: Map
                 yield from function(sample, request, prediction, options)
 
 
-def _score_task(reader: RunReader, task: Task, registry: Registry, profile: str | None, scorers: Sequence[str]) -> dict[str, Any]:
-    options: dict[str, Any] = {"chance": _chance(reader, task)} | ({"profile": profile} if profile else {})
+def _score_task(reader: RunReader, task: Task, registry: Registry, told: Mapping[str, Any], scorers: Sequence[str]) -> dict[str, Any]:
+    options: dict[str, Any] = {"chance": _chance(reader, task), **told}
     scores = chain(score_trials(reader, task, registry, options, scorers), stored_verdicts(reader, task.name))
     write_scores(reader.folder, task.name, scores)
     tables = stored_tables(reader, task.name, metrics=() if reader.has_scores(task.name) else ("accuracy",))
     scored = ScoredTask(task, tables, lambda: _pairs(reader, task.name))
     result = summarize(tables, group_by=_group_keys(tables, task), options=options)
-    for name in task.aggregates:
+    for name in _aggregates(task):
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, options)
         result["metrics"] |= msgspec.to_builtins(dict(estimates))
     return result | {"notes": _notes(tables)}
@@ -94,13 +101,17 @@ def _chance(reader: RunReader, task: Task) -> float:
     return sum(shares) / len(shares) if shares else 0.0
 
 
+def _aggregates(task: Task) -> list[str]:
+    """Return the task's aggregates; perturbed pictures also get theirs, where chance and unread replies count."""
+    perturbed = any("perturb=" in variant for variant in task.variants)
+    return list(dict.fromkeys([*task.aggregates, *(["perturbed"] if perturbed else [])]))
+
+
 def _group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
-    if task.group_by:
-        return list(task.group_by)
     table = next(iter(tables.values()), None)
     if table is None:
         return []
-    keys = [key for key, (_, values) in table.tags.items() if 2 <= len(values) <= MOST_GROUPS]
+    keys = list(task.group_by) or [key for key, (_, values) in table.tags.items() if 2 <= len(values) <= MOST_GROUPS]
     return [*keys, *(["variant"] if table.is_varied else [])]
 
 
