@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import UsageError
-from snellen.core.types import FailureKind, Form, Image, Params, Request, Sample, TrialKey, Turn
+from snellen.core.types import FailureKind, Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
 from snellen.infer.jobs import Item as PlannedSample
 from snellen.model.openai import create
 from snellen.model.options import ModelOptions
@@ -126,10 +126,11 @@ def test_any_job_shows_what_it_would_ask() -> None:
         async def run(self, ask: Any) -> None:
             reply = await ask(PlannedSample(7, sample), request("first?"))
             again = Request(TrialKey("t", "s", repeat=1), (Turn("user", "first?"), Turn("assistant", reply.text), Turn("user", "sure?")))
-            await ask(PlannedSample(7, sample), again)
+            await ask(PlannedSample(7, sample), again, keep=False)
+            await ask(PlannedSample(7, sample), again, Prediction(again.key, text="known"))
 
     asked = asyncio.run(capture(Talk()))
-    assert [each.position for each in asked] == [7, 7]
+    assert [(each.position, each.keep) for each in asked] == [(7, True), (7, False)]
     assert with_replies(asked[1].request, ["yes"]).messages[1].text == "yes"
 
 

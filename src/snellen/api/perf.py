@@ -233,6 +233,8 @@ async def _asked(plan: Plan, settings: PerfSettings) -> list[list[Asked]]:
     groups: dict[str, list[Asked]] = {}
     for number, job in enumerate(plan.jobs()):
         asked = await capture(job)
+        if not asked:
+            continue
         sample, key = asked[0].planned.sample, asked[0].request.key
         together = settings.multi_turn and sample.group is not None and len(asked) == 1
         groups.setdefault(f"{key.task}|{sample.group}|{key.variant}|{key.repeat}" if together else str(number), []).extend(asked)
@@ -260,11 +262,13 @@ async def _store(place: Path, load: _Load, plan: Plan, measured: Measured) -> No
     try:
         for outcome in measured.outcomes:
             name, said = f"{outcome.item}/{outcome.record.turn}", replies[outcome.item, outcome.round]
-            position, planned, request = load.trials[name]
-            request, sent = with_replies(request, said), pictures.get(name, ())
+            trial = load.trials[name]
+            request, sent = with_replies(trial.request, said), pictures.get(name, ())
             said.append(outcome.text or "")
+            if not trial.keep:
+                continue
             digest = request_digest(identity, request, [image.sha256 for image in sent])
-            await writer.put(position, planned.sample, request, to_prediction(request, outcome, sent), digest)
+            await writer.put(trial.position, trial.planned.sample, request, to_prediction(request, outcome, sent), digest)
     finally:
         writer.close()
 

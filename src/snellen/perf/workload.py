@@ -30,16 +30,20 @@ class Asked(NamedTuple):
     position: int
     planned: PlannedSample
     request: Request
+    keep: bool = True
+    """False for a part of a trial, whose reply is not stored."""
 
 
 async def capture(job: Job) -> list[Asked]:
     """Return what a job would ask, without asking: to each request it is answered with a mark, which it passes on as history."""
     asked: list[Asked] = []
 
-    async def ask(item: PlannedSample, request: Request) -> Prediction:
+    async def ask(item: PlannedSample, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Prediction:
+        if settled is not None:
+            return settled
         if request.choices:
             raise UsageError("a task that scores candidates cannot be a load: add --infer-method generation, or choose another task")
-        asked.append(Asked(item.position, item, request))
+        asked.append(Asked(item.position, item, request, keep))
         return Prediction(request.key, text=REPLY_MARK % (len(asked) - 1))
 
     await job.run(ask)
