@@ -141,7 +141,7 @@ def test_a_job_that_scores_candidates_is_no_load() -> None:
         async def run(self, ask: Any) -> None:
             await ask(PlannedSample(0, Sample("s", "d", Form.OPEN, "q")), Request(TrialKey("t", "s"), (), choices=("a",)))
 
-    with pytest.raises(UsageError, match="--infer-method generation"):
+    with pytest.raises(UsageError, match="-p infer=generate"):
         asyncio.run(capture(Score()))
 
 

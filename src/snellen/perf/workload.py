@@ -42,7 +42,7 @@ async def capture(job: Job) -> list[Asked]:
         if settled is not None:
             return settled
         if request.choices:
-            raise UsageError("a task that scores candidates cannot be a load: add --infer-method generation, or choose another task")
+            raise UsageError("a task that scores candidates cannot be a load: add -p infer=generate")
         asked.append(Asked(item.position, item, request, keep))
         return Prediction(request.key, text=REPLY_MARK % (len(asked) - 1))
 
