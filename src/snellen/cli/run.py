@@ -106,6 +106,9 @@ Examples:
 )
 @click.option("--half", is_flag=True, help="Local models in half precision (the same as --model-arg half=true).")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Local models: requests a batch and device.  [default: as memory allows]")
+@click.option(
+    "--eval-stability", is_flag=True, expose_value=False, help="Accepted; instability is reported whenever there are repeats or variants."
+)
 @click.option("--quiet", is_flag=True, help="No progress, no tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
 def run(quiet: bool, as_json: bool, **flags: Any) -> int:
