@@ -234,6 +234,19 @@ def test_the_prompts_own_log_probabilities_are_the_librarys_loss(kind):
     assert -np.mean(reply.detail["prompt_logprobs"]) == pytest.approx(loss, abs=1e-4)
 
 
+def test_prompt_mean_needs_a_decoder_alone():
+    request = ask("t5", choices=CHOICES, likelihood=Likelihood(reduction="prompt-mean", with_prompt=True))
+    assert predict(model_of("t5"), request)[0].failure.kind is FailureKind.CAPABILITY
+
+
+def test_inputs_to_score_are_made_ahead_and_are_the_same():
+    prompter = model_of("llava")._replicas[0].prompter
+    scored, generated = prompter.prepare(ask("llava", choices=CHOICES)), prompter.prepare(ask("llava"))
+    assert generated.tensors is None
+    again = prompter.encode([generated.text], [generated.pictures])
+    assert {name: value.tolist() for name, value in scored.tensors.items()} == {name: value.tolist() for name, value in again.items()}
+
+
 def test_dialogue_rounds_reuse_the_prefix_and_change_no_bit():
     turns = (Turn("user", "Can you see the image?", (picture(),)), Turn("assistant", "Yes"), Turn("user", "Is it a dog?"))
     longer = (*turns, Turn("assistant", "No"), Turn("user", "What colour is it?"))
@@ -319,6 +332,26 @@ def test_out_of_memory_shrinks_the_batch_and_the_run_goes_on(monkeypatch):
     assert all(reply.text is not None for reply in replies)
     assert sizes == [8, 4, 2, 2, 2, 2]
     assert model.batch_size == 2
+
+
+def test_out_of_memory_in_scoring_is_tried_once_more_without_what_was_kept(monkeypatch):
+    model = create(str(checkpoint("text")), ModelOptions())
+    asyncio.run(model.check())
+    replica = model._replicas[0]
+    predict(model, ask("text", name="kept", choices=CHOICES))
+    real, calls = replica.score, []
+
+    def tight(prepared):
+        calls.append(len(replica.memory._kept))
+        if prepared.request.key.sample == "huge" or replica.memory._kept:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(prepared)
+
+    monkeypatch.setattr(replica, "score", tight)
+    good, huge = predict(model, ask("text", name="good", choices=CHOICES), ask("text", name="huge", choices=CHOICES))
+    assert good.failure is None
+    assert calls == [1, 0, 1, 0]
+    assert huge.failure.kind is FailureKind.PAYLOAD
 
 
 def test_two_devices_share_a_batch_without_collectives():

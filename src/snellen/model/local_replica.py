@@ -135,6 +135,10 @@ class Replica:
     def _token_logprobs(
         self, prepared: Prepared, inputs: dict[str, Any], candidates: Candidates
     ) -> tuple[TokenLogprobs, tuple[float, ...]]:
+        if self.is_encoder_decoder and prepared.request.likelihood.with_prompt:
+            raise ModelError(
+                FailureKind.CAPABILITY, "an encoder–decoder gives no log-probabilities of the prompt itself, which prompt-mean needs"
+            )
         if self.is_encoder_decoder:
             return encoder_decoder.score_encoder_decoder(self.model, inputs, candidates), ()
         with_prompt = prepared.request.likelihood.with_prompt
@@ -170,7 +174,8 @@ class Replica:
         return kinds != {"full_attention"} or bool(getattr(text, "sliding_window", None) and getattr(text, "use_sliding_window", True))
 
     def _inputs(self, batch: Sequence[Prepared]) -> dict[str, Any]:
-        tensors = self.prompter.encode([prepared.text for prepared in batch], [prepared.pictures for prepared in batch])
+        ahead = batch[0].tensors if len(batch) == 1 else None
+        tensors = ahead or self.prompter.encode([prepared.text for prepared in batch], [prepared.pictures for prepared in batch])
         device, dtype = self.model.device, self.model.dtype
         return {name: value.to(device, dtype) if value.is_floating_point() else value.to(device) for name, value in tensors.items()}
 

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from ..core.errors import ModelError, UsageError
@@ -24,7 +25,7 @@ def create(name: str, options: ModelOptions) -> TransformersModel:
     """Return the model `hf/NAME`; reads its configuration, loads no weights yet."""
     if not name:
         raise UsageError("model 'hf' needs a folder or a hub name: hf/PATH_OR_ID")
-    return TransformersModel(name, options)
+    return TransformersModel(str(Path(name).expanduser()) if name.startswith("~") else name, options)
 
 
 class TransformersModel:
@@ -160,8 +161,8 @@ def _generate(replica: Any, batch: Sequence[Prepared]) -> list[Prediction]:
     return predictions
 
 
-def _guarded(replica: Any, act: Callable[[Prepared], Prediction], item: Prepared) -> Prediction:
-    """Return a prediction, or the typed failure of this one request."""
+def _guarded(replica: Any, act: Callable[[Prepared], Prediction], item: Prepared, *, again: bool = True) -> Prediction:
+    """Return a prediction, or the typed failure of this one request; when memory is short, once more without what was kept."""
     try:
         return act(item)
     except ModelError as error:
@@ -170,6 +171,8 @@ def _guarded(replica: Any, act: Callable[[Prepared], Prediction], item: Prepared
         if not is_out_of_memory(error):
             raise
         replica.free_memory()
+        if again:
+            return _guarded(replica, act, item, again=False)
         return _failed(
             item.request, ModelError(FailureKind.PAYLOAD, f"{item.request.key.sample}: one request alone does not fit in memory")
         )
