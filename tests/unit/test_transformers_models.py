@@ -119,7 +119,7 @@ def test_every_route_agrees_with_scratch(kind, route, monkeypatch):
     inputs = replica._inputs([prepared])
     candidates, _ = replica.prompter.encode_candidates(prepared.text, CHOICES, alone=False)
     replica.memory.clear()
-    got = replica._try_route(route, inputs, candidates)
+    got = replica._score_by(route, inputs, candidates)
     for values, candidate in zip(got, candidates, strict=True):
         assert values == pytest.approx(local_likelihood.score_from_scratch(replica.model, inputs, candidate), abs=1e-4)
 
@@ -147,6 +147,21 @@ def test_positions_in_three_dimensions(route, cuts):
         assert values == pytest.approx(local_likelihood.score_from_scratch(model, inputs, candidate), abs=1e-4)
 
 
+def test_an_encoder_decoder_is_tested_too_and_can_go_from_scratch(monkeypatch):
+    from snellen.model import local_encoder_decoder
+
+    fast = predict(model_of("instructblip"), ask("instructblip", choices=CHOICES))[0]
+    assert fast.detail["route"] == "encoder-decoder"
+
+    def broken(model, inputs, candidates):
+        raise AttributeError("no such cache")
+
+    monkeypatch.setattr(local_encoder_decoder, "score_encoder_decoder", broken)
+    slow = predict(create(str(checkpoint("instructblip")), ModelOptions()), ask("instructblip", choices=CHOICES))[0]
+    assert slow.detail["route"] == "scratch"
+    assert slow.loglikelihoods == pytest.approx(fast.loglikelihoods, abs=1e-4, rel=1e-5)
+
+
 def test_the_self_test_falls_back_when_a_route_is_wrong(monkeypatch):
     from snellen.model import local_replica
 
@@ -163,6 +178,9 @@ def test_the_self_test_falls_back_when_a_route_is_wrong(monkeypatch):
     (reply,) = predict(model, ask("text", choices=CHOICES))
     assert reply.loglikelihoods == pytest.approx(predict(model_of("text"), ask("text", choices=CHOICES))[0].loglikelihoods, abs=1e-4)
     assert reply.detail["route"] == "scratch"
+    (whole,) = predict(model, ask("text", choices=CHOICES, likelihood=Likelihood(with_prompt=True)))
+    assert whole.loglikelihoods == reply.loglikelihoods
+    assert len(whole.detail["prompt_logprobs"]) == whole.usage.input_tokens - 1
 
 
 @pytest.mark.parametrize("kind", ["text", "llava", "idefics3", "blip2", "instructblip"])
