@@ -6,7 +6,10 @@ from .registry import Registry
 
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
+    "reform": "snellen.data.loaders.reform:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
+    "longbench-v2": "snellen.data.loaders.document:load_choice",
+    "niah": "snellen.data.loaders.document:load_needles",
 }
 
 MODELS = {
@@ -29,6 +32,8 @@ SCORERS = {
     "contains": "snellen.score.text:contains",
     "wer": "snellen.score.text:word_error",
     "eyechart": "snellen.score.eyechart:score",
+    "needle": "snellen.score.needle:score",
+    "needle-case": "snellen.score.needle:score_case",
     "vqa": "snellen.score.vqa:score_vqa",
     "vqa_simple": "snellen.score.vqa:score_vqa_simple",
     "anls": "snellen.score.vqa:score_anls",
@@ -44,7 +49,6 @@ SCORERS = {
 
 AGGREGATES = {
     "calibration": "snellen.score.confidence:calibration",
-    "mean": "snellen.score.aggregate:mean",
     "mean": "snellen.score.summary:mean_of_tables",
     "repeats": "snellen.score.summary:repeats_of_tables",
     "instability": "snellen.score.summary:instability_of_tables",
@@ -53,6 +57,11 @@ AGGREGATES = {
     "robustness": "snellen.score.summary:robustness_of_tables",
     "variance": "snellen.score.summary:variance_of_tables",
     "acuity": "snellen.score.eyechart:acuity",
+    "compensated": "snellen.score.documents:compensated",
+    "variants": "snellen.score.documents:compare_variants",
+    "perturbed": "snellen.score.documents:perturbed",
+    "ladder": "snellen.score.documents:ladder",
+    "page-cost": "snellen.score.documents:page_cost",
     "caption": "snellen.score.caption:aggregate",
 }
 
