@@ -333,6 +333,48 @@ def test_bad_requests_fail_alone_and_by_name():
     assert unreadable.failure.kind is FailureKind.DECODE
 
 
+@pytest.mark.parametrize("kind", VISION)
+def test_odd_requests_are_answered_or_fail_alone(kind):
+    choices = ("ja", "日本語の答え", " leading", "emoji 🦊", "a" * 300)
+    one, two = (picture(1),), (picture(1), picture(2))
+    odd = {
+        "two images": (Turn("user", "compare", two),),
+        "system": (Turn("system", "be brief"), Turn("user", "q", one)),
+        "image later": (Turn("user", "hi"), Turn("assistant", "yes"), Turn("user", "look", one)),
+        "no image": (Turn("user", "hello there"),),
+        "empty": (Turn("user", "" if kind != "instructblip" else "?"),),  # its tokenizer makes no tensor of nothing
+    }
+    scored = predict(model_of(kind), *(Request(TrialKey("t", name), messages, choices=choices) for name, messages in odd.items()))
+    told = Params(max_tokens=3)
+    made = predict(model_of(kind), *(Request(TrialKey("t", name), messages, told) for name, messages in odd.items()))
+    takes_one = kind in ("blip2", "instructblip")
+    expected = [FailureKind.CAPABILITY if takes_one and name == "two images" else None for name in odd]
+    assert [reply.failure.kind if reply.failure else None for reply in scored] == expected
+    assert [reply.failure.kind if reply.failure else None for reply in made] == expected
+
+
+def test_what_the_architecture_raises_costs_one_request(monkeypatch):
+    model = create(str(checkpoint("text")), ModelOptions(arguments={"batch_size": 4}))
+    asyncio.run(model.check())
+    replica = model._replicas[0]
+    real = replica._inputs
+
+    def broken(batch):
+        if any(prepared.request.key.sample == "bad" for prepared in batch):
+            raise RuntimeError("shapes do not match\nmore")
+        return real(batch)
+
+    monkeypatch.setattr(replica, "_inputs", broken)
+    replies = predict(
+        model,
+        *(ask("text", name=name, params=Params(max_tokens=2)) for name in ("a", "bad", "b")),
+        ask("text", name="bad", choices=CHOICES),
+    )
+    assert [reply.failure is None for reply in replies] == [True, False, True, False]
+    assert replies[1].failure.message == "bad: the model raised RuntimeError: shapes do not match"
+    assert replies[3].failure.kind is FailureKind.SERVER
+
+
 def test_out_of_memory_shrinks_the_batch_and_the_run_goes_on(monkeypatch):
     model = create(str(checkpoint("text")), ModelOptions(arguments={"batch_size": 8}))
     asyncio.run(model.check())

@@ -52,11 +52,17 @@ class LocalPrompter:
             pictures = tuple(open_image(image).convert("RGB") for turn in request.messages for image in turn.images)
         except DataError as error:
             raise ModelError(FailureKind.DECODE, str(error)) from None
-        if self.needs_image and not pictures:
-            pictures = (grey(),)
+        if self.needs_image:
+            pictures = self._one_picture(request, pictures)
         text = self.render(request.messages, answer=True) + request.prefix
         tensors = self.encode([text], [pictures]) if request.choices else None
         return Prepared(request, text, pictures, self._rounds(request.messages, text), tensors)
+
+    def _one_picture(self, request: Request, pictures: tuple[PIL.Image.Image, ...]) -> tuple[PIL.Image.Image, ...]:
+        """Return the one picture such an architecture takes: a grey one without, an error with more."""
+        if len(pictures) > 1:
+            raise ModelError(FailureKind.CAPABILITY, f"{request.key.sample}: {len(pictures)} images, the checkpoint takes one a question")
+        return pictures or (grey(),)
 
     def render(self, messages: Sequence[Turn], answer: bool) -> str:
         """Return the prompt as text; `answer` opens the model's turn."""

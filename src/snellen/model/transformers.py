@@ -13,12 +13,14 @@ from ..core.errors import ModelError, UsageError
 from ..core.protocols import ImagePolicy
 from ..core.types import Failure, FailureKind, Prediction, Request, TrialKey
 from .local_batch import is_out_of_memory
-from .local_checkpoint import choose_devices, load_processor, load_weights, read_checkpoint
+from .local_checkpoint import choose_devices, first_line, load_processor, load_weights, read_checkpoint
 from .local_options import read_options
 from .local_prompt import LocalPrompter, Prepared
 from .options import ModelOptions
 
 PREFETCH_BATCHES = 2
+MODEL_ERRORS = (RuntimeError, ValueError, IndexError)
+"""What an architecture raises on inputs it was not made for: that costs the request, not the run."""
 
 
 def create(name: str, options: ModelOptions) -> TransformersModel:
@@ -156,7 +158,7 @@ def _generate(replica: Any, batch: Sequence[Prepared]) -> list[Prediction]:
         return []
     try:
         predictions: list[Prediction] = replica.sizer.run(batch, replica.generate)
-    except ModelError:
+    except (ModelError, *MODEL_ERRORS):
         return [_guarded(replica, lambda one: replica.generate([one])[0], item) for item in batch]
     return predictions
 
@@ -167,9 +169,10 @@ def _guarded(replica: Any, act: Callable[[Prepared], Prediction], item: Prepared
         return act(item)
     except ModelError as error:
         return _failed(item.request, error)
-    except RuntimeError as error:
+    except MODEL_ERRORS as error:
         if not is_out_of_memory(error):
-            raise
+            message = f"{item.request.key.sample}: the model raised {type(error).__name__}: {first_line(error)}"
+            return _failed(item.request, ModelError(FailureKind.SERVER, message))
         replica.free_memory()
         if again:
             return _guarded(replica, act, item, again=False)
