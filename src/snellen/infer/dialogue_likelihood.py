@@ -20,7 +20,7 @@ MAJORITY = "majority"
 def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[DialogueJob]:
     """Yield a job a dialogue and lane; the history takes the option of the largest summed log-likelihood."""
     options = read_options(task)
-    asks = likelihood.without_options(task, prompter, options)
+    asks = likelihood.without_options(prompter, options)
 
     def build(sample: Sample, variant: str, repeat: int, replies: Sequence[str] | None) -> Request:
         """Return one round's request."""
