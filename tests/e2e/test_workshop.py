@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from review_server import ReviewServer, review_server, snellen
+from snellen.data.bundle import read_bundle
 from workshop_fixtures import write_sources
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -200,6 +201,8 @@ def check_published(mock_server: Callable[..., Any], shop: Path, tmp_path: Path,
     rows = json.loads((out / "annotations.json").read_text())
     assert rows[sources.index(edited)]["cot_inference"]["chain"][0]["question"] == "What lies in the red box?"
     assert all(len(row["inference"]["candidate"]) == 6 for row in rows)
+    bundle = list(read_bundle(out / "bundle"))
+    assert len(bundle) == result["questions"] and all(Path(image.ref).is_file() for sample in bundle for image in sample.images)
     check_runs(mock_server, out, tmp_path, result["items"])
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from cure_fixtures import item, write_cure
 from review_server import snellen
-
 from snellen.cli.main import _run
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
-from typing import Any
 
 import click
 import msgspec
@@ -16,8 +15,9 @@ from ..data.catalog import Catalog
 from ..engine.policy import Policy
 from ..engine.state import RunState
 from ..report.curves import plot_run
+from ..report.dimensions import dimension_means
 from ..report.published import comparison_table, published_for
-from ..report.terminal import Progressbar, group_tables, plain, results_table
+from ..report.terminal import Progressbar, dimension_table, group_tables, plain, results_table
 
 TOKENS_PER_CHARACTER = 0.3
 TOKENS_PER_IMAGE = 1000
@@ -57,8 +57,7 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         sys.stdout.write(msgspec.json.encode(result.results).decode() + "\n")
     if not quiet:
         console = watcher.console if as_json else Console()
-        for name, task in result.results["tasks"].items():
-            _print_task(console, name, task, result)
+        _print_tables(result, console)
         for kind, count in result.state.failures.items():
             console.print(plain(f"{count} trials failed: {kind}"))
         if result.state.last_error and result.failed:
@@ -69,17 +68,21 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         click.echo(f"interrupted after {done} of {result.state.planned} trials; run the same command again to continue", err=True)
 
 
-def _print_task(console: Console, name: str, task: dict[str, Any], result: RunResult) -> None:
-    console.print(results_table(name, task))
-    for note in task.get("notes", ()):
-        console.print(plain(note))
-    for table in group_tables(task):
-        console.print(table)
-    card = published_for(Catalog(), name)
-    if card is not None:
-        console.print(comparison_table(task["metrics"], card, result.results["model"]))
-    if "acuity_px" in task["metrics"]:
-        console.print(plain("\n".join(plot_run(result.folder, name))))
+def _print_tables(result: RunResult, console: Console) -> None:
+    for name, task in result.results["tasks"].items():
+        console.print(results_table(name, task))
+        for note in task.get("notes", ()):
+            console.print(plain(note))
+        for table in group_tables(task):
+            console.print(table)
+        card = published_for(Catalog(), name)
+        if card is not None:
+            console.print(comparison_table(task["metrics"], card, result.results["model"]))
+        if "acuity_px" in task["metrics"]:
+            console.print(plain("\n".join(plot_run(result.folder, name))))
+    means = dimension_means(result.results["tasks"], result.dimensions)
+    if len(means) > 1:
+        console.print(dimension_table(means))
 
 
 def _duration(seconds: float) -> str:

@@ -11,8 +11,11 @@ import msgspec
 
 from ..core.errors import DataError, UsageError
 from ..core.ids import content_hash, sha256_hex
-from ..core.types import Image
+from ..core.protocols import LoadContext
+from ..core.types import Image, Task
+from ..data.bundle import write_bundle
 from ..data.images import FORMATS, read_bytes, read_header
+from ..data.loaders.cure import load
 from .card import write_card
 from .desk import Desk
 from .figures import agreement_figures, audit_figures, ceiling_figures, outcome_counts
@@ -21,7 +24,7 @@ from .records import Draft, Question, SetAside
 
 SUFFIXES = {"image/jpeg": ".jpg", **{mime: f".{mime.partition('/')[2]}" for mime in FORMATS.values() if mime != "image/jpeg"}}
 ANNOTATIONS = "annotations.json"
-TASK = """title = "{title}"
+TASK_FILE = """title = "{title}"
 dimension = "reasoning"
 form = "choice"
 aggregates = ["cure"]
@@ -83,10 +86,17 @@ def _write_data(part: Path, outcomes: Mapping[str, Outcome], title: Title) -> No
     accepted = [(item, outcome) for item, outcome in outcomes.items() if outcome.status is Status.ACCEPTED]
     rows = [_row(outcome.draft, _keep_picture(outcome.draft.source.image, part)) for _, outcome in accepted]
     (part / ANNOTATIONS).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
-    (part / "task.toml").write_text(TASK.format(title=_plain(title.name), licence=_plain(title.licence)))
+    (part / "task.toml").write_text(TASK_FILE.format(title=_plain(title.name), licence=_plain(title.licence)))
     _write_lines(part / "provenance.jsonl", [_provenance(place, *each) for place, each in enumerate(accepted)])
+    _write_bundle(part, title)
     left_out = [_left_out(item, outcome) for item, outcome in outcomes.items() if outcome.status is not Status.ACCEPTED]
     _write_lines(part / "set_aside.jsonl", left_out)
+
+
+def _write_bundle(part: Path, title: Title) -> None:
+    """Write the same items as a bundle of Samples, for everything that reads bundles."""
+    task = Task(name="items", dataset={"loader": "cure", "path": str(part / ANNOTATIONS)})
+    write_bundle(load(task, LoadContext()), part / "bundle", name=title.name, licence=title.licence, made_by="snellen curate")
 
 
 def make_card(desk: Desk, title: Title, gates: Mapping[str, Any], set_aside: Sequence[SetAside], drafts: Sequence[Draft]) -> dict[str, Any]:

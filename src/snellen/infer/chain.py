@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,13 +9,13 @@ from itertools import groupby
 import msgspec
 
 from ..core.protocols import Capability
-from ..core.types import Request, Task, TrialKey
+from ..core.types import Task, TrialKey
 from ..data.chains import recount
 from ..prompt.build import Prompter
+from .dialogue import read_answer
 from .jobs import Ask, Item
 
 NEEDS = frozenset({Capability.GENERATE})
-_MARKED = re.compile(r"\W*([A-Za-z]{1,2}|\d{1,2})\W*(?:$|[.:)\]]\s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class ChainJob:
             prediction = await ask(item, request)
             if prediction.failure is not None:
                 return
-            found.append((sample.question, say_choice(request, prediction.text or "")))
+            found.append((sample.question, read_answer(request, prediction)))
 
 
 def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[ChainJob]:
@@ -54,12 +53,3 @@ def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[Chai
         for variant in task.variants:
             for repeat in range(task.repeats):
                 yield ChainJob(chain, variant, repeat, prompter)
-
-
-def say_choice(request: Request, reply: str) -> str:
-    """Return the text of the option a reply names by its mark; any other reply as it was said."""
-    found = _MARKED.match(reply)
-    marks = [mark.casefold() for mark in request.marks]
-    if found and found.group(1).casefold() in marks:
-        return request.shown[marks.index(found.group(1).casefold())]
-    return " ".join(reply.split())
