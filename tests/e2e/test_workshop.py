@@ -93,7 +93,7 @@ def test_drafting_goes_on_where_it_stopped(mock_server: Callable[..., Any], tmp_
     server = mock_server("--drafter", "good", "--log", log)
     flags = ["curate", "draft", sources, tmp_path / "shop", "--model", "openai/mock", "--base-url", server.base_url, "--no-cache"]
     first = snellen(*flags, "--max-requests", 10, "--max-workers", 2, codes=(1,))
-    assert first["interrupted"] and 10 <= first["requests"] <= 14
+    assert first["over_budget"] and 10 <= first["requests"] <= 14
     second = snellen(*flags)
     assert second["drafts"] == 20 and first["requests"] + second["requests"] == 40
     assert len(log.read_text().splitlines()) == 40

@@ -26,7 +26,7 @@ from ..data.catalog import Catalog
 from ..score.judge import read_judge
 from ..store.reader import RunReader
 from .plan import create_model
-from .run import run_settings
+from .run import Watcher, run_settings
 from .settings import RunSettings
 from .sideline import Errand, run_errand
 
@@ -40,7 +40,9 @@ class DraftResult(Struct, frozen=True):
     reasons: dict[str, int]
     requests: int
     cached: int
+    failed: int
     interrupted: bool
+    over_budget: bool
 
 
 def draft(
@@ -52,6 +54,7 @@ def draft(
     prompt: str = "draft",
     columns: Mapping[str, str] | None = None,
     requests_at_most: int | None = None,
+    watcher: Watcher | None = None,
 ) -> DraftResult:
     """Have an LLM draft an item for every coarse annotation; the same call again continues."""
     workshop = Workshop(folder)
@@ -67,9 +70,19 @@ def draft(
     drafting = Drafting(words, settings.seed)
     config = {"prompt": msgspec.to_builtins(words), "seed": settings.seed, "sources": content_hash(sources)}
     errand = Errand(workshop.drafting, model, plan_drafts(sources, drafting), {DRAFT_TASK: 2 * len(sources)}, config)
-    state, interrupted = run_errand(errand, settings, requests_at_most)
+    state, interrupted, over_budget = run_errand(errand, settings, watcher, requests_at_most)
     drafts, set_aside = _read_drafts(workshop, drafting, unusable)
-    return DraftResult(len(records), len(drafts), len(set_aside), _tally(set_aside), state.done - state.cached, state.cached, interrupted)
+    return DraftResult(
+        sources=len(records),
+        drafts=len(drafts),
+        set_aside=len(set_aside),
+        reasons=_tally(set_aside),
+        requests=state.done - state.cached,
+        cached=state.cached,
+        failed=state.failed,
+        interrupted=interrupted,
+        over_budget=over_budget,
+    )
 
 
 def _read_drafts(workshop: Workshop, drafting: Drafting, unusable: list[SetAside]) -> tuple[list[Draft], list[SetAside]]:
@@ -98,6 +111,8 @@ def gates(
     checks = _ask_checker(workshop, drafts, checker) if checker is not None else {}
     judges = {settings.model: _ask_blindly(workshop, drafts, settings) for settings in blind_models}
     kept, set_aside, report = run_gates(drafts, gate_settings, checks, judges)
+    if workshop.ledger.is_file() and workshop.gated.is_file() and kept != workshop.read_gated():
+        raise UsageError(f"{folder} is under review: these gates would change what people decided on; gate a copy of the folder instead")
     write_lines(workshop.gated, kept)
     write_lines(workshop.set_aside("gates"), set_aside)
     workshop.gate_report.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")

@@ -119,7 +119,7 @@ async def _run_engine(
     """Run the plan; return the counts, and whether it was interrupted before its end."""
     engine.state.planned = plan.trials
     early = _early_stop(plan, settings, engine)
-    with stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
+    with stop_on_signals(engine.stop, asyncio.current_task()), watching(watcher, engine.state):
         await engine.run(plan.jobs(early.shuffle if early else None))
     if early is None:
         return engine.state, engine.stopping
@@ -177,7 +177,8 @@ def stop_on_signals(stop: Callable[[], None], task: asyncio.Task[Any] | None) ->
 
 
 @contextmanager
-def _watching(watcher: Watcher | None, state: RunState) -> Iterator[None]:
+def watching(watcher: Watcher | None, state: RunState) -> Iterator[None]:
+    """Let the watcher, if there is one, look on during the block."""
     if watcher is None:
         yield
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from ..engine.loop import Engine
 from ..engine.state import RunState
 from ..infer.jobs import Job
 from ..store.writer import RunWriter
-from .run import make_policy, response_cache, stop_on_signals
+from .run import Watcher, make_policy, response_cache, stop_on_signals, watching
 from .settings import RunSettings
 
 
@@ -35,21 +35,30 @@ class Errand(NamedTuple):
     config: dict[str, Any]
 
 
-def run_errand(errand: Errand, settings: RunSettings, requests_at_most: int | None = None) -> tuple[RunState, bool]:
-    """Ask everything that is not stored yet; the same call again continues. Returns the counters and whether it was stopped."""
-    return asyncio.run(_ask(errand, settings, requests_at_most))
+class Ran(NamedTuple):
+    """How an errand went: the counters, and why it ended early, if it did."""
+
+    state: RunState
+    interrupted: bool = False
+    over_budget: bool = False
 
 
-async def _ask(errand: Errand, settings: RunSettings, requests_at_most: int | None) -> tuple[RunState, bool]:
+def run_errand(errand: Errand, settings: RunSettings, watcher: Watcher | None = None, requests_at_most: int | None = None) -> Ran:
+    """Ask everything that is not stored yet, within a budget of paid requests; the same call again continues."""
+    return asyncio.run(_ask(errand, settings, watcher, requests_at_most))
+
+
+async def _ask(errand: Errand, settings: RunSettings, watcher: Watcher | None, requests_at_most: int | None) -> Ran:
     try:
         if not (errand.folder / "run.db").exists():
             await errand.model.check()
         with closing(RunWriter(errand.folder, _header(errand, settings))) as writer, response_cache(settings) as cache:
             engine = Engine(errand.model, writer, make_policy(settings), SystemClock(), cache=cache)
             engine.state.planned = sum(errand.planned.values())
-            with stop_on_signals(engine.stop, asyncio.current_task()):
-                await engine.run(iter(_within(errand.jobs, engine, requests_at_most)))
-            return engine.state, engine.stopping
+            budget = Budget(errand.jobs, engine.state, requests_at_most)
+            with stop_on_signals(engine.stop, asyncio.current_task()), watching(watcher, engine.state):
+                await engine.run(iter(budget))
+            return Ran(engine.state, engine.stopping, budget.spent)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except OSError as error:
@@ -58,13 +67,22 @@ async def _ask(errand: Errand, settings: RunSettings, requests_at_most: int | No
         await errand.model.close()
 
 
-def _within(jobs: Iterable[Job], engine: Engine, requests_at_most: int | None) -> Iterable[Job]:
-    """Yield jobs until the budget of paid requests is spent; what is stored or cached costs nothing."""
-    for job in jobs:
-        if requests_at_most is not None and engine.state.done - engine.state.cached >= requests_at_most:
-            engine.stop()
-            return
-        yield job
+class Budget:
+    """Hands out jobs until so many requests were paid for; what is stored or cached costs nothing."""
+
+    def __init__(self, jobs: Iterable[Job], state: RunState, requests_at_most: int | None) -> None:
+        self._jobs = jobs
+        self._state = state
+        self._most = requests_at_most
+        self.spent = False
+        """True once a job was held back."""
+
+    def __iter__(self) -> Iterator[Job]:
+        for job in self._jobs:
+            if self._most is not None and self._state.done - self._state.cached >= self._most:
+                self.spent = True
+                return
+            yield job
 
 
 def _header(errand: Errand, settings: RunSettings) -> RunHeader:

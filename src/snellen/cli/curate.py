@@ -59,19 +59,21 @@ def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
     snellen curate draft sherlock.json shop --image-root pictures --model openai/NAME --base-url http://localhost:8000/v1
     """
     from ..api.curate import draft as run_draft
+    from .show import TerminalWatcher
 
     columns = {key: str(value) for key, value in map(parse_assignment, flags.pop("columns"))}
     told = {name: flags.pop(name) for name in ("image_root", "prompt")}
     budget = flags.pop("max_requests")
-    result = run_draft(source, folder, _settings(**flags), columns=columns, requests_at_most=budget, **told)
+    watcher = TerminalWatcher(quiet=as_json)
+    result = run_draft(source, folder, _settings(**flags), columns=columns, requests_at_most=budget, watcher=watcher, **told)
     _print(result, as_json)
     if not as_json:
         cost = f"{result.requests} requests, {result.cached} cached"
         click.echo(f"{result.drafts} of {result.sources} drafted, {result.set_aside} set aside; {cost}")
         _print_reasons(result.reasons)
-    if result.interrupted:
+    if result.interrupted or result.over_budget:
         click.echo("stopped before the end: the same command goes on", err=True)
-    return 1 if result.interrupted else 0
+    return 130 if result.interrupted else int(result.over_budget or result.failed > 0)
 
 
 @curate.command()
