@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -68,14 +68,6 @@ def outcome_of(gated: Gated, ledger: Ledger) -> Outcome:
     if len(verdicts) > 1 or len(edits) > 1:
         return Outcome(Status.DISPUTED, draft, reviews)
     return Outcome(verdicts.pop(), _text(draft, reviews), reviews)
-
-
-def count_outcomes(items: Mapping[str, Gated], ledger: Ledger) -> dict[str, int]:
-    """Return how many items stand where."""
-    counts = {status.value: 0 for status in Status}
-    for gated in items.values():
-        counts[outcome_of(gated, ledger).status.value] += 1
-    return counts
 
 
 def _held(ledger: Ledger, mode: str, item: str) -> list[Decision]:
