@@ -162,6 +162,14 @@ def test_a_kill_loses_nothing_that_was_acknowledged(shop: Path) -> None:
     assert [row[0] for row in rows] == saved and len({item for _, item in rows}) == 9
 
 
+def test_one_server_a_folder(shop: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from snellen.cli.main import _run
+
+    with review_server(shop, "--reviewer", "ana") as server:
+        assert _run(["curate", "review", str(shop)]) == 3
+        assert f"process {server.process.pid}" in capfd.readouterr().err
+
+
 def test_undo_over_the_wire(shop: Path) -> None:
     with review_server(shop, "--reviewer", "ana") as server:
 

@@ -133,9 +133,11 @@ def review(folder: Path, reviewers: tuple[str, ...], port: int, as_json: bool, *
     from ..curate.serve import serve
     from ..curate.web import Keys
     from ..curate.workshop import Workshop
+    from ..store.lock import RunLock
 
     workshop = Workshop(folder)
     desk = workshop.open_desk(ReviewSettings(tuple(reviewers), **flags) if reviewers else None)
+    lock = RunLock(folder)  # one server a folder: the state that pages see lives in its memory
 
     def ready(links: dict[str, str], chosen: int) -> None:
         if as_json:
@@ -146,7 +148,10 @@ def review(folder: Path, reviewers: tuple[str, ...], port: int, as_json: bool, *
             for who, link in links.items():
                 click.echo(f"  {who}: {link}")
 
-    serve(desk, Keys(workshop.key), workshop.name, port, ready)
+    try:
+        serve(desk, Keys(workshop.key), workshop.name, port, ready)
+    finally:
+        lock.release()
     return 0
 
 
