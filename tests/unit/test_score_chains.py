@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cure_fixtures import write_cure
+from cure_fixtures import item, write_cure
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Prediction, Prompt, Request, Sample, Task
 from snellen.data.loaders.cure import load
@@ -75,6 +75,14 @@ def test_the_period_artefact_shows_beside_the_result(tmp_path: Path) -> None:
     found = baselines(cure_samples(tmp_path))
     assert found["Rh_no-period_blind"].value == 1.0 and found["Ro_no-period_blind"].value == 1.0
     assert found["Rh_period_blind"].value == 0.0
+
+
+def test_a_judge_that_learns_finds_the_artefact_and_nothing_else(tmp_path: Path) -> None:
+    many = [item(number, 2, right=number * 5 % 6) for number in range(60)]
+    task = Task(name="cure", dataset={"loader": "cure", "path": str(write_cure(tmp_path, many, pictures=False)), "pictures": False})
+    assert baselines(load(task, LoadContext()))["Ro_learned_blind"].value == 1.0
+    stripped = Task(name="cure", dataset={**task.dataset, "punctuation": "strip"})
+    assert baselines(load(stripped, LoadContext()))["Rh_learned_blind"].value < 0.4
 
 
 @given(st.lists(st.text("ab. ", min_size=1, max_size=6), min_size=2, max_size=6), st.sampled_from(sorted(RULES)))

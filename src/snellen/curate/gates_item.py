@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from rapidfuzz import fuzz
 
+from ..score.content_words import content_words, overlap
 from .records import CANDIDATES, FEWEST_STEPS, INFERENCE, MOST_STEPS, Draft, Finding
 from .replies import alike
-from .words import content_words, overlap
 
 SAME_TEXT = 97.0
 """Likeness (0 to 100) above which two candidates are one."""

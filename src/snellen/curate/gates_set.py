@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
+from ..score.blind_learned import Choice, learned_credit
 from ..score.blind_rules import RULES, credit
 from ..score.stats import estimate_mean
-from .learned import learned_credit
 from .records import INFERENCE, Draft, Finding
 from .replies import alike
 
@@ -65,10 +65,11 @@ def learned_credits(drafts: Sequence[Draft]) -> Credits:
     if len(drafts) < 2:
         return {INFERENCE: [], "step": []}
     places = range(len(drafts))
-    inference = learned_credit([draft.inference for draft in drafts], places)
-    steps = learned_credit([step for draft in drafts for step in draft.steps], [i for i in places for _ in drafts[i].steps])
+    inference = learned_credit([Choice(*structs.astuple(draft.inference)) for draft in drafts], places)
+    steps = [(Choice(*structs.astuple(step)), place) for place, draft in enumerate(drafts) for step in draft.steps]
+    found = learned_credit([step for step, _ in steps], [place for _, place in steps])
     cuts = np.cumsum([len(draft.steps) for draft in drafts])[:-1]
-    return {INFERENCE: [inference[i : i + 1] for i in places], "step": np.split(steps, cuts)}
+    return {INFERENCE: [inference[i : i + 1] for i in places], "step": np.split(found, cuts)}
 
 
 def compare_to_chance(judge: str, drafts: Sequence[Draft], chances: Credits, margin: float) -> Iterator[BlindTest]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.ids import derive_seed
-from .records import Question
-from .words import content_words, overlap
+from .content_words import content_words, overlap
 
 FOLDS = 5
 HASHED = 96
@@ -21,13 +21,21 @@ PLAIN = 8
 Floats = NDArray[np.float32]
 
 
-def learned_credit(questions: Sequence[Question], groups: Sequence[int]) -> NDArray[np.float64]:
+class Choice(NamedTuple):
+    """A question with its options; `right` is the place of the right one, from 0."""
+
+    question: str
+    options: Sequence[str]
+    right: int
+
+
+def learned_credit(questions: Sequence[Choice], groups: Sequence[int]) -> NDArray[np.float64]:
     """Return per question the chance that a judge trained on the other items takes the right option (ties share it).
 
     `groups` keeps the questions of one item in one fold. The judge is a ridge regression on features of the options alone
     (length, words, punctuation, capitals, likeness to the others and to the question, hashed words), centred per question.
     """
-    sizes = np.array([len(question.candidates) for question in questions])
+    sizes = np.array([len(question.options) for question in questions])
     starts = np.r_[0, np.cumsum(sizes)[:-1]]
     rows = np.concatenate([_features(question) for question in questions])
     label = np.zeros(len(rows), dtype=np.float32)
@@ -53,8 +61,8 @@ def _credit(scores: Floats, right: int) -> float:
     return float(best[right]) / float(best.sum())
 
 
-def _features(question: Question) -> Floats:
-    texts = question.candidates
+def _features(question: Choice) -> Floats:
+    texts = question.options
     bags = [content_words(text) for text in texts]
     asked = content_words(question.question)
     table = np.zeros((len(texts), PLAIN + HASHED), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Texts to the words that carry meaning, for every gate that compares by overlap."""
+"""Texts to the words that carry meaning, for everything that compares by overlap."""
 
 from __future__ import annotations
 
