@@ -208,7 +208,9 @@ def check_published(mock_server: Callable[..., Any], shop: Path, tmp_path: Path,
 
 def check_runs(mock_server: Callable[..., Any], out: Path, tmp_path: Path, items: int) -> None:
     """The set is a task: a blind model stays near chance, a simulated reader that sees finds everything."""
-    blind = snellen("run", out / "task.toml", "--model", "blind/no-period", "-o", tmp_path / "blind", "--quiet")["tasks"]["task"]["metrics"]
+    blind = snellen("run", out / "task.toml", "--model", "blind/no-period", "-o", tmp_path / "blind", "--quiet")["tasks"][
+        "shapes-and-people"
+    ]["metrics"]
     assert blind["Rh"]["n"] == items and blind["Rh"]["ci95"][0] < 1 / 6 < blind["Rh"]["ci95"][1]
     answers = tmp_path / "answers.jsonl"
     plain = out / "plain.toml"  # pictures as they are: the simulated reader knows them by their bytes
@@ -216,6 +218,6 @@ def check_runs(mock_server: Callable[..., Any], out: Path, tmp_path: Path, items
     snellen("mock-server", "--write-answers", plain, "--answers", answers)
     server = mock_server("--answers", answers)
     flags = ["--model", "openai/mock", "--base-url", server.base_url, "--no-cache", "--quiet"]
-    seen = snellen("run", plain, *flags, "-o", tmp_path / "seen")["tasks"]["plain"]["metrics"]
+    seen = snellen("run", plain, *flags, "-o", tmp_path / "seen")["tasks"]["shapes-and-people"]["metrics"]
     assert {name: seen[name]["value"] for name in ("Rh", "Rcot", "Ro", "Cf", "Cb")} == dict.fromkeys(("Rh", "Rcot", "Ro", "Cf", "Cb"), 1.0)
     assert seen["Rh_no-period_blind"]["value"] == pytest.approx(1 / 6)

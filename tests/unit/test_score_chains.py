@@ -127,9 +127,9 @@ def test_a_failed_step_ends_the_chain(tmp_path: Path) -> None:
 def test_published_rows_stand_beside_the_model() -> None:
     from snellen.data.catalog import Catalog
 
-    card = published_for(Catalog(), "cure-cot")
+    card = published_for(Catalog(), "cure-cot", {})
     assert card is not None and "70.7 %" in card.note
-    assert published_for(Catalog(), "cured") is None
+    assert published_for(Catalog(), "cured", {"Rh": 1}) is None and published_for(Catalog(), "mine", {"Rh_x_blind": 1}).rows == []
     rows = dict(comparison_rows({"Rh": {"value": 0.5}, "Rh_no-period_blind": {"value": 0.7}}, card, "openai/x"))
     assert rows["openai/x"]["Rh"] == 50.0 and rows["rule no-period, blind"]["Rh"] == pytest.approx(70.0)
     assert rows["BLIP-2-T5xl (published)"]["Cf"] == 83.10

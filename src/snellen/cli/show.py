@@ -75,7 +75,7 @@ def _print_tables(result: RunResult, console: Console) -> None:
             console.print(plain(note))
         for table in group_tables(task):
             console.print(table)
-        card = published_for(Catalog(), name)
+        card = published_for(Catalog(), name, task["metrics"])
         if card is not None:
             console.print(comparison_table(task["metrics"], card, result.results["model"]))
         if "acuity_px" in task["metrics"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,7 +25,8 @@ from .records import Draft, Question, SetAside
 
 SUFFIXES = {"image/jpeg": ".jpg", **{mime: f".{mime.partition('/')[2]}" for mime in FORMATS.values() if mime != "image/jpeg"}}
 ANNOTATIONS = "annotations.json"
-TASK_FILE = """title = "{title}"
+TASK_FILE = """name = "{slug}"
+title = "{title}"
 dimension = "reasoning"
 form = "choice"
 aggregates = ["cure"]
@@ -48,6 +50,11 @@ class Title(NamedTuple):
 
     name: str
     licence: str = ""
+
+    @property
+    def slug(self) -> str:
+        """Return the name as a task may carry it."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.casefold()).strip("-") or "items"
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -86,7 +93,7 @@ def _write_data(part: Path, outcomes: Mapping[str, Outcome], title: Title) -> No
     accepted = [(item, outcome) for item, outcome in outcomes.items() if outcome.status is Status.ACCEPTED]
     rows = [_row(outcome.draft, _keep_picture(outcome.draft.source.image, part)) for _, outcome in accepted]
     (part / ANNOTATIONS).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
-    (part / "task.toml").write_text(TASK_FILE.format(title=_plain(title.name), licence=_plain(title.licence)))
+    (part / "task.toml").write_text(TASK_FILE.format(slug=title.slug, title=_plain(title.name), licence=_plain(title.licence)))
     _write_lines(part / "provenance.jsonl", [_provenance(place, *each) for place, each in enumerate(accepted)])
     _write_bundle(part, title)
     left_out = [_left_out(item, outcome) for item, outcome in outcomes.items() if outcome.status is not Status.ACCEPTED]

@@ -16,21 +16,23 @@ BLIND_SUFFIX = "_blind"
 
 
 class Published(Struct, frozen=True, forbid_unknown_fields=True):
-    """A card of catalog/published: figures in per cent, for orientation."""
+    """A card of catalog/published: figures in per cent, for orientation; without a card, no rows."""
 
-    title: str
-    metrics: tuple[str, ...]
-    rows: list[dict[str, Any]]
+    title: str = ""
+    metrics: tuple[str, ...] = ("Rh", "Rcot", "Ro", "Cf", "Cb")
+    rows: list[dict[str, Any]] = []
     source: str = ""
     convention: str = ""
     note: str = ""
 
 
-def published_for(catalog: Catalog, task: str) -> Published | None:
-    """Return the card of a task or of its family (`cure-cot` belongs to `cure`), or None."""
+def published_for(catalog: Catalog, task: str, metrics: Mapping[str, Any]) -> Published | None:
+    """Return the card of a task or of its family (`cure-cot` belongs to `cure`); None where there is nothing to compare with."""
     known = catalog.names("published")
     name = next((each for each in sorted(known, key=len, reverse=True) if task == each or task.startswith(f"{each}-")), None)
-    return convert(catalog.card("published", name), Published, f"published card {name!r}") if name else None
+    if name is None:
+        return Published() if any(metric.endswith(BLIND_SUFFIX) for metric in metrics) else None
+    return convert(catalog.card("published", name), Published, f"published card {name!r}")
 
 
 def comparison_rows(metrics: Mapping[str, Any], card: Published, model: str) -> list[tuple[str, dict[str, float | None]]]:
@@ -47,8 +49,10 @@ def comparison_rows(metrics: Mapping[str, Any], card: Published, model: str) -> 
 
 def comparison_table(metrics: Mapping[str, Any], card: Published, model: str) -> Table:
     """Return the rows as a table, with what must be said about them below."""
-    table = Table(title=plain(f"beside it, in per cent ({card.convention})"), title_justify="left", title_style="dim")
-    table.caption, table.caption_justify = plain(f"{card.note} Published: {card.source}."), "left"
+    convention = f" ({card.convention})" if card.convention else ""
+    table = Table(title=plain(f"beside it, in per cent{convention}"), title_justify="left", title_style="dim")
+    if card.rows:
+        table.caption, table.caption_justify = plain(f"{card.note} Published: {card.source}."), "left"
     table.add_column("")
     for name in card.metrics:
         table.add_column(plain(name), justify="right")
