@@ -16,18 +16,23 @@ import msgspec
 from ..core.builtins import default_registry
 from ..core.errors import DataError, UsageError, did_you_mean
 from ..core.ids import content_hash
-from ..core.protocols import LoadContext, Model
+from ..core.protocols import Capability, LoadContext, Model
 from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import document, generate
+from ..infer import document, generate, likelihood
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
 from .settings import RunSettings
 
-INFERENCERS: dict[str, ModuleType] = {"generate": generate, "generation": generate, "document": document}
+INFERENCERS: dict[str, ModuleType] = {
+    "generate": generate,
+    "generation": generate,
+    "likelihood": likelihood,
+    "document": document,
+}
 NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
 """Fields of a task that change how replies are read, not the replies: scoring again may differ."""
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
@@ -88,6 +93,7 @@ def make_plan(settings: RunSettings) -> Plan:
         check_capabilities(model, task)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
     planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in zip(tasks, prompts, strict=True)]
+    check_images(model, planned)
     return Plan(planned, model, registry, make_header(planned, model, settings), folder, settings.seed)
 
 
@@ -116,9 +122,19 @@ def check_capabilities(model: Model, task: Task) -> None:
     """Refuse, by name, what the model cannot do."""
     if task.infer not in INFERENCERS:
         raise UsageError(f"task {task.name!r}: unknown inferencer {task.infer!r}{did_you_mean(task.infer, INFERENCERS)}")
+    check_options = getattr(INFERENCERS[task.infer], "read_options", None)
+    if check_options is not None:
+        check_options(task)
     missing = INFERENCERS[task.infer].NEEDS - model.capabilities
     if missing:
         raise UsageError(f"model {model.name!r} cannot do {', '.join(sorted(missing))}, which task {task.name!r} needs ({task.infer})")
+
+
+def check_images(model: Model, planned: list[PlannedTask]) -> None:
+    """Refuse to show pictures to a model that cannot see."""
+    for each in planned:
+        if each.survey.images and Capability.IMAGES not in model.capabilities:
+            raise UsageError(f"model {model.name!r} takes no images, and task {each.task.name!r} has {each.survey.images}")
 
 
 def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:
@@ -160,6 +176,9 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
         )
     for scorer in task.scorers:
         registry.get("scorer", scorer)
+    prompter = Prompter(task, prompt, settings.seed)
+    for variant in task.variants:  # a prompt that cannot be built must fail here, not at the first request
+        prompter.build(next(iter(dataset)), variant)
     return PlannedTask(task, prompt, dataset, found)
 
 

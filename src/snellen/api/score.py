@@ -23,6 +23,7 @@ def score(
     *,
     profile: str | None = None,
     scorers: Sequence[str] = (),
+    likelihood_reduction: str | None = None,
     plugins: Sequence[str | Path] = (),
     judge_name: str | None = None,
     judge_model: str | None = None,
@@ -46,7 +47,7 @@ def score(
             ask_judge(Path(folder), judge, create_model(settings, registry), settings)
         else:
             more.append(_add_fallback(judge, registry))
-    results = score_run(Path(folder), registry, profile=profile, scorers=scorers, more=more)
+    results = score_run(Path(folder), registry, profile=profile, scorers=scorers, more=more, reduction=likelihood_reduction)
     write_results(Path(folder), results)
     write_records(Path(folder))
     return results

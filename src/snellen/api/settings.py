@@ -28,6 +28,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     limit: int | None = None
     num_infers: int | None = None
     infer_method: str | None = None
+    likelihood_reduction: str | None = None
+    candidates: str | None = None
+    calibration: str | None = None
     variants: tuple[str, ...] = ()
     shuffle_options: bool | None = None
     option_mark: str | None = None
@@ -60,6 +63,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         flags: Sequence[tuple[str, Any]] = (
             ("repeats", self.num_infers),
             ("infer", self.infer_method),
+            ("infer_options.reduction", self.likelihood_reduction),
+            ("infer_options.candidates", self.candidates),
+            ("infer_options.calibration", self.calibration),
             ("variants", list(self.variants) or None),
             ("shuffle_options", self.shuffle_options),
             ("params.max_tokens", self.max_tokens),

@@ -57,6 +57,9 @@ Examples:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything Snellen draws itself.")
 @click.option("--stream/--no-stream", default=None, help="Stream replies: gives time to first token.")
 @click.option("--infer-method", help="generation (default) or likelihood.")
+@click.option("--likelihood-reduction", help="sum (default), mean, per-byte, none or prompt-mean.")
+@click.option("--candidates", help="Likelihood of the option text (default) or of the letters: text, letters.")
+@click.option("--calibration", help="Likelihood less its prior: none (default), unconditional, content-free.")
 @click.option("--option-mark", type=click.Choice(["upper", "lower", "number", "random"]), help="How options are labelled.")
 @click.option("--shuffle-options/--no-shuffle-options", default=None, help="Draw the order of options for each trial.")
 @click.option("--variant", "variants", multiple=True, help="A variant to ask, e.g. wording=1 or order=2; may be repeated.")
@@ -87,6 +90,8 @@ Examples:
 @click.option(
     "--detailed-keys", "--detailed_keys", "detailed_keys", multiple=True, help="Tags to group by; may be repeated.  [default: all]"
 )
+@click.option("--half", is_flag=True, help="Local models in half precision (the same as --model-arg half=true).")
+@click.option("--batch-size", type=click.IntRange(min=1), help="Local models: requests a batch and device.  [default: as memory allows]")
 @click.option("--quiet", is_flag=True, help="No progress, no tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
 def run(quiet: bool, as_json: bool, **flags: Any) -> int:
@@ -115,7 +120,8 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
     columns = dict(parse_assignment(each) for each in flags.pop("columns"))
     variants = tuple(dict.fromkeys((*flags.pop("variants"), *_perturbations(flags.pop("perturb")))))
-    told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "model_arguments", "no_cache")}
+    arguments = _model_arguments(flags)
+    told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "no_cache")}
     return RunSettings(
         tasks=tasks,
         model=model,
@@ -124,7 +130,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         columns={field: str(column) for field, column in columns.items()},
         variants=variants,
         overrides=tuple(parse_assignment(each) for each in flags["overrides"]),
-        model_arguments=dict(parse_assignment(each) for each in flags["model_arguments"]),
+        model_arguments=arguments,
         cache=not flags["no_cache"],
         image_policy=_image_policy(side),
         command=command_line(sys.argv),
@@ -148,6 +154,12 @@ def command_line(arguments: list[str]) -> str:
         elif argument.startswith("--api-key="):
             shown[place] = "--api-key=****"
     return shlex.join(shown)
+
+
+def _model_arguments(flags: dict[str, Any]) -> dict[str, Any]:
+    """Take the flags of local models out of `flags`; `--half` and `--batch-size` are short for --model-arg."""
+    given = dict(parse_assignment(each) for each in flags.pop("model_arguments"))
+    return given | {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}
 
 
 def _image_policy(side: int | None) -> Any:

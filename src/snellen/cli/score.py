@@ -22,6 +22,7 @@ from ..core.errors import EnvironmentProblem, UsageError
 @click.option("--eval-stability", "--eval_stability", is_flag=True, help="Also the instability: entropy of the choice over repeats.")
 @click.option("--multi-round-eval", "--multi_round_eval", is_flag=True, help="Also correlation and slope over dialogue rounds.")
 @click.option("--profile", default="snellen", show_default=True, help="How replies are read: snellen, reform, flageval, …")
+@click.option("--likelihood-reduction", help="Read log-likelihoods otherwise: sum, mean, per-byte, none, prompt-mean (run folders).")
 @click.option("--annotations", type=click.Path(path_type=Path), help="Questions with right answers, for MultiInference.")
 @click.option("--detailed-keys", "--detailed_keys", multiple=True, help="Group by this field of the annotations; may be repeated.")
 @click.option("--convention", default="conditional", show_default=True, help="Consistency: conditional or over-n.")
@@ -42,17 +43,18 @@ def score(source: Path, formulation: str | None, as_json: bool, output: Path | N
     """
     judge = {name: options.pop(name) for name in ("judge_name", "judge_model", "base_url")}
     if source.is_dir():
-        return _score_run(source, profile, as_json, **judge)
+        return _score_run(source, profile, as_json, likelihood_reduction=options["likelihood_reduction"], **judge)
     if formulation is None:
         raise UsageError(f"{source} is not a run folder: say what it holds by --formulation (see snellen score --help)")
+    options.pop("likelihood_reduction")
     return _score_file(source, formulation, as_json, output, {**options, "profile": profile})
 
 
-def _score_run(folder: Path, profile: str, as_json: bool, **judge: Any) -> int:
+def _score_run(folder: Path, profile: str, as_json: bool, **more: Any) -> int:
     """Score the stored replies of a run folder again, its results.json included, and show its tables."""
     from ..api.score import score as score_run
 
-    results = score_run(folder, profile=None if profile == "snellen" else profile, **judge)
+    results = score_run(folder, profile=None if profile == "snellen" else profile, **more)
     if as_json:
         click.echo(json.dumps(results))
     else:

@@ -17,10 +17,14 @@ MODELS = {
     "gemini": "snellen.model.gemini:create",
     "reader": "snellen.model.reader:create",
     "blind": "snellen.model.blind:create",
+    "hf": "snellen.model.transformers:create",
+    "vllm": "snellen.model.vllm:create",
+    "plugin": "snellen.model.plugin:create",
     "replay": "snellen.model.replay:create",
 }
 
 SCORERS = {
+    "likelihood": "snellen.score.likelihood:score",
     "choice": "snellen.score.choice:score",
     "yesno": "snellen.score.choice:score_yesno",
     "exact": "snellen.score.text:exact",
@@ -43,6 +47,7 @@ SCORERS = {
 }
 
 AGGREGATES = {
+    "calibration": "snellen.score.confidence:calibration",
     "mean": "snellen.score.summary:mean_of_tables",
     "repeats": "snellen.score.summary:repeats_of_tables",
     "instability": "snellen.score.summary:instability_of_tables",

@@ -96,6 +96,23 @@ class Params(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     extra_body: dict[str, Any] | None = None
 
 
+REDUCTIONS = ("sum", "mean", "per-byte", "none", "prompt-mean")
+"""How a candidate's log-probabilities become one value; see `snellen.score.likelihood`."""
+
+
+class Likelihood(Struct, frozen=True, omit_defaults=True):
+    """How the choices of a Request are scored; all that scoring needs besides the numbers."""
+
+    reduction: str = "sum"
+    """One of `REDUCTIONS`."""
+    baseline: tuple[Turn, ...] = ()
+    """A content-free prompt; the choices' log-likelihoods after it come back as `detail["priors"]`."""
+    stands_for: tuple[int, ...] = ()
+    """Which option (index in `shown`) each choice is a name of; empty: one choice an option."""
+    with_prompt: bool = False
+    """Also return the log-probabilities of the prompt's own tokens as `detail["prompt_logprobs"]`."""
+
+
 class Request(Struct, frozen=True, omit_defaults=True):
     """What one trial asks. With `choices` it asks for the log-likelihood of each continuation."""
 
@@ -109,6 +126,8 @@ class Request(Struct, frozen=True, omit_defaults=True):
     """The option texts in the order shown."""
     prefix: str = ""
     """How the answer is made to begin, where the model allows it."""
+    likelihood: Likelihood = Likelihood()
+    """With `choices`: what else is asked, and how it is read."""
 
 
 class Failure(Struct, frozen=True, omit_defaults=True):
@@ -127,6 +146,8 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    visual_tokens: int | None = None
+    """The part of the input tokens that came from images."""
 
 
 class Timing(Struct, frozen=True, omit_defaults=True):
@@ -225,6 +246,8 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True):
     form: Form = Form.CHOICE
     prompt: str | Prompt = ""
     infer: str = "generate"
+    infer_options: dict[str, Any] = {}
+    """What only this inferencer understands (`snellen.infer.likelihood.LikelihoodOptions`)."""
     params: Params = Params()
     repeats: int = 1
     variants: tuple[str, ...] = (BASE_VARIANT,)

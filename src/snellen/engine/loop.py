@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from .policy import Policy
 from .retry import Retrier, failed
 from .state import RunState
 
+NEVER_S = 1e9
 DEAD_AFTER = 20
 """So many failures in a row (or twice the workers, if that is more) mean the server is gone, not unlucky."""
 
@@ -54,7 +56,8 @@ class Engine:
         workers, adaptive = policy.max_workers, policy.adaptive
         call = model.predict
         if Capability.BATCH in model.capabilities and isinstance(model, BatchModel):
-            call, adaptive = Batcher(model).predict, False
+            # Waiting for one's turn in a batch is no server's silence: no timeout counts it.
+            call, adaptive, policy = Batcher(model).predict, False, replace(policy, timeout_s=NEVER_S)
         self._limiter = Limiter(workers, policy.max_bytes_in_flight, clock, adaptive=adaptive)
         self._retrier = Retrier(call, policy, self._limiter, clock, self._note_attempt)
         self._finished: dict[str, set[tuple[str, str, int]]] = {}

@@ -13,12 +13,13 @@ from ..core.secret import Secret
 from ..core.types import FailureKind, Params, Request, Turn, Usage
 from .options import ModelOptions
 from .served import ServedModel
+from .served_likelihood import ScoringModel
 from .wire import Picture, Reply, expect_object
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `openai/NAME`; `--model-arg images=…` is one of IMAGE_MODES."""
-    return ServedModel(OpenAI(str(options.arguments.get("images", "inline"))), name, options)
+    return ScoringModel(OpenAI(str(options.arguments.get("images", "inline"))), name, options)
 
 
 IMAGE_MODES = ("inline", "uuid", "file")
@@ -150,4 +151,5 @@ def _usage(value: Any) -> Usage | None:
         counts.completion_tokens,
         (counts.completion_tokens_details or {}).get("reasoning_tokens"),
         (counts.prompt_tokens_details or {}).get("cached_tokens"),
+        (counts.prompt_tokens_details or {}).get("image_tokens"),
     )

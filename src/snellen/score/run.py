@@ -33,16 +33,23 @@ class ScoredTask:
 
 
 def score_run(
-    folder: Path, registry: Registry, *, profile: str | None = None, scorers: Sequence[str] = (), more: Sequence[str] = ()
+    folder: Path,
+    registry: Registry,
+    *,
+    profile: str | None = None,
+    scorers: Sequence[str] = (),
+    more: Sequence[str] = (),
+    reduction: str | None = None,
 ) -> dict[str, Any]:
     """Score every stored trial, keep the scores in run.db, and return results.json as plain data.
 
-    `scorers` replace those of the tasks, `more` are added.
+    `scorers` replace those of the tasks, `more` are added; `profile` and `reduction` (of log-likelihoods) are options to them.
     """
     reader = RunReader(folder)
     try:
         header = reader.header()
-        tasks = {task.name: _score_task(reader, task, registry, profile, [*(scorers or task.scorers), *more]) for task in header.tasks}
+        options = {name: value for name, value in (("profile", profile), ("reduction", reduction)) if value}
+        tasks = {task.name: _score_task(reader, task, registry, options, [*(scorers or task.scorers), *more]) for task in header.tasks}
         return {
             "run": {
                 "id": header.id,
@@ -70,8 +77,8 @@ def score_trials(reader: RunReader, task: Task, registry: Registry, options: Map
                 yield from function(sample, request, prediction, options)
 
 
-def _score_task(reader: RunReader, task: Task, registry: Registry, profile: str | None, scorers: Sequence[str]) -> dict[str, Any]:
-    options: dict[str, Any] = {"chance": _chance(reader, task)} | ({"profile": profile} if profile else {})
+def _score_task(reader: RunReader, task: Task, registry: Registry, told: Mapping[str, Any], scorers: Sequence[str]) -> dict[str, Any]:
+    options: dict[str, Any] = {"chance": _chance(reader, task), **told}
     scores = chain(score_trials(reader, task, registry, options, scorers), stored_verdicts(reader, task.name))
     write_scores(reader.folder, task.name, scores)
     tables = stored_tables(reader, task.name, metrics=() if reader.has_scores(task.name) else ("accuracy",))

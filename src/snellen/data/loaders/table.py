@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pybase64
 
+from ...core.config import convert
 from ...core.errors import DataError, did_you_mean
 from ...core.ids import content_hash
 from ...core.protocols import LoadContext
@@ -34,7 +35,7 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield one Sample a row. Columns that are not fields become tags."""
-    source = msgspec.convert(task.dataset, TableSource)
+    source = convert(task.dataset, TableSource, f"task {task.name!r}, dataset")
     path = _resolve(source.path, context.root)
     root = _resolve(source.image_root, context.root) if source.image_root else path.parent
     for number, row in read_rows(path):
