@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..core.builtins import default_registry
+from ..core.config import convert
 from ..core.errors import DataError, UsageError, did_you_mean
 from ..core.ids import content_hash
 from ..core.protocols import Capability, LoadContext, Model
@@ -21,10 +22,13 @@ from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import document, generate, likelihood
+from ..infer import dialogue, document, generate, likelihood
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
+from ..prompt.duplicate import duplicate
+from ..prompt.pack import apply_pack, read_pack
+from ..prompt.shots import make_retriever
 from .settings import RunSettings
 
 INFERENCERS: dict[str, ModuleType] = {
@@ -32,7 +36,11 @@ INFERENCERS: dict[str, ModuleType] = {
     "generation": generate,
     "likelihood": likelihood,
     "document": document,
+    "every": dialogue,
+    "every_with_gt": generate,
+    "last": generate,
 }
+"""`every`: a dialogue's rounds with the model's own answers as history; with right ones each round is a trial like any other."""
 NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
 """Fields of a task that change how replies are read, not the replies: scoring again may differ."""
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
@@ -70,7 +78,8 @@ class Plan(NamedTuple):
     def jobs(self, order: Callable[[list[Item], int], list[Item]] | None = None) -> Iterator[Job]:
         """Yield the jobs of all tasks, lazily, in the order of the data, or in the order that `order` makes of it."""
         for task, prompt, dataset, _ in self.tasks:
-            prompter = Prompter(task, prompt, self.seed)
+            drawn = prompt.shots.retriever != "zero"
+            prompter = Prompter(task, prompt, self.seed, make_retriever(prompt.shots, list(dataset)) if drawn else None)
             items: Iterable[Item] = (Item(position, sample) for position, sample in enumerate(dataset))
             if order is not None:
                 items = order(list(items), self.seed)
@@ -89,6 +98,11 @@ def make_plan(settings: RunSettings) -> Plan:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
     tasks = [catalog.task(name, settings.task_overrides()) for name in names]
     prompts = [_prompt_for(catalog, task, settings) for task in tasks]
+    if settings.duplication is not None or settings.random_instruct:
+        tasks = [
+            duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
+            for task, prompt in zip(tasks, prompts, strict=True)
+        ]
     for task in tasks:
         check_capabilities(model, task)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
@@ -167,7 +181,7 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
 
 
 def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSettings, folder: Path) -> PlannedTask:
-    context = LoadContext(seed=settings.seed, workdir=folder / "images", limit=settings.limit)
+    context = LoadContext(seed=settings.seed, root=settings.data_root, workdir=folder / "images", limit=settings.limit)
     dataset = Dataset(task, registry.get("loader", task.dataset["loader"]), context)
     found = survey(dataset)
     if found.missing_count and not settings.allow_missing_images:
@@ -186,19 +200,24 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings) -> Prompt:
     prompt = catalog.prompt(task)
     if settings.prompt_template is not None:
         prompt = msgspec.structs.replace(prompt, template=settings.prompt_template, instructions=())
+    if settings.prompt_pack is not None:
+        prompt = apply_pack(prompt, task, read_pack(settings.prompt_pack))
     if settings.option_mark is not None:
         prompt = msgspec.structs.replace(prompt, marks=settings.option_mark)
+    if settings.prompt:
+        prompt = convert({**msgspec.to_builtins(prompt), **settings.prompt}, Prompt, f"prompt of {task.name!r}")
     return prompt
 
 
 def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
     """Name a run by task and model, and by a hash of the settings so that another configuration gets its own folder."""
     told = {field: getattr(settings, field) for field in settings.__struct_fields__ if field not in _NOT_IN_NAME}
+    told["prompt_pack"] = str(settings.prompt_pack or "")
     label = f"{'+'.join(task.name for task in tasks)[:60]}--{model.name}"
     return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(told, 8)}"
 
 
-_NOT_IN_NAME = {"api_key", "base_url", "output_dir", "command", "plugins", "catalogs", "profile", "cache"} | {
+_NOT_IN_NAME = {"api_key", "base_url", "output_dir", "data_root", "command", "plugins", "catalogs", "profile", "cache"} | {
     "max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"
 }  # fmt: skip
 

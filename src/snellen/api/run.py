@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from ..core.clock import SystemClock
@@ -44,6 +45,8 @@ class RunResult(NamedTuple):
     results: dict[str, Any]
     state: RunState
     interrupted: bool
+    dimensions: Mapping[str, str] = MappingProxyType({})
+    """Task -> the dimension it belongs to."""
 
     @property
     def failed(self) -> int:
@@ -70,7 +73,7 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
         watcher.planned(plan, policy)
     state, interrupted = asyncio.run(_ask_all(plan, policy, settings, watcher))
     results = finish(plan.folder, plan, settings.profile)
-    return RunResult(plan.folder, results, state, interrupted)
+    return RunResult(plan.folder, results, state, interrupted, {each.task.name: each.task.dimension for each in plan.tasks})
 
 
 def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:

@@ -21,6 +21,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     base_url: str | None = None
     api_key: Secret | None = None
     output_dir: Path | None = None
+    data_root: Path | None = None
+    """Where cards look for their files; None: `$SNELLEN_DATA`, or ./data."""
     catalogs: tuple[Path, ...] = ()
     plugins: tuple[Path, ...] = ()
     # what changes results
@@ -41,6 +43,11 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     stream: bool | None = None
     extra_body: dict[str, Any] | None = None
     prompt_template: str | None = None
+    prompt_pack: Path | None = None
+    prompt: dict[str, Any] = {}
+    """Fields of the prompt to replace (`in_context`, `prefix`, `style`, `shots` …)."""
+    duplication: int | None = None
+    random_instruct: bool = False
     columns: dict[str, str] = {}
     overrides: tuple[tuple[str, Any], ...] = ()
     image_policy: ImagePolicy | None = None
@@ -66,6 +73,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             ("infer_options.reduction", self.likelihood_reduction),
             ("infer_options.candidates", self.candidates),
             ("infer_options.calibration", self.calibration),
+            ("dataset.rounds", "last" if self.infer_method == "last" else None),
             ("variants", list(self.variants) or None),
             ("shuffle_options", self.shuffle_options),
             ("params.max_tokens", self.max_tokens),

@@ -13,6 +13,7 @@ from ..core.errors import SnellenError
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("snellen.cli.run:run", "Measure a model on tasks: plan, ask, store, score, report."),
     "perf": ("snellen.cli.perf:perf", "Measure serving performance: load, objectives, timelines."),
+    "data": ("snellen.cli.data:data", "Build, check and export datasets."),
     "compare": ("snellen.cli.compare:compare", "Compare runs sample by sample: difference, interval, exact test, first divergence."),
     "plan": ("snellen.cli.plan:plan", "Say how many questions and repeats detect a gap."),
     "score": ("snellen.cli.score:score", "Score predictions made elsewhere, or score a run again."),

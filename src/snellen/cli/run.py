@@ -14,6 +14,7 @@ from ..api.settings import RunSettings
 from ..core.config import parse_assignment, read_config_file
 from ..core.errors import ConfigError, UsageError, did_you_mean
 from ..core.secret import Secret
+from .prompts import read_prompt_flags
 
 MODEL_FILE_KEYS = (
     "model_name",
@@ -62,6 +63,19 @@ Examples:
 @click.option("--calibration", help="Likelihood less its prior: none (default), unconditional, content-free.")
 @click.option("--option-mark", type=click.Choice(["upper", "lower", "number", "random"]), help="How options are labelled.")
 @click.option("--shuffle-options/--no-shuffle-options", default=None, help="Draw the order of options for each trial.")
+@click.option("--data-root", type=click.Path(path_type=Path), help="Folder that holds the datasets.  [default: $SNELLEN_DATA or ./data]")
+@click.option("--dataset-duplication", "duplication", type=click.IntRange(min=1), help="Ask every sample N times (variants and repeats).")
+@click.option("--random-instruct", is_flag=True, help="Another wording of the instruction each time.")
+@click.option("--in-context-sample", is_flag=True, help="Show the prompt's fixed example first.")
+@click.option("--shots", "shots", metavar="RETRIEVER:N", help="Examples from the data: random:2, similar:3, bm25:3, fixed:id1,id2.")
+@click.option("--response-prefix", help="How the answer is made to begin.")
+@click.option("--answer-space-instruct", is_flag=True, help="Name the possible answers when options are hidden.")
+@click.option("--yesno-instruct", is_flag=True, help="Ask for yes or no where these are the options.")
+@click.option("--capitalize", is_flag=True, help="Begin questions and options with a capital letter.")
+@click.option("--style", help="Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE.")
+@click.option("--prompt-pack", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with other wordings.")
+@click.option("--online-multi-round", is_flag=True, help="Dialogues with the model's own answers (--infer-method every).")
+@click.option("--options-in-history/--no-options-in-history", default=None, help="Show options in earlier rounds of a dialogue.")
 @click.option("--variant", "variants", multiple=True, help="A variant to ask, e.g. wording=1 or order=2; may be repeated.")
 @click.option("--perturb", help="Image degradations as variants: jpeg:1-5,blur:1-3.")
 @click.option("--map", "columns", multiple=True, metavar="FIELD=COLUMN", help="Which column of your file is which field.")
@@ -119,7 +133,13 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     model = _model_name(flags.pop("model"), file.pop("model", None))
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
     columns = dict(parse_assignment(each) for each in flags.pop("columns"))
+    overrides = [parse_assignment(each) for each in flags["overrides"]]
+    if flags.pop("capitalize"):
+        overrides.insert(0, ("dataset.capitalise", True))
+    if flags.pop("online_multi_round"):
+        flags["infer_method"] = "every"
     variants = tuple(dict.fromkeys((*flags.pop("variants"), *_perturbations(flags.pop("perturb")))))
+    wording = read_prompt_flags(flags)
     arguments = _model_arguments(flags)
     told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "no_cache")}
     return RunSettings(
@@ -129,7 +149,8 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         limit=8 if try_run and limit is None else limit,
         columns={field: str(column) for field, column in columns.items()},
         variants=variants,
-        overrides=tuple(parse_assignment(each) for each in flags["overrides"]),
+        prompt=wording,
+        overrides=tuple(overrides),
         model_arguments=arguments,
         cache=not flags["no_cache"],
         image_policy=_image_policy(side),

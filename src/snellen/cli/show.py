@@ -14,7 +14,8 @@ from ..api.run import RunResult
 from ..engine.policy import Policy
 from ..engine.state import RunState
 from ..report.curves import plot_run
-from ..report.terminal import Progressbar, group_tables, plain, results_table
+from ..report.dimensions import dimension_means
+from ..report.terminal import Progressbar, dimension_table, group_tables, plain, results_table
 
 TOKENS_PER_CHARACTER = 0.3
 TOKENS_PER_IMAGE = 1000
@@ -62,6 +63,9 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
                 console.print(table)
             if "acuity_px" in task["metrics"]:
                 console.print(plain("\n".join(plot_run(result.folder, name))))
+        means = dimension_means(result.results["tasks"], result.dimensions)
+        if len(means) > 1:
+            console.print(dimension_table(means))
         for kind, count in result.state.failures.items():
             console.print(plain(f"{count} trials failed: {kind}"))
         if result.state.last_error and result.failed:

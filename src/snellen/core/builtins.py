@@ -6,6 +6,7 @@ from .registry import Registry
 
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
+    "reform": "snellen.data.loaders.reform:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
     "longbench-v2": "snellen.data.loaders.document:load_choice",
     "niah": "snellen.data.loaders.document:load_needles",

@@ -224,8 +224,32 @@ class Estimate(Struct, frozen=True, omit_defaults=False):
     failed: int = 0
 
 
+class Shot(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A fixed in-context example: text only. With options, its answer is one of them and gets their mark."""
+
+    question: str
+    answer: str
+    options: tuple[str, ...] = ()
+
+
+class Shots(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Examples drawn from the data: which retriever, how many, from where."""
+
+    retriever: str = "zero"
+    """zero, fixed, random, similar or bm25."""
+    count: int = 0
+    ids: tuple[str, ...] = ()
+    """The samples of `fixed`."""
+    images: bool = True
+    """Whether an example brings its picture."""
+
+
 class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a Sample becomes messages; pure data (catalog/prompts/*.toml or inline in a task)."""
+    """How a Sample becomes messages; pure data (catalog/prompts/*.toml or inline in a task).
+
+    A template without `{instruction}` puts the instruction before the first thing the user says; one without
+    `{options}` hides the options, and `hidden` then is the pool of wordings.
+    """
 
     template: str = "{question}\n{options}\n{instruction}"
     instructions: tuple[str, ...] = ()
@@ -235,6 +259,25 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     option_format: str = "{mark}. {text}"
     option_separator: str = "\n"
     prefix: str = ""
+    options_format: str = "{options}"
+    """What stands around the list of options (`Options: {options}.`)."""
+    hidden: tuple[str, ...] = ()
+    """The pool of wordings when options are not shown; empty: `instructions`."""
+    ask: str = "before"
+    """`before`: an instruction precedes the question; `instead`: it is the question and may name `{slots}` of the sample."""
+    answer_space: str = ""
+    """A sentence after the instruction (or question) when options are hidden; may name `{answers}`."""
+    yesno: str = ""
+    """The same for questions whose options are yes and no."""
+    shot: Shot | None = None
+    in_context: bool = False
+    """Whether the shot is used."""
+    shot_marks: str = ""
+    """The marks of the shot; empty: those of the trial."""
+    shots: Shots = Shots()
+    options_in_history: bool = True
+    style: str = "chat"
+    """`chat`: messages with roles; else a string style (catalog/styles, or a file), or `meta:FILE`, a meta template."""
 
 
 class Task(Struct, frozen=True, forbid_unknown_fields=True):

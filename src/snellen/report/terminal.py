@@ -174,6 +174,15 @@ def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:
         yield table
 
 
+def dimension_table(means: Mapping[str, tuple[float, int]]) -> Table:
+    """Return one row a dimension, and their mean."""
+    table = Table("dimension", "tasks", "mean", title="by dimension", title_justify="left", title_style="bold")
+    for dimension, (mean, count) in means.items():
+        table.add_row(plain(dimension), str(count), number(mean))
+    table.add_row("average of dimensions", "", number(sum(mean for mean, _ in means.values()) / len(means)), style="bold")
+    return table
+
+
 def _with_interval(estimate: Mapping[str, Any]) -> str:
     if estimate["value"] is None:
         return "–"
