@@ -191,7 +191,8 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
     for scorer in task.scorers:
         registry.get("scorer", scorer)
     prompter = Prompter(task, prompt, settings.seed)
-    for variant in task.variants:  # a prompt that cannot be built must fail here, not at the first request
+    # A prompt that cannot be built must fail here, not at the first request. Other inferencers may have axes of their own.
+    for variant in task.variants if INFERENCERS.get(task.infer) is generate else ():
         prompter.build(next(iter(dataset)), variant)
     return PlannedTask(task, prompt, dataset, found)
 
