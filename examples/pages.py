@@ -133,7 +133,7 @@ def main() -> int:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/pages").resolve()
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("SNELLEN_CACHE_DIR", str(folder / "cache"))
-    code = snellen("docs", "needle", "--lengths", "1.5k,3k,4.5k", "--depths", 5, "--kinds", "kv-number,word", "--repeats", 2, "--per-document", 10,
+    code = snellen("docs", "needle", "--lengths", "700,1.4k,2.8k", "--depths", 5, "--kinds", "kv-number,word", "--repeats", 2,
                    "--variant", "dpi56:dpi=56", "-o", folder / "niah")  # fmt: skip
     check("needles planted and rendered, clean and at 56 dpi", code == 0)
     needle_run(folder)
