@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from review_server import COMMAND, snellen
 from workshop_fixtures import write_sources
 
