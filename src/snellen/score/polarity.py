@@ -21,9 +21,10 @@ DENIED_BEFORE = re.compile(
     r"rules? out|ruled out|ruling out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed)|reject(?:s|ed|ing)?|discard(?:s|"
     r"ed|ing)?|dismiss(?:es|ed|ing)?|"
     r"rather than|instead of|other than|different from|opposed to|mistaken (?:it )?for|confused with|"
-    r"first guess was|first thought(?: was)?|i thought(?: it was)?(?: of)?|initially|originally|tempting|distractor|"
-    r"no es|n'est pas|pas|nicht|kein|keine|non [eè]|n[aã]o [eé]|не|nie|ليس|ليست)"
-    rf"|n't|≠|!=|不是|不选|不會是|并非|排除|而非|不为|不可能是|除了){_SPACE}{_DET}{_DECOR_IN}\Z"
+    r"first guess was|first thought(?: was)?|i thought(?: it was)?(?: of)?|(?:don't|do not|wouldn't|can't) (?:think|believe|say)(?: that)?(?: it's| it is| it was| it would be| the answer is)?|"
+    r"initially|originally|tempting|distractor|"
+    r"no es|ni|n'est pas|pas|nicht|noch|kein|keine|non [eè]|né|n[aã]o [eé]|nem|не|ни|nie|ani|ليس|ليست)"
+    rf"|n't|≠|!=|☐|\[ \]|不是|不选|不會是|并非|排除|而非|不为|不可能是|除了){_SPACE}{_DET}{_DECOR_IN}\Z"
 )
 SPARED_BEFORE = re.compile(
     rf"(?:everything|anything|nothing|none|(?:all|every|no)(?: of)?(?: the)?(?: other)?(?: options?| choices?| answers?| ones?)?) "
@@ -34,10 +35,10 @@ AFFIRMED_BEFORE = re.compile(
     rf"must be|should be|would be|has to be|"
     r"i'?d say|i say|i think|i believe|i guess|say|guess|going with|go with|choose|choosing|pick|select|opt for|"
     r"settle on|actually|rather|conclude|conclusion|"
-    r"namely|mark|tick|circle|vote for|lean towards?|leaning towards?|best is|correct is|is|only|i'm confident|c'est|"
+    r"namely|mark|tick|circle|vote for|lean towards?|leaning towards?|best is|correct is|clear that|shows that|means that|confirms(?: that)?|consistent with|points to|matches|corresponds to|agrees with|is|only|i'm confident|c'est|"
     r"es|est|ist|das ist|also|donc|así que|quindi|logo|значит|это)"
-    rf"|=>|→|⇒|->|=|因此|所以|故|应该是|就是|是|よって|따라서)[,:]?\s*(?:it's |it is |the answer |option |choice |letter |answer |"
-    rf"actually |clearly |definitely |probably |most likely |likely |only |la |le |el |die |das |選項|选项|选)*+{_DECOR_IN}\Z"
+    rf"|=>|→|⇒|->|=|☑|☒|\[x\]|因此|所以|故|应该是|就是|是|よって|따라서)[,:]?\s*(?:it's |it is |the answer |option |choice |letter |answer |"
+    rf"actually |clearly |definitely |probably |most likely |likely |only |a |an |the |un |una |une |ein |eine |la |le |el |die |das |選項|选项|选)*+{_DECOR_IN}\Z"
 )
 TENTATIVE_BEFORE = re.compile(
     rf"(?<![{_W}])(?:could|might|may|maybe|perhaps|possibly|either|between|whether|if|consider|considering|suppose|"
@@ -51,28 +52,36 @@ _SAYS = (
     r"which|that|it|on|est|ist|es|sind|sont)\s+)*+"
 )
 _BAD = (
-    "wrong|incorrect|false|absurd|out|ruled|eliminated|excluded|inconsistent|impossible|unlikely|invalid|implausible|irrelevant|"
-    "too|distractors?|rejected|discarded|unrelated|"
-    r"inaccurate|incompatible|contradict(?:s|ed)?|common distractor|tempting|fails?|decoys?|falsch|fausse|faux|incorrecta|"
-    r"errada|sbagliata|неверн\w+|неправ\w+"
+    r"wrong|incorrect(?:ly)?|false|absurd|ruled|eliminated|excluded|inconsistent|impossible|unlikely|invalid|implausible|irrelevant|"
+    r"rejected|discarded|dismissed|refuted|disproved|unsupported|unrelated|inaccurate|incompatible|contradict(?:s|ed)?|"
+    r"falsch|fausse|faux|incorrecta|errada|sbagliata|неверн\w+|неправ\w+"
+)
+_WEAK = (
+    r"out|too|distractors?|common distractor|tempting|fails?|decoys?|makes? no|makes? little|lacks?|conflicts?|violates?|misreads?|"
+    r"would (?:have|need|require|show|mean|imply)|off|misstates?|ignores?|overstates?|reverses|confuses|goes against|fall short|falls short"
 )
 DENIED_AFTER = re.compile(
-    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?(?:[,:–—-]?\s*{_SAYS}(?:(?:{_BAD})(?![{_W}])|(?:is|are|was|does|do|did|has|"
-    rf"can|could|would|should|wo)n't|can't|❌|✗|✘|×|🚫)|[:–—-]\s?(?:no|nope)(?=[\s]*(?:[.,;\n]|\Z))"
-    rf"|{_SAYS}(?:(?<=\s)(?:not|never|no|cannot|nicht|pas)(?![{_W}]))(?<!, not)"
+    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?(?:[,:–—-]?\s*{_SAYS}(?:(?:{_BAD}|{_WEAK})(?![{_W}])|(?:is|are|was|does|do|did|has|"
+    rf"can|could|would|should|wo)n't(?! (?:{_BAD})(?![{_W}]))|can't|❌|✗|✘|×|🚫)|[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;\n]|\Z))|\?\s?也?不"
+    rf"|{_SAYS}(?:(?<=\s)(?:not(?! (?:been )?(?:{_BAD})(?![{_W}]))|never|no|cannot|nicht|pas)(?![{_W}]))(?<!, not)"
     r"|(?:选项|項|项|は|이|은|는|是)?(?:错误|不正确|不对|不符|错|誤り|間違|不正解|틀|오답|아니|ではな|じゃな)|\s?(?:خطأ|خاطئ|गलत))"
 )
 AFFIRMED_AFTER = re.compile(
     rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:correct|right|best|true|accurate|answer|fits?|matches|"
-    rf"works|wins|remains|left|only|most|it is|because|since|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|"
+    rf"works|wins|remains|left|only|most|it is|not (?:been )?(?:{_BAD})|because|since|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|"
     rf"✓|✔|✅|☑|(?<=[:–—-] )yes|"
     r"(?:选项|項|项|は|が|이|은|는|是|를|을)?(?:的)?(?:正确|對|对|符合|正解|正しい|정답|맞|です|입니다|선택|صحيح|सही))"
 )
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*+\?")
 _JOIN = re.compile(
-    r"[)\]}\"'*_`.\s]*+(?:,\s*)?(?:and/or|and|or|nor|y|et|und|oder|ou|o|e|и|или|및|와|과|또는|und/oder|[,/&|、+]|和|或者|"
-    r"或|与|及|跟|または|と|か)?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
+    r"[)\]}\"'*_`\s]*+(?:\.?\s*(?:,\s*)?(?:and/or|and|or|nor|neither|ni|né|nem|noch|ani|y|et|und|oder|ou|o|e|и|или|ни|및|와|과|또는|und/oder|"
+    r"[,/&|、+]|和|或者|或|与|及|跟|または|と|か))?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
 )
+_OPPOSED = re.compile(
+    r"[)\]}\"'*_`\s]*+,?\s?(?:but|rather|sondern|sino|bensì|mas sim|mais|maar|utan|а|но|而是|بل)(?: rather| it's| it is)?\s?"
+    r"(?:option |an? |the |el |la |le |il |der |die |das |ein |eine |una? |une )*+[(\[{\"'*_`\s]*"
+)
+"""What stands between the denied and the meant one: `not A but B`."""
 _EXCEPT = re.compile(r"(?<!\w)(?:except(?: for)?|apart from|other than|besides|aside from)\s(?:option |choice )?[(\[\"'*]*\Z")
 _ALL_OTHERS = re.compile(r"[)\]\"'*]*,?\s(?:all|every|the (?:other|rest)|none|no )")
 _PLURAL = re.compile(r"[)\]}\"'*_`.\s]*+(?:are|were|all|both|do|have|can|cannot|don't|aren't|sind|sont|son|sono|都|均|はどれも)")
@@ -112,12 +121,16 @@ def agreed(mentions: Sequence[Mention]) -> Mention | None:
 def judge(low: str, mentions: Sequence[Mention]) -> None:
     """Fill in what `low` (lower-cased text) says of each mention, reading a list such as `A, B or C` as one."""
     run: list[Mention] = []
+    previous: Mention | None = None
     for mention in mentions:
         if run and not _linked(low, run[-1], mention):
             _close(low, run)
             run = []
         _judge_one(low, mention, inherited=bool(run) and run[-1].denied)
+        if previous and previous.denied and not mention.denied and _OPPOSED.fullmatch(low, previous.end, mention.start):
+            mention.affirmed = True
         run.append(mention)
+        previous = mention
     _close(low, run)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -20,6 +21,14 @@ _CROSSED = frozenset("❌✗✘×🚫")
 _SEPARATES = frozenset(".):-–—")
 
 
+_UNFINISHED = re.compile(
+    r"(?<!\w)(?:the|an|of|to|and|or|with|because|by|from|which|is|are|was|its|their|if|than|into|between|has|have|shows)[\s*_`(\[\"']*\Z"
+    r"|[.:!\n]\s*the(?: (?!is |are |was |has |shows )\w{1,16}){1,3}\Z"
+    r"|(?:options|choices|each|one by one|analy\w+|evaluat\w+|consider)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*\Z"
+)
+"""How a reply ends that was cut off: at a word that leads on, or at the first option of those it was about to go through."""
+
+
 class Reply:
     """One reply as the rules see it: normalised text, its lower case, and how generation ended."""
 
@@ -33,8 +42,8 @@ class Reply:
 
     @property
     def cut(self) -> bool:
-        """Whether generation ended at the token limit."""
-        return self.finish == "length"
+        """Whether generation ended at the token limit, or the text ends in the midst of a sentence."""
+        return self.finish == "length" or _UNFINISHED.search(self.low, max(0, len(self.low) - 160)) is not None
 
 
 class Reader:

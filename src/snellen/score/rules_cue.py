@@ -31,7 +31,7 @@ _TAIL = 480
 _MOST_CUES = 60
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*\?")
 _ENDS = re.compile(
-    r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|because|since|as |given|due|\(|and |but |which |is the|it is)|"
+    r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|because|since|as |given|due|perch[eé]|porque|parce|weil|denn|car |pois|omdat|потому|ponieważ|karena|\(|and |but |which |is the|it is)|"
     r"[^\x00-\x7f]"
 )
 _VERB_AFTER = re.compile(
@@ -89,7 +89,7 @@ def _last_cue(reader: Reader, reply: Reply, words: Sequence[str], begin: int, en
         if verdict is None or _doubted(low, found):
             continue
         if not _asked(reply, verdict):
-            return _corrected(reader, reply, verdict)
+            return corrected(reader, reply, verdict)
         asked = asked or verdict
     return asked if asked and not _others(reader, reply, asked) else None
 
@@ -142,7 +142,7 @@ def _value(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
     low = reply.low
     link = LINK.match(low, cue.end)
     at = link.end() if link else cue.end
-    bound = cue.kind == "verb" or _bound(low, cue.end, at)
+    bound = cue.kind == "verb" or _bound(low, cue.end, at) or (cue.kind == "answer" and cue.word not in CUES_ENGLISH and at > cue.end)
     if not bound and (cue.kind == "option" or cue.word == "correct"):
         return None
     if at >= len(low):
@@ -266,7 +266,7 @@ def _far_value(reader: Reader, reply: Reply, at: int) -> Extraction | None:
     return _label_value(reader, reply, label, True) if label else None
 
 
-def _corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:
+def corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:
     """Let a self-correction after the cue overrule it."""
     end = verdict.span[1] - reply.offset if verdict.span else len(reply.low)
     turn = CORRECTION.search(reply.low, end)
@@ -276,7 +276,7 @@ def _corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:
     chosen = agreed([mention for mention in later if mention.affirmed] or later)
     if chosen is not None:
         return reader.found(reply, chosen.index, "self_correction", chosen.start, chosen.end)
-    return Extraction(None, "self_correction", AMBIGUOUS) if not later and WITHDRAWN.search(reply.low, turn.end()) else verdict
+    return Extraction(None, "self_correction", AMBIGUOUS) if not later and WITHDRAWN.search(reply.low, turn.start()) else verdict
 
 
 def _named_after(reader: Reader, reply: Reply, start: int) -> list[Mention]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .mentions import label_mentions, text_mentions
 from .option_text import NONE_SAID
-from .polarity import Mention, agreed, judge
+from .polarity import DENIED_BEFORE, Mention, agreed, judge
 from .reader import Reader, Reply
 from .verdict import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
 from .words import CORRECTION, REFUSAL, STILL, UNDECIDABLE
@@ -17,17 +17,25 @@ _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
 _CONCLUDES = re.compile(
     r"(?:(?<!\w)(?:so|hence|therefore|thus|total|totals|totaling|altogether|equals?|gives|in all|overall|makes?|"
-    r"conclude)|[=→⇒]|因此|所以)[^.\n;]{0,30}\Z"
+    r"conclude|leaves|leaving|left with|points? to|indicates?|consistent with|typical of)|[=→⇒]|因此|所以)[^.\n;]{0,30}\Z|(?<!\w)(?:only|must be|should be|应该是|就是)\s?(?:the |an? )?\Z"
 )
+_SUPERLATIVE = re.compile(r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)")
 _LIKENED = re.compile(
     r"(?<!\w)(?:although|though|like|unlike|resembl\w{1,4}|similar|mistak\w{1,4}|confus\w{1,4}|take it for|opposed|compared)(?!\w)"
 )
+_EARLIER = re.compile(r"(?<!\w)(?:at first|first|misread|initially|originally|looks? like|seems?|appears?|counted|thought)(?!\w)")
+_IDENTIFIES = re.compile(
+    r"(?<!\w)(?:it|this|that|animal|object|shown|pictured|depicted|visible|image|picture|photo)"
+    r"(?:'s| is| was| must be| shows| depicts)(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
+)
+"""The speaker says what it is; other options are then named in passing (`it is a dog, which barks at a cat`)."""
 _TURNED = re.compile(r"(?<!\w)(?:but|however|yet|though)(?!\w)")
 _YES = re.compile(
     r"\W*(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|"
     r"problem|and no|or no))"
 )
-_SAID_YES = re.compile(r"(?<!\w)(?:say|says|be|is|answer|with|:)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])")
+_SAID_YES = re.compile(r"(?<!\w)(?:say|says|be|is|answer|with|so|hence|thus|therefore|:)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])|[,;:—–]\s?(?P<last>yes|no)\W*\Z")
+_LACKS = re.compile(r"\W*there (?:(?:is|are|was|were) (?:no(?!\s(?:doubt|question|problem))|not)|isn't|aren't|wasn't)(?!\w)")
 _YES_WORDS = frozenset(["yes", "yeah", "yep", "是", "是的", "はい", "네", "si", "sí", "oui", "ja", "да"])
 
 
@@ -61,9 +69,17 @@ def affirmed(reader: Reader, reply: Reply) -> Extraction | None:
     """The last label that the sentence around it affirms (`hence B`, `it's B`, `B fits best`, `only D remains`)."""
     tail = len(reply.low) - _TAIL
     chosen = (_affirmed(label_mentions(reader, reply, tail)) if tail > 0 else None) or _affirmed(label_mentions(reader, reply))
+    chosen = chosen or _singled_out(reply.low, label_mentions(reader, reply))
     if chosen is None or _spoken_against(reader, reply, chosen):
         return None
     return reader.found(reply, chosen.index, "affirmed", chosen.start, chosen.end)
+
+
+def _singled_out(low: str, mentions: Sequence[Mention]) -> Mention | None:
+    """Return the last label if it alone is called the largest, the least or the like."""
+    standing = [mention for mention in mentions if mention.alone and not mention.asked and not mention.tentative]
+    chosen = agreed([mention for mention in standing if _SUPERLATIVE.match(low, mention.end)])
+    return chosen if standing and chosen is standing[-1] else None
 
 
 def _affirmed(mentions: Sequence[Mention]) -> Mention | None:
@@ -80,17 +96,17 @@ def yes_no(reader: Reader, reply: Reply) -> Extraction | None:
     """Options are yes and no, and the reply opens with one of them."""
     if not reader.texts.yesno:
         return None
-    match = _YES.match(reply.low) or _SAID_YES.search(reply.low)
+    match = _YES.match(reply.low) or _SAID_YES.search(reply.low) or _LACKS.match(reply.low)
     if match is None:
         return None
-    index = reader.texts.by_text.get("yes" if match.group(1) in _YES_WORDS else "no")
-    return reader.found(reply, index, "yes_no", match.start(1), match.end(1)) if index is not None else None
+    index = reader.texts.by_text.get("yes" if match[match.lastindex or 0] in _YES_WORDS else "no")
+    return reader.found(reply, index, "yes_no", *match.span(match.lastindex or 0)) if index is not None else None
 
 
 def none_of_above(reader: Reader, reply: Reply) -> Extraction | None:
     """The reply says that no option fits: the option for that if there is one, else no valid answer."""
     match = NONE_SAID.search(reply.low)
-    if match is None or reply.low.startswith(" other", match.end()):
+    if match is None or reply.low.startswith(" other", match.end()) or DENIED_BEFORE.search(reply.low, max(0, match.start() - 24), match.start()):
         return None
     if reader.texts.none is not None:
         return reader.found(reply, reader.texts.none, "none_of_above", match.start(), match.end())
@@ -154,7 +170,7 @@ def _by_text(reader: Reader, reply: Reply, mentions: list[Mention], rule: str) -
     if _labels_differ(reply, {mention.index for mention in standing}):
         return None
     pool = _after_turn(reply, standing)
-    chosen = agreed(pool) or _concluded(reply.low, pool) or _contrasted(reply.low, pool)
+    chosen = agreed(pool) or _concluded(reply.low, pool) or _contrasted(reply.low, pool) or _identified(reply.low, pool)
     return reader.found(reply, chosen.index, rule, chosen.start, chosen.end) if chosen else None
 
 
@@ -177,7 +193,14 @@ def _contrasted(low: str, pool: list[Mention]) -> Mention | None:
     others = [mention for mention in pool if mention.index != first.index]
     if all(_LIKENED.search(low, first.end, mention.start) for mention in others):
         return first
-    return last if last.sure and _TURNED.search(low, first.end, last.start) and len(others) == 1 else None
+    if len(others) != 1 or last.asked or last.tentative or not _TURNED.search(low, first.end, last.start):
+        return None
+    return last if last.affirmed or _EARLIER.search(low, max(0, first.start - 40), first.start) else None
+
+
+def _identified(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the option of which alone it is said that this is it."""
+    return agreed([m for m in pool if not m.asked and not m.joined and _IDENTIFIES.search(low, max(0, m.start - 40), m.start)])
 
 
 def ordinal(reader: Reader, reply: Reply) -> Extraction | None:

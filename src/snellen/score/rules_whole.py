@@ -6,13 +6,13 @@ import re
 
 from .option_text import plain
 from .reader import Reader, Reply
+from .rules_cue import corrected
 from .verdict import DEGENERATE, EMPTY, HARNESS_ERROR, NOT_OFFERED, TRUNCATED, Extraction
-from .words import HARNESS
+from .words import HARNESS, INTRODUCES
 
 _HEAD = re.compile(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")
 _ALNUM = re.compile(r"[^\W_]")
 _LOOPS = 8
-_INTRODUCES = ("option", "choice", "each", "analy", "consider", "let me", "let's", "following", "选项", "分析")
 
 
 def harness_error(reader: Reader, reply: Reply) -> Extraction | None:
@@ -77,7 +77,7 @@ def last_line(reader: Reader, reply: Reply) -> Extraction | None:
     if index is None:
         return None
     lines = [text for text in body.split("\n") if text.strip()]
-    if _introduced(lines, reader) or (len(lines) < 3 and reader.bare(lines[0]) not in {None, index}):
+    if _introduced(lines, reader) or _enumerated(lines, reader, index):
         return None
     return reader.found(reply, index, "last_line", at, len(body))
 
@@ -93,16 +93,25 @@ def first_line(reader: Reader, reply: Reply) -> Extraction | None:
     if first is None or last not in {None, first} or sum(reader.head.match(text) is not None for text in lines[:40]) > 1:
         return None
     start = reply.body.index(lines[0])
-    return reader.found(reply, first, "first_line", start, start + len(lines[0]))
+    return corrected(reader, reply, reader.found(reply, first, "first_line", start, start + len(lines[0])))
+
+
+def _enumerated(lines: list[str], reader: Reader, index: int) -> bool:
+    """Whether the line before names another option in the same way: `A`, then `B`."""
+    if len(lines) < 2 or reader.bare(lines[-2]) in {None, index}:
+        return False
+    return len(lines) < 3 or (reader.head.match(lines[-2]) is None) == (reader.head.match(lines[-1]) is None)
 
 
 def _introduced(lines: list[str], reader: Reader) -> bool:
-    """Whether the last line is the last item of a list, or the first of one that was cut off."""
+    """Whether the last line is the last item of a list, the first of one that was cut off, or a box that is not ticked."""
+    if "[ ]" in lines[-1] or "☐" in lines[-1]:
+        return True
     if len(lines) < 2:
         return False
     before = lines[-2].lower()
     headed = reader.head.match(lines[-1]) is not None
-    return headed and (reader.head.match(lines[-2]) is not None or any(word in before for word in _INTRODUCES))
+    return headed and (reader.head.match(lines[-2]) is not None or any(word in before for word in INTRODUCES))
 
 
 def _leading(reader: Reader, reply: Reply) -> Extraction | None:

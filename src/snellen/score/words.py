@@ -18,7 +18,7 @@ _END = rf"(?![{_W}])"
 _ASCII_ANSWER = (
     "answer|ans|solution|final choice|prediction|verdict|conclusion|correct one|correct|right one|best one|respuesta|"
     "solucion|reponse|antwoord|"
-    "antwort|loesung|losung|risposta|resposta|soluzione|cevap|cevabi|yanit|jawaban|odpowiedz|svaret|svar|vastaus|"
+    "antwort|loesung|losung|risposta|resposta|soluzione|cevap|cevabi|yanit|jawabannya|jawaban|odpowiedz|svaret|svar|vastaus|"
     "sagot|jawapan|jibu|dap an"
 )
 _ASCII_OPTION = (
@@ -53,7 +53,7 @@ CUES_ASCII = tuple(word for word in CUES if word.isascii() and word not in CUES_
 CUES_ALL = tuple(CUES)
 
 _LINK_WORDS = (
-    "is|are|was|were|be|been|would|should|must|will|has|have|can|could|may|might|to|this|that|the|my|our|your|its|"
+    "is|are|was|were|be|been|on|er|would|should|must|will|has|have|can|could|may|might|to|this|that|the|my|our|your|its|"
     "it's|it|that's|question|problem|"
     "option|choice|letter|answer|number|statement|alternative|indeed|therefore|thus|then|clearly|definitely|certainly|"
     "most|likely|probably|"
@@ -85,6 +85,7 @@ DOUBT = Gated(
     rf"неверный|错误|不正确|错误的|誤った)[\s的]*(?:answer |final )?"
     r"|(?:if|whether|suppose|assuming|unless|why|were) (?:that )?(?:the |my |your |it |its )?(?:correct |right |"
     r"best |final |real |true )*"
+    r"|(?:don't|do not) (?:think|believe) (?:that )?(?:the |my )?(?:correct |right |best |final )*"
     r"|(?:isn't|is not|not|wasn't|no|never) (?:the |a |my |an )?(?:correct |right |best |final |real |true )*"
     r"|(?:first|initial|original|previous|earlier|early|old|naive|wrong) (?:answer |choice |guess |thought )?)\Z",
     "wrong|incorrect|false|worst|other|least|poor|bad |falsche|if |whether|suppose|assuming|unless|why|were |not|"
@@ -114,14 +115,14 @@ VERB_DENIED = re.compile(rf"(?:(?<![{_W}])(?:not|never|cannot|nor|neither|no one
 CORRECTION = Gated(
     rf"(?<![{_W}])(?:wait|hold on|actually|correction|on second thou?ghts?|on reflection|scratch that|let me (?:re|"
     rf"double|correct|fix|look again)\w{{0,10}}|my mistake|my bad|"
-    r"i made (?:a|an) (?:mistake|error)|i was wrong|i take (?:that|it) back|oops|sorry,|no,|nope|rather,|hmm|espera|"
+    r"i made (?:a|an) (?:mistake|error)|i was wrong|i take (?:that|it) back|oops|i meant|i misread|sorry,|no,|nope|rather,|hmm|espera|"
     r"perd[oó]n|attendez|moment mal|warte|подождите|нет,)"
     r"|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
     "wait|hold on|actually|correction|on second|on reflection|scratch that|let me re|let me double|let me correct|"
-    "let me fix|let me look again|my mistake|my bad|i made a|i was wrong|i take |oops|sorry,|no,|nope|rather,|hmm|"
+    "let me fix|let me look again|my mistake|my bad|i made a|i was wrong|i take |oops|i meant|i misread|sorry,|no,|nope|rather,|hmm|"
     "espera|perdon|perdón|attendez|moment mal|warte|подождите|нет,|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
 )
-WITHDRAWN = re.compile(rf"(?<![{_W}])(?:wrong|incorrect|mistake|error|not right|not correct|false)(?![{_W}])|不对|错")
+WITHDRAWN = re.compile(rf"(?<![{_W}])(?:oops|scratch that|i meant|i misread|i take (?:that|it) back|wrong|incorrect|mistake|error|not right|not correct|false)(?![{_W}])|不对|错")
 
 REFUSAL = Gated(
     rf"(?<![{_W}])(?:can(?:no|')t|cannot|could not|couldn't|can not|unable to|not able to|impossible to|not possible to|"
@@ -157,6 +158,9 @@ STILL = re.compile(
     rf"(?<![{_W}])(?:but|however|though|if i (?:had|have|must|were)|guess|nevertheless|nonetheless|still|my best|"
     rf"但|不过|しかし|하지만|pero|mais|aber|но)"
 )
+
+INTRODUCES = ("option", "choice", "each", "analy", "consider", "let me", "let's", "let us", "following", "evaluat", "one by one", "选项", "分析")
+"""A line with one of these speaks of the options: what follows lists them and does not choose."""
 
 HARNESS = re.compile(
     r"\s*(?:error(?: code| occurred)?\s?[:\-]?\s?(?:\d{3}|code|\{)|error:|\[error|failed to (?:obtain|get|call|fetch|"
