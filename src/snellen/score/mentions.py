@@ -41,6 +41,7 @@ _BEFORE_LABEL = frozenset(_BEFORE_LABEL_TEXT.split("|"))
 _ABBREVIATED = ("mr.", "mrs.", "ms.", "dr.", "prof.", "st.", "fig.", "vol.", "sec.", "ch.", "eq.", "tab.", "app.", "pt.")
 _JOINS_LABELS = frozenset(["and", "or", "nor", "option", "options", "choice", "choices", "except", "excluding", "eliminate", "reject", "either", "neither"])
 """After these a capital is a label even before an unknown word: `A and B look alike` names two."""
+_NOUNS = frozenset(["option", "choice"])
 _INITIAL = re.compile(r"(?<![A-Za-z])[A-Z]\.\s?\Z")
 _OPENS = frozenset("\"'*_`“「【《")
 _CLOSES = frozenset("\"'*_`”」】》.:)")
@@ -106,7 +107,8 @@ def find_labels(reader: Reader, reply: Reply, start: int) -> list[Mention]:
 
 def _named(low: str, match: re.Match[str]) -> bool:
     """Whether it reads `option d is correct`: even a small letter is a label where it is called one."""
-    return low[: match.start(1)].endswith(("option ", "choice ", "answer ", "letter ")) and AFFIRMED_AFTER.match(low, match.end(1)) is not None
+    before = low[: match.start(1)].strip()
+    return (not before or before.endswith(("option", "choice", "answer", "letter"))) and AFFIRMED_AFTER.match(low, match.end(1)) is not None
 
 
 def _items(reader: Reader, reply: Reply) -> set[int]:
@@ -152,7 +154,7 @@ def _plausible(reply: Reply, start: int, end: int) -> bool:
     word = before.group(1) if before else ""
     after = _AFTER_BY_MARK.get(body[start:end], _AFTER_LABEL)
     if after.match(low, end) is None:
-        return word in _JOINS_LABELS and after is _AFTER_LABEL
+        return word in (_JOINS_LABELS if after is _AFTER_LABEL else _NOUNS)
     return not word or word in _BEFORE_LABEL or _said_of(low, word, end) or _sentence_start(low, start)
 
 

@@ -38,6 +38,7 @@ _LOOKALIKE = re.compile("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[а
 
 _LATEX = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|bf|rm|mathcal|underline|displaystyle|operatorname)\b\s?\{?"
+    r"|\\(?:[ ,;:!]|q?quad\b)"
 )
 _MARKUP = re.compile(
     r"</?(?:b|strong|i|em|p|br|u|span|div|li|ul|ol|mark|code|h\d|td|tr|table|center|font|s)(?:\s[^<>]{0,80})?/?>"

@@ -22,7 +22,7 @@ _NUMBER = re.compile(
     r"(?P<part>\.\d+|,\d{1,2}(?!\d)|,\d{4,})?"
     r"(?P<power>e[-+]?\d{1,3}|\s?(?:\\times|\*|x|×)\s?10\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?)?"
     r"(?:\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/]))?"
-    r"(?P<scale>\s?(?:thousand|million|billion|trillion|bn|[kmb](?![\w/])))?"
+    r"(?P<scale>\s?(?:thousand|million|billion|trillion|bn)|[kmb](?![\w/]))?"
     r"(?P<percent>\s?(?:%|percent|per cent))?",
     re.IGNORECASE,
 )

@@ -11,7 +11,7 @@ _DECOR_IN = r"[(\[{\"'*_`「『【《“<\\$\s]*+"
 _DET = (
     r"(?:be |is |are |a |an |the |option |options |choice |choices |answer |answers |letter |letters |either |both |"
     r"just |simply |really |actually |necessarily |likely |any |being |for |of |el |la |le |der |die |das |in |as |"
-    r"opción |选项|选|是)*+"
+    r"clear |obvious |visible |evident |opción |选项|选|是)*+"
 )
 _SPACE = r"[\s*_(\[\"']*"
 
@@ -20,14 +20,14 @@ DENIED_BEFORE = re.compile(
     rf"wrong|incorrect|false|"
     r"rules? out|ruled out|ruling out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed)|reject(?:s|ed|ing)?|discard(?:s|"
     r"ed|ing)?|dismiss(?:es|ed|ing)?|"
-    r"rather than|instead of|other than|different from|opposed to|mistaken (?:it )?for|confused with|"
+    r"least \w{1,14}(?: is| are)?|rather than|instead of|other than|different from|opposed to|mistaken (?:it )?for|confused with|"
     r"first guess was|first thought(?: was)?|i thought(?: it was)?(?: of)?|(?:don't|do not|wouldn't|can't) (?:think|believe|say)(?: that)?(?: it's| it is| it was| it would be| the answer is)?|"
     r"initially|originally|tempting|distractor|"
     r"no es|ni|n'est pas|pas|nicht|noch|kein|keine|non [eè]|né|n[aã]o [eé]|nem|не|ни|nie|ani|ليس|ليست)"
     rf"|n't|≠|!=|☐|\[ \]|不是|不选|不會是|并非|排除|而非|不为|不可能是|除了){_SPACE}{_DET}{_DECOR_IN}\Z"
 )
 SPARED_BEFORE = re.compile(
-    rf"(?:everything|anything|nothing|none|(?:all|every|no)(?: of)?(?: the)?(?: other)?(?: options?| choices?| answers?| ones?)?) "
+    rf"(?:everything|anything|nothing|(?:all|every|none|no)(?: of)?(?: the)?(?: other)?(?: options?| choices?| answers?| ones?)?) "
     rf"(?:but|except|other than|besides|apart from)(?: for)?\s{_DET}{_DECOR_IN}\Z"
 )
 AFFIRMED_BEFORE = re.compile(
@@ -67,7 +67,7 @@ DENIED_AFTER = re.compile(
     r"|(?:选项|項|项|は|이|은|는|是)?(?:错误|不正确|不对|不符|错|誤り|間違|不正解|틀|오답|아니|ではな|じゃな)|\s?(?:خطأ|خاطئ|गलत))"
 )
 AFFIRMED_AFTER = re.compile(
-    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:correct|right|best|true|accurate|answer|fits?|matches|"
+    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:correct|right|best|true|accurate|answer|one(?! of)|(?:well |clearly )?supported|fits?|matches|"
     rf"works|wins|remains|left|only|most|it is|not (?:been )?(?:{_BAD})|because|since|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|"
     rf"✓|✔|✅|☑|(?<=[:–—-] )yes|"
     r"(?:选项|項|项|は|が|이|은|는|是|를|을)?(?:的)?(?:正确|對|对|符合|正解|正しい|정답|맞|です|입니다|선택|صحيح|सही))"
@@ -75,7 +75,7 @@ AFFIRMED_AFTER = re.compile(
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*+\?")
 _JOIN = re.compile(
     r"[)\]}\"'*_`\s]*+(?:\.?\s*(?:,\s*)?(?:and/or|and|or|nor|neither|ni|né|nem|noch|ani|y|et|und|oder|ou|o|e|и|или|ни|및|와|과|또는|und/oder|"
-    r"[,/&|、+]|和|或者|或|与|及|跟|または|と|か))?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
+    r"[,/&|、+>→⇒]|->|=>|和|或者|或|与|及|跟|または|と|か))?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
 )
 _OPPOSED = re.compile(
     r"[)\]}\"'*_`\s]*+,?\s?(?:but|rather|sondern|sino|bensì|mas sim|mais|maar|utan|а|но|而是|بل)(?: rather| it's| it is)?\s?"

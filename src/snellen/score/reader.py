@@ -83,7 +83,8 @@ class Reader:
         own = self.texts.plain[index]
         if not rest or rest == own:
             return index
-        return index if not _SEPARATES.isdisjoint(match.group(2)) and rest.startswith(own) else None
+        separated = not _SEPARATES.isdisjoint(match.group(2)) and rest.startswith(own)
+        return index if separated and " option " not in rest and " choice " not in rest else None
 
 
 @lru_cache(maxsize=4096)

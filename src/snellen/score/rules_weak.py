@@ -29,6 +29,7 @@ _IDENTIFIES = re.compile(
     r"(?:'s| is| was| must be| shows| depicts)(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
 )
 """The speaker says what it is; other options are then named in passing (`it is a dog, which barks at a cat`)."""
+_COUNTS = re.compile(r"(?<!\w)(?:there (?:are|is)|i (?:can )?(?:see|count))(?: exactly| only| a total of)? \Z")
 _TURNED = re.compile(r"(?<!\w)(?:but|however|yet|though)(?!\w)")
 _YES = re.compile(
     r"\W*(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|"
@@ -200,6 +201,9 @@ def _contrasted(low: str, pool: list[Mention]) -> Mention | None:
 
 def _identified(low: str, pool: list[Mention]) -> Mention | None:
     """Return the option of which alone it is said that this is it."""
+    counted = [m for m in pool if m.alone and _COUNTS.search(low, max(0, m.start - 32), m.start)]
+    if counted and agreed(counted) is pool[-1]:
+        return pool[-1]
     return agreed([m for m in pool if not m.asked and not m.joined and _IDENTIFIES.search(low, max(0, m.start - 40), m.start)])
 
 
