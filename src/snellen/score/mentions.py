@@ -14,16 +14,17 @@ _FARTHEST = 8000
 
 _AFTER_ARTICLE = re.compile(
     r"\s+(?:is|was|are|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|remains|looks|appears|"
-    r"has|shows|isn't|doesn't|nor|as|over|the|wins|it|can be|could|should|must|contradicts|perché|porque|parce|weil|denn|car|pois|omdat|est|ist|es)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|"
+    r"has|shows|isn't|doesn't|nor|as|over|the|wins|it|can be|could|should|must|contradicts|no|yes|perché|porque|parce|weil|denn|car|pois|omdat|est|ist|es)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|"
     r"\s+[\u0370-\u0dff\u2e80-\uffff]"
 )
 _AFTER_LABEL = re.compile(
     r"\s+(?:is|was|are|were|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|can|could|should|"
     r"must|will|remains|looks|appears|has|have|shows|isn't|doesn't|nor|as|over|the|that|"
     r"this|which|it|here|given|based|due|with|if|for|from|by|then|not|instead|rather|best|only|in|on|at|to|works|"
-    r"wins|means|describes|contains|says|states|correctly|makes|most|also|too|though|however|"
+    r"no|yes|wins|means|describes|contains|says|states|correctly|makes|most|also|too|though|however|"
     r"est|ist|es|parce|porque|weil|da|car|perché|потому|है|look|seem|fit|match|show|appear)(?!\w)|\s+[\u0370-\u0dff]|\s*(?:[^\w\s]|\Z|\n)|[\u2e80-\uffff]|"
-    r"\s+[\u2e80-\uffff]|\s+\d{1,2}[.):]"
+    r"\s+[\u2e80-\uffff]|\s+\d{1,2}[.):]|"
+    r"\s+[a-z]{3,14}[^s\W]s\s(?:as|the|an?|all|to|this|it|with|in|on|for|how|what|why|both|no|only|up|out|its|their|from)(?!\w)"
 )
 _WORD_BEFORE = re.compile(r"([a-z\u00c0-\u024f\u0400-\u052f']+)\.?\s+[(\[\"'*_`]*\Z")
 _BEFORE_LABEL_TEXT = (
@@ -48,9 +49,9 @@ _CLOSES = frozenset("\"'*_`”」】》.:)")
 _PRONOUN = re.compile(r"\s+(?:is|because|since|seems|fits|matches|remains)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]")
 _EXAMINED = re.compile(
     r"(?<!\w)(?:examin(?:e|ing)|consider(?:ing)?|analy[sz](?:e|ing)|evaluat(?:e|ing)|check(?:ing)?|think(?:ing)? about|discuss(?:ing)?|"
-    r"turn(?:ing)? to|focus(?:ing)? on|look(?:ing)? at|start(?:ing)? with|begin with|compar(?:e|ing)|regarding|as for|suppose|whether|"
-    r"closer at|(?:students|people|readers|others|some|many|most|users|models|they|he|she)\s(?:\w{1,9}\s){0,2}"
-    r"(?:choose|chose|pick|select|answer|say|think|guess))\s(?:it's |it is |that )?(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
+    r"turn(?:ing)? to|focus(?:ing)? on|look(?:ing)? at|start(?:ing)? with|begin with|compar(?:e|ing)|regarding|as for|closer at|"
+    r"(?:suppose|whether)(?: it's| it is| that)?|(?:students|people|readers|others|some|many|most|users|models|they|he|she)\s(?:\w{1,9}\s){0,2}"
+    r"(?:choose|chose|pick|select|answer|say|think|guess)(?: it's| it is| that)?)\s(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
 )
 """The label is looked into, or chosen by somebody else, which says nothing of the verdict."""
 _TICK = re.compile(r"[✓✔✅☑]|[(\[:|–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!|\s]*\Z")

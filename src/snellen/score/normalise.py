@@ -50,6 +50,7 @@ _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(?:s|del|strike)>[^<>\n]{1,200}</(?:s|
 
 _ESCAPED = {"&lt;": "<   ", "&gt;": ">   ", "&amp;": "&    ", "&quot;": '"     ', "&#39;": "'    ", "&nbsp;": "      "}
 _ESCAPE = re.compile("|".join(_ESCAPED))
+_DEGREE = re.compile(r"\^\s?\{?\s?\\circ\s?\}?\$?")
 _FRACTION = re.compile(r"\\[dt]?frac\s?\{(\d{1,9})\}\s?\{(\d{1,9})\}")
 
 
@@ -70,7 +71,8 @@ def normalise(text: str, *, lookalikes: bool = True) -> str:
     elif "\r" in text:
         text = text.replace("\r", "\n")
     if "\\" in text:
-        text = _LATEX.sub(_blank, _FRACTION.sub(_fraction, text))
+        text = _DEGREE.sub(lambda match: "°".rjust(match.end() - match.start()), _FRACTION.sub(_fraction, text))
+        text = _LATEX.sub(_blank, text)
     if "&" in text:
         text = _ESCAPE.sub(lambda match: _ESCAPED[match.group()], text)
     if "~~" in text or "<" in text:

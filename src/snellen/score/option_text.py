@@ -16,7 +16,12 @@ _NUMERAL_WORDS = {str(value): word for word, value in WORD_VALUES.items()}
 _STOP_TEXTS_TEXT = "a|an|the|i|it|is|in|on|at|to|of|no|yes|or|and|be|as|by|we|he|she|so|do|if|up|not|one"
 _STOP_TEXTS = frozenset(_STOP_TEXTS_TEXT.split("|"))
 _SPACES = re.compile(r"\s+")
+_TIGHT = re.compile(r"(?:\\ )?(\\?[=<>+*/×°%])(?:\\ )?|(?<=\d)(?:\\ )?(?=[a-z])")
 _LOOSE = re.compile(r",\\ |\\ |(?<=[a-z])\\-(?=[a-z])")
+_TIGHT_SPACE = re.compile(r"\s?([=<>+*/×°%])\s?|(?<=\d)\s(?=[a-z])")
+"""Where spaces may be or not be: around signs, and before a unit."""
+_OTHER_USE = {"right": r"(?!\s(?:next|now|here|there|behind|above|below|beside|in|before|after|away|answer|choice|option)(?!\w))"}
+"""Option words that are often something else."""
 _NUMERIC = re.compile(
     r"[-+$€£¥₹₩\s\d.,'%/]*\d[-+$€£¥₹₩\s\d.,'%/]*(?:[a-zµ°]{1,12}(?:/[a-z]{1,4})?[²³]?(?:\s[a-z]{1,10})?)?|[a-z]+(?:[-\s][a-z]+)?"
 )
@@ -157,14 +162,15 @@ def _tellable(text: str) -> bool:
 
 def _spelling(text: str) -> str:
     """The ways one option text may be written: runs of spaces, hyphens as spaces, without commas, small numbers as words."""
-    spelt = _LOOSE.sub(lambda match: r",?\s+" if match.group() == r",\ " else r"(?:-|\s+)", re.escape(text))
+    spelt = _TIGHT.sub(lambda match: rf"\s*{match.group(1)}\s*" if match.group(1) else r"\s*", re.escape(text))
+    spelt = _LOOSE.sub(lambda match: r",?\s+" if match.group() == r",\ " else r"(?:-|\s+)", spelt) + _OTHER_USE.get(text, "")
     other = _NUMERAL_WORDS.get(text) or (str(WORD_VALUES[text]) if text in WORD_VALUES else None)
     return rf"(?<![-−])(?<!minus )(?<!negative )(?:{spelt}|{other})(?!\s(?:hundred|thousand|million|billion))" if other else spelt
 
 
 def _loose(text: str) -> str:
     """The form in which spellings of one text are equal."""
-    return text.replace(", ", " ").replace("-", " ")
+    return _TIGHT_SPACE.sub(r"\1", text.replace(", ", " ").replace("-", " "))
 
 
 def _only(indices: Iterator[int]) -> int | None:

@@ -31,7 +31,7 @@ SPARED_BEFORE = re.compile(
     rf"(?:but|except|other than|besides|apart from)(?: for)?\s{_DET}{_DECOR_IN}\Z"
 )
 AFFIRMED_BEFORE = re.compile(
-    rf"(?:(?<![{_W}])(?:hence|therefore|thus|so|then|leaving|leaves|left with|it'?s|it is|that'?s|this is|that is|"
+    rf"(?:(?<![{_W}])(?:hence|therefore|thus|so|then|leaving|leaves|left with|yes|it'?s|it is|that'?s|this is|that is|"
     rf"must be|should be|would be|has to be|"
     r"i'?d say|i say|i think|i believe|i guess|say|guess|going with|go with|choose|choosing|pick|select|opt for|"
     r"settle on|actually|rather|conclude|conclusion|"
@@ -64,13 +64,13 @@ DENIED_AFTER = re.compile(
     rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?(?:[,:–—-]?\s*{_SAYS}(?:(?:{_BAD}|{_WEAK})(?![{_W}])|(?:is|are|was|does|do|did|has|"
     rf"can|could|would|should|wo)n't(?! (?:{_BAD})(?![{_W}]))|can't|❌|✗|✘|×|🚫)|[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;\n]|\Z))|\?\s?也?不"
     rf"|{_SAYS}(?:(?<=\s)(?:not(?! (?:been )?(?:{_BAD})(?![{_W}]))|never|no|cannot|nicht|pas)(?![{_W}]))(?<!, not)"
-    r"|(?:选项|項|项|は|이|은|는|是)?(?:错误|不正确|不对|不符|错|誤り|間違|不正解|틀|오답|아니|ではな|じゃな)|\s?(?:خطأ|خاطئ|गलत))"
+    r"|(?:选项|項|项|は|이|은|는|是)?(?:都|均|全|也|明显|显然|肯定)*+是?(?:错误|不正确|不对|不符|错|誤り|間違|不正解|틀|오답|아니|ではな|じゃな)|\s?(?:خطأ|خاطئ|गलत))"
 )
 AFFIRMED_AFTER = re.compile(
     rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:correct|right|best|true|accurate|answer|one(?! of)|(?:well |clearly )?supported|fits?|matches|"
-    rf"works|wins|remains|left|only|most|it is|not (?:been )?(?:{_BAD})|because|since|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|"
+    rf"works|wins|better|remains|left|only|most|it is|not (?:been )?(?:{_BAD})|because|since|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|"
     rf"✓|✔|✅|☑|(?<=[:–—-] )yes|"
-    r"(?:选项|項|项|は|が|이|은|는|是|를|을)?(?:的)?(?:正确|對|对|符合|正解|正しい|정답|맞|です|입니다|선택|صحيح|सही))"
+    r"(?:选项|項|项|は|が|이|은|는|是|를|을|才是|才)?(?:的)?(?:正确|對|对|符合|正解|正しい|정답|맞|です|입니다|선택|صحيح|सही))"
 )
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*+\?")
 _JOIN = re.compile(

@@ -38,7 +38,7 @@ _VERB_AFTER = re.compile(
     r"[)\]}\"'*_`]*\s(?:is|was|are|does|has|would|can|cannot|could|shows|isn't|doesn't|looks|seems|had|were|will)(?!\w)"
 )
 _TEXT_JOIN = re.compile(r"\s?(?:,\s?)?(?:or|and|/|oder|ou|o|y|或|和)\s?")
-_DENIES = re.compile(r"(?<!\w)(?:not|cannot|never|neither|nor|no)(?!\w)|n't")
+_DENIES = re.compile(r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't")
 _STOP = re.compile(r"[.;!?\n。；！？]")
 _STRANGER = re.compile(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
 
@@ -88,10 +88,21 @@ def _last_cue(reader: Reader, reply: Reply, words: Sequence[str], begin: int, en
         verdict = None if _discusses(low, found) or _inside_word(low, found) else _value(reader, reply, found)
         if verdict is None or _doubted(low, found):
             continue
+        if verdict.letter and _enumerated(reply, verdict):
+            return Extraction(None, "cue", AMBIGUOUS, verdict.span)
         if not _asked(reply, verdict):
             return corrected(reader, reply, verdict)
         asked = asked or verdict
     return asked if asked and not _others(reader, reply, asked) else None
+
+
+def _enumerated(reply: Reply, verdict: Extraction) -> bool:
+    """Whether the line before says the same of another label (`Answer: A`, then `Answer: B`)."""
+    start, end = (edge - reply.offset for edge in verdict.span or (0, 0))
+    at = reply.low.rfind("\n", 0, start) + 1
+    before = reply.low.rfind("\n", 0, max(0, at - 1)) + 1
+    same = at > 0 and reply.low[before:at].startswith(reply.low[at:start]) and end - start == 1
+    return same and before + start - at < at - 1 and reply.low[before + start - at] != reply.low[start] and at - before <= end - at + 3
 
 
 def _discusses(low: str, cue: Cue) -> bool:
@@ -282,7 +293,8 @@ def corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:
 def _named_after(reader: Reader, reply: Reply, start: int) -> list[Mention]:
     """Return what a self-correction may turn to: labels that stand alone, and option texts that are affirmed."""
     labels = [mention for mention in label_mentions(reader, reply, start) if mention.alone and not mention.asked]
-    return labels + [mention for mention in text_mentions(reader, reply, start) if mention.alone and mention.affirmed]
+    texts = [mention for mention in text_mentions(reader, reply, start) if mention.alone]
+    return labels + [mention for mention in texts if mention.affirmed or mention.start - start <= 6]
 
 
 def _settled(reader: Reader, reply: Reply, start: int) -> Extraction | None:

@@ -12,6 +12,7 @@ from .words import HARNESS, INTRODUCES
 
 _HEAD = re.compile(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")
 _ALNUM = re.compile(r"[^\W_]")
+_REPEATS = re.compile(r"[\s,]+")
 _LOOPS = 8
 
 
@@ -33,9 +34,9 @@ def whole(reader: Reader, reply: Reply) -> Extraction | None:
     if len(text) > 300:
         return None
     index = reader.bare(text)
-    if index is None and "\n" in text:
-        lines = {line.strip() for line in text.split("\n") if line.strip()}
-        index = reader.bare(next(iter(lines))) if len(lines) == 1 else None
+    if index is None:
+        parts = set(_REPEATS.split(text) if len(text) < 40 else re.split(r"\s*\n\s*", text))
+        index = reader.bare(parts.pop()) if len(parts) == 1 else None
     if index is None:
         return _stranger(reader, text)
     start = len(reply.body) - len(reply.body.lstrip())
@@ -133,4 +134,4 @@ def _leading_text(reader: Reader, reply: Reply) -> Extraction | None:
     index = reader.texts.by_text.get(plain(head.group(1))) if head else None
     if head is None or index is None or reader.label_set.intersection(reply.body.split()):
         return None
-    return reader.found(reply, index, "leading", head.start(1), head.end(1))
+    return corrected(reader, reply, reader.found(reply, index, "leading", head.start(1), head.end(1)))
