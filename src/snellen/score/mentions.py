@@ -14,14 +14,14 @@ _FARTHEST = 8000
 
 _AFTER_ARTICLE = re.compile(
     r"\s+(?:is|was|are|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|remains|looks|appears|"
-    r"has|shows|isn't|doesn't|nor|as|over|the|wins|it|can be|could|should|must|contradicts|no|yes|perché|porque|parce|weil|denn|car|pois|omdat|est|ist|es)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|"
+    r"has|shows|isn't|doesn't|nor|as|over|the|wins|it|can be|could|should|must|contradicts|no|yes|maybe|perhaps|possibly|probably|perché|porque|parce|weil|denn|car|pois|omdat|est|ist|es)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|"
     r"\s+[\u0370-\u0dff\u2e80-\uffff]"
 )
 _AFTER_LABEL = re.compile(
     r"\s+(?:is|was|are|were|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|can|could|should|"
     r"must|will|remains|looks|appears|has|have|shows|isn't|doesn't|nor|as|over|the|that|"
     r"this|which|it|here|given|based|due|with|if|for|from|by|then|not|instead|rather|best|only|in|on|at|to|works|"
-    r"no|yes|wins|means|describes|contains|says|states|correctly|makes|most|also|too|though|however|"
+    r"no|yes|maybe|perhaps|possibly|probably|wins|means|describes|contains|says|states|correctly|makes|most|also|too|though|however|"
     r"est|ist|es|parce|porque|weil|da|car|perché|потому|है|look|seem|fit|match|show|appear)(?!\w)|\s+[\u0370-\u0dff]|\s*(?:[^\w\s]|\Z|\n)|[\u2e80-\uffff]|"
     r"\s+[\u2e80-\uffff]|\s+\d{1,2}[.):]|"
     r"\s+[a-z]{3,14}[^s\W]s\s(?:as|the|an?|all|to|this|it|with|in|on|for|how|what|why|both|no|only|up|out|its|their|from)(?!\w)"

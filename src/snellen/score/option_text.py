@@ -75,7 +75,8 @@ class OptionTexts:
         self.longest = max((len(text) for text in self.plain), default=0) + 8
         self.none = _only(i for i, text in enumerate(self.plain) if NONE_TEXT.match(text))
         self.undecidable = _only(i for i, text in enumerate(self.plain) if UNDECIDABLE.search(text))
-        self.yesno = set(self.plain) <= {"yes", "no", "maybe", "not sure", "unsure"} and "yes" in self.plain
+        rest = {text for i, text in enumerate(self.plain) if i != self.undecidable}
+        self.yesno = "yes" in rest and rest <= {"yes", "no", "maybe", "unsure"}
 
     @cached_property
     def pattern(self) -> re.Pattern[str] | None:

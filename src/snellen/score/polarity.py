@@ -24,7 +24,7 @@ DENIED_BEFORE = re.compile(
     r"first guess was|first thought(?: was)?|i thought(?: it was)?(?: of)?|(?:don't|do not|wouldn't|can't) (?:think|believe|say)(?: that)?(?: it's| it is| it was| it would be| the answer is)?|"
     r"initially|originally|tempting|distractor|"
     r"no es|ni|n'est pas|pas|nicht|noch|kein|keine|non [eè]|né|n[aã]o [eé]|nem|не|ни|nie|ani|ليس|ليست)"
-    rf"|n't|≠|!=|☐|\[ \]|不是|不选|不會是|并非|排除|而非|不为|不可能是|除了){_SPACE}{_DET}{_DECOR_IN}\Z"
+    rf"|(?<!\w)(?:first (?:thought|guess|read)|initially|at first|originally)(?:(?!but )[^,.;:\n]){{0,30}}|n't|≠|!=|☐|\[ \]|不是|不选|不會是|并非|排除|而非|不为|不可能是|除了){_SPACE}{_DET}{_DECOR_IN}\Z"
 )
 SPARED_BEFORE = re.compile(
     rf"(?:everything|anything|nothing|(?:all|every|none|no)(?: of)?(?: the)?(?: other)?(?: options?| choices?| answers?| ones?)?) "
@@ -62,7 +62,7 @@ _WEAK = (
 )
 DENIED_AFTER = re.compile(
     rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?(?:[,:–—-]?\s*{_SAYS}(?:(?:{_BAD}|{_WEAK})(?![{_W}])|(?:is|are|was|does|do|did|has|"
-    rf"can|could|would|should|wo)n't(?! (?:{_BAD})(?![{_W}]))|can't|❌|✗|✘|×|🚫)|[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;\n]|\Z))|\?\s?也?不"
+    rf"can|could|would|should|wo)n't(?! (?:{_BAD})(?![{_W}]))|can't|❌|✗|✘|×|🚫)|[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;:\n–—-]|\Z))|\?\s?也?不"
     rf"|{_SAYS}(?:(?<=\s)(?:not(?! (?:been )?(?:{_BAD})(?![{_W}]))|never|no|cannot|nicht|pas)(?![{_W}]))(?<!, not)"
     r"|(?:选项|項|项|は|이|은|는|是)?(?:都|均|全|也|明显|显然|肯定)*+是?(?:错误|不正确|不对|不符|错|誤り|間違|不正解|틀|오답|아니|ではな|じゃな)|\s?(?:خطأ|خاطئ|गलत))"
 )

@@ -20,6 +20,7 @@ _CONCLUDES = re.compile(
     r"conclude|leaves|leaving|left with|points? to|indicates?|consistent with|typical of)|[=→⇒]|因此|所以)[^.\n;]{0,30}\Z|(?<!\w)(?:only|must be|should be|应该是|就是)\s?(?:the |an? )?\Z"
 )
 _SUPERLATIVE = re.compile(r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)")
+_OR = re.compile(r"(?<!\w)(?:or|and|oder|ou|或)\s(?:option |choice )?[(\[\"'*]*\Z")
 _LIKENED = re.compile(
     r"(?<!\w)(?:although|though|like|unlike|resembl\w{1,4}|similar|mistak\w{1,4}|confus\w{1,4}|take it for|opposed|compared)(?!\w)"
 )
@@ -119,7 +120,7 @@ def none_of_above(reader: Reader, reply: Reply) -> Extraction | None:
 def lone_label(reader: Reader, reply: Reply) -> Extraction | None:
     """Exactly one label stands undenied, after the last self-correction if there is one, and no option text contradicts it."""
     chosen = agreed(_after_turn(reply, [mention for mention in label_mentions(reader, reply) if mention.stands]))
-    if chosen is None or _tells_otherwise(reader, reply, chosen.index):
+    if chosen is None or _OR.search(reply.low, max(0, chosen.start - 12), chosen.start) or _tells_otherwise(reader, reply, chosen.index):
         return None
     return reader.found(reply, chosen.index, "lone_label", chosen.start, chosen.end)
 

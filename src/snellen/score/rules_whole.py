@@ -34,7 +34,7 @@ def whole(reader: Reader, reply: Reply) -> Extraction | None:
     if len(text) > 300:
         return None
     index = reader.bare(text)
-    if index is None:
+    if index is None and (len(text) < 40 or "\n" in text):
         parts = set(_REPEATS.split(text) if len(text) < 40 else re.split(r"\s*\n\s*", text))
         index = reader.bare(parts.pop()) if len(parts) == 1 else None
     if index is None:
