@@ -54,7 +54,7 @@ _EXAMINED = re.compile(
     r"(?:choose|chose|pick|select|answer|say|think|guess)(?: it's| it is| that)?)\s(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
 )
 """The label is looked into, or chosen by somebody else, which says nothing of the verdict."""
-_TICK = re.compile(r"[✓✔✅☑]|[(\[:|–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!|\s]*\Z")
+_TICK = re.compile(r"[✓✔✅☑]|[(\[:|→–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!|*_\s]*\Z")
 
 _AFTER_BY_MARK = {"A": _AFTER_ARTICLE, "I": _PRONOUN}
 

@@ -17,7 +17,7 @@ _SPACE = r"[\s*_(\[\"']*"
 
 DENIED_BEFORE = re.compile(
     rf"(?:(?<![{_W}])(?:not|never|neither|nor|no|except|excepting|excluding|without|unlike|versus|vs\.?|cannot be|"
-    rf"wrong|incorrect|false|"
+    rf"(?<!not )(?:wrong|incorrect|false)|"
     r"rules? out|ruled out|ruling out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed)|reject(?:s|ed|ing)?|discard(?:s|"
     r"ed|ing)?|dismiss(?:es|ed|ing)?|"
     r"least \w{1,14}(?: is| are)?|rather than|instead of|other than|different from|opposed to|mistaken (?:it )?for|confused with|"
@@ -68,15 +68,16 @@ DENIED_AFTER = re.compile(
 )
 AFFIRMED_AFTER = re.compile(
     rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:correct|right|best|true|accurate|answer|one(?! of)|(?:well |clearly )?supported|fits?|matches|"
-    rf"works|wins|better|remains|left|only|most|it is|not (?:been )?(?:{_BAD})|because|since|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|"
+    rf"works|wins|winner|better|remains|left|only|most|it is|not (?:been )?(?:{_BAD})|because|since|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|"
     rf"✓|✔|✅|☑|(?<=[:–—-] )yes|"
     r"(?:选项|項|项|は|が|이|은|는|是|를|을|才是|才)?(?:的)?(?:正确|對|对|符合|正解|正しい|정답|맞|です|입니다|선택|صحيح|सही))"
 )
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*+\?")
 _JOIN = re.compile(
     r"[)\]}\"'*_`\s]*+(?:\.?\s*(?:,\s*)?(?:and/or|and|or|nor|neither|ni|né|nem|noch|ani|y|et|und|oder|ou|o|e|и|или|ни|및|와|과|또는|und/oder|"
-    r"[,/&|、+>→⇒]|->|=>|和|或者|或|与|及|跟|または|と|か))?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
+    r"[,/&|、+=>→⇒]|->|=>|和|或者|或|与|及|跟|または|と|か))?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
 )
+_ARROW = re.compile("[>→⇒]")
 _OPPOSED = re.compile(
     r"[)\]}\"'*_`\s]*+,?\s?(?:but|rather|sondern|sino|bensì|mas sim|mais|maar|utan|а|но|而是|بل)(?: rather| it's| it is)?\s?"
     r"(?:option |an? |the |el |la |le |il |der |die |das |ein |eine |una? |une )*+[(\[{\"'*_`\s]*"
@@ -126,7 +127,7 @@ def judge(low: str, mentions: Sequence[Mention]) -> None:
         if run and not _linked(low, run[-1], mention):
             _close(low, run)
             run = []
-        _judge_one(low, mention, inherited=bool(run) and run[-1].denied)
+        _judge_one(low, mention, inherited=bool(run) and run[-1].denied and not _ARROW.search(low, run[-1].end, mention.start))
         if previous and previous.denied and not mention.denied and _OPPOSED.fullmatch(low, previous.end, mention.start):
             mention.affirmed = True
         run.append(mention)

@@ -39,6 +39,7 @@ _VERB_AFTER = re.compile(
 )
 _TEXT_JOIN = re.compile(r"\s?(?:,\s?)?(?:or|and|/|oder|ou|o|y|或|和)\s?")
 _DENIES = re.compile(r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't")
+_OPEN_END = re.compile(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
 _STOP = re.compile(r"[.;!?\n。；！？]")
 _STRANGER = re.compile(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
 
@@ -217,6 +218,8 @@ def _label_value(reader: Reader, reply: Reply, label: re.Match[str], bound: bool
     if not _fits(reader, reply, label, bound) or DENIED_AFTER.match(low, end, end + 120) or _heads_list(reader, reply, label):
         return None
     found = reader.found(reply, index, "cue", label.start(1), label.end(1))
+    if _OPEN_END.match(low, end):
+        return Extraction(None, "cue", TRUNCATED, found.span)
     return Extraction(None, "cue", AMBIGUOUS, found.span) if _coordinated(reader, reply, index, end) else found
 
 

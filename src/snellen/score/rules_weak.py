@@ -33,7 +33,7 @@ _IDENTIFIES = re.compile(
 _COUNTS = re.compile(r"(?<!\w)(?:there (?:are|is)|i (?:can )?(?:see|count))(?: exactly| only| a total of)? \Z")
 _TURNED = re.compile(r"(?<!\w)(?:but|however|yet|though)(?!\w)")
 _YES = re.compile(
-    r"\W*(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|"
+    r"\W*(?:(?:clearly|definitely|certainly|absolutely|probably|obviously|well|indeed|correct|hmm|oh)\W{1,3})?(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|"
     r"problem|and no|or no))"
 )
 _SAID_YES = re.compile(r"(?<!\w)(?:say|says|be|is|answer|with|so|hence|thus|therefore|:)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])|[,;:—–]\s?(?P<last>yes|no)\W*\Z")

@@ -113,12 +113,12 @@ VERB_SUBJECT = re.compile(
 VERB_DENIED = re.compile(rf"(?:(?<![{_W}])(?:not|never|cannot|nor|neither|no one|nobody)|n't)(?:\s+\w{{1,12}}){{0,2}}\s*\Z")
 
 CORRECTION = Gated(
-    rf"(?<![{_W}])(?:wait|hold on|actually|correction|on second thou?ghts?|on reflection|scratch that|let me (?:re|"
+    rf"(?<![{_W}])(?:wait|hold on|actually|correction|(?:up)?on second thou?ghts?|(?:up)?on (?:further )?reflection|(?:up)?on closer|scratch that|let me (?:re|"
     rf"double|correct|fix|look again)\w{{0,10}}|my mistake|my bad|"
     r"i made (?:a|an) (?:mistake|error)|i was wrong|i take (?:that|it) back|oops|i meant|i misread|sorry,|no,|nope|rather,|hmm|espera|"
     r"perd[oó]n|attendez|moment mal|warte|подождите|нет,)"
     r"|等等|(?<![^。，,.!?\s…;])不对|更正|等一下|いや|待って|訂正|아니|잠깐",
-    "wait|hold on|actually|correction|on second|on reflection|scratch that|let me re|let me double|let me correct|"
+    "wait|hold on|actually|correction|on second|reflection|on closer|scratch that|let me re|let me double|let me correct|"
     "let me fix|let me look again|my mistake|my bad|i made a|i was wrong|i take |oops|i meant|i misread|sorry,|no,|nope|rather,|hmm|"
     "espera|perdon|perdón|attendez|moment mal|warte|подождите|нет,|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
 )
