@@ -14,7 +14,7 @@ _FARTHEST = 8000
 
 _AFTER_ARTICLE = re.compile(
     r"\s+(?:is|was|are|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|remains|looks|appears|"
-    r"has|shows|isn't|doesn't|nor|as|over|the|wins|it|can be|could|should|must|contradicts|no|yes|maybe|perhaps|possibly|probably|perché|porque|parce|weil|denn|car|pois|omdat|est|ist|es)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|"
+    r"has|shows|isn't|doesn't|nor|as|over|the|wins|it|can be|could|should|must|contradicts|no|yes|maybe|perhaps|possibly|probably|perché|porque|parce|weil|denn|pois|omdat|est|ist|es)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|"
     r"\s+[\u0370-\u0dff\u2e80-\uffff]"
 )
 _AFTER_LABEL = re.compile(

@@ -31,13 +31,13 @@ SPARED_BEFORE = re.compile(
     rf"(?:but|except|other than|besides|apart from)(?: for)?\s{_DET}{_DECOR_IN}\Z"
 )
 AFFIRMED_BEFORE = re.compile(
-    rf"(?:(?<![{_W}])(?:hence|therefore|thus|so|then|leaving|leaves|left with|yes|it'?s|it is|that'?s|this is|that is|"
+    rf"(?:(?<![{_W}])(?:hence|therefore|thus|so|(?<![.!?]\s)then|leaving|leaves|left with|yes|it'?s|it is|that'?s|this is|that is|"
     rf"must be|should be|would be|has to be|"
     r"i'?d say|i say|i think|i believe|i guess|say|guess|going with|go with|choose|choosing|pick|select|opt for|"
     r"settle on|actually|rather|conclude|conclusion|"
     r"namely|mark|tick|circle|vote for|lean towards?|leaning towards?|best is|correct is|clear that|shows that|means that|confirms(?: that)?|consistent with|points to|matches|corresponds to|agrees with|is|only|i'm confident|c'est|"
     r"es|est|ist|das ist|also|donc|así que|quindi|logo|значит|это)"
-    rf"|=>|→|⇒|->|=|☑|☒|\[x\]|因此|所以|故|应该是|就是|是|よって|따라서)[,:]?\s*(?:it's |it is |the answer |option |choice |letter |answer |"
+    rf"|=>|→|⇒|->|(?<!\b[a-z]\s)=|☑|☒|\[x\]|因此|所以|故|应该是|就是|是|よって|따라서)[,:]?\s*(?:it's |it is |the answer |option |choice |letter |answer |"
     rf"actually |clearly |definitely |probably |most likely |likely |only |a |an |the |un |una |une |ein |eine |la |le |el |die |das |選項|选项|选)*+{_DECOR_IN}\Z"
 )
 TENTATIVE_BEFORE = re.compile(
@@ -75,7 +75,7 @@ AFFIRMED_AFTER = re.compile(
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*+\?")
 _JOIN = re.compile(
     r"[)\]}\"'*_`\s]*+(?:\.?\s*(?:,\s*)?(?:and/or|and|or|nor|neither|ni|né|nem|noch|ani|y|et|und|oder|ou|o|e|и|или|ни|및|와|과|또는|und/oder|"
-    r"[,/&|、+=>→⇒]|->|=>|和|或者|或|与|及|跟|または|と|か))?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
+    r"[,/&|、+>→⇒]|->|=>|和|或者|或|与|及|跟|または|と|か))?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
 )
 _ARROW = re.compile("[>→⇒]")
 _OPPOSED = re.compile(

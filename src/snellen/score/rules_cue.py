@@ -159,6 +159,8 @@ def _value(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
         return None
     if at >= len(low):
         return _dangling(low, bound)
+    if low.startswith("also ", at) and bound:
+        return Extraction(None, "cue", AMBIGUOUS)
     label = reader.label.match(reply.body, at)
     if label and not _wordy(reply, label):
         return _label_value(reader, reply, label, bound)

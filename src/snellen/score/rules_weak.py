@@ -10,7 +10,7 @@ from .option_text import NONE_SAID
 from .polarity import DENIED_BEFORE, Mention, agreed, judge
 from .reader import Reader, Reply
 from .verdict import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
-from .words import CORRECTION, REFUSAL, STILL, UNDECIDABLE
+from .words import CORRECTION, INTRODUCES, REFUSAL, STILL, UNDECIDABLE
 
 _TAIL = 160
 _EDGE = 320
@@ -119,10 +119,21 @@ def none_of_above(reader: Reader, reply: Reply) -> Extraction | None:
 
 def lone_label(reader: Reader, reply: Reply) -> Extraction | None:
     """Exactly one label stands undenied, after the last self-correction if there is one, and no option text contradicts it."""
-    chosen = agreed(_after_turn(reply, [mention for mention in label_mentions(reader, reply) if mention.stands]))
-    if chosen is None or _OR.search(reply.low, max(0, chosen.start - 12), chosen.start) or _tells_otherwise(reader, reply, chosen.index):
+    standing = _after_turn(reply, [mention for mention in label_mentions(reader, reply) if mention.stands])
+    chosen = agreed([mention for mention in standing if not mention.asked] or standing)
+    if chosen is None or _only_named(reply.low, chosen) or _tells_otherwise(reader, reply, chosen.index):
         return None
     return reader.found(reply, chosen.index, "lone_label", chosen.start, chosen.end)
+
+
+def _only_named(low: str, chosen: Mention) -> bool:
+    """Whether it is one of several (`or B`), or the first of the options that the reply goes through (`Each option. A: a car …`)."""
+    start = chosen.start
+    if _OR.search(low, max(0, start - 12), start):
+        return True
+    before = low[max(0, start - 100) : start].rstrip(" *_(\n")
+    sentence = before[max(before.rfind(end, 0, -1) for end in ".!?\n") + 1 :]
+    return before.endswith((".", ":")) and len(low) - chosen.end > 8 and any(word in sentence for word in INTRODUCES)
 
 
 def _after_turn(reply: Reply, standing: list[Mention]) -> list[Mention]:

@@ -27,7 +27,7 @@ _ASCII_OPTION = (
 )
 _ASCII_VERB = (
     "choose|chose|choosing|select|selecting|picking|go with|going with|went with|opt for|opting for|settle on|settling on|"
-    "settled on|vote for|"
+    "settled on|vote for|vote|"
     "stick with|sticking with|elijo|escojo|je choisis|ich wahle|scelgo|escolho|rispondo|respondo|wybieram|ik kies"
 )
 _OTHER_OPTION = "opción|opção|вариант|буква|选项|選項|選択肢|보기|번호|الخيار|विकल्प|ข้อ"
