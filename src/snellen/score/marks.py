@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from .verdict import Extraction
-from .words import WORD_AFTER, WORD_BEFORE
+from .words import MARK_NOUNS, WORD_AFTER, WORD_BEFORE
 
 _NOT_AFTER = r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&](?!\s?[A-Z](?![A-Za-z])))"
 _NOT_BEFORE = r"(?<![0-9a-zA-Z_\u00aa-\u024f\u0370-\u06ff\u0900-\u0dff\u1e00-\u1eff&°-][\s\S])(?<![A-Za-z]\.[\s\S])"
@@ -59,7 +59,7 @@ class MarkPatterns:
         self.head = re.compile(rf"{_BULLET}({either}){_COLON}")
         self.item = re.compile(rf"\n{_BULLET}({either}){_COLON}")
         self.line = re.compile(
-            r"\W{0,8}(?:(?:option|choice|answer|letter|ans|选项|选|opción|réponse|antwort)\s?:?\s?)?\W{0,6}"
+            r"\W{0,8}(?:(?:" + MARK_NOUNS + r")\s?:?\s?)?\W{0,6}"
             rf"({either}){WORD_AFTER}(\W*)(.*)",
             re.IGNORECASE,
         )

@@ -10,7 +10,7 @@ from .words import _W
 _DECOR_IN = r"[(\[{\"'*_`「『【《“<\\$\s]*+"
 _DET = (
     r"(?:be |is |are |a |an |the |option |options |choice |choices |answer |answers |letter |letters |either |both |"
-    r"just |simply |really |actually |necessarily |likely |any |being |for |of |el |la |le |der |die |das |in |as |"
+    r"just |simply |really |actually |necessarily |likely |any |being |for |of |el |la |le |der |die |das |un |una |une |ein |eine |um |uma |in |as |"
     r"clear |obvious |visible |evident |opción |选项|选|是)*+"
 )
 _SPACE = r"[\s*_(\[\"']*"
@@ -45,7 +45,7 @@ TENTATIVE_BEFORE = re.compile(
     rf"were|check|checking|try|like|such as|e\.g\.|compare|comparing)"
     rf"(?: be| it's| it is| it| were| was)?\s*{_DET}{_DECOR_IN}\Z"
 )
-_TAIL = r"[)\]}\"'*_`.」』】》”>\s]*+"
+_TAIL = r"[)\]}\"'*_`.」』】》”> \t]*+"
 _SAYS = (
     r"(?:(?:is|are|was|were|seems?|looks?|appears?|does|do|did|has|have|can|could|would|will|should|must|may|might|"
     r"be|been|being|then|also|clearly|all|both|definitely|obviously|simply|therefore|just|a|an|the|to|option|choice|"
@@ -77,6 +77,8 @@ _JOIN = re.compile(
     r"[)\]}\"'*_`\s]*+(?:\.?\s*(?:,\s*)?(?:and/or|and|or|nor|neither|ni|né|nem|noch|ani|y|et|und|oder|ou|o|e|и|или|ни|및|와|과|또는|und/oder|"
     r"[,/&|、+>→⇒]|->|=>|和|或者|或|与|及|跟|または|と|か))?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
 )
+_PUT = re.compile(r"\s?\?\s*(?:(?P<yes>yes|yep|indeed)|(?P<no>no|nope|not))?(?!\w)")
+"""A question put and answered by the speaker: `Is B right? No.`"""
 _ARROW = re.compile("[>→⇒]")
 _OPPOSED = re.compile(
     r"[)\]}\"'*_`\s]*+,?\s?(?:but|rather|sondern|sino|bensì|mas sim|mais|maar|utan|а|но|而是|بل)(?: rather| it's| it is)?\s?"
@@ -145,11 +147,13 @@ def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
     start, end = mention.start, mention.end
     spared = SPARED_BEFORE.search(low, begin, start) is not None or _excepted(low, begin, mention)
     denied_after = not spared and DENIED_AFTER.match(low, end, end + 120) is not None
-    affirmed_after = not denied_after and AFFIRMED_AFTER.match(low, end, end + 120) is not None
+    affirmed_after = None if denied_after else AFFIRMED_AFTER.match(low, end, end + 120)
     denied_before = not spared and DENIED_BEFORE.search(low, begin, start) is not None
     mention.denied = denied_after or denied_before or (inherited and not affirmed_after)
-    mention.affirmed = not mention.denied and (spared or affirmed_after or AFFIRMED_BEFORE.search(low, begin, start) is not None)
+    mention.affirmed = not mention.denied and (spared or affirmed_after is not None or AFFIRMED_BEFORE.search(low, begin, start) is not None)
     mention.asked = _QUESTION.match(low, end) is not None
+    if affirmed_after and (question := _PUT.match(low, affirmed_after.end())):
+        mention.affirmed, mention.denied = question.group("yes") is not None, question.group("no") is not None
     mention.tentative = TENTATIVE_BEFORE.search(low, begin, start) is not None
 
 

@@ -21,6 +21,7 @@ _CONCLUDES = re.compile(
 )
 _SUPERLATIVE = re.compile(r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)")
 _OR = re.compile(r"(?<!\w)(?:or|and|oder|ou|或)\s(?:option |choice )?[(\[\"'*]*\Z")
+_GOES_THROUGH = re.compile(rf"(?:{'|'.join(INTRODUCES)})[^.!?\n:]{{0,80}}[.:][\s*_(]*(?:[a-z][.:)]\s?)?\Z")
 _LIKENED = re.compile(
     r"(?<!\w)(?:although|though|like|unlike|resembl\w{1,4}|similar|mistak\w{1,4}|confus\w{1,4}|take it for|opposed|compared)(?!\w)"
 )
@@ -120,7 +121,7 @@ def none_of_above(reader: Reader, reply: Reply) -> Extraction | None:
 def lone_label(reader: Reader, reply: Reply) -> Extraction | None:
     """Exactly one label stands undenied, after the last self-correction if there is one, and no option text contradicts it."""
     standing = _after_turn(reply, [mention for mention in label_mentions(reader, reply) if mention.stands])
-    chosen = agreed([mention for mention in standing if not mention.asked] or standing)
+    chosen = agreed([mention for mention in standing if mention.joined or not mention.asked] or standing)
     if chosen is None or _only_named(reply.low, chosen) or _tells_otherwise(reader, reply, chosen.index):
         return None
     return reader.found(reply, chosen.index, "lone_label", chosen.start, chosen.end)
@@ -128,12 +129,9 @@ def lone_label(reader: Reader, reply: Reply) -> Extraction | None:
 
 def _only_named(low: str, chosen: Mention) -> bool:
     """Whether it is one of several (`or B`), or the first of the options that the reply goes through (`Each option. A: a car …`)."""
-    start = chosen.start
-    if _OR.search(low, max(0, start - 12), start):
+    if _OR.search(low, max(0, chosen.start - 12), chosen.start):
         return True
-    before = low[max(0, start - 100) : start].rstrip(" *_(\n")
-    sentence = before[max(before.rfind(end, 0, -1) for end in ".!?\n") + 1 :]
-    return before.endswith((".", ":")) and len(low) - chosen.end > 8 and any(word in sentence for word in INTRODUCES)
+    return len(low) - chosen.end > 8 and _GOES_THROUGH.search(low, max(0, chosen.start - 100), chosen.start) is not None
 
 
 def _after_turn(reply: Reply, standing: list[Mention]) -> list[Mention]:
@@ -183,7 +181,10 @@ def _by_text(reader: Reader, reply: Reply, mentions: list[Mention], rule: str) -
     if _labels_differ(reply, {mention.index for mention in standing}):
         return None
     pool = _after_turn(reply, standing)
-    chosen = agreed(pool) or _concluded(reply.low, pool) or _contrasted(reply.low, pool) or _identified(reply.low, pool)
+    chosen = agreed(pool)
+    if chosen and _only_named(reply.low, chosen):
+        return None
+    chosen = chosen or _concluded(reply.low, pool) or _contrasted(reply.low, pool) or _identified(reply.low, pool)
     return reader.found(reply, chosen.index, rule, chosen.start, chosen.end) if chosen else None
 
 

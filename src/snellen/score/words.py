@@ -52,6 +52,12 @@ CUES_ENGLISH = tuple(_CUES_ENGLISH_TEXT.split("|"))
 CUES_ASCII = tuple(word for word in CUES if word.isascii() and word not in CUES_ENGLISH)
 CUES_ALL = tuple(CUES)
 
+MARK_NOUNS = (
+    "option|choice|answer|letter|ans|opci[oó]n|op[cç][aã]o|opzione|alternativa|letra|lettre|lettera|réponse|respuesta|resposta|risposta|"
+    "antwort|antwoord|вариант|ответ|选项|選項|选|答案"
+)
+"""What may stand before a mark when both are the whole reply: `Option B`."""
+
 _LINK_WORDS = (
     "is|are|was|were|be|been|on|er|would|should|must|will|has|have|can|could|may|might|to|this|that|the|my|our|your|its|"
     "it's|it|that's|question|problem|"
@@ -115,11 +121,11 @@ VERB_DENIED = re.compile(rf"(?:(?<![{_W}])(?:not|never|cannot|nor|neither|no one
 CORRECTION = Gated(
     rf"(?<![{_W}])(?:wait|hold on|actually|correction|(?:up)?on second thou?ghts?|(?:up)?on (?:further )?reflection|(?:up)?on closer|scratch that|let me (?:re|"
     rf"double|correct|fix|look again)\w{{0,10}}|my mistake|my bad|"
-    r"i made (?:a|an) (?:mistake|error)|i was wrong|i take (?:that|it) back|oops|i meant|i misread|sorry,|no,|nope|rather,|hmm|espera|"
+    r"i made (?:a|an) (?:mistake|error)|i was wrong|i take (?:that|it) back|oops|just kidding|i meant|i misread|sorry,|no,|nope|rather,|hmm|espera|"
     r"perd[oó]n|attendez|moment mal|warte|подождите|нет,)"
     r"|等等|(?<![^。，,.!?\s…;])不对|更正|等一下|いや|待って|訂正|아니|잠깐",
     "wait|hold on|actually|correction|on second|reflection|on closer|scratch that|let me re|let me double|let me correct|"
-    "let me fix|let me look again|my mistake|my bad|i made a|i was wrong|i take |oops|i meant|i misread|sorry,|no,|nope|rather,|hmm|"
+    "let me fix|let me look again|my mistake|my bad|i made a|i was wrong|i take |oops|just kidding|i meant|i misread|sorry,|no,|nope|rather,|hmm|"
     "espera|perdon|perdón|attendez|moment mal|warte|подождите|нет,|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
 )
 WITHDRAWN = re.compile(rf"(?<![{_W}])(?:oops|scratch that|i meant|i misread|i take (?:that|it) back|wrong|incorrect|mistake|error|not right|not correct|false)(?![{_W}])|不对|错")
