@@ -29,6 +29,8 @@ from .words import (
 
 _TAIL = 480
 _MOST_CUES = 60
+_SHORTEST_TURN = 5
+"""No self-correction fits into fewer characters: `No, B`."""
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*\?")
 _ENDS = re.compile(
     r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|because|since|as |given|due|perch[eé]|porque|parce|weil|denn|car |pois|omdat|потому|ponieważ|karena|\(|and |but |which |is the|it is)|"
@@ -89,7 +91,7 @@ def _last_cue(reader: Reader, reply: Reply, words: Sequence[str], begin: int, en
         verdict = None if _discusses(low, found) or _inside_word(low, found) else _value(reader, reply, found)
         if verdict is None or _doubted(low, found):
             continue
-        if verdict.letter and _enumerated(reply, verdict):
+        if verdict.letter and "\n" in low and _enumerated(reply, verdict):
             return Extraction(None, "cue", AMBIGUOUS, verdict.span)
         if not _asked(reply, verdict):
             return corrected(reader, reply, verdict)
@@ -285,7 +287,7 @@ def _far_value(reader: Reader, reply: Reply, at: int) -> Extraction | None:
 def corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:
     """Let a self-correction after the cue overrule it."""
     end = verdict.span[1] - reply.offset if verdict.span else len(reply.low)
-    turn = CORRECTION.search(reply.low, end)
+    turn = CORRECTION.search(reply.low, end) if len(reply.low) - end > _SHORTEST_TURN else None
     if turn is None:
         return (_settled(reader, reply, end) if verdict.reason == AMBIGUOUS else None) or verdict
     later = _named_after(reader, reply, turn.end())

@@ -34,8 +34,8 @@ def whole(reader: Reader, reply: Reply) -> Extraction | None:
     if len(text) > 300:
         return None
     index = reader.bare(text)
-    if index is None and (len(text) < 40 or "\n" in text):
-        parts = set(_REPEATS.split(text) if len(text) < 40 else re.split(r"\s*\n\s*", text))
+    if index is None and (len(text) < 16 or "\n" in text):
+        parts = set(_REPEATS.split(text) if len(text) < 16 else map(str.strip, filter(str.strip, text.split("\n"))))
         index = reader.bare(parts.pop()) if len(parts) == 1 else None
     if index is None:
         return _stranger(reader, text)

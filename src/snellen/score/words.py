@@ -53,7 +53,7 @@ CUES_ASCII = tuple(word for word in CUES if word.isascii() and word not in CUES_
 CUES_ALL = tuple(CUES)
 
 MARK_NOUNS = (
-    "option|choice|answer|letter|ans|opci[oó]n|op[cç][aã]o|opzione|alternativa|letra|lettre|lettera|réponse|respuesta|resposta|risposta|"
+    "option|choice|answer|letter|ans|opción|opcion|opção|opcao|opzione|alternativa|letra|lettre|lettera|réponse|respuesta|resposta|risposta|"
     "antwort|antwoord|вариант|ответ|选项|選項|选|答案"
 )
 """What may stand before a mark when both are the whole reply: `Option B`."""
@@ -126,7 +126,7 @@ CORRECTION = Gated(
     r"|等等|(?<![^。，,.!?\s…;])不对|更正|等一下|いや|待って|訂正|아니|잠깐",
     "wait|hold on|actually|correction|on second|reflection|on closer|scratch that|let me re|let me double|let me correct|"
     "let me fix|let me look again|my mistake|my bad|i made a|i was wrong|i take |oops|just kidding|i meant|i misread|sorry,|no,|nope|rather,|hmm|"
-    "espera|perdon|perdón|attendez|moment mal|warte|подождите|нет,|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
+    "espera|perd|attendez|moment mal|warte|подождите|нет,|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
 )
 WITHDRAWN = re.compile(rf"(?<![{_W}])(?:oops|scratch that|i meant|i misread|i take (?:that|it) back|wrong|incorrect|mistake|error|not right|not correct|false)(?![{_W}])|不对|错")
 
