@@ -30,7 +30,7 @@ _WORD_BEFORE = re.compile(r"([a-z\u00c0-\u024f\u0400-\u052f']+)\.?\s+[(\[\"'*_`]
 _BEFORE_LABEL_TEXT = (
     "is|be|are|was|were|been|that|go|recommends|recommend|option|options|choice|choices|answer|answers|letter|letters|say|says|said|think|thought|"
     "believe|guess|so|thus|hence|therefore|then|choose|pick|select|with|for|or|and|not|nor|neither|either|just|"
-    "definitely|clearly|probably|maybe|likely|actually|only|leaving|leaves|remains|to|as|that's|it's|i'd|than|but|"
+    "definitely|clearly|probably|mostly|mainly|primarily|maybe|likely|actually|only|leaving|leaves|remains|to|as|that's|it's|i'd|than|but|"
     "both|between|label|labelled|labeled|marked|tick|circle|mean|means|meant|would|rather|instead|of|out|except|eliminate|"
     "reject|exclude|excluding|conclude|correct|right|best|final|unlike|discard|suggest|suggests|get|got|indicates|"
     "indicate|gives|give|yields|yield|see|favour|favours|favor|supports|support|prefer|reads|towards|toward|statement|"
@@ -109,7 +109,8 @@ def find_labels(reader: Reader, reply: Reply, start: int) -> list[Mention]:
 def _named(low: str, match: re.Match[str]) -> bool:
     """Whether it reads `option d is correct`: even a small letter is a label where it is called one."""
     before = low[: match.start(1)].strip()
-    return (not before or before.endswith(("option", "choice", "answer", "letter"))) and AFFIRMED_AFTER.match(low, match.end(1)) is not None
+    called = before.endswith(("option", "choice", "answer", "letter"))
+    return (called and match.end() == len(low)) or ((called or not before) and AFFIRMED_AFTER.match(low, match.end(1)) is not None)
 
 
 def _items(reader: Reader, reply: Reply) -> set[int]:

@@ -50,6 +50,7 @@ _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(?:s|del|strike)>[^<>\n]{1,200}</(?:s|
 
 _ESCAPED = {"&lt;": "<   ", "&gt;": ">   ", "&amp;": "&    ", "&quot;": '"     ', "&#39;": "'    ", "&nbsp;": "      "}
 _ESCAPE = re.compile("|".join(_ESCAPED))
+_WRITTEN_LINE_END = re.compile(r"\\n(?![a-z])")
 _DEGREE = re.compile(r"\^\s?\{?\s?\\circ\s?\}?\$?")
 _FRACTION = re.compile(r"\\[dt]?frac\s?\{(\d{1,9})\}\s?\{(\d{1,9})\}")
 
@@ -71,6 +72,7 @@ def normalise(text: str, *, lookalikes: bool = True) -> str:
     elif "\r" in text:
         text = text.replace("\r", "\n")
     if "\\" in text:
+        text = _WRITTEN_LINE_END.sub(" \n", text)
         text = _DEGREE.sub(lambda match: "°".rjust(match.end() - match.start()), _FRACTION.sub(_fraction, text))
         text = _LATEX.sub(_blank, text)
     if "&" in text:

@@ -20,14 +20,14 @@ DENIED_BEFORE = re.compile(
     rf"(?<!not )(?:wrong|incorrect|false)|"
     r"rules? out|ruled out|ruling out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed)|reject(?:s|ed|ing)?|discard(?:s|"
     r"ed|ing)?|dismiss(?:es|ed|ing)?|"
-    r"least \w{1,14}(?: is| are)?|rather than|instead of|other than|different from|opposed to|mistaken (?:it )?for|confused with|"
-    r"first guess was|first thought(?: was)?|i thought(?: it was)?(?: of)?|(?:don't|do not|wouldn't|can't) (?:think|believe|say)(?: that)?(?: it's| it is| it was| it would be| the answer is)?|"
+    r"anything but|least \w{1,14}(?: is| are)?|d(?:id|oes|o) not [a-z]{2,10}|d(?:id|oes|o)n't [a-z]{2,10}|rather than|instead of|other than|different from|opposed to|mistaken (?:it )?for|confused with|"
+    r"first guess was|first thought(?: was)?|i thought(?: it was)?(?: of)?|(?:(?:don't|do not|wouldn't|can't) (?:think|believe|say)|doubt)(?: that)?(?: it's| it is| it was| it would be| the answer is)?|"
     r"initially|originally|tempting|distractor|"
     r"no es|ni|n'est pas|pas|nicht|noch|kein|keine|non [eè]|né|n[aã]o [eé]|nem|не|ни|nie|ani|ليس|ليست)"
     rf"|(?<!\w)(?:first (?:thought|guess|read)|initially|at first|originally)(?:(?!but )[^,.;:\n]){{0,30}}|n't|≠|!=|☐|\[ \]|不是|不选|不會是|并非|排除|而非|不为|不可能是|除了){_SPACE}{_DET}{_DECOR_IN}\Z"
 )
 SPARED_BEFORE = re.compile(
-    rf"(?:everything|anything|nothing|(?:all|every|none|no)(?: of)?(?: the)?(?: other)?(?: options?| choices?| answers?| ones?)?) "
+    rf"(?:everything|nothing|(?:all|every|none|no)(?: of)?(?: the)?(?: other)?(?: options?| choices?| answers?| ones?)?) "
     rf"(?:but|except|other than|besides|apart from)(?: for)?\s{_DET}{_DECOR_IN}\Z"
 )
 AFFIRMED_BEFORE = re.compile(

@@ -21,6 +21,7 @@ from .words import (
     DOUBT,
     DOUBT_CLAUSE,
     LINK,
+    NEGATION,
     NOT_AFTER,
     VERB_DENIED,
     VERB_SUBJECT,
@@ -41,6 +42,7 @@ _VERB_AFTER = re.compile(
 )
 _TEXT_JOIN = re.compile(r"\s?(?:,\s?)?(?:or|and|/|oder|ou|o|y|或|和)\s?")
 _DENIES = re.compile(r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't")
+_FEW_WORDS = re.compile(r"[^\W\d_]{0,4}(?:\s[^\W\d_]{1,14}){0,3}?[:\s]\s?[(\[\"'*]{0,3}(?=[a-z](?![^\W_]))")
 _OPEN_END = re.compile(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
 _STOP = re.compile(r"[.;!?\n。；！？]")
 _STRANGER = re.compile(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
@@ -190,6 +192,8 @@ def _worded_value(reader: Reader, reply: Reply, cue: Cue, slot: Slot) -> Extract
     if text is not None and slot.bound:
         return _text_value(reader, reply, text)
     far = _far_value(reader, reply, slot.at) if cue.kind == "answer" else None
+    if far is None and cue.kind == "answer" and cue.word not in CUES_ENGLISH:
+        far = _foreign_value(reader, reply, cue.end)
     return _strange_value(reader, reply, slot) or far
 
 
@@ -282,6 +286,13 @@ def _far_value(reader: Reader, reply: Reply, at: int) -> Extraction | None:
         return None
     label = reader.label.match(reply.body, match.start(1))
     return _label_value(reader, reply, label, True) if label else None
+
+
+def _foreign_value(reader: Reader, reply: Reply, at: int) -> Extraction | None:
+    """Look past a few words of a language whose copulas are not known, none of them a negation, for a capital that ends the clause."""
+    match = _FEW_WORDS.match(reply.low, at)
+    label = reader.label.match(reply.body, match.end()) if match and not NEGATION.search(reply.low, at, match.end()) else None
+    return _label_value(reader, reply, label, True) if label and label.group(1).isupper() and _ENDS.match(reply.low, label.end()) else None
 
 
 def corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:

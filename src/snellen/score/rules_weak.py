@@ -17,7 +17,7 @@ _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
 _CONCLUDES = re.compile(
     r"(?:(?<!\w)(?:so|hence|therefore|thus|total|totals|totaling|altogether|equals?|gives|in all|overall|makes?|"
-    r"conclude|leaves|leaving|left with|points? to|indicates?|consistent with|typical of)|[=→⇒]|因此|所以)[^.\n;]{0,30}\Z|(?<!\w)(?:only|must be|should be|应该是|就是)\s?(?:the |an? )?\Z"
+    r"conclude|leaves|leaving|left with|points? to|indicates?|consistent with|typical of|giving|making|yields?|resulting in)|[=→⇒]|因此|所以)[^.\n;]{0,30}\Z|(?<!\w)(?:only|must be|should be|应该是|就是)\s?(?:the |an? )?\Z"
 )
 _SUPERLATIVE = re.compile(r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)")
 _OR = re.compile(r"(?<!\w)(?:or|and|oder|ou|或)\s(?:option |choice )?[(\[\"'*]*\Z")
@@ -178,7 +178,7 @@ def by_value(reader: Reader, reply: Reply) -> Extraction | None:
 
 def _by_text(reader: Reader, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
     standing = [mention for mention in mentions if mention.stands]
-    if _labels_differ(reply, {mention.index for mention in standing}):
+    if _labels_differ(reply, standing):
         return None
     pool = _after_turn(reply, standing)
     chosen = agreed(pool)
@@ -188,9 +188,11 @@ def _by_text(reader: Reader, reply: Reply, mentions: list[Mention], rule: str) -
     return reader.found(reply, chosen.index, rule, chosen.start, chosen.end) if chosen else None
 
 
-def _labels_differ(reply: Reply, named: set[int]) -> bool:
-    """Whether a label stands for an option whose text is not named."""
-    return any(label.stands and label.index not in named for label in reply.labels or ())
+def _labels_differ(reply: Reply, standing: Sequence[Mention]) -> bool:
+    """Whether a label stands for an option whose text is not named, and is not itself part of a text (`5 °C`)."""
+    named = {mention.index for mention in standing}
+    apart = [label for label in reply.labels or () if label.stands and label.index not in named]
+    return any(not any(text.start <= label.start < text.end for text in standing) for label in apart)
 
 
 def _concluded(low: str, pool: list[Mention]) -> Mention | None:

@@ -69,7 +69,7 @@ _LINK_WORDS = (
     "es|est|ist|é|è|la|le|el|die|der|das|den|il|lo|opci[oó]n|letra|lettre|lettera|buchstabe|alternativa|op[cç][aã]o|opzione|"
     "correct[ao]|correcte|corret[ao]|corrett[ao]|richtige?|juste|bonne|sera|serait|sería|wäre|lautet|lauten|je|"
     "yang|benar|tepat|adalah|to|juiste|là|đúng|chính xác|jest|är|este|"
-    "это|вариант|буква|под|буквой|правильный|верный|هي|هو|الصحيحة|الصحيح|الخيار|رقم|حرف|सही|विकल्प|है|คือ|ข้อ|היא|"
+    "это|является|corect|ni|вариант|буква|под|буквой|правильный|верный|هي|هو|الصحيحة|الصحيح|الخيار|رقم|حرف|सही|विकल्प|है|คือ|ข้อ|היא|"
     "הוא|הנכונה|گزینه|است|doğru"
 )
 _LINK_CJK = r"是|为|為|应该|应当|应|该|选择|选项|選項|选|選|即|项|就|の|は|が|記号|番号|은|는|이|가|보기|번|选出|l'"
@@ -85,6 +85,11 @@ NOT_AFTER = re.compile(
     rf"(?:not|n't|never|neither|no longer|non|nicht|pas|no|n[aã]o|не|nie|inte|ikke|ليس|ليست|नहीं)(?![{_W}])|不|非|並|并非"
 )
 """What stands after a link and denies what follows it."""
+
+NEGATION = re.compile(
+    rf"(?<![{_W}])(?:not|no|non|nu|ne|nie|nicht|kein\w{{0,2}}|não|nao|pas|ei|ej|inte|ikke|niet|değil|bukan|không|si|не|нет|لا|ليس|ليست|नहीं|nem|nije)(?![{_W}])"
+)
+"""Words that deny, in the languages of the cues."""
 
 DOUBT = Gated(
     rf"(?<![{_W}])(?:(?:wrong|incorrect|false|worst|other|another|least|poor|bad|falsche|incorrecta|неправильный|"
@@ -177,6 +182,6 @@ HARNESS = re.compile(
     r"internal server error|bad gateway|"
     r"service unavailable|gateway time-?out|cuda (?:out of memory|error)|out of memory|torch\.|valueerror|runtimeerror|"
     r"keyerror|typeerror|badrequesterror|"
-    r"openai\.|anthropic\.|\{\s?[\"']error[\"']|<html|<!doctype|input data may contain inappropriate|can not answer because of|"
+    r"openai\.|anthropic\.|\{\s?[\"'](?:error|detail|status|status_code)[\"']|<html|<!doctype|input data may contain inappropriate|can not answer because of|"
     r"null\s*$|none\s*$|nan\s*$|n/a$|\[(?:failed|timeout|none|null)\])"
 )
