@@ -51,6 +51,7 @@ NONE_SAID = Gated(
     r"statements?|candidates?|four|three|five|these|those|it|following)"
     r"|none of (?:these|those|them)(?!\s\w+ed\sothers)|no (?:option|choice|answer)s? (?:is|are|seems?|matches|match|"
     r"fits?|here|listed|given|provided|works)"
+    r"|none of (?:the |these |those )(?!other)\w{3,12}(?: \w{3,10})? (?:listed|given|shown|offered|fits?|match(?:es)?|is|are)(?!\w)"
     r"|neither of (?:the |these |them)|(?:isn't|not|never) (?:one of|among|any of|listed|in the list|given among|"
     r"an option|offered)|none (?:applies|apply|fits?|matches|match|is (?:right|correct)|are (?:right|correct))"
     r"|all (?:of )?(?:the |these |those |given |listed |provided |above |two |three |four |five )*(?!other)\w{1,12} (?:are|is) (?:wrong|incorrect|false)"

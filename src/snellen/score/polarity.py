@@ -20,7 +20,7 @@ DENIED_BEFORE = re.compile(
     rf"(?<!not )(?:wrong|incorrect|false)|"
     r"rules? out|ruled out|ruling out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed)|reject(?:s|ed|ing)?|discard(?:s|"
     r"ed|ing)?|dismiss(?:es|ed|ing)?|"
-    r"anything but|least \w{1,14}(?: is| are)?|d(?:id|oes|o) not [a-z]{2,10}|d(?:id|oes|o)n't [a-z]{2,10}|rather than|instead of|other than|different from|opposed to|mistaken (?:it )?for|confused with|"
+    r"anything but|plut[oô]t que|en lugar de|en vez de|em vez de|anstatt|statt|invece di|least \w{1,14}(?: is| are)?|d(?:id|oes|o) not [a-z]{2,10}|d(?:id|oes|o)n't [a-z]{2,10}|rather than|instead of|other than|different from|opposed to|mistaken (?:it )?for|confused with|"
     r"first guess was|first thought(?: was)?|i thought(?: it was)?(?: of)?|(?:(?:don't|do not|wouldn't|can't) (?:think|believe|say)|doubt)(?: that)?(?: it's| it is| it was| it would be| the answer is)?|"
     r"initially|originally|tempting|distractor|"
     r"no es|ni|n'est pas|pas|nicht|noch|kein|keine|non [eè]|né|n[aã]o [eé]|nem|не|ни|nie|ani|ليس|ليست)"
@@ -169,7 +169,7 @@ def _close(low: str, run: list[Mention]) -> None:
         return
     shared = run[-1].denied and _PLURAL.match(low, run[-1].end) is not None
     for mention in run:
-        mention.denied |= shared and not mention.affirmed
+        mention.denied |= shared and not (mention.affirmed and low.startswith(",", mention.end))
     joined = len({mention.index for mention in run if not mention.denied}) > 1
     for mention in run:
         mention.joined = joined

@@ -55,6 +55,7 @@ class Reader:
         self.letters, self.lookalikes, self.whole = shared.letters, shared.lookalikes, shared.whole
         self.label, self.mention, self.wrapped, self.lower = shared.label, shared.mention, shared.wrapped, shared.lower
         self.head, self.item, self.line, self.far, self.joined = shared.head, shared.item, shared.line, shared.far, shared.joined
+        self.later = shared.later
         self.texts = OptionTexts(texts)
 
     def found(self, reply: Reply, index: int, rule: str, start: int, end: int) -> Extraction:
@@ -84,7 +85,7 @@ class Reader:
         if not rest or rest == own:
             return index
         separated = not _SEPARATES.isdisjoint(match.group(2)) and rest.startswith(own)
-        return index if separated and " option " not in rest and " choice " not in rest else None
+        return index if separated and not self.later.search(match.group(3)) else None
 
 
 @lru_cache(maxsize=4096)

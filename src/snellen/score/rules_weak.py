@@ -22,6 +22,8 @@ _CONCLUDES = re.compile(
 _SUPERLATIVE = re.compile(r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)")
 _OR = re.compile(r"(?<!\w)(?:or|and|oder|ou|或)\s(?:option |choice )?[(\[\"'*]*\Z")
 _GOES_THROUGH = re.compile(rf"(?:{'|'.join(INTRODUCES)})[^.!?\n:]{{0,80}}[.:][\s*_(]*(?:[a-z][.:)]\s?)?\Z")
+_RIVAL = re.compile(r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:correct|right|likely|possible|plausible|valid|good|true)(?!\w)")
+"""Another option is called as good."""
 _LIKENED = re.compile(
     r"(?<!\w)(?:although|though|like|unlike|resembl\w{1,4}|similar|mistak\w{1,4}|confus\w{1,4}|take it for|opposed|compared)(?!\w)"
 )
@@ -75,6 +77,8 @@ def affirmed(reader: Reader, reply: Reply) -> Extraction | None:
     chosen = chosen or _singled_out(reply.low, label_mentions(reader, reply))
     if chosen is None or _spoken_against(reader, reply, chosen):
         return None
+    if _RIVAL.search(reply.low, chosen.start):
+        return Extraction(None, "affirmed", AMBIGUOUS)
     return reader.found(reply, chosen.index, "affirmed", chosen.start, chosen.end)
 
 
@@ -184,7 +188,7 @@ def _by_text(reader: Reader, reply: Reply, mentions: list[Mention], rule: str) -
     chosen = agreed(pool)
     if chosen and _only_named(reply.low, chosen):
         return None
-    chosen = chosen or _concluded(reply.low, pool) or _contrasted(reply.low, pool) or _identified(reply.low, pool)
+    chosen = chosen or next(filter(None, (find(reply.low, pool) for find in _SETTLES)), None)
     return reader.found(reply, chosen.index, rule, chosen.start, chosen.end) if chosen else None
 
 
@@ -220,6 +224,17 @@ def _identified(low: str, pool: list[Mention]) -> Mention | None:
     if counted and agreed(counted) is pool[-1]:
         return pool[-1]
     return agreed([m for m in pool if not m.asked and not m.joined and _IDENTIFIES.search(low, max(0, m.start - 40), m.start)])
+
+
+def _stated_last(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the only option of which the last sentence says that something is it (`… The city is Prague.`)."""
+    end = max(low.rfind(stop, 0, len(low.rstrip()) - 1) for stop in (". ", "! ", "? ", "\n"))
+    chosen = agreed([mention for mention in pool if mention.affirmed])
+    return chosen if chosen and chosen.sure and chosen is pool[-1] and chosen.start > end >= pool[0].start else None
+
+
+_SETTLES = (_concluded, _contrasted, _identified, _stated_last)
+"""Ways to tell which of several option texts is meant, in turn."""
 
 
 def ordinal(reader: Reader, reply: Reply) -> Extraction | None:

@@ -28,10 +28,10 @@ _ASCII_OPTION = (
 _ASCII_VERB = (
     "choose|chose|choosing|select|selecting|picking|go with|going with|went with|opt for|opting for|settle on|settling on|"
     "settled on|vote for|vote|"
-    "stick with|sticking with|elijo|escojo|je choisis|ich wahle|scelgo|escolho|rispondo|respondo|wybieram|ik kies"
+    "stick with|sticking with|elijo|escojo|je choisis|ich wahle|scelgo|escolho|escolheria|choisirais|memilih|rispondo|respondo|wybieram|ik kies"
 )
 _OTHER_OPTION = "opción|opção|вариант|буква|选项|選項|選択肢|보기|번호|الخيار|विकल्प|ข้อ"
-_OTHER_VERB = "ich wähle|выбираю|选择|選擇|选|選|選び"
+_OTHER_VERB = "ich wähle|chọn|elegiría|выбираю|选择|選擇|选|選|選び"
 _OTHER_ANSWER = (
     "solución|réponse|lösung|cevabı|yanıt|odpowiedź|odpověď|răspunsul|răspuns|đáp án|câu trả lời|ответ|відповідь|отговор|απάντηση|"
     "答案|正解|答え|回答|解答|正确的是|정답|답변|답|الإجابة|الاجابة|الجواب|إجابة|جواب|उत्तर|जवाब|উত্তর|பதில்|คำตอบ|התשובה|תשובה|پاسخ"
@@ -117,7 +117,7 @@ DOUBT_CLAUSE = Gated(
 """Anywhere in the clause before a cue: the speaker reports a thought that is not the answer."""
 VERB_SUBJECT = re.compile(
     rf"(?:(?<![{_W}])(?:i|we|i'd|i'll|i'm|we'd|we'll|would|will|shall|must|should|let's|let me|to|therefore|so|thus|"
-    rf"hence|and|then|finally|have to|am|are|could|ll)|[.!?,:;\n—–-]|\A)\s*(?:therefore |thus |then |to |now |finally |"
+    rf"hence|and|then|finally|have to|am|are|could|ll|je|ich|ik|yo|eu|io|saya)|[.!?,:;\n—–-]|\A)\s*(?:therefore |thus |then |to |now |finally |"
     rf"definitely |rather )*\Z"
 )
 """Who may be the subject of `choose B` for it to be an answer: the speaker, or nobody."""
