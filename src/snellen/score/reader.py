@@ -84,7 +84,7 @@ class Reader:
         own = self.texts.plain[index]
         if not rest or rest == own:
             return index
-        separated = not _SEPARATES.isdisjoint(match.group(2)) and rest.startswith(own)
+        separated = bool(own) and not _SEPARATES.isdisjoint(match.group(2)) and rest.startswith(own)
         return index if separated and not self.later.search(match.group(3)) else None
 
 

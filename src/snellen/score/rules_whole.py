@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from .mentions import find_labels
 from .option_text import plain
 from .reader import Reader, Reply
 from .rules_cue import corrected
@@ -12,6 +13,7 @@ from .words import HARNESS, INTRODUCES
 
 _HEAD = re.compile(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")
 _ALNUM = re.compile(r"[^\W_]")
+_NAME = re.compile(r"[A-Z]\. [A-Z][a-z]+ [a-z]")
 _REPEATS = re.compile(r"[\s,]+")
 _LOOPS = 8
 
@@ -122,10 +124,12 @@ def _leading(reader: Reader, reply: Reply) -> Extraction | None:
         return _leading_text(reader, reply)
     if match.group(1).islower() and not reply.body.lstrip().startswith("("):
         return None
-    others = {found.group(1).lower() for found in reader.mention.finditer(reply.body, match.end())} - {match.group(1).lower()}
+    index = reader.by_mark[match.group(1).lower()]
+    labels = find_labels(reader, reply, match.end())
+    others = any(label.index != index and not _NAME.match(reply.body, label.start) for label in labels)
     if others or reply.body[match.end() : match.end() + 1].isalpha():
         return None
-    return reader.found(reply, reader.by_mark[match.group(1).lower()], "leading", match.start(1), match.end(1))
+    return reader.found(reply, index, "leading", match.start(1), match.end(1))
 
 
 def _leading_text(reader: Reader, reply: Reply) -> Extraction | None:
