@@ -14,7 +14,8 @@ _FARTHEST = 8000
 
 _AFTER_ARTICLE = re.compile(
     r"\s+(?:is|was|are|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|remains|looks|appears|"
-    r"has|shows|isn't|doesn't|nor|as|over|the|wins|it|can be|could|should|must|contradicts|no|yes|maybe|perhaps|possibly|probably|perché|porque|parce|weil|denn|pois|omdat|est|ist|es)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|"
+    r"has|shows|isn't|doesn't|nor|as|over|the|wins|it|can be|could|should|must|contradicts|no|yes|maybe|perhaps|possibly|probably|"
+    r"perché|porque|parce|weil|denn|pois|omdat|est|ist|es)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|"
     r"\s+[\u0370-\u0dff\u2e80-\uffff]"
 )
 _AFTER_LABEL = re.compile(
@@ -40,7 +41,9 @@ _BEFORE_LABEL_TEXT = (
 )
 _BEFORE_LABEL = frozenset(_BEFORE_LABEL_TEXT.split("|"))
 _ABBREVIATED = ("mr.", "mrs.", "ms.", "dr.", "prof.", "st.", "fig.", "vol.", "sec.", "ch.", "eq.", "tab.", "app.", "pt.")
-_JOINS_LABELS = frozenset(["and", "or", "nor", "option", "options", "choice", "choices", "except", "excluding", "eliminate", "reject", "either", "neither"])
+_JOINS_LABELS = frozenset(
+    ["and", "or", "nor", "option", "options", "choice", "choices", "except", "excluding", "eliminate", "reject", "either", "neither"]
+)
 """After these a capital is a label even before an unknown word: `A and B look alike` names two."""
 _NOUNS = frozenset(["option", "choice"])
 _INITIAL = re.compile(r"(?<![A-Za-z])[A-Z]\.\s?\Z")
@@ -50,7 +53,8 @@ _PRONOUN = re.compile(r"\s+(?:is|because|since|seems|fits|matches|remains)(?!\w)
 _EXAMINED = re.compile(
     r"(?<!\w)(?:examin(?:e|ing)|consider(?:ing)?|analy[sz](?:e|ing)|evaluat(?:e|ing)|check(?:ing)?|think(?:ing)? about|discuss(?:ing)?|"
     r"turn(?:ing)? to|focus(?:ing)? on|look(?:ing)? at|start(?:ing)? with|begin with|compar(?:e|ing)|regarding|as for|closer at|"
-    r"(?:suppose|whether)(?: it's| it is| that)?|(?:students|people|readers|others|some|many|most|users|models|they|he|she)\s(?:\w{1,9}\s){0,2}"
+    r"(?:suppose|whether)(?: it's| it is| that)?|(?:students|people|readers|others|some|many|most|users|models|they|he|"
+    r"she)\s(?:\w{1,9}\s){0,2}"
     r"(?:choose|chose|pick|select|answer|say|think|guess)(?: it's| it is| that)?)\s(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
 )
 """The label is looked into, or chosen by somebody else, which says nothing of the verdict."""

@@ -11,7 +11,10 @@ from .numbers import WORD_VALUES, Number, find_numbers, parse_number
 from .polarity import Mention
 from .words import UNDECIDABLE, WORD_AFTER, WORD_BEFORE
 
-_ARTICLE = re.compile(r"(?:a|an|the|el|la|los|las|un|una|le|les|une|der|die|das|ein|eine|il|lo|gli|uno|o|os|as|um|uma)\s+(?=\S)|(?:it|they|he|she)\s+(?=\w{4,}\Z)")
+_ARTICLE = re.compile(
+    r"(?:a|an|the|el|la|los|las|un|una|le|les|une|der|die|das|ein|eine|il|lo|gli|uno|o|os|as|um|uma)\s+(?=\S)"
+    r"|(?:it|they|he|she)\s+(?=\w{4,}\Z)"
+)
 _NUMERAL_WORDS = {str(value): word for word, value in WORD_VALUES.items()}
 _STOP_TEXTS_TEXT = "a|an|the|i|it|is|in|on|at|to|of|no|yes|or|and|be|as|by|we|he|she|so|do|if|up|not|one"
 _STOP_TEXTS = frozenset(_STOP_TEXTS_TEXT.split("|"))
@@ -54,10 +57,13 @@ NONE_SAID = Gated(
     r"|none of (?:the |these |those )(?!other)\w{3,12}(?: \w{3,10})? (?:listed|given|shown|offered|fits?|match(?:es)?|is|are)(?!\w)"
     r"|neither of (?:the |these |them)|(?:isn't|not|never) (?:one of|among|any of|listed|in the list|given among|"
     r"an option|offered)|none (?:applies|apply|fits?|matches|match|is (?:right|correct)|are (?:right|correct))"
-    r"|all (?:of )?(?:the |these |those |given |listed |provided |above |two |three |four |five )*(?!other)\w{1,12} (?:are|is) (?:wrong|incorrect|false)"
-    r"|(?:n't|not) (?:match|fit|correspond to|belong to|equal) any|match(?:es)? none|(?:nothing|none) (?:listed|offered)|以上都不|以上皆非|都不(?:是|对|正确)|ninguna de las|aucune? des|keine der|nessuna delle|"
+    r"|all (?:of )?(?:the |these |those |given |listed |provided |above |two |three |four |five )*(?!other)\w{1,12} (?:are|is) (?:wrong|"
+    r"incorrect|false)"
+    r"|(?:n't|not) (?:match|fit|correspond to|belong to|equal) any|match(?:es)? none|(?:nothing|none) (?:listed|offered)|以上都不|"
+    r"以上皆非|都不(?:是|对|正确)|ninguna de las|aucune? des|keine der|nessuna delle|"
     r"nenhuma das|ни один|どれも|해당 없",
-    "none|all |match|fit|corresp|belong|equal|no option|no choice|no answer|neither of|one of|among|any of|listed|in the list|an option|offered|"
+    "none|all |match|fit|corresp|belong|equal|no option|no choice|no answer|neither of|one of|among|any of|listed|in the list|an option|"
+    "offered|"
     "以上|都不|ninguna de|aucun|keine der|nessuna|nenhuma|ни один|どれも|해당 없",
 )
 

@@ -10,7 +10,8 @@ from .words import _W
 _DECOR_IN = r"[(\[{\"'*_`「『【《“<\\$\s]*+"
 _DET = (
     r"(?:be |is |are |a |an |the |option |options |choice |choices |answer |answers |letter |letters |either |both |"
-    r"just |simply |really |actually |necessarily |likely |any |being |for |of |el |la |le |der |die |das |un |una |une |ein |eine |um |uma |in |as |"
+    r"just |simply |really |actually |necessarily |likely |any |being |for |of |el |la |le |der |die |das |un |una |une |ein |eine |um |"
+    r"uma |in |as |"
     r"clear |obvious |visible |evident |opción |选项|选|是)*+"
 )
 _SPACE = r"[\s*_(\[\"']*"
@@ -20,11 +21,15 @@ DENIED_BEFORE = re.compile(
     rf"(?<!not )(?:wrong|incorrect|false)|"
     r"rules? out|ruled out|ruling out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed)|reject(?:s|ed|ing)?|discard(?:s|"
     r"ed|ing)?|dismiss(?:es|ed|ing)?|"
-    r"anything but|plut[oô]t que|en lugar de|en vez de|em vez de|anstatt|statt|invece di|least \w{1,14}(?: is| are)?|d(?:id|oes|o) not [a-z]{2,10}|d(?:id|oes|o)n't [a-z]{2,10}|rather than|instead of|other than|different from|opposed to|mistaken (?:it )?for|confused with|"
-    r"first guess was|first thought(?: was)?|i thought(?: it was)?(?: of)?|(?:(?:don't|do not|wouldn't|can't) (?:think|believe|say)|doubt)(?: that)?(?: it's| it is| it was| it would be| the answer is)?|"
+    r"anything but|plut[oô]t que|en lugar de|en vez de|em vez de|anstatt|statt|invece di|least \w{1,14}(?: is| are)?|d(?:id|oes|"
+    r"o) not [a-z]{2,10}|d(?:id|oes|o)n't [a-z]{2,10}|rather than|instead of|other than|different from|opposed to|mistaken (?:it )?for|"
+    r"confused with|"
+    r"first guess was|first thought(?: was)?|i thought(?: it was)?(?: of)?|(?:(?:don't|do not|wouldn't|can't) (?:think|believe|say)|"
+    r"doubt)(?: that)?(?: it's| it is| it was| it would be| the answer is)?|"
     r"initially|originally|tempting|distractor|"
     r"no es|ni|n'est pas|pas|nicht|noch|kein|keine|non [eè]|né|n[aã]o [eé]|nem|не|ни|nie|ani|ليس|ليست)"
-    rf"|(?<!\w)(?:first (?:thought|guess|read)|initially|at first|originally)(?:(?!but )[^,.;:\n]){{0,30}}|n't|≠|!=|☐|\[ \]|不是|不选|不會是|并非|排除|而非|不为|不可能是|除了){_SPACE}{_DET}{_DECOR_IN}\Z"
+    rf"|(?<!\w)(?:first (?:thought|guess|read)|initially|at first|originally)(?:(?!but )[^,.;:\n]){{0,30}}|n't|≠|!=|☐|\[ \]|不是|不选|"
+    rf"不會是|并非|排除|而非|不为|不可能是|除了){_SPACE}{_DET}{_DECOR_IN}\Z"
 )
 SPARED_BEFORE = re.compile(
     rf"(?:everything|nothing|(?:all|every|none|no)(?: of)?(?: the)?(?: other)?(?: options?| choices?| answers?| ones?)?) "
@@ -35,10 +40,13 @@ AFFIRMED_BEFORE = re.compile(
     rf"must be|should be|would be|has to be|"
     r"i'?d say|i say|i think|i believe|i guess|say|guess|going with|go with|choose|choosing|pick|select|opt for|"
     r"settle on|actually|rather|conclude|conclusion|"
-    r"namely|mark|tick|circle|vote for|lean towards?|leaning towards?|best is|correct is|clear that|shows that|means that|confirms(?: that)?|consistent with|points to|matches|corresponds to|agrees with|is|only|i'm confident|c'est|"
+    r"namely|mark|tick|circle|vote for|lean towards?|leaning towards?|best is|correct is|clear that|shows that|means that|"
+    r"confirms(?: that)?|consistent with|points to|matches|corresponds to|agrees with|is|only|i'm confident|c'est|"
     r"es|est|ist|das ist|also|donc|así que|quindi|logo|значит|это)"
-    rf"|=>|→|⇒|->|(?<!\b[a-z]\s)=|☑|☒|\[x\]|因此|所以|故|应该是|就是|是|よって|따라서)[,:]?\s*(?:it's |it is |the answer |option |choice |letter |answer |"
-    rf"actually |clearly |definitely |probably |most likely |likely |only |a |an |the |un |una |une |ein |eine |la |le |el |die |das |選項|选项|选)*+{_DECOR_IN}\Z"
+    r"|=>|→|⇒|->|(?<!\b[a-z]\s)=|☑|☒|\[x\]|因此|所以|故|应该是|就是|是|よって|따라서)[,:]?\s*(?:it's |it is |the answer |option |"
+    r"choice |letter |answer |"
+    r"actually |clearly |definitely |probably |most likely |likely |only |a |an |the |un |una |une |ein |eine |la |le |el |die |das |"
+    rf"選項|选项|选)*+{_DECOR_IN}\Z"
 )
 TENTATIVE_BEFORE = re.compile(
     rf"(?<![{_W}])(?:could|might|may|maybe|perhaps|possibly|either|between|whether|if|consider|considering|suppose|"
@@ -62,20 +70,24 @@ _WEAK = (
 )
 DENIED_AFTER = re.compile(
     rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?(?:[,:–—-]?[ \t]*{_SAYS}(?:(?:{_BAD}|{_WEAK})(?![{_W}])|(?:is|are|was|does|do|did|has|"
-    rf"can|could|would|should|wo)n't(?! (?:{_BAD})(?![{_W}]))|can't|❌|✗|✘|×|🚫)|[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;:\n–—-]|\Z))|\?\s?也?不"
+    rf"can|could|would|should|wo)n't(?! (?:{_BAD})(?![{_W}]))|can't|❌|✗|✘|×|🚫)|[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;:\n–—-]|\Z))|"
+    r"\?\s?也?不"
     rf"|(?<!\.\s){_SAYS}(?:(?<=\s)(?:not(?! (?:been )?(?:{_BAD})(?![{_W}]))|never|no|cannot|nicht|pas)(?![{_W}]))(?<!, not)"
     r"|(?:选项|項|项|は|이|은|는|是)?(?:都|均|全|也|明显|显然|肯定)*+是?(?:错误|不正确|不对|不符|错|誤り|間違|不正解|틀|오답|아니|ではな|じゃな)|\s?(?:خطأ|خاطئ|गलत))"
 )
 AFFIRMED_AFTER = re.compile(
-    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:correct|right|best|true|accurate|answer|one(?! of)|(?:well |clearly )?supported|fits?|matches|"
-    rf"works|wins|winner|better|remains|left|only|most|it is|not (?:been )?(?:{_BAD})|because|since|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|"
+    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:correct|right|best|true|accurate|answer|one(?! of)|(?:well |"
+    r"clearly )?supported|fits?|matches|"
+    rf"works|wins|winner|better|remains|left|only|most|it is|not (?:been )?(?:{_BAD})|because|since|correcta?|correcte|richtig|juste|"
+    rf"corretta?|верн\w+|правильн\w+)(?![{_W}])|"
     rf"✓|✔|✅|☑|(?<=[:–—-] )yes|"
     r"(?:选项|項|项|は|が|이|은|는|是|를|을|才是|才)?(?:的)?(?:正确|對|对|符合|正解|正しい|정답|맞|です|입니다|선택|صحيح|सही))"
 )
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*+\?")
 _JOIN = re.compile(
     r"[)\]}\"'*_`\s]*+(?:\.?\s*(?:,\s*)?(?:and/or|and|or|nor|neither|ni|né|nem|noch|ani|y|et|und|oder|ou|o|e|и|или|ни|및|와|과|또는|und/oder|"
-    r"[,/&|、+>→⇒]|->|=>|和|或者|或|与|及|跟|または|と|か))?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
+    r"[,/&|、+>→⇒]|->|=>|和|或者|或|与|及|跟|または|と|か))?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |"
+    r"the )*+[(\[{\"'*_`\s]*"
 )
 _PUT = re.compile(r"\s?\?\s*(?:(?P<yes>yes|yep|indeed)|(?P<no>no|nope|not))?(?!\w)")
 """A question put and answered by the speaker: `Is B right? No.`"""
@@ -143,18 +155,25 @@ def _linked(low: str, first: Mention, second: Mention) -> bool:
 
 
 def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
-    begin = max(0, mention.start - _WINDOW)
-    start, end = mention.start, mention.end
+    begin, start, end = max(0, mention.start - _WINDOW), mention.start, mention.end
     spared = SPARED_BEFORE.search(low, begin, start) is not None or _excepted(low, begin, mention)
-    denied_after = not spared and DENIED_AFTER.match(low, end, end + 120) is not None
-    affirmed_after = None if denied_after else AFFIRMED_AFTER.match(low, end, end + 120)
-    denied_before = not spared and DENIED_BEFORE.search(low, begin, start) is not None
-    mention.denied = denied_after or denied_before or (inherited and not affirmed_after)
-    mention.affirmed = not mention.denied and (spared or affirmed_after is not None or AFFIRMED_BEFORE.search(low, begin, start) is not None)
+    denied = not spared and DENIED_AFTER.match(low, end, end + 120) is not None
+    praised = None if denied else AFFIRMED_AFTER.match(low, end, end + 120)
+    before = not spared and DENIED_BEFORE.search(low, begin, start) is not None
+    mention.denied = denied or before or (inherited and praised is None)
+    if not mention.denied:
+        mention.affirmed = spared or praised is not None or AFFIRMED_BEFORE.search(low, begin, start) is not None
     mention.asked = _QUESTION.match(low, end) is not None
-    if affirmed_after and (question := _PUT.match(low, affirmed_after.end())):
-        mention.affirmed, mention.denied = question.group("yes") is not None, question.group("no") is not None
     mention.tentative = TENTATIVE_BEFORE.search(low, begin, start) is not None
+    if praised is not None:
+        _answer_question(low, mention, praised.end())
+
+
+def _answer_question(low: str, mention: Mention, end: int) -> None:
+    """Where the praise was a question (`Is B right? No.`), let the speaker's own answer count."""
+    question = _PUT.match(low, end)
+    if question:
+        mention.affirmed, mention.denied = question.group("yes") is not None, question.group("no") is not None
 
 
 def _excepted(low: str, begin: int, mention: Mention) -> bool:

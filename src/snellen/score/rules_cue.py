@@ -34,7 +34,8 @@ _SHORTEST_TURN = 5
 """No self-correction fits into fewer characters: `No, B`."""
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*\?")
 _ENDS = re.compile(
-    r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|because|since|as |given|due|perch[eé]|porque|parce|weil|denn|car |pois|omdat|потому|ponieważ|karena|\(|and |but |which |is the|it is)|"
+    r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|because|since|as |given|due|perch[eé]|porque|parce|weil|denn|car |pois|omdat|"
+    r"потому|ponieważ|karena|\(|and |but |which |is the|it is)|"
     r"[^\x00-\x7f]"
 )
 _VERB_AFTER = re.compile(
@@ -86,28 +87,35 @@ def _vocabularies(low: str, split: int) -> tuple[tuple[str, ...], ...]:
 
 
 def _last_cue(reader: Reader, reply: Reply, words: Sequence[str], begin: int, end: int) -> Extraction | None:
-    low = reply.low
     asked: Extraction | None = None
-    for start, word in reversed(places(low, words, begin, end, _MOST_CUES)):
-        found = Cue(start, start + len(word), word, CUES[word])
-        verdict = None if _discusses(low, found) or _inside_word(low, found) else _value(reader, reply, found)
-        if verdict is None or _doubted(low, found):
+    for start, word in reversed(places(reply.low, words, begin, end, _MOST_CUES)):
+        verdict = _announced(reader, reply, Cue(start, start + len(word), word, CUES[word]))
+        if verdict is None:
             continue
-        if verdict.letter and "\n" in low and _enumerated(reply, verdict):
-            return Extraction(None, "cue", AMBIGUOUS, verdict.span)
         if not _asked(reply, verdict):
-            return corrected(reader, reply, verdict)
+            return Extraction(None, "cue", AMBIGUOUS, verdict.span) if _enumerated(reply, verdict) else corrected(reader, reply, verdict)
         asked = asked or verdict
     return asked if asked and not _others(reader, reply, asked) else None
 
 
+def _announced(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
+    """Return what the cue announces, if it announces something and the words before it do not take that back."""
+    if _discusses(reply.low, cue) or _inside_word(reply.low, cue):
+        return None
+    verdict = _value(reader, reply, cue)
+    return None if verdict is None or _doubted(reply.low, cue) else verdict
+
+
 def _enumerated(reply: Reply, verdict: Extraction) -> bool:
     """Whether the line before says the same of another label (`Answer: A`, then `Answer: B`)."""
-    start, end = (edge - reply.offset for edge in verdict.span or (0, 0))
-    at = reply.low.rfind("\n", 0, start) + 1
-    before = reply.low.rfind("\n", 0, max(0, at - 1)) + 1
-    same = at > 0 and reply.low[before:at].startswith(reply.low[at:start]) and end - start == 1
-    return same and before + start - at < at - 1 and reply.low[before + start - at] != reply.low[start] and at - before <= end - at + 3
+    low, (start, end) = reply.low, verdict.span or (0, 0)
+    start, end = start - reply.offset, end - reply.offset
+    line = low.rfind("\n", 0, max(0, start)) + 1
+    if verdict.letter is None or line == 0 or end - start != 1:
+        return False
+    before = low[low.rfind("\n", 0, line - 1) + 1 : line - 1]
+    same = before[: start - line] == low[line:start] and len(before) <= end - line + 2
+    return same and before[start - line : end - line] not in {"", low[start:end]}
 
 
 def _discusses(low: str, cue: Cue) -> bool:
@@ -158,12 +166,12 @@ def _value(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
     low = reply.low
     link = LINK.match(low, cue.end)
     at = link.end() if link else cue.end
-    bound = cue.kind == "verb" or _bound(low, cue.end, at) or (cue.kind == "answer" and cue.word not in CUES_ENGLISH and at > cue.end)
+    bound = _bound(low, cue, at)
     if not bound and (cue.kind == "option" or cue.word == "correct"):
         return None
     if at >= len(low):
         return _dangling(low, bound)
-    if low.startswith("also ", at) and bound:
+    if bound and low.startswith("also ", at):
         return Extraction(None, "cue", AMBIGUOUS)
     label = reader.label.match(reply.body, at)
     if label and not _wordy(reply, label):
@@ -176,9 +184,11 @@ def _dangling(low: str, bound: bool) -> Extraction | None:
     return Extraction(None, "cue", TRUNCATED) if bound and low.rstrip()[-1:] not in {".", "*", ")", "!"} else None
 
 
-def _bound(low: str, start: int, end: int) -> bool:
-    """Whether a copula, colon or arrow ties the cue to what follows."""
-    return low[start:end] in {":", "="} or (end > start + 1 and BINDER.search(low, start, end) is not None)
+def _bound(low: str, cue: Cue, at: int) -> bool:
+    """Whether the cue is tied to what stands at `at`: by a copula, colon or arrow, or as verbs and cues of other languages are."""
+    if cue.kind == "verb" or low[cue.end : at] in {":", "="} or (at > cue.end + 1 and BINDER.search(low, cue.end, at)):
+        return True
+    return cue.kind == "answer" and cue.word not in CUES_ENGLISH and at > cue.end
 
 
 def _worded_value(reader: Reader, reply: Reply, cue: Cue, slot: Slot) -> Extraction | None:
@@ -191,10 +201,12 @@ def _worded_value(reader: Reader, reply: Reply, cue: Cue, slot: Slot) -> Extract
         return _label_value(reader, reply, slot.label, slot.bound)
     if text is not None and slot.bound:
         return _text_value(reader, reply, text)
-    far = _far_value(reader, reply, slot.at) if cue.kind == "answer" else None
-    if far is None and cue.kind == "answer" and cue.word not in CUES_ENGLISH:
-        far = _foreign_value(reader, reply, cue.end)
-    return _strange_value(reader, reply, slot) or far
+    return _strange_value(reader, reply, slot) or (_distant_value(reader, reply, cue, slot.at) if cue.kind == "answer" else None)
+
+
+def _distant_value(reader: Reader, reply: Reply, cue: Cue, at: int) -> Extraction | None:
+    far = _far_value(reader, reply, at)
+    return far if far or cue.word in CUES_ENGLISH else _foreign_value(reader, reply, cue.end)
 
 
 def _strange_value(reader: Reader, reply: Reply, slot: Slot) -> Extraction | None:

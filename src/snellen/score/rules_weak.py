@@ -17,12 +17,17 @@ _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
 _CONCLUDES = re.compile(
     r"(?:(?<!\w)(?:so|hence|therefore|thus|total|totals|totaling|altogether|equals?|gives|in all|overall|makes?|"
-    r"conclude|leaves|leaving|left with|points? to|indicates?|consistent with|typical of|giving|making|yields?|resulting in)|[=→⇒]|因此|所以)[^.\n;]{0,30}\Z|(?<!\w)(?:only|must be|should be|应该是|就是)\s?(?:the |an? )?\Z"
+    r"conclude|leaves|leaving|left with|points? to|indicates?|consistent with|typical of|giving|making|yields?|resulting in)|[=→⇒]|因此|"
+    r"所以)[^.\n;]{0,30}\Z|(?<!\w)(?:only|must be|should be|应该是|就是)\s?(?:the |an? )?\Z"
 )
-_SUPERLATIVE = re.compile(r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)")
+_SUPERLATIVE = re.compile(
+    r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)"
+)
 _OR = re.compile(r"(?<!\w)(?:or|and|oder|ou|或)\s(?:option |choice )?[(\[\"'*]*\Z")
 _GOES_THROUGH = re.compile(rf"(?:{'|'.join(INTRODUCES)})[^.!?\n:]{{0,80}}[.:][\s*_(]*(?:[a-z][.:)]\s?)?\Z")
-_RIVAL = re.compile(r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:correct|right|likely|possible|plausible|valid|good|true)(?!\w)")
+_RIVAL = re.compile(
+    r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:correct|right|likely|possible|plausible|valid|good|true)(?!\w)"
+)
 """Another option is called as good."""
 _LIKENED = re.compile(
     r"(?<!\w)(?:although|though|like|unlike|resembl\w{1,4}|similar|mistak\w{1,4}|confus\w{1,4}|take it for|opposed|compared)(?!\w)"
@@ -39,7 +44,10 @@ _YES = re.compile(
     r"\W*(?:(?:clearly|definitely|certainly|absolutely|probably|obviously|well|indeed|correct|hmm|oh)\W{1,3})?(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|"
     r"problem|and no|or no))"
 )
-_SAID_YES = re.compile(r"(?<!\w)(?:say|says|be|is|answer|with|so|hence|thus|therefore|:)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])|[,;:—–]\s?(?P<last>yes|no)\W*\Z")
+_SAID_YES = re.compile(
+    r"(?<!\w)(?:say|says|be|is|answer|with|so|hence|thus|therefore|:)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])"
+    r"|[,;:—–]\s?(yes|no)\W*\Z"
+)
 _LACKS = re.compile(r"\W*there (?:(?:is|are|was|were) (?:no(?!\s(?:doubt|question|problem))|not)|isn't|aren't|wasn't)(?!\w)")
 _YES_WORDS = frozenset(["yes", "yeah", "yep", "是", "是的", "はい", "네", "si", "sí", "oui", "ja", "да"])
 
@@ -113,13 +121,19 @@ def yes_no(reader: Reader, reply: Reply) -> Extraction | None:
 def none_of_above(reader: Reader, reply: Reply) -> Extraction | None:
     """The reply says that no option fits: the option for that if there is one, else no valid answer."""
     match = NONE_SAID.search(reply.low)
-    if match is None or reply.low.startswith(" other", match.end()) or DENIED_BEFORE.search(reply.low, max(0, match.start() - 24), match.start()):
+    if match is None or _not_meant(reply.low, match):
         return None
     if reader.texts.none is not None:
         return reader.found(reply, reader.texts.none, "none_of_above", match.start(), match.end())
     if any(mention.stands and not mention.joined for mention in label_mentions(reader, reply)):
         return None
     return Extraction(None, "none_of_above", NOT_OFFERED, (match.start() + reply.offset, match.end() + reply.offset))
+
+
+def _not_meant(low: str, match: re.Match[str]) -> bool:
+    """Whether it reads `none of the other …`, or `not none of the above`."""
+    start, end = match.span()
+    return low.startswith(" other", end) or DENIED_BEFORE.search(low, max(0, start - 24), start) is not None
 
 
 def lone_label(reader: Reader, reply: Reply) -> Extraction | None:

@@ -28,7 +28,8 @@ _ASCII_OPTION = (
 _ASCII_VERB = (
     "choose|chose|choosing|select|selecting|picking|go with|going with|went with|opt for|opting for|settle on|settling on|"
     "settled on|vote for|vote|"
-    "stick with|sticking with|elijo|escojo|je choisis|ich wahle|scelgo|escolho|escolheria|choisirais|memilih|rispondo|respondo|wybieram|ik kies"
+    "stick with|sticking with|elijo|escojo|je choisis|ich wahle|scelgo|escolho|escolheria|choisirais|memilih|rispondo|respondo|wybieram|"
+    "ik kies"
 )
 _OTHER_OPTION = "opción|opção|вариант|буква|选项|選項|選択肢|보기|번호|الخيار|विकल्प|ข้อ"
 _OTHER_VERB = "ich wähle|chọn|elegiría|выбираю|选择|選擇|选|選|選び"
@@ -117,23 +118,30 @@ DOUBT_CLAUSE = Gated(
 """Anywhere in the clause before a cue: the speaker reports a thought that is not the answer."""
 VERB_SUBJECT = re.compile(
     rf"(?:(?<![{_W}])(?:i|we|i'd|i'll|i'm|we'd|we'll|would|will|shall|must|should|let's|let me|to|therefore|so|thus|"
-    rf"hence|and|then|finally|have to|am|are|could|ll|je|ich|ik|yo|eu|io|saya)|[.!?,:;\n—–-]|\A)\s*(?:therefore |thus |then |to |now |finally |"
+    r"hence|and|then|finally|have to|am|are|could|ll|je|ich|ik|yo|eu|io|saya)|[.!?,:;\n—–-]|\A)\s*(?:therefore |thus |then |to |now |"
+    r"finally |"
     rf"definitely |rather )*\Z"
 )
 """Who may be the subject of `choose B` for it to be an answer: the speaker, or nobody."""
 VERB_DENIED = re.compile(rf"(?:(?<![{_W}])(?:not|never|cannot|nor|neither|no one|nobody)|n't)(?:\s+\w{{1,12}}){{0,2}}\s*\Z")
 
 CORRECTION = Gated(
-    rf"(?<![{_W}])(?:wait|hold on|actually|correction|(?:up)?on second thou?ghts?|(?:up)?on (?:further )?reflection|(?:up)?on closer|scratch that|let me (?:re|"
+    rf"(?<![{_W}])(?:wait|hold on|actually|correction|(?:up)?on second thou?ghts?|(?:up)?on (?:further )?reflection|(?:up)?on closer|"
+    r"scratch that|let me (?:re|"
     rf"double|correct|fix|look again)\w{{0,10}}|my mistake|my bad|"
-    r"i made (?:a|an) (?:mistake|error)|i was wrong|i take (?:that|it) back|oops|just kidding|i meant|i misread|sorry,|no,|nope|rather,|hmm|espera|"
+    r"i made (?:a|an) (?:mistake|error)|i was wrong|i take (?:that|it) back|oops|just kidding|i meant|i misread|sorry,|no,|nope|rather,|"
+    r"hmm|espera|"
     r"perd[oó]n|attendez|moment mal|warte|подождите|нет,)"
     r"|等等|(?<![^。，,.!?\s…;])不对|更正|等一下|いや|待って|訂正|아니|잠깐",
     "wait|hold on|actually|correction|on second|reflection|on closer|scratch that|let me re|let me double|let me correct|"
-    "let me fix|let me look again|my mistake|my bad|i made a|i was wrong|i take |oops|just kidding|i meant|i misread|sorry,|no,|nope|rather,|hmm|"
+    "let me fix|let me look again|my mistake|my bad|i made a|i was wrong|i take |oops|just kidding|i meant|i misread|sorry,|no,|nope|"
+    "rather,|hmm|"
     "espera|perd|attendez|moment mal|warte|подождите|нет,|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
 )
-WITHDRAWN = re.compile(rf"(?<![{_W}])(?:oops|scratch that|i meant|i misread|i take (?:that|it) back|wrong|incorrect|mistake|error|not right|not correct|false)(?![{_W}])|不对|错")
+WITHDRAWN = re.compile(
+    rf"(?<![{_W}])(?:oops|scratch that|i meant|i misread|i take (?:that|it) back|wrong|incorrect|mistake|error|not right|"
+    rf"not correct|false)(?![{_W}])|不对|错"
+)
 
 REFUSAL = Gated(
     rf"(?<![{_W}])(?:can(?:no|')t|cannot|could not|couldn't|can not|unable to|not able to|impossible to|not possible to|"
@@ -170,7 +178,10 @@ STILL = re.compile(
     rf"但|不过|しかし|하지만|pero|mais|aber|но)"
 )
 
-INTRODUCES = ("option", "choice", "each", "analy", "consider", "let me", "let's", "let us", "following", "evaluat", "one by one", "选项", "分析")
+INTRODUCES = (
+    *("option", "choice", "each", "analy", "consider", "let me", "let's", "let us", "following", "evaluat", "one by one"),
+    *("选项", "分析"),
+)
 """A line with one of these speaks of the options: what follows lists them and does not choose."""
 
 HARNESS = re.compile(
@@ -182,6 +193,7 @@ HARNESS = re.compile(
     r"internal server error|bad gateway|"
     r"service unavailable|gateway time-?out|cuda (?:out of memory|error)|out of memory|torch\.|valueerror|runtimeerror|"
     r"keyerror|typeerror|badrequesterror|"
-    r"openai\.|anthropic\.|\{\s?[\"'](?:error|detail|status|status_code)[\"']|<html|<!doctype|input data may contain inappropriate|can not answer because of|"
+    r"openai\.|anthropic\.|\{\s?[\"'](?:error|detail|status|status_code)[\"']|<html|<!doctype|input data may contain inappropriate|"
+    r"can not answer because of|"
     r"null\s*$|none\s*$|nan\s*$|n/a$|\[(?:failed|timeout|none|null)\])"
 )
