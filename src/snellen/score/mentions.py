@@ -23,7 +23,7 @@ _AFTER_LABEL = re.compile(
     r"must|will|remains|looks|appears|has|have|shows|isn't|doesn't|nor|as|over|the|that|"
     r"this|which|it|here|given|based|due|with|if|for|from|by|then|not|instead|rather|best|only|in|on|at|to|works|"
     r"no|yes|maybe|perhaps|possibly|probably|wins|holds|applies|means|describes|contains|says|states|correctly|makes|most|also|too|though|however|"
-    r"est|ist|es|parce|porque|weil|da|car|perché|потому|है|look|seem|fit|match|show|appear)(?!\w)|\s+[\u0370-\u0dff]|\s*(?:[^\w\s]|\Z|\n)|[\u2e80-\uffff]|"
+    r"est|ist|es|parce|porque|weil|da|car|perché|потому|stimmt|है|look|seem|fit|match|show|appear)(?!\w)|\s+[\u0370-\u0dff]|\s*(?:[^\w\s]|\Z|\n)|[\u2e80-\uffff]|"
     r"\s+[\u2e80-\uffff]|\s+\d{1,2}[.):]|"
     r"\s+[a-z]{3,14}[^s\W]s\s(?:as|the|an?|all|to|this|it|with|in|on|for|how|what|why|both|no|only|up|out|its|their|from)(?!\w)"
 )
@@ -37,7 +37,7 @@ _BEFORE_LABEL_TEXT = (
     "indicate|gives|give|yields|yield|see|favour|favours|favor|supports|support|prefer|reads|towards|toward|statement|"
     "statements|caption|sentence|indeed|namely|i'm|versus|vs|isn't|simply|perhaps|possibly|surely|certainly|obviously|"
     "must|this|if|because|since|while|whereas|matches|confirms|la|le|el|es|est|ist|die|das|der|los|ou|o|y|et|und|oder|opción|lettre|"
-    "letra|buchstabe|c'est|donc|sondern|sino|bensì|mas|maar|utan|è|а|но|also|não|é|sera|dirais|diría|diria|direi|pense|creo|penso|acho|glaube|denke|que|pas|nicht|не|ответ|вариант|это|или|и"
+    "letra|buchstabe|c'est|donc|dass|sondern|sino|bensì|mas|maar|utan|è|а|но|also|não|é|sera|dirais|diría|diria|direi|pense|creo|penso|acho|glaube|denke|que|pas|nicht|не|ответ|вариант|это|или|и"
 )
 _BEFORE_LABEL = frozenset(_BEFORE_LABEL_TEXT.split("|"))
 _ABBREVIATED = ("mr.", "mrs.", "ms.", "dr.", "prof.", "st.", "fig.", "vol.", "sec.", "ch.", "eq.", "tab.", "app.", "pt.")

@@ -78,7 +78,8 @@ DENIED_AFTER = re.compile(
 AFFIRMED_AFTER = re.compile(
     rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:correct|right|best|true|accurate|answer|one(?! of)|(?:well |"
     r"clearly )?supported|fits?|matches|"
-    rf"works|wins|winner|better|remains|left|only|most|it is|not (?:been )?(?:{_BAD})|because|since|correcta?|correcte|richtig|juste|"
+    rf"works|wins|winner|better|remains|left|only|most|it is|not (?:been )?(?:{_BAD})|because|since|correcta?|correcte|richtig|stimmt|"
+    r"juste|"
     rf"corretta?|верн\w+|правильн\w+)(?![{_W}])|"
     rf"✓|✔|✅|☑|(?<=[:–—-] )yes|"
     r"(?:选项|項|项|は|が|이|은|는|是|를|을|才是|才)?(?:的)?(?:正确|對|对|符合|正解|正しい|정답|맞|です|입니다|선택|صحيح|सही))"
