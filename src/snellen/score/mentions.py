@@ -101,17 +101,15 @@ def find_labels(reader: Reader, reply: Reply, start: int) -> list[Mention]:
             if match.start(1) not in found and _plausible(reply, match.start(1), match.end(1)):
                 found[match.start(1)] = match
     if not found and len(reply.body) <= 80:
-        found = {
-            match.start(1): match
-            for match in reader.lower.finditer(reply.low, start)
-            if AFFIRMED_BEFORE.search(reply.low, 0, match.start(1)) or _named(reply.low, match)
-        }
+        found = {match.start(1): match for match in reader.lower.finditer(reply.low, start) if _named(reply.low, match)}
     items = _items(reader, reply)
     return [Mention(reader.by_mark[match.group(1).lower()], at, match.end(1), listed=at in items) for at, match in sorted(found.items())]
 
 
 def _named(low: str, match: re.Match[str]) -> bool:
-    """Whether it reads `option d is correct`: even a small letter is a label where it is called one."""
+    """Whether it reads `so d` or `option d is correct`: even a small letter is a label where it is affirmed or called one."""
+    if AFFIRMED_BEFORE.search(low, 0, match.start(1)):
+        return True
     before = low[: match.start(1)].strip()
     called = before.endswith(("option", "choice", "answer", "letter"))
     return (called and match.end() == len(low)) or ((called or not before) and AFFIRMED_AFTER.match(low, match.end(1)) is not None)
@@ -156,12 +154,16 @@ def _plausible(reply: Reply, start: int, end: int) -> bool:
         return True
     if body[end : end + 1] == "." and _INITIAL.search(body, max(0, start - 3), start):
         return False
-    before = _WORD_BEFORE.search(low, max(0, start - 24), start)
-    word = before.group(1) if before else ""
+    word = _word_before(low, start)
     after = _AFTER_BY_MARK.get(body[start:end], _AFTER_LABEL)
     if after.match(low, end) is None:
         return word in (_JOINS_LABELS if after is _AFTER_LABEL else _NOUNS)
     return not word or word in _BEFORE_LABEL or _said_of(low, word, end) or _sentence_start(low, start)
+
+
+def _word_before(low: str, start: int) -> str:
+    before = _WORD_BEFORE.search(low, max(0, start - 24), start)
+    return before.group(1) if before else ""
 
 
 def _said_of(low: str, word: str, end: int) -> bool:

@@ -157,15 +157,15 @@ def _linked(low: str, first: Mention, second: Mention) -> bool:
 
 def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
     begin, start, end = max(0, mention.start - _WINDOW), mention.start, mention.end
-    spared = SPARED_BEFORE.search(low, begin, start) is not None or _excepted(low, begin, mention)
-    denied = not spared and DENIED_AFTER.match(low, end, end + 120) is not None
-    praised = None if denied else AFFIRMED_AFTER.match(low, end, end + 120)
-    before = not spared and DENIED_BEFORE.search(low, begin, start) is not None
-    mention.denied = denied or before or (inherited and praised is None)
-    if not mention.denied:
-        mention.affirmed = spared or praised is not None or AFFIRMED_BEFORE.search(low, begin, start) is not None
     mention.asked = _QUESTION.match(low, end) is not None
     mention.tentative = TENTATIVE_BEFORE.search(low, begin, start) is not None
+    if SPARED_BEFORE.search(low, begin, start) or _excepted(low, begin, mention):
+        mention.affirmed = True
+        return
+    denied = DENIED_AFTER.match(low, end, end + 120) is not None
+    praised = None if denied else AFFIRMED_AFTER.match(low, end, end + 120)
+    mention.denied = denied or DENIED_BEFORE.search(low, begin, start) is not None or (inherited and praised is None)
+    mention.affirmed = not mention.denied and (praised is not None or AFFIRMED_BEFORE.search(low, begin, start) is not None)
     if praised is not None:
         _answer_question(low, mention, praised.end())
 

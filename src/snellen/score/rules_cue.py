@@ -310,9 +310,11 @@ def _foreign_value(reader: Reader, reply: Reply, at: int) -> Extraction | None:
 def corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:
     """Let a self-correction after the cue overrule it."""
     end = verdict.span[1] - reply.offset if verdict.span else len(reply.low)
-    turn = CORRECTION.search(reply.low, end) if len(reply.low) - end > _SHORTEST_TURN else None
+    if len(reply.low) - end <= _SHORTEST_TURN:
+        return verdict
+    turn = CORRECTION.search(reply.low, end)
     if turn is None:
-        return (_settled(reader, reply, end) if verdict.reason == AMBIGUOUS else None) or verdict
+        return _settled(reader, reply, verdict, end)
     later = _named_after(reader, reply, turn.end())
     chosen = agreed([mention for mention in later if mention.affirmed] or later)
     if chosen is not None:
@@ -327,7 +329,9 @@ def _named_after(reader: Reader, reply: Reply, start: int) -> list[Mention]:
     return labels + [mention for mention in texts if mention.affirmed or mention.start - start <= 6]
 
 
-def _settled(reader: Reader, reply: Reply, start: int) -> Extraction | None:
+def _settled(reader: Reader, reply: Reply, verdict: Extraction, start: int) -> Extraction:
     """After `A or D`, take a later, affirmed `so D`."""
+    if verdict.reason != AMBIGUOUS:
+        return verdict
     later = agreed([mention for mention in label_mentions(reader, reply, start) if mention.sure and mention.start > start + 8])
-    return reader.found(reply, later.index, "affirmed", later.start, later.end) if later else None
+    return reader.found(reply, later.index, "affirmed", later.start, later.end) if later else verdict

@@ -223,13 +223,17 @@ def _contrasted(low: str, pool: list[Mention]) -> Mention | None:
     """Of two texts set against each other, the one meant: the first in `a dog that looks like a cat`, the last after `but it is`."""
     if not pool or pool[0].joined:
         return None
-    first, last = pool[0], pool[-1]
-    others = [mention for mention in pool if mention.index != first.index]
+    first, others = pool[0], [mention for mention in pool if mention.index != pool[0].index]
     if all(_LIKENED.search(low, first.end, mention.start) for mention in others):
         return first
-    if len(others) != 1 or last.asked or last.tentative or not _TURNED.search(low, first.end, last.start):
-        return None
-    return last if last.affirmed or _EARLIER.search(low, max(0, first.start - 40), first.start) else None
+    return pool[-1] if len(others) == 1 and _turned_to(low, first, pool[-1]) else None
+
+
+def _turned_to(low: str, first: Mention, last: Mention) -> bool:
+    """Whether a `but` leads from a first impression to what it is."""
+    if last.asked or last.tentative or not _TURNED.search(low, first.end, last.start):
+        return False
+    return last.affirmed or _EARLIER.search(low, max(0, first.start - 40), first.start) is not None
 
 
 def _identified(low: str, pool: list[Mention]) -> Mention | None:

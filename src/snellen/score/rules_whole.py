@@ -36,15 +36,22 @@ def whole(reader: Reader, reply: Reply) -> Extraction | None:
     if len(text) > 300:
         return None
     index = reader.bare(text)
-    if index is None and (len(text) < 16 or "\n" in text):
-        parts = set(_REPEATS.split(text) if len(text) < 16 else map(str.strip, filter(str.strip, text.split("\n"))))
-        index = reader.bare(parts.pop()) if len(parts) == 1 else None
+    if index is None:
+        index = _repeated(reader, text)
     if index is None:
         return _stranger(reader, text)
     start = len(reply.body) - len(reply.body.lstrip())
     mark = reader.label.search(reply.body) if reader.texts.by_text.get(reply.low.strip()) != index else None
     span = (mark.start(1), mark.end(1)) if mark and mark.group(1).lower() == reader.marks[index].lower() else (start, start + len(text))
     return reader.found(reply, index, "whole", *span)
+
+
+def _repeated(reader: Reader, text: str) -> int | None:
+    """Return the option of a reply that says the same thing again: `A A A`, or the same line twice."""
+    if len(text) >= 16 and "\n" not in text:
+        return None
+    parts = set(_REPEATS.split(text) if len(text) < 16 else map(str.strip, filter(str.strip, text.split("\n"))))
+    return reader.bare(parts.pop()) if len(parts) == 1 else None
 
 
 def _stranger(reader: Reader, text: str) -> Extraction | None:
