@@ -174,6 +174,7 @@ def _tellable(text: str) -> bool:
 def _spelling(text: str) -> str:
     """The ways one option text may be written: runs of spaces, hyphens as spaces, without commas, small numbers as words."""
     spelt = _TIGHT.sub(lambda match: rf"\s*{match.group(1)}\s*" if match.group(1) else r"\s*", re.escape(text))
+    spelt = spelt.removeprefix(r"\s*").removesuffix(r"\s*")
     spelt = _LOOSE.sub(lambda match: r",?\s+" if match.group() == r",\ " else r"(?:-|\s+)", spelt) + _OTHER_USE.get(text, "")
     other = _NUMERAL_WORDS.get(text) or (str(WORD_VALUES[text]) if text in WORD_VALUES else None)
     return rf"(?<![-−])(?<!minus )(?<!negative )(?:{spelt}|{other})(?!\s(?:hundred|thousand|million|billion))" if other else spelt
