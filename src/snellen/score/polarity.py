@@ -28,7 +28,8 @@ DENIED_BEFORE = re.compile(
     r"doubt)(?: that)?(?: it's| it is| it was| it would be| the answer is)?|"
     r"initially|originally|tempting|distractor|"
     r"no es|ni|n'est pas|pas|nicht|noch|kein|keine|non [eè]|né|n[aã]o [eé]|nem|не|ни|nie|ani|ليس|ليست)"
-    rf"|(?<!\w)(?:first (?:thought|guess|read)|initially|at first|originally)(?:(?!but )[^,.;:\n]){{0,30}}|n't|≠|!=|☐|\[ \]|不是|不选|"
+    rf"|(?<!\w)(?:first (?:thought|guess|read)|initially|at first|originally)(?:(?!but )[^,.;:\n]){{0,30}}|n't|≠|!=|☐|\[ \]|(?:\A|"
+    r"\n)[\s*>•-]*[❌✗✘]|不是|不选|"
     rf"不會是|并非|排除|而非|不为|不可能是|除了){_SPACE}{_DET}{_DECOR_IN}\Z"
 )
 SPARED_BEFORE = re.compile(
@@ -43,7 +44,8 @@ AFFIRMED_BEFORE = re.compile(
     r"namely|mark|tick|circle|vote for|lean towards?|leaning towards?|best is|correct is|clear that|shows that|means that|"
     r"confirms(?: that)?|consistent with|points to|matches|corresponds to|agrees with|is|only|i'm confident|c'est|"
     r"es|est|ist|das ist|also|donc|así que|quindi|logo|значит|это)"
-    r"|=>|→|⇒|->|(?<!\b[a-z]\s)=|☑|☒|\[x\]|因此|所以|故|应该是|就是|是|よって|따라서)[,:]?\s*(?:it's |it is |the answer |option |"
+    r"|=>|→|⇒|->|(?<!\b[a-z]\s)=|☑|☒|\[x\]|(?:\A|\n)[\s*>•-]*[✅✔✓]|因此|所以|故|应该是|就是|是|よって|따라서)[,:]?\s*(?:it's |it is |"
+    r"the answer |option |"
     r"choice |letter |answer |"
     r"actually |clearly |definitely |probably |most likely |likely |only |a |an |the |un |una |une |ein |eine |la |le |el |die |das |"
     rf"選項|选项|选)*+{_DECOR_IN}\Z"
@@ -98,6 +100,7 @@ _OPPOSED = re.compile(
     r"(?:option |an? |the |el |la |le |il |der |die |das |ein |eine |una? |une )*+[(\[{\"'*_`\s]*"
 )
 """What stands between the denied and the meant one: `not A but B`."""
+_LIKEWISE = re.compile(r"(?<!\w)(?:so|as|neither|nor) (?:is|are|does|do|can|was)\s(?:option |choice |the |an? )?[(\[\"'*]*\Z")
 _EXCEPT = re.compile(r"(?<!\w)(?:except(?: for)?|apart from|other than|besides|aside from)\s(?:option |choice )?[(\[\"'*]*\Z")
 _ALL_OTHERS = re.compile(r"[)\]\"'*]*,?\s(?:all|every|the (?:other|rest)|none|no )")
 _PLURAL = re.compile(r"[)\]}\"'*_`.\s]*+(?:are|were|all|both|do|have|can|cannot|don't|aren't|sind|sont|son|sono|都|均|はどれも)")
@@ -143,11 +146,19 @@ def judge(low: str, mentions: Sequence[Mention]) -> None:
             _close(low, run)
             run = []
         _judge_one(low, mention, inherited=bool(run) and run[-1].denied and not _ARROW.search(low, run[-1].end, mention.start))
-        if previous and previous.denied and not mention.denied and _OPPOSED.fullmatch(low, previous.end, mention.start):
-            mention.affirmed = True
+        if previous and not mention.denied:
+            _compare(low, previous, mention)
         run.append(mention)
         previous = mention
     _close(low, run)
+
+
+def _compare(low: str, previous: Mention, mention: Mention) -> None:
+    """Read what is said of a mention by way of the one before: `not A but B`, `A is wrong, so is B`."""
+    if previous.denied and _OPPOSED.fullmatch(low, previous.end, mention.start):
+        mention.affirmed = True
+    elif _LIKEWISE.search(low, max(previous.end, mention.start - 24), mention.start):
+        mention.denied, mention.affirmed = previous.denied, previous.affirmed
 
 
 def _linked(low: str, first: Mention, second: Mention) -> bool:
