@@ -53,7 +53,8 @@ _PRONOUN = re.compile(r"\s+(?:is|because|since|seems|fits|matches|remains)(?!\w)
 _EXAMINED = re.compile(
     r"(?<!\w)(?:examin(?:e|ing)|consider(?:ing)?|analy[sz](?:e|ing)|evaluat(?:e|ing)|check(?:ing)?|think(?:ing)? about|discuss(?:ing)?|"
     r"turn(?:ing)? to|focus(?:ing)? on|look(?:ing)? at|start(?:ing)? with|begin with|compar(?:e|ing)|regarding|as for|closer at|"
-    r"(?:suppose|whether)(?: it's| it is| that)?|(?:students|people|readers|others|some|many|most|users|models|they|he|"
+    r"(?:suppose|whether)(?: it's| it is| that)?|(?:students|people|news|experts|critics|everyone|someone|readers|others|some|many|most|"
+    r"users|models|they|he|"
     r"she)\s(?:\w{1,9}\s){0,2}"
     r"(?:choose|chose|pick|select|answer|say|think|guess)(?: it's| it is| that)?)\s(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
 )

@@ -37,7 +37,7 @@ SPARED_BEFORE = re.compile(
     rf"(?:but|except|other than|besides|apart from)(?: for)?\s{_DET}{_DECOR_IN}\Z"
 )
 AFFIRMED_BEFORE = re.compile(
-    rf"(?:(?<![{_W}])(?:hence|therefore|thus|so|(?<![.!?]\s)then|leaving|leaves|left with|yes|it'?s|it is|that'?s|this is|that is|"
+    rf"(?:(?<![{_W}])(?:hence|therefore|thus|so|leaving|leaves|left with|yes|it'?s|it is|that'?s|this is|that is|"
     rf"must be|should be|would be|has to be|"
     r"i'?d say|i say|i think|i believe|i guess|say|guess|going with|go with|choose|choosing|pick|select|opt for|"
     r"settle on|actually|rather|conclude|conclusion|"
@@ -51,7 +51,8 @@ AFFIRMED_BEFORE = re.compile(
     rf"選項|选项|选)*+{_DECOR_IN}\Z"
 )
 TENTATIVE_BEFORE = re.compile(
-    rf"(?<![{_W}])(?:could|might|may|maybe|perhaps|possibly|either|between|whether|if|consider|considering|suppose|"
+    rf"(?:可能|也许|或许|大概)是?{_DECOR_IN}\Z|(?:\A|[.;!?\n]\s?)if [^.;!?\n]{{1,48}}\Z|(?<![{_W}])(?:could|might|may|maybe|perhaps|"
+    r"possibly|either|between|whether|if|consider|considering|suppose|"
     rf"were|check|checking|try|like|such as|e\.g\.|compare|comparing)"
     rf"(?: be| it's| it is| it| were| was)?\s*{_DET}{_DECOR_IN}\Z"
 )

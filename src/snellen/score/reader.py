@@ -24,6 +24,7 @@ _UNFINISHED = re.compile(
     r"(?<!\w)(?:the|an|of|to|and|or|with|because|by|from|which|its|their|if|than|into|between|shows|means?|as|for|at|"
     r"(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:is|are|was|has|have|would|will|can|could|should|be))[\s*_`(\[\"']*\Z"
     r"|(?:\A|[.!\n]\s*)(?:among|out of) (?:the|these|all)[^.\n]{0,30}, [a-z]\Z"
+    r"|(?<!\w)(?:that|which|whereas|while) (?!one)(?:the |an? )?[a-z]{2,16}\Z"
     r"|[.:!\n]\s*the(?: (?!is |are |was |has |shows )\w{1,16}){1,3}\Z"
     r"|(?:options|choices|each|one by one|analy\w+|evaluat\w+|consider)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*\Z"
 )

@@ -171,6 +171,8 @@ def _value(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
         return None
     if at >= len(low):
         return _dangling(low, bound)
+    if " would have been" in low[cue.end : at]:
+        return None
     if bound and low.startswith("also ", at):
         return Extraction(None, "cue", AMBIGUOUS)
     label = reader.label.match(reply.body, at)

@@ -23,7 +23,7 @@ _CONCLUDES = re.compile(
 _SUPERLATIVE = re.compile(
     r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)"
 )
-_OR = re.compile(r"(?<!\w)(?:or|and|oder|ou|或)\s(?:option |choice )?[(\[\"'*]*\Z")
+_OR = re.compile(r"(?<!\w)(?:or|and|including|oder|ou|或)\s(?:option |choice )?[(\[\"'*]*\Z")
 _GOES_THROUGH = re.compile(rf"(?:{'|'.join(INTRODUCES)})[^.!?\n:]{{0,80}}[.:][\s*_(]*(?:[a-z][.:)]\s?)?\Z")
 _RIVAL = re.compile(
     r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:correct|right|likely|possible|plausible|valid|good|true)(?!\w)"
@@ -131,8 +131,10 @@ def none_of_above(reader: Reader, reply: Reply) -> Extraction | None:
 
 
 def _not_meant(low: str, match: re.Match[str]) -> bool:
-    """Whether it reads `none of the other …`, or `not none of the above`."""
+    """Whether it reads `none of the other …`, `not none of the above` or `… or none of the above`."""
     start, end = match.span()
+    if _OR.search(low, max(0, start - 12), start):
+        return True
     return low.startswith(" other", end) or DENIED_BEFORE.search(low, max(0, start - 24), start) is not None
 
 

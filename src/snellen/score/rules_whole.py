@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .mentions import find_labels
+from .mentions import find_labels, text_mentions
 from .option_text import plain
 from .reader import Reader, Reply
 from .rules_cue import corrected
@@ -145,4 +145,6 @@ def _leading_text(reader: Reader, reply: Reply) -> Extraction | None:
     index = reader.texts.by_text.get(plain(head.group(1))) if head else None
     if head is None or index is None or reader.label_set.intersection(reply.body.split()):
         return None
-    return corrected(reader, reply, reader.found(reply, index, "leading", head.start(1), head.end(1)))
+    verdict = corrected(reader, reply, reader.found(reply, index, "leading", head.start(1), head.end(1)))
+    others = any(mention.stands and mention.index != index for mention in text_mentions(reader, reply))
+    return None if others and verdict.rule == "leading" else verdict

@@ -106,12 +106,14 @@ DOUBT = Gated(
 )
 """What stands directly before a cue and takes its force."""
 DOUBT_CLAUSE = Gated(
-    rf"(?<![{_W}])(?:initially|at first|originally|previously|first thought|first,? i|i first|i thought|i'd have|had thought|would have|"
+    rf"(?<![{_W}])(?:initially|at first|originally|previously|if (?:the|it) |first thought|first,? i|i first|i thought|i'd have|"
+    r"had thought|would have|"
     r"(?:some|many|most|other|several) (?:people|readers|students|viewers|models|users|might|may|would|could)|others (?:say|"
     r"think|might|may|would|chose|answer)|one might|you might|students|people|"
     r"tempt\w{0,5}|mistak\w{0,6}|distract\w{0,6}|for example|e\.g\.|for instance|hypothetical\w{0,2}|au début|al principio|"
     r"zuerst dachte|一开始|起初|最初)",
-    "initially|at first|originally|previously|first thought|first i|first, i|i first|i thought|i'd have|had thought|would have|some |many |"
+    "initially|at first|originally|previously|if |first thought|first i|first, i|i first|i thought|i'd have|had thought|would have|"
+    "some |many |"
     "most |other|several |one might|you might|students|people|tempt|"
     "mistak|distract|for example|e.g.|for instance|hypothetical|au début|al principio|zuerst dachte|一开始|起初|最初",
 )
