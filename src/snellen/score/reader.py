@@ -20,6 +20,7 @@ _CROSSED = frozenset("❌✗✘×🚫")
 _SEPARATES = frozenset(".):-–—")
 
 
+_FULL_STOPS = frozenset(".!?。")
 _UNFINISHED = re.compile(
     r"(?<!\w)(?:the|an|of|to|and|or|with|because|by|from|which|its|their|if|than|into|between|shows|means?|as|for|at|"
     r"(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:is|are|was|has|have|would|will|can|could|should|be))[\s*_`(\[\"']*\Z"
@@ -45,6 +46,8 @@ class Reply:
     @property
     def cut(self) -> bool:
         """Whether generation ended at the token limit, or the text ends in the midst of a sentence."""
+        if self.low[-1:] in _FULL_STOPS:
+            return self.finish == "length"
         return self.finish == "length" or _UNFINISHED.search(self.low, max(0, len(self.low) - 160)) is not None
 
 

@@ -44,6 +44,8 @@ _VERB_AFTER = re.compile(
 _TEXT_JOIN = re.compile(r"\s?(?:,\s?)?(?:or|and|/|oder|ou|o|y|或|和)\s?")
 _DENIES = re.compile(r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't")
 _FEW_WORDS = re.compile(r"[^\W\d_]{0,4}(?:\s[^\W\d_]{1,14}){0,3}?[:\s]\s?[(\[\"'*]{0,3}(?=[a-z](?![^\W_]))")
+_OPENING = re.compile(r"(?:\A|[.!\n]\s?)\**(?:(?:therefore|so|thus|hence),? )?(?:the |my )?(?:correct |final |best )?\Z")
+"""The cue opens its sentence: nothing before it can take its force."""
 _OPEN_END = re.compile(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
 _STOP = re.compile(r"[.;!?\n。；！？]")
 _STRANGER = re.compile(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
@@ -142,10 +144,12 @@ def _inside_word(low: str, cue: Cue) -> bool:
 
 
 def _doubted(low: str, cue: Cue) -> bool:
-    """Whether the words before the cue deny it, make it a condition, or give it to somebody else."""
+    """Whether the words around the cue deny it, make it a condition, or give it to somebody else."""
     start = cue.start
     window = max(0, start - 64)
-    if start and low[start - 1] in "不非没別别":
+    if cue.kind == "answer" and _OPENING.search(low, max(0, start - 28), start):
+        return low.startswith(" would have been", cue.end)
+    if (start and low[start - 1] in "不非没別别") or low.startswith(" would have been", cue.end):
         return True
     if _unspoken(low, cue) if cue.kind == "verb" and cue.word.isascii() else DOUBT.search(low, max(0, start - 40), start):
         return True
@@ -171,8 +175,6 @@ def _value(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
         return None
     if at >= len(low):
         return _dangling(low, bound)
-    if " would have been" in low[cue.end : at]:
-        return None
     if bound and low.startswith("also ", at):
         return Extraction(None, "cue", AMBIGUOUS)
     label = reader.label.match(reply.body, at)
