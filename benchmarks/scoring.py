@@ -1,6 +1,6 @@
 """How fast replies are read and scored, and how patterns bear hostile text. Prints one line per bar.
 
-Run: python benchmarks/scoring.py [extraction]
+Run: python benchmarks/scoring.py [extraction] [aggregation]
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import itertools
 import sys
 import time
 from collections.abc import Callable, Iterable
+
+from aggregation import bench_aggregation
 
 from snellen.core.ids import rng
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
@@ -98,7 +100,7 @@ def bench_extraction() -> None:
     print(f"{'PASS' if worst <= 100 else 'FAIL'}  hostile 50 kB: worst {worst:.1f} ms on {name!r} (bar 100)")
 
 
-PARTS = {"extraction": bench_extraction}
+PARTS = {"extraction": bench_extraction, "aggregation": bench_aggregation}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

@@ -28,7 +28,13 @@ SCORERS = {
 }
 
 AGGREGATES = {
-    "mean": "snellen.score.aggregate:mean",
+    "mean": "snellen.score.summary:mean_of_tables",
+    "repeats": "snellen.score.summary:repeats_of_tables",
+    "instability": "snellen.score.summary:instability_of_tables",
+    "rounds": "snellen.score.summary:rounds_of_tables",
+    "consistency": "snellen.score.summary:consistency_of_tables",
+    "robustness": "snellen.score.summary:robustness_of_tables",
+    "variance": "snellen.score.summary:variance_of_tables",
     "acuity": "snellen.score.eyechart:acuity",
 }
 

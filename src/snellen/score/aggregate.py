@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import UsageError, did_you_mean
 from ..core.types import BASE_VARIANT, Estimate
-from .stats import LARGE_DEGREES, Floats, Moments, estimate_mean, mean_interval, share_interval
+from .stats import Floats, Moments, cluster_totals, estimate_mean, mean_interval, share_interval
 from .table import Codes, Outcome, ScoreTable
-
-AggregateFunction = Callable[[ScoreTable, Mapping[str, Any]], Mapping[str, Estimate]]
 
 REFUSED = ("refus",)
 TRUNCATED = ("trunc",)
@@ -89,14 +86,20 @@ def group_codes(table: ScoreTable, key: str) -> tuple[Codes, Sequence[str]]:
 
 
 def _axis_codes(table: ScoreTable, axis: str) -> tuple[Codes, Sequence[str]]:
-    parts = [dict(part.partition("=")[::2] for part in variant.split("&")) for variant in table.variants]
+    parts = [_axes(variant) for variant in table.variants]
     if len(table) and not any(axis in part for part in parts):
-        known = sorted({*table.tags, "variant", "repeat", *(name for part in parts for name in part)} - {BASE_VARIANT})
+        known = sorted({*table.tags, "variant", "repeat"}.union(*parts))
         raise UsageError(f"cannot group by {axis!r}: no such tag or variant axis{did_you_mean(axis, known)}; known: {', '.join(known)}")
     texts = [part.get(axis, BASE_VARIANT) for part in parts]
     values = sorted(set(texts))
     codes = np.array([values.index(text) for text in texts], dtype=np.int32)
     return codes[table.variant] if len(table) else table.variant, values
+
+
+def _axes(variant: str) -> dict[str, str]:
+    """Read a variant's axes leniently: rows from outside may hold any name."""
+    pairs = (part.partition("=") for part in variant.split("&"))
+    return {axis: value for axis, equals, value in pairs if equals}
 
 
 def split(table: ScoreTable, key: str) -> Iterator[tuple[str, ScoreTable]]:
@@ -122,45 +125,20 @@ def _headline(table: ScoreTable) -> dict[str, Estimate]:
 
 
 def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
-    """Return `<metric>_macro_<key>`: the mean of the groups' means, each group weighing the same.
+    """Return `<metric>_macro_<key>`: the mean of the groups' means, every group weighing the same.
 
-    Its error is that of independent groups, which are taken as fixed: √Σ se² / G.
+    The groups are taken as fixed; the error is that of Σ (value - its group's mean) / (groups · group size), by cluster.
     """
-    parts = [_headline(part)[table.metric] for _, part in split(table, key)]
-    means = [part.value for part in parts if part.value is not None]
+    parts = [question_means(part) for _, part in split(table, key)]
+    parts = [(values, clusters) for values, clusters in parts if values.size]
     scored, unscored, failed = table.counts
     name = f"{table.metric}_macro_{key}"
-    if not means:
+    if not parts:
         return {name: Estimate(None, n=scored, unscored=unscored, failed=failed)}
-    value = float(np.mean(means))
-    errors = [part.stderr for part in parts if part.value is not None]
-    stderr = float(np.sqrt(sum(e * e for e in errors if e is not None))) / len(means) if None not in errors else None
-    moments = Moments(value, stderr, LARGE_DEGREES, float(len(means)))
-    bounded = all(0.0 <= one <= 1.0 for one in means)
+    residuals = np.concatenate([(values - values.mean()) / (len(parts) * values.size) for values, _ in parts])
+    sums, _ = cluster_totals(residuals, np.concatenate([clusters for _, clusters in parts]))
+    value = float(np.mean([values.mean() for values, _ in parts]))
+    stderr = float(np.sqrt(sums.size / (sums.size - 1) * (sums**2).sum())) if sums.size > 1 else None
+    moments = Moments(value, stderr, max(1.0, sums.size - 1.0), float(sums.size))
+    bounded = all(bool(np.all((values >= 0.0) & (values <= 1.0))) for values, _ in parts)
     return {name: Estimate(value, stderr, share_interval(moments) if bounded else mean_interval(moments), scored, unscored, failed)}
-
-
-def summarize(
-    tables: Mapping[str, ScoreTable],
-    *,
-    group_by: Sequence[str] = (),
-    aggregates: Sequence[AggregateFunction] = (mean,),
-    options: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return `{"metrics": …, "groups": …}`, one task's part of results.json, as plain dicts.
-
-    The rates are those of the metric that left most trials unscored. Nothing in it depends on time or order.
-    """
-    metrics: dict[str, Estimate] = {}
-    grouped: dict[str, dict[str, dict[str, Estimate]]] = {key: {} for key in group_by}
-    for name in sorted(tables):
-        for aggregate in aggregates:
-            metrics |= aggregate(tables[name], options or {})
-        for key in group_by:
-            metrics |= macro_over_groups(tables[name], key)
-            for value, estimates in groups(tables[name], [key])[key].items():
-                grouped[key].setdefault(value, {}).update(estimates)
-    if tables:
-        metrics |= rates(max(tables.values(), key=lambda table: table.counts[1]))
-    shape: dict[str, Any] = msgspec.json.decode(msgspec.json.encode({"metrics": metrics, "groups": grouped}))
-    return shape

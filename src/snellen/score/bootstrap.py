@@ -29,9 +29,7 @@ def resample(columns: Matrix, draws: int, *purpose: str | int) -> Matrix:
     generator = np.random.default_rng(derive_seed("bootstrap", *purpose))
     shares = counts / counts.sum()
     step = max(1, _CELLS_AT_ONCE // counts.size)
-    parts = [
-        generator.multinomial(int(counts.sum()), shares, size=min(step, draws - start)) @ distinct for start in range(0, draws, step)
-    ]
+    parts = [generator.multinomial(int(counts.sum()), shares, size=min(step, draws - start)) @ distinct for start in range(0, draws, step)]
     return np.concatenate(parts)
 
 

@@ -54,9 +54,7 @@ def reliability(confidences: Sequence[float], right: Sequence[float], bins: int 
     counts = np.bincount(place, minlength=bins)
     total_confidence = np.bincount(place, weights=sure, minlength=bins)
     total_right = np.bincount(place, weights=correct, minlength=bins)
-    return [
-        Bin(i / bins, (i + 1) / bins, int(n), _over(total_confidence[i], n), _over(total_right[i], n)) for i, n in enumerate(counts)
-    ]
+    return [Bin(i / bins, (i + 1) / bins, int(n), _over(total_confidence[i], n), _over(total_right[i], n)) for i, n in enumerate(counts)]
 
 
 def calibration_error(confidences: Sequence[float], right: Sequence[float], bins: int = 15) -> float | None:

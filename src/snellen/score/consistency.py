@@ -126,7 +126,9 @@ def chains_from_table(table: ScoreTable, *, role_tag: str = "role", step_tag: st
     right = table.scored & (table.value >= 1.0 - 1e-9)
     inference = np.ones(len(items), dtype=bool)
     np.logical_and.at(inference, item[is_inference], right[is_inference])
-    return _pad_steps(item[~is_inference], _step_numbers(table, step_tag, position)[~is_inference], right[~is_inference], inference, items[:, 0])
+    return _pad_steps(
+        item[~is_inference], _step_numbers(table, step_tag, position)[~is_inference], right[~is_inference], inference, items[:, 0]
+    )
 
 
 def _require_both(table: ScoreTable, item: NDArray[Any], is_inference: NDArray[np.bool_], items: int) -> None:

@@ -70,7 +70,7 @@ def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> di
     ballots = count_ballots(table, by_question.of_trial, by_question.number, none_votes=True)
     estimates = {}
     if len(table.answers):
-        estimates["instability"] = by_question.estimate(entropy(ballots))
+        estimates["instability"] = by_question.estimate(entropy(ballots), is_share=False)
         estimates["instability_flip_rate"] = by_question.estimate(disagreement(ballots))
     return estimates | (variant_range(table) if table.is_varied else {})
 

@@ -7,6 +7,7 @@ weak normal prior on the standardised coefficients, so that perfectly separated 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -49,14 +50,22 @@ def fit_curve(x: Floats, right: Floats, trials: Floats, *, guess: float = 0.0, l
         return None
     center, scale = float(x[seen].mean()), float(x[seen].std())
     design = np.column_stack([np.ones(int(seen.sum())), (x[seen] - center) / scale])
-    intercept, slope = _newton(design, right[seen], trials[seen], guess, 1.0 - guess - lapse)
+    intercept, slope = _newton(_Data(design, right[seen], trials[seen], guess, 1.0 - guess - lapse))
     return Curve(intercept - slope * center / scale, slope / scale, guess, lapse)
 
 
-def _newton(design: NDArray[np.float64], right: Floats, trials: Floats, guess: float, span: float) -> tuple[float, float]:
+class _Data(NamedTuple):
+    design: NDArray[np.float64]
+    right: Floats
+    trials: Floats
+    guess: float
+    span: float
+
+
+def _newton(data: _Data) -> tuple[float, float]:
     weights = np.zeros(2)
     for _ in range(_STEPS):
-        step = _scoring_step(weights, design, right, trials, guess, span)
+        step = _scoring_step(weights, data)
         size = float(np.abs(step).max())
         weights = weights + step / max(1.0, size)
         if size < 1e-12:
@@ -64,10 +73,9 @@ def _newton(design: NDArray[np.float64], right: Floats, trials: Floats, guess: f
     return float(weights[0]), float(weights[1])
 
 
-def _scoring_step(
-    weights: NDArray[np.float64], design: NDArray[np.float64], right: Floats, trials: Floats, guess: float, span: float
-) -> NDArray[np.float64]:
+def _scoring_step(weights: NDArray[np.float64], data: _Data) -> NDArray[np.float64]:
     """Return one step of Fisher scoring for the binomial likelihood and the prior."""
+    design, right, trials, guess, span = data
     share = 1.0 / (1.0 + np.exp(-np.clip(design @ weights, -30.0, 30.0)))
     chance = np.clip(guess + span * share, 1e-12, 1.0 - 1e-12)
     slope = span * share * (1.0 - share)

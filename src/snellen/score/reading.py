@@ -63,8 +63,9 @@ def read_tables(
 ) -> dict[str, ScoreTable]:
     """Build one table a metric from the rows of one task.
 
-    Every trial named in `trials` is in every table: a failed one as failed, one without a score as unscored. Only
-    tags in `tag_keys` are kept (None: all that were seen). A metric in `metrics` gets a table even if no trial has it. Raises DataError for duplicates and values that are no numbers.
+    Every trial named in `trials` is in every table: a failed one as failed, one without a score as unscored. Only tags
+    in `tag_keys` are kept (None: all that were seen). A metric in `metrics` gets a table even if no trial has it.
+    Raises DataError for duplicates and for values that are no numbers.
     """
     return _Reader(scores, trials).tables(_SampleBook(samples, tag_keys), metrics)
 
@@ -136,14 +137,14 @@ class _Reader:
         names, ranks = zip(*(self.books[name].sort() for name in _TEXT_COLUMNS), strict=True)
         texts = dict(zip(_TEXT_COLUMNS, names, strict=True))
         rank = dict(zip(_TEXT_COLUMNS, ranks, strict=True))
-        shared = {f"{name}s": texts[name] for name in _TEXT_COLUMNS}
+        shared: dict[str, Any] = {f"{name}s": texts[name] for name in _TEXT_COLUMNS}
         shared |= {"cluster_of_sample": book.clusters(texts["sample"]), "tags": book.columns(texts["sample"])}
         metrics = {str(name) for name in self.books["metric"] if name is not None} | set(expected)
         tables = {}
         for metric in sorted(metrics):
             columns = self._metric_columns(self.books["metric"][metric], not_scored)
             columns |= {name: rank[name][columns[name]] for name in _TEXT_COLUMNS}
-            tables[metric] = ScoreTable(metric=metric, **_sort_trials(columns, texts), **shared)
+            tables[metric] = ScoreTable(**shared, metric=metric, **_sort_trials(columns, texts))
         return tables
 
     def _metric_columns(self, code: int, not_scored: int) -> dict[str, NDArray[Any]]:
@@ -211,12 +212,10 @@ def _repeats(column: Sequence[int], chunk: list[tuple[Any, ...]]) -> Codes:
     return repeats
 
 
-def _sort_trials(columns: dict[str, NDArray[Any]], texts: Mapping[str, Sequence[str]]) -> dict[str, NDArray[Any]]:
+def _sort_trials(columns: dict[str, NDArray[Any]], texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     order = np.lexsort((columns["repeat"], columns["variant"], columns["sample"]))
     columns = {name: column[order] for name, column in columns.items()}
-    same = np.flatnonzero(
-        (np.diff(columns["sample"]) == 0) & (np.diff(columns["variant"]) == 0) & (np.diff(columns["repeat"]) == 0)
-    )
+    same = np.flatnonzero((np.diff(columns["sample"]) == 0) & (np.diff(columns["variant"]) == 0) & (np.diff(columns["repeat"]) == 0))
     if same.size:
         row = int(same[0])
         name, variant = texts["sample"][columns["sample"][row]], texts["variant"][columns["variant"][row]]

@@ -46,10 +46,8 @@ def ladders(table: ScoreTable, axis: str = "perturb") -> Iterator[Ladder]:
     base = _question_values(table, [code for code, variant in enumerate(table.variants) if variant == BASE_VARIANT])
     for family in sorted({family for family, _ in levels.values()}):
         severities = sorted({severity for name, severity in levels.values() if name == family and severity > 0.0})
-        columns = [base]
-        for severity in severities:
-            columns.append(_question_values(table, [code for code, level in levels.items() if level == (family, severity)]))
-        values = np.column_stack(columns)
+        chosen = ([code for code, level in levels.items() if level == (family, severity)] for severity in severities)
+        values = np.column_stack([base, *(_question_values(table, codes) for codes in chosen)])
         kept = np.isfinite(values[:, 0]) & np.isfinite(values[:, 1:]).any(axis=1)
         yield Ladder(family, (0.0, *severities), values[kept], table.cluster_of_sample[: values.shape[0]][kept])
 
@@ -140,7 +138,7 @@ def _totals(ladder: Ladder) -> tuple[Matrix, Matrix]:
     columns = range(values.shape[1])
     right = np.column_stack([np.bincount(codes, weights=values[:, column]) for column in columns])
     trials = np.column_stack([np.bincount(codes, weights=seen[:, column]) for column in columns])
-    return right, trials
+    return right.astype(np.float64), trials.astype(np.float64)
 
 
 def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:

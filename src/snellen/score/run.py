@@ -12,8 +12,8 @@ import msgspec
 from ..core.registry import Registry
 from ..core.types import Estimate, RunHeader, Sample, Score, Task
 from ..store.reader import RunReader, write_scores
-from .aggregate import mean, summarize
-from .reading import read_tables
+from .stored import stored_tables
+from .summary import summarize
 from .table import ScoreTable
 
 MOST_GROUPS = 40
@@ -65,21 +65,13 @@ def score_trials(reader: RunReader, task: Task, registry: Registry, options: Map
 def _score_task(reader: RunReader, task: Task, registry: Registry, profile: str | None, scorers: Sequence[str]) -> dict[str, Any]:
     options = {"profile": profile} if profile else {}
     write_scores(reader.folder, task.name, score_trials(reader, task, registry, options, scorers))
-    tables = _tables(reader, task)
+    tables = stored_tables(reader, task.name, metrics=() if reader.has_scores(task.name) else ("accuracy",))
     scored = ScoredTask(task, tables, lambda: _pairs(reader, task.name))
-    result = summarize(tables, group_by=_group_keys(tables, task), aggregates=(mean,))
+    result = summarize(tables, group_by=_group_keys(tables, task), options=options)
     for name in task.aggregates:
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, options)
         result["metrics"] |= msgspec.to_builtins(dict(estimates))
     return result
-
-
-def _tables(reader: RunReader, task: Task) -> dict[str, ScoreTable]:
-    scores = reader.rows("SELECT sample, variant, repeat, metric, value, answer, rule, reason FROM scores WHERE task = ?", (task.name,))
-    failure = "CASE failed WHEN 1 THEN json_extract(CAST(body AS TEXT), '$.failure.kind') END"
-    trials = reader.rows(f"SELECT sample, variant, repeat, {failure} FROM predictions WHERE task = ?", (task.name,))  # noqa: S608
-    samples = ((sample.id, sample.group, sample.tags) for sample in reader.samples(task.name))
-    return read_tables(scores, trials, samples, metrics=() if reader.has_scores(task.name) else ("accuracy",))
 
 
 def _group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:

@@ -21,8 +21,6 @@ Interval = tuple[float, float]
 
 Z95 = normal_quantile(0.975)
 TAIL95 = 0.975
-LARGE_DEGREES = 1e9
-"""Degrees of freedom at which the t law is the normal one."""
 
 
 class Moments(NamedTuple):
@@ -50,7 +48,7 @@ def cluster_totals(values: Floats, clusters: Integers | None) -> tuple[Floats, F
     if clusters is None:
         return values, np.ones_like(values)
     _, codes = np.unique(clusters, return_inverse=True)
-    return np.bincount(codes, weights=values), np.bincount(codes).astype(np.float64)
+    return np.bincount(codes, weights=values).astype(np.float64), np.bincount(codes).astype(np.float64)
 
 
 def ratio_moments(sums: Floats, sizes: Floats) -> Moments:
@@ -77,14 +75,19 @@ def share_interval(moments: Moments) -> Interval:
     share = min(1.0, max(0.0, moments.value))
     variance = (moments.stderr or 0.0) ** 2
     trials = share * (1.0 - share) / variance if variance > 1e-24 and 0.0 < share < 1.0 else moments.clusters
-    return wilson(share, max(trials, 1e-9), t_quantile(TAIL95, round(moments.degrees, 2)))
+    return wilson(share, max(trials, 1e-9), _t95(moments.degrees))
+
+
+def _t95(degrees: float) -> float:
+    """Return the 97.5 % quantile; three digits of the degrees are kept, so that a cache can hold them all."""
+    return t_quantile(TAIL95, float(f"{degrees:.3g}"))
 
 
 def mean_interval(moments: Moments) -> Interval | None:
     """Return the 95 % t interval of a clustered mean of unbounded values; None with a single cluster."""
     if moments.stderr is None:
         return None
-    half = t_quantile(TAIL95, round(moments.degrees, 2)) * moments.stderr
+    half = _t95(moments.degrees) * moments.stderr
     return moments.value - half, moments.value + half
 
 
@@ -98,20 +101,26 @@ def estimate_ratio(sums: Floats, sizes: Floats, *, bounded: bool, n: int, unscor
 
 
 def estimate_mean(
-    values: Floats, clusters: Integers | None = None, *, n: int | None = None, unscored: int = 0, failed: int = 0
+    values: Floats,
+    clusters: Integers | None = None,
+    *,
+    n: int | None = None,
+    unscored: int = 0,
+    failed: int = 0,
+    is_share: bool = True,
 ) -> Estimate:
     """Return the mean of `values` with standard error and 95 % interval clustered by `clusters`.
 
     Values that all lie in [0, 1] get Wilson intervals: plain ones when they are single 0/1 trials, by the
-    effective number of trials otherwise. Other values get t intervals.
+    effective number of trials otherwise. Other values, and those that are no shares, get t intervals.
     """
     count = int(values.size) if n is None else n
     if not values.size:
         return Estimate(None, n=count, unscored=unscored, failed=failed)
     sums, sizes = cluster_totals(values, clusters)
-    if sums.size == values.size and bool(np.all((values == 0.0) | (values == 1.0))):
+    if is_share and sums.size == values.size and bool(np.all((values == 0.0) | (values == 1.0))):
         return _estimate_trials(values, count, unscored, failed)
-    bounded = bool(np.all((values >= 0.0) & (values <= 1.0)))
+    bounded = is_share and bool(np.all((values >= 0.0) & (values <= 1.0)))
     return estimate_ratio(sums, sizes, bounded=bounded, n=count, unscored=unscored, failed=failed)
 
 

@@ -55,7 +55,7 @@ class ScoreTable:
     @cached_property
     def scored(self) -> NDArray[np.bool_]:
         """Return which trials have a value."""
-        return self.outcome == Outcome.SCORED
+        return np.asarray(self.outcome == Outcome.SCORED)
 
     @cached_property
     def cluster(self) -> Codes:

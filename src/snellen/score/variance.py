@@ -7,11 +7,14 @@ data (Searle, Casella & McCulloch 1992, ch. 3), negative components set to 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ..core.types import Estimate
 from .stats import Floats
 from .table import ScoreTable
 
@@ -39,63 +42,82 @@ class VarianceSplit(Struct, frozen=True):
         return math.sqrt((question + (variant + sampling / repeats) / variants) / questions)
 
 
+class _Nested(NamedTuple):
+    """Values with the question and the cell (question and variant) of each, codes ascending."""
+
+    values: Floats
+    question: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    """The question of every cell."""
+    cell_sizes: Floats
+    question_sizes: Floats
+
+
 def split_variance(table: ScoreTable) -> VarianceSplit:
     """Return the variance components of the scored trials of a table."""
-    values, question, cell = table.value[table.scored], *_nested_codes(table)
-    if not values.size:
+    if not table.scored.any():
         return VarianceSplit(None, None, None, 0, 0.0, 0.0)
-    questions, cells = int(question[-1]) + 1, int(cell[-1]) + 1
-    sizes = np.bincount(cell).astype(np.float64)
-    owner = question[np.flatnonzero(np.r_[True, np.diff(cell) != 0])]
-    sampling, between, k_between = _within(values, cell, question, sizes, owner)
-    variant = _component(between, sampling, k_between, cells > questions)
-    top = _questions(values, question, sizes, owner, sampling, variant)
-    return VarianceSplit(top, variant, sampling, questions, cells / questions, values.size / cells)
+    data = _nest(table)
+    questions, cells, total = data.question_sizes.size, data.cell_sizes.size, data.values.size
+    sampling = _sampling(data)
+    variant = _variant(data, sampling or 0.0)
+    question = _question(data, sampling or 0.0, variant or 0.0)
+    return VarianceSplit(question, variant, sampling, questions, cells / questions, total / cells)
 
 
-def _nested_codes(table: ScoreTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _nest(table: ScoreTable) -> _Nested:
     sample, variant = table.sample[table.scored], table.variant[table.scored]
-    if not sample.size:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    new_sample = np.r_[False, np.diff(sample) != 0]
-    new_cell = new_sample | np.r_[False, np.diff(variant) != 0]
-    return np.cumsum(new_sample), np.cumsum(new_cell)
+    new_question = np.r_[False, np.diff(sample) != 0]
+    new_cell = new_question | np.r_[False, np.diff(variant) != 0]
+    question, cell = np.cumsum(new_question), np.cumsum(new_cell)
+    owner = question[np.flatnonzero(np.r_[True, new_cell[1:]])]
+    cell_sizes, question_sizes = np.bincount(cell).astype(np.float64), np.bincount(question).astype(np.float64)
+    return _Nested(table.value[table.scored], question, cell, owner, cell_sizes, question_sizes)
 
 
-def _within(
-    values: Floats, cell: NDArray[np.int64], question: NDArray[np.int64], sizes: Floats, owner: NDArray[np.int64]
-) -> tuple[float | None, float, float]:
-    """Return the sampling variance, the mean square between variants of a question, and its coefficient."""
-    total, cells, questions = values.size, sizes.size, int(owner[-1]) + 1
-    cell_means = np.bincount(cell, weights=values) / sizes
-    squares = float(((values - cell_means[cell]) ** 2).sum())
-    sampling = squares / (total - cells) if total > cells else None
-    if cells == questions:
-        return sampling, 0.0, 0.0
-    per_question = np.bincount(owner, weights=sizes)
-    question_means = np.bincount(question, weights=values) / per_question
-    between = float((sizes * (cell_means - question_means[owner]) ** 2).sum()) / (cells - questions)
-    coefficient = (total - float((sizes**2 / per_question[owner]).sum())) / (cells - questions)
-    return sampling, between, coefficient
+def _sampling(data: _Nested) -> float | None:
+    """Return the mean square within cells; None when no cell has two trials."""
+    spare = data.values.size - data.cell_sizes.size
+    means = np.bincount(data.cell, weights=data.values) / data.cell_sizes
+    return float(((data.values - means[data.cell]) ** 2).sum()) / spare if spare else None
 
 
-def _component(mean_square: float, noise: float | None, coefficient: float, separable: bool) -> float | None:
-    return max(0.0, mean_square - (noise or 0.0)) / coefficient if separable and coefficient > 0.0 else None
-
-
-def _questions(
-    values: Floats, question: NDArray[np.int64], sizes: Floats, owner: NDArray[np.int64], sampling: float | None, variant: float | None
-) -> float | None:
-    questions = int(owner[-1]) + 1
-    if questions < 2:
+def _variant(data: _Nested, sampling: float) -> float | None:
+    """Return the component between variants of a question; None when no question has two."""
+    spare = data.cell_sizes.size - data.question_sizes.size
+    if not spare:
         return None
-    per_question = np.bincount(owner, weights=sizes)
-    means = np.bincount(question, weights=values) / per_question
-    total = float(values.size)
-    square = float((per_question * (means - values.mean()) ** 2).sum()) / (questions - 1)
-    k_question = (total - float((per_question**2).sum()) / total) / (questions - 1)
-    k_variant = (float((sizes**2 / per_question[owner]).sum()) - float((sizes**2).sum()) / total) / (questions - 1)
-    return max(0.0, square - (sampling or 0.0) - k_variant * (variant or 0.0)) / k_question
+    means = np.bincount(data.cell, weights=data.values) / data.cell_sizes
+    centers = np.bincount(data.question, weights=data.values) / data.question_sizes
+    square = float((data.cell_sizes * (means - centers[data.owner]) ** 2).sum()) / spare
+    coefficient = (data.values.size - _inner(data)) / spare
+    return max(0.0, square - sampling) / coefficient
+
+
+def _question(data: _Nested, sampling: float, variant: float) -> float | None:
+    """Return the component between questions; None with a single question."""
+    spare = data.question_sizes.size - 1
+    if not spare:
+        return None
+    total = float(data.values.size)
+    means = np.bincount(data.question, weights=data.values) / data.question_sizes
+    square = float((data.question_sizes * (means - data.values.mean()) ** 2).sum()) / spare
+    of_question = (total - float((data.question_sizes**2).sum()) / total) / spare
+    of_variant = (_inner(data) - float((data.cell_sizes**2).sum()) / total) / spare
+    return max(0.0, square - sampling - of_variant * variant) / of_question
+
+
+def _inner(data: _Nested) -> float:
+    return float((data.cell_sizes**2 / data.question_sizes[data.owner]).sum())
+
+
+def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
+    """Return `<metric>_variance_question`, `_variant` and `_sampling`; None where the design cannot tell them apart."""
+    split = split_variance(table)
+    parts = {"question": split.question, "variant": split.variant, "sampling": split.sampling}
+    scored, unscored, failed = table.counts
+    return {f"{table.metric}_variance_{name}": Estimate(part, None, None, scored, unscored, failed) for name, part in parts.items()}
 
 
 def advise(split: VarianceSplit) -> str:

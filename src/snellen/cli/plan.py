@@ -1,0 +1,97 @@
+"""`snellen plan`: how many questions and repeats detect a gap, or what gap the questions at hand detect."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ..score.plan import Assumptions, Design
+
+
+@click.command()
+@click.option("--gap", type=float, help="The difference to detect, in points (2.0 = two percentage points).")
+@click.option("--questions", type=int, help="The questions at hand; says which gap they can detect.")
+@click.option("--repeats", default="1,2,4,8", show_default=True, help="Numbers of inferences a question to consider.")
+@click.option("--accuracy", type=float, default=70.0, show_default=True, help="The accuracy you expect, in percent.")
+@click.option("--question-share", type=float, default=0.7, show_default=True, help="Share of the variance that is the question's.")
+@click.option("--likeness", type=float, default=0.5, show_default=True, help="How alike the two models find the questions, 0…1.")
+@click.option("--power", type=float, default=0.8, show_default=True, help="The chance to find the gap if it is there.")
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="The chance to find a gap that is not there.")
+@click.option("--from-run", type=click.Path(path_type=Path), help="Take accuracy and variance shares from a run with repeats.")
+@click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
+def plan(
+    *,
+    gap: float | None,
+    questions: int | None,
+    repeats: str,
+    accuracy: float,
+    question_share: float,
+    likeness: float,
+    power: float,
+    alpha: float,
+    from_run: Path | None,
+    as_json: bool,
+) -> None:
+    """Say how much to measure before measuring.
+
+    \b
+    snellen plan --gap 2.0 --accuracy 70
+    snellen plan --questions 500 --from-run runs/pilot
+    """
+    from ..core.types import to_json
+    from ..score.plan import Assumptions, recommend
+    from ..score.plan import plan as make_plan
+
+    assumptions = Assumptions(accuracy=accuracy / 100.0, question_share=question_share, likeness=likeness, power=power, alpha=alpha)
+    advice = None
+    if from_run is not None:
+        assumptions, advice = _measure(from_run, assumptions)
+    designs = make_plan(assumptions, gap=None if gap is None else gap / 100.0, questions=questions, repeats=_numbers(repeats))
+    verdict = recommend(designs, by_questions=questions is not None)
+    if as_json:
+        body = {"assumptions": assumptions, "designs": designs, "verdict": verdict, "advice": advice}
+        sys.stdout.write(to_json(body).decode() + "\n")
+        return
+    _show(assumptions, designs, verdict, advice)
+
+
+def _numbers(text: str) -> list[int]:
+    from ..core.errors import UsageError
+
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--repeats {text!r} is not a list of numbers like 1,2,4") from None
+
+
+def _measure(folder: Path, assumptions: Assumptions) -> tuple[Assumptions, str]:
+    from ..api.pilot import measure_pilot
+
+    return measure_pilot(folder, assumptions)
+
+
+def _show(assumptions: Assumptions, designs: list[Design], verdict: str, advice: str | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table(title="Two models, the same questions", title_justify="left")
+    for column in ("questions", "repeats", "calls a model", "smallest gap found", "interval of one model"):
+        table.add_column(column, justify="right")
+    for design in designs:
+        table.add_row(
+            f"{design.questions:,}", str(design.repeats), f"{design.calls:,}", f"{design.gap * 100:.2f}", f"± {design.half_width * 100:.2f}"
+        )
+    console.print(table)
+    console.print(
+        f"Assumed: accuracy {assumptions.accuracy:.1%}, {assumptions.question_share:.0%} of the variance between questions, "
+        f"likeness {assumptions.likeness:g}, power {assumptions.power:.0%}, alpha {assumptions.alpha:g}.",
+        soft_wrap=True,
+    )
+    console.print(verdict, soft_wrap=True)
+    if advice:
+        console.print(advice, soft_wrap=True)
