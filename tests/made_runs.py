@@ -11,7 +11,7 @@ import PIL.Image
 import PIL.ImageDraw
 
 from snellen.core.builtins import default_registry
-from snellen.core.ids import content_hash, rng
+from snellen.core.ids import content_hash, rng, sha256_hex
 from snellen.core.types import (
     Failure, FailureKind, Form, Image, Params, Prediction, Request, RunHeader, Sample, Task, Timing, TrialKey, Turn, Usage,
 )  # fmt: skip
@@ -47,7 +47,7 @@ def draw_picture(path: Path, number: int) -> Image:
         pen.rectangle(box if shape == "square" else (60, 95, 260, 125), colour)
     path.parent.mkdir(parents=True, exist_ok=True)
     picture.save(path)
-    return Image(str(path), "image/png", 320, 220)
+    return Image(str(path), "image/png", 320, 220, sha256=sha256_hex(path.read_bytes()))
 
 
 def make_task(name: str = "shapes", *, variants: tuple[str, ...] = ("base",), repeats: int = 1) -> Task:

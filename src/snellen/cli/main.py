@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("snellen.cli.run:run", "Measure a model on tasks: plan, ask, store, score, report."),
     "compare": ("snellen.cli.compare:compare", "Compare runs sample by sample: difference, interval, exact test, first divergence."),
     "plan": ("snellen.cli.plan:plan", "Say how many questions and repeats detect a gap."),
+    "view": ("snellen.cli.view:view", "Look at runs in the browser, also while they run."),
     "tasks": ("snellen.cli.tasks:tasks", "List tasks and suites, or show one."),
     "models": ("snellen.cli.models:models", "List model providers, or check one model."),
     "doctor": ("snellen.cli.doctor:doctor", "Look at this machine and say what is missing."),
