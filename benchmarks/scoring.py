@@ -1,14 +1,16 @@
 """How fast replies are read and scored, and how patterns bear hostile text. Prints one line per bar.
 
+Times are processor time, so that other work on the machine does not count.
+
 Run: python benchmarks/scoring.py [extraction] [aggregation]
 """
 
 from __future__ import annotations
 
-import itertools
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from aggregation import bench_aggregation
 
@@ -35,26 +37,63 @@ FILLER = (
     "In the background there is a wooden fence, and the light comes from the left, so the shadow falls to the right of the body. "
     "Option A would need whiskers, option C would need long ears, and option D would be far larger than the fence. "
 )
-ENDINGS = ["\n\nTherefore, the correct answer is {}.", "\n\n**Answer: {}**", "\n\nHence {}.", "\n\n{}", "\n\nSo the best choice is ({}) {t}."]
+ENDINGS = [
+    "\n\nTherefore, the correct answer is {}.",
+    "\n\n**Answer: {}**",
+    "\n\nHence {}.",
+    "\n\n{}",
+    "\n\nSo the best choice is ({}) {t}.",
+]
 HOSTILE = [
-    "the answer is " * 3600, "A or B, " * 6200, "A " * 25000, "(" * 50000, "(A)" * 16600, "answer" * 8300, "<think>" * 7100, "\\boxed{" * 7100, "{" * 50000,
-    '"answer": ' * 5000, "not " * 12500, " " * 50000, "\n" * 50000, "A\n" * 25000, "**" * 25000, "is is is " * 5500, "1," * 25000, "one hundred " * 4100,
-    "a dog " * 8300, "wait, " * 8300, "选" * 50000, "答案是" * 16000, "A. x\n" * 10000, "cannot be " * 5000, "~~" * 25000, "<b " * 16000, "'answer': '" * 4500,
-    "the answer is not A, " * 2380, "option " * 7100, "none of the " * 4100, "e" * 50000, "\u0410 " * 25000, "\uff21" * 50000, "1.1.1." * 8000, "x 10^" * 10000,
-]  # fmt: skip
+    "the answer is " * 3600,
+    "A or B, " * 6200,
+    "A " * 25000,
+    "(" * 50000,
+    "(A)" * 16600,
+    "answer" * 8300,
+    "<think>" * 7100,
+    "\\boxed{" * 7100,
+    "{" * 50000,
+    '"answer": ' * 5000,
+    "not " * 12500,
+    " " * 50000,
+    "\n" * 50000,
+    "A\n" * 25000,
+    "**" * 25000,
+    "is is is " * 5500,
+    "1," * 25000,
+    "one hundred " * 4100,
+    "a dog " * 8300,
+    "wait, " * 8300,
+    "选" * 50000,
+    "答案是" * 16000,
+    "A. x\n" * 10000,
+    "cannot be " * 5000,
+    "~~" * 25000,
+    "<b " * 16000,
+    "'answer': '" * 4500,
+    "the answer is not A, " * 2380,
+    "option " * 7100,
+    "none of the " * 4100,
+    "e" * 50000,
+    "\u0410 " * 25000,
+    "\uff21" * 50000,
+    "1.1.1." * 8000,
+    "x 10^" * 10000,
+]
 
 
 def _bar(name: str, figure: float, least: float, unit: str) -> None:
     print(f"{'PASS' if figure >= least else 'FAIL'}  {name}: {figure:,.0f} {unit} (bar {least:,.0f})")
 
 
-def _rate(call: Callable[[str], object], replies: list[str], seconds: float = 1.5) -> float:
-    done, start = 0, time.perf_counter()
-    while time.perf_counter() - start < seconds:
+def _rate(call: Callable[[Any], object], replies: Sequence[Any], seconds: float = 1.5) -> float:
+    done, start = 0, time.process_time()
+    while time.process_time() - start < seconds:
         for reply in replies:
             call(reply)
         done += len(replies)
-    return done / (time.perf_counter() - start)
+    return done / (time.process_time() - start)
 
 
 def _filled(shapes: Iterable[str]) -> list[str]:
@@ -75,12 +114,18 @@ def long_replies() -> list[str]:
     return [fill + ending for ending in _filled(ENDINGS)] + [start + fill for start in _filled(["The correct answer is {}.\n\n"])]
 
 
-def _scored(reply: str, numbers: Iterable[int] = itertools.count()) -> object:
-    texts = tuple(OPTIONS.values())
-    key = TrialKey("bench", "s")
-    sample = Sample("s", "bench", Form.CHOICE, "Which animal?", options=texts, answers=(texts[1],))
-    request = Request(key, (), marks=tuple(OPTIONS), shown=texts)
-    return score(sample, request, Prediction(key, text=reply), {})
+KEY = TrialKey("bench", "s")
+TEXTS = tuple(OPTIONS.values())
+SAMPLE = Sample("s", "bench", Form.CHOICE, "Which animal?", options=TEXTS, answers=(TEXTS[1],))
+REQUEST = Request(KEY, (), marks=tuple(OPTIONS), shown=TEXTS)
+
+
+def _scored(prediction: Prediction) -> object:
+    return score(SAMPLE, REQUEST, prediction, {})
+
+
+def _predictions(replies: list[str]) -> list[Prediction]:
+    return [Prediction(KEY, text=reply) for reply in replies]
 
 
 def bench_extraction() -> None:
@@ -88,13 +133,13 @@ def bench_extraction() -> None:
     short, long = short_replies(), long_replies()
     _bar("short replies read", _rate(lambda reply: extract_choice(reply, OPTIONS), short), 60_000, "replies/s")
     _bar("  sentences only", _rate(lambda reply: extract_choice(reply, OPTIONS), [r for r in short if len(r) > 40]), 20_000, "replies/s")
-    _bar("short replies read and scored", _rate(_scored, short), 60_000, "replies/s")
-    _bar("2 kB replies read and scored", _rate(_scored, long), 15_000, "replies/s")
+    _bar("short replies read and scored", _rate(_scored, _predictions(short)), 60_000, "replies/s")
+    _bar("2 kB replies read and scored", _rate(_scored, _predictions(long)), 15_000, "replies/s")
     worst = 0.0
     for text in HOSTILE:
-        start = time.perf_counter()
+        start = time.process_time()
         extract_choice(text, OPTIONS)
-        taken = (time.perf_counter() - start) * 1000
+        taken = (time.process_time() - start) * 1000
         if taken > worst:
             worst, name = taken, text[:20]
     print(f"{'PASS' if worst <= 100 else 'FAIL'}  hostile 50 kB: worst {worst:.1f} ms on {name!r} (bar 100)")

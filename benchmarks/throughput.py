@@ -97,7 +97,9 @@ def snellen_run(base_url: str, data: Path) -> Callable[[], None]:
     def work() -> None:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["SNELLEN_CACHE_DIR"] = f"{folder}/cache"
-            settings = RunSettings(tasks=(str(data),), model="openai/mock", base_url=base_url, max_workers=WORKERS, output_dir=Path(folder) / "run")
+            settings = RunSettings(
+                tasks=(str(data),), model="openai/mock", base_url=base_url, max_workers=WORKERS, output_dir=Path(folder) / "run"
+            )
             result = run_settings(settings, None)
             assert result.results["tasks"][data.stem]["metrics"]["accuracy"]["n"] == REQUESTS
 
@@ -109,7 +111,12 @@ def write_data(folder: Path, *, pictures: bool) -> Path:
     noise = np.random.default_rng(0)
     with path.open("w") as file:
         for number in range(REQUESTS):
-            row = {"id": str(number), "question": f"Which thing is number {number}?", "options": ["one", "two", "three", "four"], "answer": "A"}
+            row = {
+                "id": str(number),
+                "question": f"Which thing is number {number}?",
+                "options": ["one", "two", "three", "four"],
+                "answer": "A",
+            }
             if pictures:
                 PIL.Image.fromarray(noise.integers(0, 256, (250, 266, 3), dtype=np.uint8)).save(folder / f"{number}.png", compress_level=0)
                 row["image"] = f"{number}.png"

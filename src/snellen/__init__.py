@@ -23,6 +23,7 @@ _PUBLIC = {
     "RunSettings": "snellen.api.settings",
     "extract_choice": "snellen.score.extract",
     "Extraction": "snellen.score.extract",
+    "score_predictions": "snellen.score.outside",
     "Estimate": "snellen.core.types",
     "Form": "snellen.core.types",
     "Image": "snellen.core.types",
@@ -44,10 +45,12 @@ if TYPE_CHECKING:
     from .core.errors import SnellenError
     from .core.types import Estimate, Form, Image, Params, Prediction, Request, Sample, Score, Task
     from .score.extract import Extraction, extract_choice
+    from .score.outside import score_predictions
 
 __all__ = [
     "Estimate", "Extraction", "Form", "Image", "Params", "Prediction", "Request", "RunResult", "RunSettings", "Sample", "Score",
     "SnellenError", "Task", "extract_choice", "load_dataset", "load_model", "load_run", "run", "score",
+    "score_predictions",
 ]  # fmt: skip
 
 

@@ -43,7 +43,19 @@ def data(tmp_path: Path) -> Path:
 
 
 def command(data: Path, base_url: str, folder: Path, *more: str) -> list[str]:
-    flags = ["--model", "openai/mock", "--base-url", base_url, "--max-workers", str(WORKERS), "-o", str(folder), "--json", "--quiet", "--no-cache"]
+    flags = [
+        "--model",
+        "openai/mock",
+        "--base-url",
+        base_url,
+        "--max-workers",
+        str(WORKERS),
+        "-o",
+        str(folder),
+        "--json",
+        "--quiet",
+        "--no-cache",
+    ]
     return [*COMMAND, str(data), *flags, *more]
 
 

@@ -72,6 +72,18 @@ def test_compare_prints_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "[" in out.split("+47.50")[1]
 
 
+def test_compare_tells_of_unpaired_and_unscored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = make_run(tmp_path / "a", lambda i, _: True, questions=12), make_run(tmp_path / "b", lambda i, _: None if i else True)
+    code, out, _ = run(capsys, "compare", first, second, "--flips", "0")
+    assert code == 0
+    assert "unpaired samples: 0 only in a, 28 only in b" in out
+    assert "trials without a score: 0 and 39" in out
+    assert "worse: q" not in out
+    _, body, _ = run(capsys, "compare", first, second, "--scored-only", "--json")
+    (result,) = json.loads(body)["tasks"]["toy"]
+    assert (result["paired"], result["difference"], result["p"]) == (1, 0.0, 1.0)
+
+
 def test_compare_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, other = make_run(tmp_path / "a", lambda i, _: True), make_run(tmp_path / "b", lambda i, _: True, task="other")
     cases: list[tuple[list[Any], int, str]] = [

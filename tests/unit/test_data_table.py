@@ -65,7 +65,15 @@ def test_no_options_means_an_open_question(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("value", "kind", "expected"),
-    [("B", "auto", "dog"), ("b", "auto", "dog"), ("(B)", "auto", "dog"), (1, "auto", "dog"), ("1", "auto", "dog"), ("DOG ", "auto", "dog"), (2, "index1", "dog")],
+    [
+        ("B", "auto", "dog"),
+        ("b", "auto", "dog"),
+        ("(B)", "auto", "dog"),
+        (1, "auto", "dog"),
+        ("1", "auto", "dog"),
+        ("DOG ", "auto", "dog"),
+        (2, "index1", "dog"),
+    ],
 )
 def test_answers_as_letter_index_or_text(value: object, kind: str, expected: str) -> None:
     assert find_answers(value, ("cat", "dog"), kind, "here") == (expected,)

@@ -6,8 +6,8 @@ import asyncio
 import random
 
 import pytest
-from fake_clock import FakeClock
 
+from fake_clock import FakeClock
 from snellen.engine.limit import Limiter
 
 

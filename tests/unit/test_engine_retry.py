@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from fake_clock import FakeClock
 
+from fake_clock import FakeClock
 from snellen.core.errors import ModelError, StopRun
 from snellen.core.types import FailureKind, Prediction, Request, TrialKey, Turn
 from snellen.engine.limit import Limiter

@@ -58,4 +58,6 @@ def test_house_style(file: Path) -> None:
     assert ast.get_docstring(tree), f"{relative} does not say what it turns into what"
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert (node.end_lineno or 0) - node.lineno < LONGEST_FUNCTION, f"{relative}: {node.name} is longer than {LONGEST_FUNCTION} lines"
+            assert (node.end_lineno or 0) - node.lineno < LONGEST_FUNCTION, (
+                f"{relative}: {node.name} is longer than {LONGEST_FUNCTION} lines"
+            )

@@ -12,8 +12,8 @@ from pathlib import Path
 import PIL.Image
 import pybase64
 import pytest
-from fake_clock import FakeClock
 
+from fake_clock import FakeClock
 from snellen.core.errors import EnvironmentProblem, ModelError, StopRun, UsageError
 from snellen.core.secret import Secret
 from snellen.core.types import FailureKind, Image, Params, Prediction, Request, TrialKey, Turn
@@ -68,7 +68,11 @@ def ask(http: Recorder, dialect: object = None, request: Request | None = None, 
 
 
 def chat(content: object = "B", finish: str | None = "stop", **message: object) -> dict[str, object]:
-    return {"model": "m-1", "choices": [{"message": {"content": content, **message}, "finish_reason": finish}], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+    return {
+        "model": "m-1",
+        "choices": [{"message": {"content": content, **message}, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 1},
+    }
 
 
 def test_openai_sends_what_was_set_and_nothing_else(tmp_path: Path) -> None:
@@ -83,7 +87,10 @@ def test_openai_sends_what_was_set_and_nothing_else(tmp_path: Path) -> None:
     part = {"type": "image_url", "image_url": {"url": url}}
     assert body == {
         "model": "m",
-        "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": [part, part, {"type": "text", "text": 'say "@0@" \\'}]}],
+        "messages": [
+            {"role": "system", "content": "s"},
+            {"role": "user", "content": [part, part, {"type": "text", "text": 'say "@0@" \\'}]},
+        ],
         "temperature": 0.0,
         "max_tokens": 5,
         "presence_penalty": 0.5,
@@ -167,8 +174,17 @@ def delta(**fields: object) -> dict[str, object]:
 
 
 STREAM = Request(KEY, (Turn("user", "hi"),), Params(stream=True))
-FULL = [event(delta(role="assistant")), b": ping\n\n", event(delta(reasoning_content="hm")), event(delta(content="Hel")), event(delta(content="lo"))]
-END = [event({"choices": [{"delta": {}, "finish_reason": "stop"}]}), event({"choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 3}})]
+FULL = [
+    event(delta(role="assistant")),
+    b": ping\n\n",
+    event(delta(reasoning_content="hm")),
+    event(delta(content="Hel")),
+    event(delta(content="lo")),
+]
+END = [
+    event({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+    event({"choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 3}}),
+]
 
 
 def test_a_stream_is_put_together_whatever_its_cuts() -> None:
@@ -195,7 +211,11 @@ def test_a_cut_or_broken_stream_is_no_answer_and_keeps_the_partial_text(pieces: 
 
 
 def test_anthropic_bodies_and_replies() -> None:
-    reply = {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "B"}], "stop_reason": "end_turn", "usage": {"input_tokens": 5, "output_tokens": 2}}
+    reply = {
+        "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "B"}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 5, "output_tokens": 2},
+    }
     http = Recorder((200, reply))
     request = Request(KEY, (Turn("system", "s"), Turn("user", "hi")), Params(temperature=0.0, stop=("x",)))
     prediction = ask(http, Anthropic(), request)
@@ -219,7 +239,10 @@ def test_anthropic_streams() -> None:
 
 
 def test_gemini_bodies_replies_and_blocks() -> None:
-    part = {"candidates": [{"content": {"parts": [{"text": "hm", "thought": True}, {"text": "B"}]}, "finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 4}}
+    part = {
+        "candidates": [{"content": {"parts": [{"text": "hm", "thought": True}, {"text": "B"}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 4},
+    }
     http = Recorder((200, part))
     request = Request(KEY, (Turn("system", "s"), Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c")), Params(max_tokens=7))
     prediction = ask(http, Gemini(), request)

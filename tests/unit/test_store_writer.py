@@ -96,7 +96,11 @@ def test_scores_are_replaced_whole(tmp_path: Path) -> None:
     asyncio.run(put(writer, trial(1), trial(2)))
     writer.close()
     key = TrialKey("t", "s1")
-    write_scores(tmp_path, "t", [Score(key, "accuracy", 1.0, "A", "bare", detail={"x": 1}), Score(TrialKey("t", "s2"), "accuracy", None, reason="unparsed")])
+    write_scores(
+        tmp_path,
+        "t",
+        [Score(key, "accuracy", 1.0, "A", "bare", detail={"x": 1}), Score(TrialKey("t", "s2"), "accuracy", None, reason="unparsed")],
+    )
     write_scores(tmp_path, "t", [Score(key, "accuracy", 0.0, "B", "cue")])
     assert list(RunReader(tmp_path).scores("t")) == [Score(key, "accuracy", 0.0, "B", "cue")]
 

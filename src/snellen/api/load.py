@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ..core.builtins import default_registry
+from ..core.folders import cache_folder
 from ..core.protocols import LoadContext, Model
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset
-from ..store.cache import cache_folder
 from ..store.reader import RunReader
 from .plan import create_model
 from .settings import RunSettings

@@ -6,18 +6,19 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..core.clock import SystemClock
 from ..core.errors import EnvironmentProblem
+from ..core.folders import cache_folder
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
 from ..engine.state import RunState
 from ..report.files import write_records, write_results
 from ..score.run import score_run
-from ..store.cache import ResponseCache, cache_folder
+from ..store.cache import ResponseCache
 from ..store.writer import RunWriter
 from .plan import Plan, make_plan
 from .settings import RunSettings
@@ -91,30 +92,33 @@ def make_policy(settings: RunSettings) -> Policy:
 
 
 async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: Watcher | None) -> tuple[RunState, bool]:
-    resuming = (plan.folder / "run.db").exists()
-    if not resuming:
-        await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
-    writer = RunWriter(plan.folder, plan.header)
-    cache: ResponseCache | None = None
     try:
-        if settings.cache:
-            cache = ResponseCache(cache_folder() / "responses.db")
-        if resuming and not _is_complete(plan, writer):
-            await plan.model.check()
-        engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
-        engine.state.planned = plan.trials
-        with _stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
-            await engine.run(plan.jobs())
-        return engine.state, engine.stopping
+        resuming = (plan.folder / "run.db").exists()
+        if not resuming:
+            await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
+        with closing(RunWriter(plan.folder, plan.header)) as writer, _response_cache(settings) as cache:
+            if resuming and not _is_complete(plan, writer):
+                await plan.model.check()
+            engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
+            engine.state.planned = plan.trials
+            with _stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
+                await engine.run(plan.jobs())
+            return engine.state, engine.stopping
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {error.filename or plan.folder}: {error.strerror}") from None
     finally:
         await plan.model.close()
-        writer.close()
-        if cache is not None:
-            cache.close()
+
+
+@contextmanager
+def _response_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
+    if not settings.cache:
+        yield None
+        return
+    with closing(ResponseCache(cache_folder() / "responses.db")) as cache:
+        yield cache
 
 
 def _is_complete(plan: Plan, writer: RunWriter) -> bool:

@@ -19,7 +19,8 @@ def cache() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Machine output.")
 def info(as_json: bool) -> None:
     """Say where the cache is, how large, and what it holds."""
-    from ..store.cache import ResponseCache, cache_folder
+    from ..core.folders import cache_folder
+    from ..store.cache import ResponseCache
 
     store = ResponseCache(cache_folder() / "responses.db")
     found = store.info()
@@ -37,7 +38,8 @@ def info(as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Machine output.")
 def prune(older_than_days: float, as_json: bool) -> None:
     """Forget cached replies; runs keep theirs."""
-    from ..store.cache import ResponseCache, cache_folder
+    from ..core.folders import cache_folder
+    from ..store.cache import ResponseCache
 
     store = ResponseCache(cache_folder() / "responses.db")
     removed = store.prune(older_than_days * DAY_S, time.time())

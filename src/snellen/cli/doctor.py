@@ -53,7 +53,7 @@ def doctor(as_json: bool) -> int:
 
 
 def _look_at_machine() -> list[Finding]:
-    from ..store.cache import cache_folder
+    from ..core.folders import cache_folder
     from ..store.database import NETWORK_FILE_SYSTEMS, file_system_of
 
     free = shutil.disk_usage(Path.cwd()).free

@@ -15,6 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("snellen.cli.compare:compare", "Compare runs sample by sample: difference, interval, exact test, first divergence."),
     "plan": ("snellen.cli.plan:plan", "Say how many questions and repeats detect a gap."),
     "view": ("snellen.cli.view:view", "Look at runs in the browser, also while they run."),
+    "score": ("snellen.cli.score:score", "Score predictions made elsewhere, or score a run again."),
     "tasks": ("snellen.cli.tasks:tasks", "List tasks and suites, or show one."),
     "models": ("snellen.cli.models:models", "List model providers, or check one model."),
     "doctor": ("snellen.cli.doctor:doctor", "Look at this machine and say what is missing."),

@@ -40,9 +40,7 @@ class TerminalWatcher:
         )
         worst = policy.worst_case_s(plan.trials)
         self.console.print(
-            plain(
-                f"model {plan.model.name}; about {asked:,.0f} input tokens; at worst {_duration(worst)}; run folder {plan.folder}"
-            )
+            plain(f"model {plan.model.name}; about {asked:,.0f} input tokens; at worst {_duration(worst)}; run folder {plan.folder}")
         )
 
     def watch(self, state: RunState) -> AbstractContextManager[None]:

@@ -25,6 +25,17 @@ SCORERS = {
     "contains": "snellen.score.text:contains",
     "wer": "snellen.score.text:word_error",
     "eyechart": "snellen.score.eyechart:score",
+    "vqa": "snellen.score.vqa:score_vqa",
+    "vqa_simple": "snellen.score.vqa:score_vqa_simple",
+    "anls": "snellen.score.vqa:score_anls",
+    "relaxed": "snellen.score.vqa:score_relaxed",
+    "any_exact": "snellen.score.vqa:score_any_exact",
+    "ocr": "snellen.score.ocr:score",
+    "ocr_reform": "snellen.score.ocr:score_reform",
+    "kie": "snellen.score.kie:score",
+    "kie_reform": "snellen.score.kie:score_reform",
+    "kie_f1": "snellen.score.kie:score_f1",
+    "caption": "snellen.score.caption:score",
 }
 
 AGGREGATES = {
@@ -36,6 +47,7 @@ AGGREGATES = {
     "robustness": "snellen.score.summary:robustness_of_tables",
     "variance": "snellen.score.summary:variance_of_tables",
     "acuity": "snellen.score.eyechart:acuity",
+    "caption": "snellen.score.caption:aggregate",
 }
 
 

@@ -13,11 +13,26 @@ SnellenError
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import Any
 
-from .types import FailureKind
+
+class FailureKind(StrEnum):
+    """Why a trial has no reply. Never an answer, never silently out of the denominator."""
+
+    TOO_LONG = "too_long"
+    PAYLOAD = "payload"
+    RATE = "rate"
+    REFUSED = "refused"
+    TRUNCATED = "truncated"
+    TIMEOUT = "timeout"
+    SERVER = "server"
+    NETWORK = "network"
+    AUTH = "auth"
+    REQUEST = "request"
+    DECODE = "decode"
+    CAPABILITY = "capability"
 
 
 class SnellenError(Exception):
@@ -85,5 +100,7 @@ class StopRun(ModelError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ` (did you mean X?)` for the nearest known name, or the empty string."""
+    import difflib  # only a mistake needs it
+
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f" (did you mean {near[0]!r}?)" if near else ""

@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from .errors import FailureKind as FailureKind  # noqa: PLC0414 - part of the vocabulary
+
 BASE_VARIANT = "base"
 
 
@@ -107,23 +109,6 @@ class Request(Struct, frozen=True, omit_defaults=True):
     """The option texts in the order shown."""
     prefix: str = ""
     """How the answer is made to begin, where the model allows it."""
-
-
-class FailureKind(StrEnum):
-    """Why a trial has no reply. Never an answer, never silently out of the denominator."""
-
-    TOO_LONG = "too_long"
-    PAYLOAD = "payload"
-    RATE = "rate"
-    REFUSED = "refused"
-    TRUNCATED = "truncated"
-    TIMEOUT = "timeout"
-    SERVER = "server"
-    NETWORK = "network"
-    AUTH = "auth"
-    REQUEST = "request"
-    DECODE = "decode"
-    CAPABILITY = "capability"
 
 
 class Failure(Struct, frozen=True, omit_defaults=True):

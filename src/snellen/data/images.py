@@ -152,7 +152,8 @@ def _read_png_header(data: bytes, name: str) -> Header:
 
 def _check_png_chunks(data: bytes, name: str) -> set[bytes]:
     """Return the kinds of all chunks; each must match its checksum, and the end chunk must be there."""
-    at, view, kinds = 8, memoryview(data), set()
+    at, view = 8, memoryview(data)
+    kinds: set[bytes] = set()
     while at + 12 <= len(data):
         end = at + 8 + int.from_bytes(data[at : at + 4], "big")
         if end + 4 > len(data) or zlib.crc32(view[at + 4 : end]) != int.from_bytes(data[end : end + 4], "big"):

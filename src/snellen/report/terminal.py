@@ -111,12 +111,29 @@ def results_table(name: str, result: Mapping[str, Any]) -> Table:
     table.add_column("metric")
     for column in ("value", "95 % interval", "n", "unscored", "failed"):
         table.add_column(column, justify="right")
-    for metric, estimate in result["metrics"].items():
-        if metric.endswith("_rate") and not estimate["value"]:
-            continue
-        style = "dim" if metric.endswith(SIDE_METRICS) or MACRO in metric else ""
-        table.add_row(*estimate_cells(metric, estimate), style=style)
+    metrics = result["metrics"]
+    main = [metric for metric in metrics if not is_side_metric(metric)]
+    side = [metric for metric in metrics if is_side_metric(metric) and tells_more(metric, metrics)]
+    for metric in main:
+        table.add_row(*estimate_cells(metric, metrics[metric]))
+    for metric in side:
+        table.add_row(*estimate_cells(metric, metrics[metric]), style="dim")
     return table
+
+
+def is_side_metric(metric: str) -> bool:
+    """Tell whether a metric stands beside another one: a rate, a strict twin, another weighting."""
+    return metric.endswith(SIDE_METRICS) or MACRO in metric
+
+
+def tells_more(metric: str, metrics: Mapping[str, Any]) -> bool:
+    """Tell whether a side metric says something its main metric does not: a rate above 0, a value that differs."""
+    value = metrics[metric]["value"]
+    if metric.endswith("_rate"):
+        return bool(value)
+    of = metric.split(MACRO, maxsplit=1)[0].removesuffix("_strict").removesuffix("_micro")
+    beside = metrics.get(of, {"value": None})["value"]
+    return MACRO not in metric and value is not None and (beside is None or abs(value - beside) > 1e-9)
 
 
 def estimate_cells(metric: str, estimate: Mapping[str, Any]) -> tuple[Text, str, str, str, str, str]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from .extract import read
 from .mentions import label_mentions, text_mentions
 from .normalise import normalise
-from .numbers import find_numbers
+from .numbers import Number, find_numbers
 from .reader import Reader, Reply, reader_for
 from .rules_structured import answer_field
 from .thinking import answer_start
@@ -22,9 +22,22 @@ _NO = "no|nope|nah|false|incorrect|不是|否|不对|错误|いいえ|아니요|
 _WORD = re.compile(rf"(?<![\w-])(?:(?P<yes>{_YES})|(?P<no>{_NO}))(?![\w'-])|(?P<hyes>^是的?|^对|^正确)|(?P<hno>^不是|^不对|^否|^没有)")
 _NOT_YES = re.compile(r"(?<!\w)not\s+(?:true|correct|right)(?!\w)")
 _IDIOM = re.compile(r"\s+(?:doubt|question|problem|matter|longer|idea)\b")
-_CUE = re.compile(r"(?<!\w)(?:answer|response|verdict|conclusion|therefore|so|hence|thus|答案|結論|结论|answer is)[\s:*,\"'(]*(?:is|would be|:|是)?[\s:*\"'(]*\Z")
-_TAIL_MARKER = re.compile(r"(?:final answer|answer|答案|respuesta|réponse|antwort|ответ|risposta|resposta)\s?(?:is|are|:|=|：|是|es|est|ist|è|é)\s{0,3}[:*\s]*", re.IGNORECASE)
-_COPULA = re.compile(r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads|the (?:text|sign|word|label) (?:is|says|reads))\s+", re.IGNORECASE)
+_CUE = re.compile(
+    r"(?<!\w)(?:answer|response|verdict|conclusion|therefore|so|hence|thus|答案|結論|结论|answer is)[\s:*,\"'(]*(?:is|"
+    r"would be|:|是)?[\s:*\"'(]*\Z"
+)
+_TAIL_MARKER = re.compile(
+    r"(?:final answer|answer|答案|respuesta|réponse|antwort|ответ|risposta|resposta)\s?(?:is|are|:|=|：|是|es|est|ist|è|é)\s{0,3}[:*\s]*",
+    re.IGNORECASE,
+)
+_FARTHEST = 20_000
+"""A number is looked for in so many characters at the end of a reply: a bound on time."""
+_EDGE = 4_000
+_GLUED = re.compile(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
+_COPULA = re.compile(
+    r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads|the (?:text|sign|word|label) (?:is|says|reads))\s+",
+    re.IGNORECASE,
+)
 
 
 class NumberRead(Struct, frozen=True, omit_defaults=True):
@@ -57,17 +70,20 @@ def extract_yesno(response: str, *, finish: str | None = None) -> Extraction:
         return Extraction(None, "thinking", TRUNCATED)
     body, offset = part
     low = body.lower()
-    if not low.strip():
-        return Extraction(None, "empty", TRUNCATED if finish == "length" else EMPTY)
-    words = [match for match in _WORD.finditer(low) if not _IDIOM.match(low, match.end())]
+    words = [match for match in _edge_words(low) if not _IDIOM.match(low, match.end())]
     chosen = _yesno_word(low, words)
     if chosen is not None:
         answer = "yes" if chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4)) else "no"
         return Extraction(answer, "yes_no", None, (chosen.start() + offset, chosen.end() + offset))
-    if finish == "length":
-        return Extraction(None, "cut_off", TRUNCATED)
-    reason = REFUSED if REFUSAL.search(low) else AMBIGUOUS if words else UNPARSED
-    return Extraction(None, "abstain", reason)
+    reason = _why_none(body, finish)
+    return Extraction(None, "abstain", AMBIGUOUS if words and reason == UNPARSED else reason)
+
+
+def _edge_words(low: str) -> list[re.Match[str]]:
+    """Return yes and no words; of a very long reply only those near its beginning and end."""
+    if len(low) <= 2 * _EDGE:
+        return list(_WORD.finditer(low))
+    return [*_WORD.finditer(low, 0, _EDGE), *_WORD.finditer(low, len(low) - _EDGE)]
 
 
 def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
@@ -87,27 +103,40 @@ def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
 
 
 def extract_number(response: str, *, finish: str | None = None) -> NumberRead:
-    """Read the number a reply answers with: after the last cue or box, the only one, or the last one of a conclusion."""
+    """Read the number a reply answers with: in the last box or field, after the last cue, the only one, or the last one."""
     part = _answer_part(response)
     if part is None:
         return NumberRead(None, "thinking", TRUNCATED)
-    body, offset = part
-    field = answer_field(body)
-    if field is not None:
-        inside = find_numbers(body[field[0] : field[1]])
-        if len(inside) == 1:
-            return NumberRead(inside[0].value, "structured", None, (field[0] + offset, field[1] + offset), inside[0].percent)
+    cut = max(0, len(part[0]) - _FARTHEST)
+    body, offset = part[0][cut:], part[1] + cut
     numbers = find_numbers(body)
     if not numbers:
-        reason = TRUNCATED if finish == "length" else REFUSED if REFUSAL.search(body.lower()) else UNPARSED
-        return NumberRead(None, "abstain", reason if body.strip() else EMPTY)
+        return NumberRead(None, "abstain", _why_none(body, finish))
+    chosen, rule = _answering(body, numbers)
+    if rule == "last" and finish == "length":
+        return NumberRead(None, "cut_off", TRUNCATED)
+    return NumberRead(chosen.value, rule, None, (chosen.start + offset, chosen.end + offset), chosen.percent)
+
+
+def _answering(body: str, numbers: list[Number]) -> tuple[Number, str]:
+    """Choose among the numbers of a reply, and say by which rule."""
+    field = answer_field(body)
+    inside = [number for number in numbers if field and field[0] <= number.start and number.end <= field[1]]
+    if len(inside) == 1:
+        return inside[0], "structured"
     after = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=-1)
     cued = next((number for number in numbers if number.start >= after >= 0), None)
-    if cued is None and finish == "length" and len(numbers) > 1:
-        return NumberRead(None, "cut_off", TRUNCATED)
-    chosen = cued or numbers[-1]
-    rule = "cue" if cued else "only" if len(numbers) == 1 else "last"
-    return NumberRead(chosen.value, rule, None, (chosen.start + offset, chosen.end + offset), chosen.percent)
+    if cued:
+        return cued, "cue"
+    return numbers[-1], "only" if len(numbers) == 1 else "last"
+
+
+def _why_none(body: str, finish: str | None) -> str:
+    if finish == "length":
+        return TRUNCATED
+    if not body.strip():
+        return EMPTY
+    return REFUSED if REFUSAL.search(body.lower()) else UNPARSED
 
 
 def extract_choices(response: str, options: Mapping[str, str] | Sequence[str], *, finish: str | None = None) -> ChoicesRead:
@@ -130,15 +159,21 @@ def extract_choices(response: str, options: Mapping[str, str] | Sequence[str], *
 
 def _listed(reader: Reader, body: str) -> set[str]:
     """The letters of the answer part: glued capitals (`ACD`), else those mentioned and not denied, else option texts."""
-    marker = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=0)
-    field = answer_field(body)
-    tail = body[field[0] : field[1]] if field else body[marker:]
-    glued = re.search(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])", tail)
-    if glued and set(glued.group()) <= reader.label_set and len(set(glued.group())) == len(glued.group()):
-        return {reader.marks[reader.by_mark[char.lower()]] for char in glued.group()}
+    tail = _answer_tail(body)
+    glued = _GLUED.search(tail)
+    together = set(glued.group()) if glued else set()
+    if glued and together <= reader.label_set and len(together) == len(glued.group()):
+        return {reader.marks[reader.by_mark[char.lower()]] for char in together}
     reply = Reply(tail)
-    mentions = [m for m in label_mentions(reader, reply) if not m.denied] or [m for m in text_mentions(reader, reply) if not m.denied]
-    return {reader.marks[mention.index] for mention in mentions}
+    labels = {reader.marks[mention.index] for mention in label_mentions(reader, reply) if not mention.denied}
+    return labels or {reader.marks[mention.index] for mention in text_mentions(reader, reply) if not mention.denied}
+
+
+def _answer_tail(body: str) -> str:
+    """Return the part of a reply that holds its answer: the last field, else what follows the last cue, else all."""
+    field = answer_field(body)
+    marker = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=0)
+    return body[field[0] : field[1]] if field else body[marker:]
 
 
 def extract_short(response: str) -> str:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.errors import DataError
 from ..core.types import Prediction, Request, Sample, Score
 from .answers import extract_yesno
 from .extract import read
+from .marks import derive_marks
 from .profiles import profile_named
-from .reader import compile_reader, derive_marks
+from .reader import compile_reader
 from .verdict import Extraction
 
 METRIC = "accuracy"
 NO_LIKELIHOOD = "no_likelihood"
+
+
+class Labels(NamedTuple):
+    """Which mark stood before which text."""
+
+    marks: tuple[str, ...]
+    shown: tuple[str, ...]
 
 
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
@@ -30,27 +38,20 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     name = options.get("profile", "snellen") if options else "snellen"
     text = prediction.text or ""
     if name == "snellen":
-        return [_scored(sample, request, read(compile_reader(marks, shown), text, prediction.finish), marks, shown)]
+        return [_scored(sample, request, read(compile_reader(marks, shown), text, prediction.finish), Labels(marks, shown))]
     profile = profile_named(name)
     found = profile.read(text, marks)
-    verdict = _scored(sample, request, found, marks, shown, {"profile": name, "format_hit": profile.hit(text, marks)})
+    verdict = _scored(sample, request, found, Labels(marks, shown), {"profile": name, "format_hit": profile.hit(text, marks)})
     if verdict.value is None and profile.unread_is_wrong:
         return [Score(request.key, METRIC, 0.0, None, found.rule, found.reason, verdict.detail)]
     return [verdict]
 
 
-def _scored(
-    sample: Sample,
-    request: Request,
-    found: Extraction,
-    marks: Sequence[str],
-    shown: Sequence[str],
-    detail: dict[str, Any] | None = None,
-) -> Score:
+def _scored(sample: Sample, request: Request, found: Extraction, labels: Labels, detail: dict[str, Any] | None = None) -> Score:
     detail = {} if detail is None else detail
     if found.letter is None:
         return Score(request.key, METRIC, None, None, found.rule, found.reason, detail)
-    answer = shown[marks.index(found.letter)]
+    answer = labels.shown[labels.marks.index(found.letter)]
     if found.span is not None:
         detail["span"] = found.span
     return Score(request.key, METRIC, 1.0 if answer in sample.answers else 0.0, answer, found.rule, None, detail)

@@ -132,9 +132,9 @@ def _pair(table: ScoreTable, left: Means, right: Means) -> _Paired:
     first, second = (_sample_means(side, common, rows, len(samples)) for side in (left, right))
     code = {sample: i for i, sample in enumerate(table.samples)}
     clusters = table.cluster_of_sample[[code[sample] for sample in samples]]
-    one_trial = len(samples) == len(common) and all(left[key][1] == right[key][1] == 1 for key in common)
-    binary = _is_binary(np.concatenate([first, second]))
-    return _Paired(tuple(samples), first, second, clusters, one_trial and binary and np.unique(clusters).size == clusters.size)
+    one_trial = all(left[key][1] == right[key][1] == 1 for key in common)
+    apart = np.unique(clusters).size == clusters.size == len(common)
+    return _Paired(tuple(samples), first, second, clusters, one_trial and apart and _is_binary(np.concatenate([first, second])))
 
 
 def _sample_means(side: Means, keys: Sequence[tuple[str, str]], rows: NDArray[np.int64], samples: int) -> Floats:

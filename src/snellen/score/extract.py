@@ -12,6 +12,8 @@ from .reader import Reader, Reply, reader_for
 from .thinking import answer_start
 from .verdict import TRUNCATED, Extraction
 
+__all__ = ["RULES", "Extraction", "Rule", "extract_choice", "read"]
+
 Rule = Callable[[Reader, Reply], Extraction | None]
 
 RULES: Final[tuple[tuple[str, Rule], ...]] = (
@@ -20,8 +22,9 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("harness_error", rules_whole.harness_error),
     ("degenerate", rules_whole.degenerate),
     ("structured", rules_structured.structured),
+    ("last_line", rules_whole.last_line),
     ("cue", rules_cue.cue),
-    ("line", rules_whole.line),
+    ("first_line", rules_whole.first_line),
     ("refusal", rules_weak.refusal),
     ("cut_off", rules_weak.cut_off),
     ("yes_no", rules_weak.yes_no),

@@ -8,22 +8,47 @@ from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, Mention, ju
 from .reader import Reader, Reply
 
 _MOST_MENTIONS = 80
+_FARTHEST = 8000
+"""Without a cue, only so many characters at the end of a reply are weighed: a bound on time, and on patience."""
 
-_AFTER_ARTICLE = re.compile(r"\s+(?:is|was|are|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|remains|looks|appears|has|shows|isn't|doesn't|nor|as|over|the|wins|it|est|ist|es)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|\s+[\u2e80-\uffff]")
+_AFTER_ARTICLE = re.compile(
+    r"\s+(?:is|was|are|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|remains|looks|appears|"
+    r"has|shows|isn't|doesn't|nor|as|over|the|wins|it|est|ist|es)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|\s+[\u2e80-\uffff]"
+)
 _AFTER_LABEL = re.compile(
-    r"\s+(?:is|was|are|were|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|can|could|should|must|will|remains|looks|appears|has|have|shows|isn't|doesn't|nor|as|over|the|that|"
-    r"this|which|it|here|given|based|due|with|if|for|from|by|then|not|instead|rather|best|only|in|on|at|to|works|wins|means|describes|contains|says|states|correctly|makes|most|also|too|though|however|"
-    r"est|ist|es|parce|porque|weil|da|car|perché|потому|है)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[\u2e80-\uffff]|\s+[\u2e80-\uffff]"
+    r"\s+(?:is|was|are|were|because|since|and|or|but|seems|fits|matches|would|does|cannot|can't|can|could|should|"
+    r"must|will|remains|looks|appears|has|have|shows|isn't|doesn't|nor|as|over|the|that|"
+    r"this|which|it|here|given|based|due|with|if|for|from|by|then|not|instead|rather|best|only|in|on|at|to|works|"
+    r"wins|means|describes|contains|says|states|correctly|makes|most|also|too|though|however|"
+    r"est|ist|es|parce|porque|weil|da|car|perché|потому|है|look|seem|fit|match|show|appear)(?!\w)|\s+[\u0370-\u0dff]|\s*(?:[^\w\s]|\Z|\n)|[\u2e80-\uffff]|\s+[\u2e80-\uffff]"
 )
 _WORD_BEFORE = re.compile(r"([a-z\u00c0-\u024f\u0400-\u052f']+)\.?\s+[(\[\"'*_`]*\Z")
-_BEFORE_LABEL = frozenset(
-    "is be are was were been option options choice choices answer answers letter letters say says said think thought believe guess so thus hence therefore then choose pick "
-    "select with for or and not nor neither either just definitely clearly probably maybe likely actually only leaving leaves remains to as that's it's i'd than but both between "
-    "label labelled labeled marked tick circle mean means would rather instead of out except eliminate reject exclude excluding conclude correct right best final unlike "
-    "discard suggest suggests get got indicates indicate gives give yields yield see favour favours favor supports support prefer reads towards toward statement statements caption sentence indeed namely i'm versus vs was isn't simply perhaps possibly surely certainly obviously must this if because since while whereas "
-    "la le el es est ist die das der los ou o y et und oder opción lettre letra buchstabe c'est donc also não não é sera pas nicht не ответ вариант это или и".split()
+_BEFORE_LABEL_TEXT = (
+    "is|be|are|was|were|been|that|go|recommends|recommend|option|options|choice|choices|answer|answers|letter|letters|say|says|said|think|thought|"
+    "believe|guess|so|thus|hence|therefore|then|choose|pick|select|with|for|or|and|not|nor|neither|either|just|"
+    "definitely|clearly|probably|maybe|likely|actually|only|leaving|leaves|remains|to|as|that's|it's|i'd|than|but|"
+    "both|between|label|labelled|labeled|marked|tick|circle|mean|means|would|rather|instead|of|out|except|eliminate|"
+    "reject|exclude|excluding|conclude|correct|right|best|final|unlike|discard|suggest|suggests|get|got|indicates|"
+    "indicate|gives|give|yields|yield|see|favour|favours|favor|supports|support|prefer|reads|towards|toward|statement|"
+    "statements|caption|sentence|indeed|namely|i'm|versus|vs|isn't|simply|perhaps|possibly|surely|certainly|obviously|"
+    "must|this|if|because|since|while|whereas|la|le|el|es|est|ist|die|das|der|los|ou|o|y|et|und|oder|opción|lettre|"
+    "letra|buchstabe|c'est|donc|also|não|é|sera|pas|nicht|не|ответ|вариант|это|или|и"
 )
+_BEFORE_LABEL = frozenset(_BEFORE_LABEL_TEXT.split("|"))
+_ABBREVIATED = ("mr.", "mrs.", "ms.", "dr.", "prof.", "st.", "fig.", "vol.", "sec.", "ch.", "eq.", "tab.", "app.", "pt.")
+_JOINS_LABELS = frozenset({"and", "or", "nor", "option", "options", "choice", "choices"})
+"""After these a capital is a label even before an unknown word: `A and B look alike` names two."""
+_INITIAL = re.compile(r"(?<![A-Za-z])[A-Z]\.\s?\Z")
+_OPENS = frozenset("\"'*_`“「【《")
+_CLOSES = frozenset("\"'*_`”」】》.:)")
 _PRONOUN = re.compile(r"\s+(?:is|because|since|seems|fits|matches|remains)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]")
+_EXAMINED = re.compile(
+    r"(?<!\w)(?:examin(?:e|ing)|consider(?:ing)?|analy[sz](?:e|ing)|evaluat(?:e|ing)|check(?:ing)?|think(?:ing)? about|discuss(?:ing)?|"
+    r"turn(?:ing)? to|focus(?:ing)? on|look(?:ing)? at|start(?:ing)? with|begin with|compar(?:e|ing)|regarding|as for|suppose|whether|"
+    r"closer at|(?:students|people|readers|others|some|many|most|users|models|they|he|she)\s(?:\w{1,9}\s){0,2}"
+    r"(?:choose|chose|pick|select|answer|say|think|guess))\s(?:it's |it is |that )?(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
+)
+"""The label is looked into, or chosen by somebody else, which says nothing of the verdict."""
 _TICK = re.compile(r"[✓✔✅☑]|[(\[:–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!]*\s*\Z")
 _INTRODUCES = ("option", "choice", "each", "analy", "consider", "let me", "let's", "following", "选项", "分析")
 
@@ -34,8 +59,10 @@ def label_mentions(reader: Reader, reply: Reply, start: int = 0) -> list[Mention
     """Return judged mentions of marks from `start` on (at most the last 80), plain articles and names left out."""
     if start == 0 and reply.labels is not None:
         return reply.labels
-    mentions = find_labels(reader, reply, start)[-_MOST_MENTIONS:]
+    mentions = find_labels(reader, reply, max(start, len(reply.low) - _FARTHEST))[-_MOST_MENTIONS:]
     judge(reply.low, mentions)
+    for mention in mentions:
+        mention.listed |= _EXAMINED.search(reply.low, max(0, mention.start - 56), mention.start) is not None
     _ticked(reply.low, [mention for mention in mentions if mention.listed])
     if start == 0:
         reply.labels = mentions
@@ -46,10 +73,10 @@ def text_mentions(reader: Reader, reply: Reply, start: int = 0) -> list[Mention]
     """Return judged mentions of option texts from `start` on (at most the last 80)."""
     if start == 0 and reply.texts is not None:
         return reply.texts
-    mentions = reader.texts.find(reply.low, start)[-_MOST_MENTIONS:]
+    mentions = reader.texts.find(reply.low, max(start, len(reply.low) - _FARTHEST))[-_MOST_MENTIONS:]
     judge(reply.low, mentions)
     if mentions and "\n" in reply.low:
-        items = _items(reader, reply, start)
+        items = _items(reader, reply)
         for mention in mentions:
             mention.listed = any(at in items for at in range(mention.start - 7, mention.start))
     if start == 0:
@@ -66,14 +93,23 @@ def find_labels(reader: Reader, reply: Reply, start: int) -> list[Mention]:
             if match.start(1) not in found and _plausible(reply, match.start(1), match.end(1)):
                 found[match.start(1)] = match
     if not found and len(reply.body) <= 80:
-        found = {match.start(1): match for match in reader.lower.finditer(reply.low, start) if AFFIRMED_BEFORE.search(reply.low, 0, match.start(1))}
-    items = _items(reader, reply, start)
+        found = {
+            match.start(1): match
+            for match in reader.lower.finditer(reply.low, start)
+            if AFFIRMED_BEFORE.search(reply.low, 0, match.start(1))
+        }
+    items = _items(reader, reply)
     return [Mention(reader.by_mark[match.group(1).lower()], at, match.end(1), listed=at in items) for at, match in sorted(found.items())]
 
 
-def _items(reader: Reader, reply: Reply, start: int) -> set[int]:
+def _items(reader: Reader, reply: Reply) -> set[int]:
     """Return where marks head the lines of a list (`A. …` then `B. …`): such a list names options, it does not choose."""
-    heads = {match.start(1): match.group(1).lower() for match in reader.item.finditer(reply.body, start)}
+    if "\n" not in reply.low:
+        return set()
+    heads = {match.start(1): match.group(1).lower() for match in reader.item.finditer(reply.body, max(0, len(reply.low) - _FARTHEST))}
+    first = reader.item.match("\n" + reply.body[:16])
+    if first:
+        heads[first.start(1) - 1] = first.group(1).lower()
     if len(set(heads.values())) > 1 or any(_introduced(reply.low, at) for at in heads):
         return set(heads)
     return set()
@@ -99,22 +135,30 @@ def _introduced(low: str, at: int) -> bool:
 
 
 def _plausible(reply: Reply, start: int, end: int) -> bool:
+    """Whether a capital at this place is a label: quoted, or with fitting words on both sides."""
     body, low = reply.body, reply.low
-    quoted = start > 0 and body[start - 1] in "\"'*_`“「【《" and end < len(body) and body[end] in "\"'*_`”」】》.:)"
-    if quoted:
+    if body[start - 1 : start] in _OPENS and body[end : end + 1] in _CLOSES:
         return True
-    after = _AFTER_BY_MARK.get(body[start:end], _AFTER_LABEL)
-    if after.match(low, end) is None:
+    if body[end : end + 1] == "." and _INITIAL.search(body, max(0, start - 3), start):
         return False
     before = _WORD_BEFORE.search(low, max(0, start - 24), start)
-    if before is None or before.group(1) in _BEFORE_LABEL:
-        return True
-    if before.group(1) == "in":
-        return AFFIRMED_AFTER.match(low, end, end + 80) is not None or DENIED_AFTER.match(low, end, end + 80) is not None
-    return _sentence_start(low, start)
+    word = before.group(1) if before else ""
+    after = _AFTER_BY_MARK.get(body[start:end], _AFTER_LABEL)
+    if after.match(low, end) is None:
+        return word in _JOINS_LABELS and after is _AFTER_LABEL
+    return not word or word in _BEFORE_LABEL or _said_of(low, word, end) or _sentence_start(low, start)
+
+
+def _said_of(low: str, word: str, end: int) -> bool:
+    """Whether it reads `in B is true`: after `in`, a label is one only if something is said of it."""
+    if word != "in":
+        return False
+    return AFFIRMED_AFTER.match(low, end, end + 80) is not None or DENIED_AFTER.match(low, end, end + 80) is not None
 
 
 def _sentence_start(low: str, start: int) -> bool:
     """Whether only space and decoration stand between the last sentence end and `start`."""
     gap = low[max(0, start - 6) : start].rstrip(" *_`(\"'")
+    if gap.endswith(_ABBREVIATED):
+        return False
     return not gap or gap[-1] in ".!?:;\n—–"

@@ -29,12 +29,15 @@ def _odd_table() -> dict[int, str]:
 
 
 _ODD_TABLE = _odd_table()
-_ODD = re.compile("[" + "".join(re.escape(chr(code)) for code in _ODD_TABLE) + "]")
+_ODD = re.compile("[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in _RANGES) + "".join(map(chr, (*_LINE_ENDS, *_SINGLES))) + "]")
+"""Ranges, not single characters: a set of a thousand of them above U+FFFF is searched one by one."""
 
 _LOOKALIKES = dict(zip("АВСЕНІЈКМОРЅТХУΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABCEHIJKMOPSTXYABEZHIKMNOPTYX", strict=True))
-_LOOKALIKE = re.compile(r"(?<!\w)[" + "".join(_LOOKALIKES) + r"](?!\w)(?!\s{1,3}[\u0370-\u052f])")
+_LOOKALIKE = re.compile("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?!\s{1,3}[\u0370-\u052f])")
 
-_LATEX = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|bf|rm|mathcal|underline|displaystyle|operatorname)\b\s?\{?")
+_LATEX = re.compile(
+    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|bf|rm|mathcal|underline|displaystyle|operatorname)\b\s?\{?"
+)
 _MARKUP = re.compile(
     r"</?(?:b|strong|i|em|p|br|u|span|div|li|ul|ol|mark|code|h\d|td|tr|table|center|font|s)(?:\s[^<>]{0,80})?/?>"
     r"|<\|(?:im_end|im_start|eot_id|endoftext|end|eos|return|end_of_text|end_of_sentence)\|>|</?s>|<end_of_turn>|<eos>",
@@ -48,9 +51,9 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def normalise(text: str, *, lookalikes: bool = True) -> str:
-    """Return `text` at equal length: full-width, circled and look-alike letters plain, LaTeX and HTML wrappers and struck-out parts blank."""
+    """Return `text` at equal length: full-width, circled and look-alike letters plain; LaTeX, HTML and struck-out parts blank."""
     if not text.isascii():
-        text = _ODD.sub(lambda match: _ODD_TABLE[ord(match.group())], text)
+        text = _ODD.sub(lambda match: _ODD_TABLE.get(ord(match.group()), match.group()), text)
         if lookalikes:
             text = _LOOKALIKE.sub(lambda match: _LOOKALIKES[match.group()], text)
     elif "\r" in text:

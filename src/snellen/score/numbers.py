@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
+import unicodedata
 from typing import NamedTuple
 
-_ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ONES_TEXT = (
+    "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
+)
+_ONES = list(_ONES_TEXT.split("|"))
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 WORD_VALUES: dict[str, int] = {word: i for i, word in enumerate(_ONES)} | {word: 20 + 10 * i for i, word in enumerate(_TENS)}
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "trillion": 1_000_000_000_000}
-_FRACTIONS = {"half": 0.5, "quarter": 0.25, "third": 1 / 3}
 _WORDS = "|".join(sorted([*WORD_VALUES, *_SCALES], key=len, reverse=True))
 
 _NUMBER = re.compile(
@@ -22,9 +26,11 @@ _NUMBER = re.compile(
     r"(?P<percent>\s?(?:%|percent|per cent))?",
     re.IGNORECASE,
 )
-_SPELT = re.compile(rf"(?<!\w)(?P<minus>minus |negative )?(?P<words>(?:{_WORDS})(?:(?:\s+and\s+|[\s-]+)(?:{_WORDS}))*+)(?!\w)", re.IGNORECASE)
+_SPELT = re.compile(
+    rf"(?<!\w)(?P<minus>minus |negative )?(?P<words>(?:{_WORDS})(?:(?:\s+and\s+|[\s-]+)(?:{_WORDS})){{0,12}}+)(?!\w)", re.IGNORECASE
+)
 _SHORT_SCALES = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9, **{name: float(value) for name, value in _SCALES.items()}}
-_VULGAR = str.maketrans({"½": "1/2", "¼": "1/4", "¾": "3/4", "⅓": "1/3", "⅔": "2/3", "⅛": "1/8"})
+_VULGAR = re.compile("[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]")
 
 
 class Number(NamedTuple):
@@ -38,10 +44,12 @@ class Number(NamedTuple):
 
 def find_numbers(text: str) -> list[Number]:
     """Return all numbers of `text` in order of appearance, digits and words alike."""
-    text = text.translate(_VULGAR) if not text.isascii() else text
     found = [_from_digits(match) for match in _NUMBER.finditer(text)]
-    found += [_from_words(match) for match in _SPELT.finditer(text)]
-    return sorted(found, key=lambda number: number.start)
+    ends = {number.end for number in found}
+    found += [_from_words(match) for match in _SPELT.finditer(text) if match.end() not in ends]
+    if not text.isascii():
+        found += [Number(unicodedata.numeric(match.group()), False, *match.span()) for match in _VULGAR.finditer(text)]
+    return sorted((number for number in found if math.isfinite(number.value)), key=lambda number: number.start)
 
 
 def parse_number(text: str) -> Number | None:

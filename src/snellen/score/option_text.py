@@ -4,33 +4,50 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
+from .gate import Gated
 from .numbers import WORD_VALUES, Number, find_numbers, parse_number
 from .polarity import Mention
 from .words import UNDECIDABLE, WORD_AFTER, WORD_BEFORE
 
 _ARTICLE = re.compile(r"(?:a|an|the|el|la|los|las|un|una|le|les|une|der|die|das|ein|eine|il|lo|gli|uno|o|os|as|um|uma)\s+(?=\S)")
 _NUMERAL_WORDS = {str(value): word for word, value in WORD_VALUES.items()}
-_STOP_TEXTS = frozenset("a an the i it is in on at to of no yes or and be as by we he she so do if up not one".split())
+_STOP_TEXTS_TEXT = "a|an|the|i|it|is|in|on|at|to|of|no|yes|or|and|be|as|by|we|he|she|so|do|if|up|not|one"
+_STOP_TEXTS = frozenset(_STOP_TEXTS_TEXT.split("|"))
 _SPACES = re.compile(r"\s+")
-_UNIT = re.compile(r"[a-z%°µ/²³]+")
-_NUMERIC = re.compile(r"[-+$€£¥₹₩\s\d.,'%/]*\d[-+$€£¥₹₩\s\d.,'%/]*(?:[a-zµ°]{1,12}(?:/[a-z]{1,4})?[²³]?(?:\s[a-z]{1,10})?)?|[a-z]+(?:[-\s][a-z]+)?")
+_NUMERIC = re.compile(
+    r"[-+$€£¥₹₩\s\d.,'%/]*\d[-+$€£¥₹₩\s\d.,'%/]*(?:[a-zµ°]{1,12}(?:/[a-z]{1,4})?[²³]?(?:\s[a-z]{1,10})?)?|[a-z]+(?:[-\s][a-z]+)?"
+)
 
 NONE_TEXT = re.compile(
-    r"none (?:of|is)|none\.?$|neither|no (?:correct|right|valid) (?:answer|option|choice)|not listed|以上都不|以上皆非|都不(?:是|对)|ninguna|ninguno|aucun|keine der|nessuna|nenhuma|ни один|どれでもない|해당 없음|없음"
+    r"none (?:of|is)|none\.?$|neither|no (?:correct|right|valid) (?:answer|option|choice)|not listed|以上都不|以上皆非|都不(?:是|"
+    r"对)|ninguna|ninguno|aucun|keine der|nessuna|nenhuma|ни один|どれでもない|해당 없음|없음"
 )
-_ORDER = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
-_ORDINAL = re.compile(
-    r"(?<!\w)(?P<word>first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|final|\d{1,2}(?:st|nd|rd|th))\s(?:answer\s)?(?:option|choice|alternative|statement|answer(?! is)|one|possibility|caption|description|image|item)(?!\w)"
-    r"|(?<!\w)(?:option|choice|answer|number)\s(?:no\.?\s|number\s)?#?(?P<number>\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten)(?![\w.]\d|\w)"
-    r"|第(?P<han>[一二三四五六七八九十\d])(?:个|個|项|項|つ|番)?(?:选项|選項|选|の選択肢|个选项)?"
+_ORDER = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
+_ORDINAL = Gated(
+    r"(?<!\w)(?P<word>first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|final|\d{1,2}(?:st|nd|"
+    r"rd|th))\s(?:answer\s)?(?:option|choice|alternative|statement|answer(?! is)|one|possibility|caption|description|"
+    r"image|item)(?!\w)"
+    r"|(?<!\w)(?:option|choice|answer|number)\s(?:no\.?\s|number\s)?#?(?P<number>\d{1,2}|one|two|three|four|five|"
+    r"six|seven|eight|nine|ten)(?![\w.]\d|\w)"
+    r"|\A\W*(?:the )?(?P<alone>first|second|third|fourth|fifth|last)\W*\Z"
+    r"|第(?P<han>[一二三四五六七八九十\d])(?:个|個|项|項|つ|番)?(?:选项|選項|选|の選択肢|个选项)?",
+    "option|choice|alternative|statement|answer| one|"
+    "possibility|caption|description|image|item|number|first|second|third|fourth|fifth|last|第",
 )
 _HAN = "一二三四五六七八九十"
-NONE_SAID = re.compile(
-    r"none of (?:the |these |those |them|my )?(?:above|options?|choices?|answers?|listed|given|alternatives?|provided|statements?|candidates?|four|three|five|these|those|it|following)"
-    r"|none of (?:these|those|them)(?!\s\w+ed\sothers)|no (?:option|choice|answer)s? (?:is|are|seems?|matches|match|fits?|here|listed|given|provided|works)"
-    r"|neither of (?:the |these |them)|(?:isn't|not|never) (?:one of|among|any of|listed|in the list|given among|an option|offered)|none (?:applies|apply|fits?|matches|match|is (?:right|correct)|are (?:right|correct))"
-    r"|(?:nothing|none) (?:listed|offered)|以上都不|以上皆非|都不(?:是|对|正确)|ninguna de las|aucune? des|keine der|nessuna delle|nenhuma das|ни один|どれも|해당 없"
+NONE_SAID = Gated(
+    r"none of (?:the |these |those |them|my )?(?:above|options?|choices?|answers?|listed|given|alternatives?|provided|"
+    r"statements?|candidates?|four|three|five|these|those|it|following)"
+    r"|none of (?:these|those|them)(?!\s\w+ed\sothers)|no (?:option|choice|answer)s? (?:is|are|seems?|matches|match|"
+    r"fits?|here|listed|given|provided|works)"
+    r"|neither of (?:the |these |them)|(?:isn't|not|never) (?:one of|among|any of|listed|in the list|given among|"
+    r"an option|offered)|none (?:applies|apply|fits?|matches|match|is (?:right|correct)|are (?:right|correct))"
+    r"|(?:nothing|none) (?:listed|offered)|以上都不|以上皆非|都不(?:是|对|正确)|ninguna de las|aucune? des|keine der|nessuna delle|"
+    r"nenhuma das|ни один|どれも|해당 없",
+    "none |none of|no option|no choice|no answer|neither of|one of|among|any of|listed|in the list|an option|offered|"
+    "以上|都不|ninguna de|aucun|keine der|nessuna|nenhuma|ни один|どれも|해당 없",
 )
 
 
@@ -47,13 +64,20 @@ class OptionTexts:
     def __init__(self, texts: Sequence[str]) -> None:
         self.plain = [plain(text) for text in texts]
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
+        self.longest = max((len(text) for text in self.plain), default=0) + 8
         self.none = _only(i for i, text in enumerate(self.plain) if NONE_TEXT.match(text))
         self.undecidable = _only(i for i, text in enumerate(self.plain) if UNDECIDABLE.search(text))
-        self.all = _only(i for i, text in enumerate(self.plain) if re.match(r"all of|both (?:of|a and b)|以上都(?:是|对)|todas las", text))
-        self.yesno = {text for text in self.plain} <= {"yes", "no", "maybe", "not sure", "unsure"} and "yes" in self.plain
-        self.values = self._values()
-        self.pattern = self._pattern([text for text in self.by_text if _tellable(text) and text not in _STOP_TEXTS])
-        self.after_cue = self._pattern([text for text in self.by_text if _tellable(text)])
+        self.yesno = set(self.plain) <= {"yes", "no", "maybe", "not sure", "unsure"} and "yes" in self.plain
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str] | None:
+        """The texts that can be told apart in running text."""
+        return self._pattern([text for text in self.by_text if _tellable(text) and text not in _STOP_TEXTS])
+
+    @cached_property
+    def after_cue(self) -> re.Pattern[str] | None:
+        """The texts that count where an answer is announced: also `no` and its like."""
+        return self._pattern([text for text in self.by_text if _tellable(text)])
 
     def _pattern(self, usable: list[str]) -> re.Pattern[str] | None:
         """One alternation, longest first."""
@@ -62,7 +86,8 @@ class OptionTexts:
         body = "|".join(_spelling(text) for text in sorted(usable, key=len, reverse=True))
         return re.compile(f"{WORD_BEFORE}(?<!\\d[.,])(?:{body})(?![,.]\\d){WORD_AFTER}")
 
-    def _values(self) -> dict[float, int]:
+    @cached_property
+    def values(self) -> dict[float, int]:
         """Numeric options by value; empty unless every option is one number, all different."""
         parsed = [parse_number(text) if _NUMERIC.fullmatch(text) else None for text in self.plain]
         if not parsed or any(number is None for number in parsed):
@@ -103,14 +128,14 @@ class OptionTexts:
 
     def ordinals(self, low: str, last: int) -> Iterator[Mention]:
         """Yield ordinals (`the second option`, `option 2`) as mentions; `last` is the highest index."""
-        for match in _ORDINAL.finditer(low):
+        for match in _ORDINAL.matches(low):
             index = _ordinal_index(match, last)
             if 0 <= index <= last and not (match.group("number") and self.values):
                 yield Mention(index, match.start(), match.end())
 
 
 def _ordinal_index(match: re.Match[str], last: int) -> int:
-    word, number, han = match.group("word"), match.group("number"), match.group("han")
+    word, number, han = match.group("word") or match.group("alone"), match.group("number"), match.group("han")
     if word:
         if word in {"last", "final"}:
             return last

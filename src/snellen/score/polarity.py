@@ -8,49 +8,73 @@ from collections.abc import Sequence
 from .words import _W
 
 _DECOR_IN = r"[(\[{\"'*_`「『【《“<\\$\s]*+"
-_DET = r"(?:be |is |are |a |an |the |option |options |choice |choices |answer |answers |letter |letters |either |both |just |simply |really |actually |necessarily |likely |any |being |for |of |el |la |le |der |die |das |in |as |opción |选项|选|是)*+"
+_DET = (
+    r"(?:be |is |are |a |an |the |option |options |choice |choices |answer |answers |letter |letters |either |both |"
+    r"just |simply |really |actually |necessarily |likely |any |being |for |of |el |la |le |der |die |das |in |as |"
+    r"opción |选项|选|是)*+"
+)
 _SPACE = r"[\s*_(\[\"']*"
 
 DENIED_BEFORE = re.compile(
-    rf"(?:(?<![{_W}])(?:not|never|neither|nor|no|except|excepting|excluding|without|unlike|versus|vs\.?|cannot be|wrong|incorrect|false|"
-    r"rules? out|ruled out|ruling out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed)|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|dismiss(?:es|ed|ing)?|"
-    r"rather than|instead of|other than|different from|opposed to|resembles?|looks? like|mistaken (?:it )?for|confused with|"
+    rf"(?:(?<![{_W}])(?:not|never|neither|nor|no|except|excepting|excluding|without|unlike|versus|vs\.?|cannot be|"
+    rf"wrong|incorrect|false|"
+    r"rules? out|ruled out|ruling out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed)|reject(?:s|ed|ing)?|discard(?:s|"
+    r"ed|ing)?|dismiss(?:es|ed|ing)?|"
+    r"rather than|instead of|other than|different from|opposed to|mistaken (?:it )?for|confused with|"
     r"first guess was|first thought(?: was)?|i thought(?: it was)?(?: of)?|initially|originally|tempting|distractor|"
     r"no es|n'est pas|pas|nicht|kein|keine|non [eè]|n[aã]o [eé]|не|nie|ليس|ليست)"
     rf"|n't|≠|!=|不是|不选|不會是|并非|排除|而非|不为|不可能是|除了){_SPACE}{_DET}{_DECOR_IN}\Z"
 )
 SPARED_BEFORE = re.compile(
-    rf"(?:everything|anything|all|all options|every option|every other option|all choices|nothing|no option|none|no other option) (?:but|except|other than|besides|apart from)(?: for)?\s{_DET}{_DECOR_IN}\Z"
+    rf"(?:everything|anything|nothing|none|(?:all|every|no)(?: of)?(?: the)?(?: other)?(?: options?| choices?| answers?| ones?)?) "
+    rf"(?:but|except|other than|besides|apart from)(?: for)?\s{_DET}{_DECOR_IN}\Z"
 )
 AFFIRMED_BEFORE = re.compile(
-    rf"(?:(?<![{_W}])(?:hence|therefore|thus|so|then|leaving|leaves|left with|it'?s|it is|that'?s|this is|that is|must be|should be|would be|has to be|"
-    r"i'?d say|i say|i think|i believe|i guess|say|guess|going with|go with|choose|choosing|pick|select|opt for|settle on|actually|rather|conclude|conclusion|"
-    r"namely|mark|tick|circle|vote for|lean towards?|leaning towards?|best is|correct is|is|only|i'm confident|c'est|es|est|ist|das ist|also|donc|así que|quindi|logo|значит|это)"
-    rf"|=>|→|⇒|->|=|因此|所以|故|应该是|就是|是|よって|따라서)[,:]?\s*(?:it's |it is |the answer |option |choice |letter |answer |actually |clearly |definitely |probably |most likely |likely |only |la |le |el |die |das |選項|选项|选)*+{_DECOR_IN}\Z"
+    rf"(?:(?<![{_W}])(?:hence|therefore|thus|so|then|leaving|leaves|left with|it'?s|it is|that'?s|this is|that is|"
+    rf"must be|should be|would be|has to be|"
+    r"i'?d say|i say|i think|i believe|i guess|say|guess|going with|go with|choose|choosing|pick|select|opt for|"
+    r"settle on|actually|rather|conclude|conclusion|"
+    r"namely|mark|tick|circle|vote for|lean towards?|leaning towards?|best is|correct is|is|only|i'm confident|c'est|"
+    r"es|est|ist|das ist|also|donc|así que|quindi|logo|значит|это)"
+    rf"|=>|→|⇒|->|=|因此|所以|故|应该是|就是|是|よって|따라서)[,:]?\s*(?:it's |it is |the answer |option |choice |letter |answer |"
+    rf"actually |clearly |definitely |probably |most likely |likely |only |la |le |el |die |das |選項|选项|选)*+{_DECOR_IN}\Z"
 )
 TENTATIVE_BEFORE = re.compile(
-    rf"(?<![{_W}])(?:could|might|may|maybe|perhaps|possibly|either|between|whether|if|consider|considering|suppose|were|check|checking|try|like|such as|e\.g\.|compare|comparing)"
+    rf"(?<![{_W}])(?:could|might|may|maybe|perhaps|possibly|either|between|whether|if|consider|considering|suppose|"
+    rf"were|check|checking|try|like|such as|e\.g\.|compare|comparing)"
     rf"(?: be| it's| it is| it| were| was)?\s*{_DET}{_DECOR_IN}\Z"
 )
 _TAIL = r"[)\]}\"'*_`.」』】》”>\s]*+"
-_SAYS = r"(?:(?:is|are|was|were|seems?|looks?|appears?|does|do|did|has|have|can|could|would|will|should|must|may|might|be|been|being|then|also|clearly|all|both|definitely|obviously|simply|therefore|just|a|an|the|to|option|choice|which|that|it|on|est|ist|es|sind|sont)\s+)*+"
+_SAYS = (
+    r"(?:(?:is|are|was|were|seems?|looks?|appears?|does|do|did|has|have|can|could|would|will|should|must|may|might|"
+    r"be|been|being|then|also|clearly|all|both|definitely|obviously|simply|therefore|just|a|an|the|to|option|choice|"
+    r"which|that|it|on|est|ist|es|sind|sont)\s+)*+"
+)
 _BAD = (
-    "wrong|incorrect|false|out|ruled|eliminated|excluded|inconsistent|impossible|unlikely|invalid|implausible|irrelevant|too|distractors?|rejected|discarded|unrelated|"
-    r"inaccurate|incompatible|contradict(?:s|ed)?|common distractor|tempting|fails?|decoys?|falsch|fausse|faux|incorrecta|errada|sbagliata|неверн\w+|неправ\w+"
+    "wrong|incorrect|false|absurd|out|ruled|eliminated|excluded|inconsistent|impossible|unlikely|invalid|implausible|irrelevant|"
+    "too|distractors?|rejected|discarded|unrelated|"
+    r"inaccurate|incompatible|contradict(?:s|ed)?|common distractor|tempting|fails?|decoys?|falsch|fausse|faux|incorrecta|"
+    r"errada|sbagliata|неверн\w+|неправ\w+"
 )
 DENIED_AFTER = re.compile(
-    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?(?:[,:–—-]?\s*{_SAYS}(?:(?:{_BAD})(?![{_W}])|(?:is|are|was|does|do|did|has|can|could|would|should|wo)n't|can't|❌|✗|✘|×|🚫)|[:–—-]\s?(?:no|nope)(?=[\s]*(?:[.,;\n]|\Z))"
+    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?(?:[,:–—-]?\s*{_SAYS}(?:(?:{_BAD})(?![{_W}])|(?:is|are|was|does|do|did|has|"
+    rf"can|could|would|should|wo)n't|can't|❌|✗|✘|×|🚫)|[:–—-]\s?(?:no|nope)(?=[\s]*(?:[.,;\n]|\Z))"
     rf"|{_SAYS}(?:(?<=\s)(?:not|never|no|cannot|nicht|pas)(?![{_W}]))(?<!, not)"
     r"|(?:选项|項|项|は|이|은|는|是)?(?:错误|不正确|不对|不符|错|誤り|間違|不正解|틀|오답|아니|ではな|じゃな)|\s?(?:خطأ|خاطئ|गलत))"
 )
 AFFIRMED_AFTER = re.compile(
-    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:correct|right|best|true|accurate|answer|fits?|matches|works|wins|remains|left|only|most|it is|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|✓|✔|✅|☑|(?<=[:–—-] )yes|"
+    rf"{_TAIL}(?:\([^()\n]{{0,60}}\)\s*)?[,:–—-]?\s*{_SAYS}(?:(?:correct|right|best|true|accurate|answer|fits?|matches|"
+    rf"works|wins|remains|left|only|most|it is|because|since|correcta?|correcte|richtig|juste|corretta?|верн\w+|правильн\w+)(?![{_W}])|"
+    rf"✓|✔|✅|☑|(?<=[:–—-] )yes|"
     r"(?:选项|項|项|は|が|이|은|는|是|를|을)?(?:的)?(?:正确|對|对|符合|正解|正しい|정답|맞|です|입니다|선택|صحيح|सही))"
 )
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*+\?")
 _JOIN = re.compile(
-    r"[)\]}\"'*_`.\s]*+(?:,\s*)?(?:and/or|and|or|nor|y|et|und|oder|ou|o|e|и|или|및|와|과|또는|und/oder|[,/&|、+]|和|或者|或|与|及|跟|または|と|か)?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
+    r"[)\]}\"'*_`.\s]*+(?:,\s*)?(?:and/or|and|or|nor|y|et|und|oder|ou|o|e|и|или|및|와|과|또는|und/oder|[,/&|、+]|和|或者|"
+    r"或|与|及|跟|または|と|か)?\s*(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
 )
+_EXCEPT = re.compile(r"(?<!\w)(?:except(?: for)?|apart from|other than|besides|aside from)\s(?:option |choice )?[(\[\"'*]*\Z")
+_ALL_OTHERS = re.compile(r"[)\]\"'*]*,?\s(?:all|every|the (?:other|rest)|none|no )")
 _PLURAL = re.compile(r"[)\]}\"'*_`.\s]*+(?:are|were|all|both|do|have|can|cannot|don't|aren't|sind|sont|son|sono|都|均|はどれも)")
 _WINDOW = 56
 
@@ -69,26 +93,43 @@ class Mention:
         """Whether it may count as an answer at all."""
         return not self.denied and not self.listed
 
+    @property
+    def alone(self) -> bool:
+        """Whether it stands and is not one of several joined ones."""
+        return self.stands and not self.joined
+
+    @property
+    def sure(self) -> bool:
+        """Whether it stands alone and is affirmed, not asked and not weighed."""
+        return self.affirmed and self.alone and not self.asked and not self.tentative
+
+
+def agreed(mentions: Sequence[Mention]) -> Mention | None:
+    """Return the last mention if all name the same option, else None."""
+    return mentions[-1] if mentions and all(mention.index == mentions[-1].index for mention in mentions) else None
+
 
 def judge(low: str, mentions: Sequence[Mention]) -> None:
     """Fill in what `low` (lower-cased text) says of each mention, reading a list such as `A, B or C` as one."""
-    previous: Mention | None = None
     run: list[Mention] = []
     for mention in mentions:
-        linked = previous is not None and mention.start - previous.end <= 24 and _JOIN.fullmatch(low, previous.end, mention.start) is not None
-        if not linked:
+        if run and not _linked(low, run[-1], mention):
             _close(low, run)
             run = []
-        _judge_one(low, mention, inherited=linked and previous is not None and previous.denied)
+        _judge_one(low, mention, inherited=bool(run) and run[-1].denied)
         run.append(mention)
-        previous = mention
     _close(low, run)
+
+
+def _linked(low: str, first: Mention, second: Mention) -> bool:
+    """Whether two mentions stand in one list, with nothing but a conjunction between them."""
+    return second.start - first.end <= 24 and _JOIN.fullmatch(low, first.end, second.start) is not None
 
 
 def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
     begin = max(0, mention.start - _WINDOW)
     start, end = mention.start, mention.end
-    spared = SPARED_BEFORE.search(low, begin, start) is not None
+    spared = SPARED_BEFORE.search(low, begin, start) is not None or _excepted(low, begin, mention)
     denied_after = not spared and DENIED_AFTER.match(low, end, end + 120) is not None
     affirmed_after = not denied_after and AFFIRMED_AFTER.match(low, end, end + 120) is not None
     denied_before = not spared and DENIED_BEFORE.search(low, begin, start) is not None
@@ -98,15 +139,19 @@ def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
     mention.tentative = TENTATIVE_BEFORE.search(low, begin, start) is not None
 
 
+def _excepted(low: str, begin: int, mention: Mention) -> bool:
+    """Whether it reads `except for C, all others …`: what is excepted is what remains."""
+    after = _ALL_OTHERS.match(low, mention.end)
+    return after is not None and _EXCEPT.search(low, begin, mention.start) is not None
+
+
 def _close(low: str, run: list[Mention]) -> None:
     """Settle one list of mentions: `A, B and D are wrong` denies all; several undenied ones are joined."""
     if len(run) < 2:
         return
-    if run[-1].denied and _PLURAL.match(low, run[-1].end):
-        for mention in run:
-            mention.denied = mention.denied or not mention.affirmed
-    alive = {mention.index for mention in run if not mention.denied}
-    if len(alive) > 1:
-        for mention in run:
-            mention.joined = True
-        run[-1].asked = run[-1].asked or any(mention.asked for mention in run)
+    shared = run[-1].denied and _PLURAL.match(low, run[-1].end) is not None
+    for mention in run:
+        mention.denied |= shared and not mention.affirmed
+    joined = len({mention.index for mention in run if not mention.denied}) > 1
+    for mention in run:
+        mention.joined = joined

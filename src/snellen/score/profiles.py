@@ -48,13 +48,24 @@ def place_of(mark: str) -> int:
     return int(mark) - 1 if mark.isdigit() else ord(mark.upper()) - ord("A")
 
 
-_REFORM = re.compile(r"\(([1-9A-Za-z])\)")
+_REFORM = {
+    alphabet: re.compile(rf"\(([{marks}])\)")
+    for alphabet, marks in (("all", "1-9A-Za-z"), ("upper", "A-Z"), ("lower", "a-z"), ("number", "1-9"))
+}
 
 
-def parse_reform(response: str) -> tuple[str, tuple[int, int] | None] | None:
-    """ReForm-Eval: the first single letter or digit in round brackets."""
-    match = _REFORM.search(response)
+def parse_reform(response: str, alphabet: str = "all") -> tuple[str, tuple[int, int] | None] | None:
+    """ReForm-Eval: the first single letter or digit in round brackets; `alphabet` is all, upper, lower or number."""
+    match = _REFORM[alphabet].search(response)
     return (match.group(1), match.span(1)) if match else None
+
+
+def reform_index(prediction: str, alphabet: str = "all", options: Sequence[str] | None = None) -> int | None:
+    """Return ReForm-Eval's option index, which may lie beyond the options; with `options`, an exact option text counts too."""
+    found = parse_reform(prediction, alphabet)
+    if found is not None:
+        return place_of(found[0])
+    return list(options).index(prediction) if options and prediction in options else None
 
 
 _SEED_RULES = (
@@ -98,7 +109,7 @@ _FLAGEVAL_LOST = re.compile(r"The|If|[INST/]")
 def parse_flageval(response: str) -> tuple[str, tuple[int, int] | None] | None:
     """FlagEvalMM: after dropping all of I N S T, the first capital left after the last of its first keyword."""
     if len(response) == 1:
-        return (response.upper(), (0, 1)) if response.isalpha() and response.isascii() else None
+        return response.upper(), (0, 1)
     letters = flageval_capitals(response)
     return (letters[0], None) if letters else None
 

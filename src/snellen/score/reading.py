@@ -71,15 +71,17 @@ def read_tables(
 
 
 class _SampleBook:
-    """Remembers the group and tags of each sample."""
+    """Remembers the group and tags of each sample; equal tags are kept once."""
 
     def __init__(self, samples: Iterable[SampleRow], tag_keys: Sequence[str] | None) -> None:
         self.group: dict[str, str | None] = {}
-        self.tags: dict[str, Mapping[str, Any]] = {}
+        self.tags: dict[str, Mapping[str, str]] = {}
+        shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
         for identifier, group, tags in samples:
             self.group[identifier] = group
             if tags:
-                self.tags[identifier] = tags
+                texts = tuple((key, tag_text(value)) for key, value in tags.items())
+                self.tags[identifier] = shared.get(texts) or shared.setdefault(texts, dict(texts))
         self.keys = sorted({key for tags in self.tags.values() for key in tags}) if tag_keys is None else list(tag_keys)
 
     def clusters(self, samples: Sequence[str]) -> Codes:
@@ -92,7 +94,7 @@ class _SampleBook:
 
     def columns(self, samples: Sequence[str]) -> dict[str, tuple[Codes, Sequence[str]]]:
         """Return each kept tag as a code column over `samples` with its sorted values."""
-        return {key: _sorted_codes([tag_text(self.tags.get(identifier, {}).get(key)) for identifier in samples]) for key in self.keys}
+        return {key: _sorted_codes([self.tags.get(identifier, {}).get(key, NO_TAG) for identifier in samples]) for key in self.keys}
 
 
 def tag_text(value: Any) -> str:

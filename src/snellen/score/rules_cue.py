@@ -3,48 +3,105 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from .gate import places
 from .mentions import label_mentions, text_mentions
-from .polarity import DENIED_AFTER, Mention
+from .polarity import DENIED_AFTER, Mention, agreed
 from .reader import Reader, Reply
 from .verdict import AMBIGUOUS, NOT_OFFERED, TRUNCATED, Extraction
-from .words import BINDER, CORRECTION, CUE, CUE_ASCII, DOUBT, DOUBT_CLAUSE, LINK, NOT_AFTER, VERB_DENIED, VERB_SUBJECT, WITHDRAWN
+from .words import (
+    BINDER,
+    CORRECTION,
+    CUES,
+    CUES_ALL,
+    CUES_ASCII,
+    CUES_ENGLISH,
+    DOUBT,
+    DOUBT_CLAUSE,
+    LINK,
+    NOT_AFTER,
+    VERB_DENIED,
+    VERB_SUBJECT,
+    WITHDRAWN,
+)
 
 _TAIL = 480
 _MOST_CUES = 60
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*\?")
-_ENDS = re.compile(r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|because|since|as |given|due|\(|and |but |which |is the|it is)|[^\x00-\x7f]")
-_VERB_AFTER = re.compile(r"[)\]}\"'*_`]*\s(?:is|was|are|does|has|would|can|cannot|could|shows|isn't|doesn't|looks|seems|had|were|will)(?!\w)")
+_ENDS = re.compile(
+    r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|because|since|as |given|due|\(|and |but |which |is the|it is)|"
+    r"[^\x00-\x7f]"
+)
+_VERB_AFTER = re.compile(
+    r"[)\]}\"'*_`]*\s(?:is|was|are|does|has|would|can|cannot|could|shows|isn't|doesn't|looks|seems|had|were|will)(?!\w)"
+)
+_TEXT_JOIN = re.compile(r"\s?(?:,\s?)?(?:or|and|/|oder|ou|o|y|或|和)\s?")
+_DENIES = re.compile(r"(?<!\w)(?:not|cannot|never|neither|nor|no)(?!\w)|n't")
 _STOP = re.compile(r"[.;!?\n。；！？]")
 _STRANGER = re.compile(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
 
 
+class Cue(NamedTuple):
+    """A word that points at an answer: where it stands, and whether it names the answer, an option or the act of choosing."""
+
+    start: int
+    end: int
+    word: str
+    kind: str
+
+
+class Slot(NamedTuple):
+    """The place where a cue's value stands, the label there if any, and whether a linking word leads to it."""
+
+    at: int
+    label: re.Match[str] | None
+    bound: bool
+
+
 def cue(reader: Reader, reply: Reply) -> Extraction | None:
-    """Read the last cue that names an option; the end of a long reply is read first."""
-    size = len(reply.low)
-    if size > 2 * _TAIL:
-        begin = size - _TAIL
-        verdict = _last_cue(reader, reply, begin)
+    """Read the last cue that names an option: English words first, then other languages; the end of a long reply first."""
+    low, size = reply.low, len(reply.low)
+    split = size - _TAIL if size > 2 * _TAIL else 0
+    for words in _vocabularies(low, split):
+        verdict = _last_cue(reader, reply, words, split, size)
+        if verdict is None and split:
+            verdict = _last_cue(reader, reply, words, 0, split + 16)
         if verdict is not None:
             return verdict
-    return _last_cue(reader, reply, 0)
+    return None
 
 
-def _last_cue(reader: Reader, reply: Reply, begin: int) -> Extraction | None:
+def _vocabularies(low: str, split: int) -> tuple[tuple[str, ...], ...]:
+    """Which words to look for, in turn: a long plain English reply is not searched for those of other languages."""
+    if not low.isascii():
+        return (CUES_ALL,)
+    return (CUES_ENGLISH,) if split and " the " in low else (CUES_ENGLISH, CUES_ASCII)
+
+
+def _last_cue(reader: Reader, reply: Reply, words: Sequence[str], begin: int, end: int) -> Extraction | None:
     low = reply.low
-    cues = list((CUE_ASCII if low.isascii() else CUE).finditer(low, begin))
     asked: Extraction | None = None
-    for match in reversed(cues[-_MOST_CUES:]):
-        if _inside_word(low, match) or _doubted(low, match):
+    for start, word in reversed(places(low, words, begin, end, _MOST_CUES)):
+        found = Cue(start, start + len(word), word, CUES[word])
+        verdict = None if _discusses(low, found) or _inside_word(low, found) else _value(reader, reply, found)
+        if verdict is None or _doubted(low, found):
             continue
-        verdict = _value(reader, reply, match)
-        if verdict is None:
-            continue
-        if verdict.span and verdict.letter and _QUESTION.match(low, verdict.span[1] - reply.offset):
-            asked = asked or verdict
-            continue
-        return _corrected(reader, reply, verdict)
+        if not _asked(reply, verdict):
+            return _corrected(reader, reply, verdict)
+        asked = asked or verdict
     return asked if asked and not _others(reader, reply, asked) else None
+
+
+def _discusses(low: str, cue: Cue) -> bool:
+    """Whether the words are `option A would …`: that speaks of an option, it does not choose one."""
+    return cue.kind == "option" and low[cue.end : cue.end + 1] == " " == low[cue.end + 2 : cue.end + 3]
+
+
+def _asked(reply: Reply, verdict: Extraction) -> bool:
+    """Whether a question mark follows: `Is the answer B?` only weighs B."""
+    return bool(verdict.letter and verdict.span and _QUESTION.match(reply.low, verdict.span[1] - reply.offset))
 
 
 def _others(reader: Reader, reply: Reply, asked: Extraction) -> bool:
@@ -52,22 +109,21 @@ def _others(reader: Reader, reply: Reply, asked: Extraction) -> bool:
     return any(mention.stands and reader.marks[mention.index] != asked.letter for mention in label_mentions(reader, reply))
 
 
-def _inside_word(low: str, match: re.Match[str]) -> bool:
+def _inside_word(low: str, cue: Cue) -> bool:
     """Whether the cue is part of a longer Latin word (`incorrect`, `answering`)."""
-    start, end = match.span()
-    before, after = low[start - 1 : start], low[end : end + 1]
-    return ("a" <= before <= "ɏ" and before.isalpha()) or ("a" <= after <= "ɏ" and after.isalpha() and match.group()[-1] <= "ɏ")
+    before, after = low[cue.start - 1 : cue.start], low[cue.end : cue.end + 1]
+    if cue.word in "选選" and after in {"项", "項", "择", "擇", "択"}:
+        return True
+    return ("a" <= before <= "ɏ" and before.isalpha()) or ("a" <= after <= "ɏ" and after.isalpha() and cue.word[-1] <= "ɏ")
 
 
-def _doubted(low: str, match: re.Match[str]) -> bool:
+def _doubted(low: str, cue: Cue) -> bool:
     """Whether the words before the cue deny it, make it a condition, or give it to somebody else."""
-    start = match.start()
+    start = cue.start
     window = max(0, start - 64)
     if start and low[start - 1] in "不非没別别":
         return True
-    if match.lastgroup == "verb" and match.group().isascii():
-        return VERB_SUBJECT.search(low, max(0, start - 24), start) is None or VERB_DENIED.search(low, max(0, start - 40), start) is not None
-    if DOUBT.search(low, max(0, start - 40), start):
+    if _unspoken(low, cue) if cue.kind == "verb" and cue.word.isascii() else DOUBT.search(low, max(0, start - 40), start):
         return True
     clause = window
     for stop in _STOP.finditer(low, window, start):
@@ -75,32 +131,68 @@ def _doubted(low: str, match: re.Match[str]) -> bool:
     return DOUBT_CLAUSE.search(low, clause, start) is not None
 
 
-def _value(reader: Reader, reply: Reply, match: re.Match[str]) -> Extraction | None:
-    """Read what stands after a cue."""
-    low, kind = reply.low, match.lastgroup
-    link = LINK.match(low, match.end())
-    at = link.end() if link else match.end()
-    bound = BINDER.search(low, match.end(), at) is not None or kind == "verb"
-    if kind == "option" and not bound or match.group() == "correct" and not bound:
+def _unspoken(low: str, cue: Cue) -> bool:
+    """Whether `choose` and its like have another subject than the speaker, or are denied."""
+    spoken = VERB_SUBJECT.search(low, max(0, cue.start - 24), cue.start)
+    return spoken is None or VERB_DENIED.search(low, max(0, cue.start - 40), cue.start) is not None
+
+
+def _value(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
+    """Read what stands after a cue and its linking words."""
+    low = reply.low
+    link = LINK.match(low, cue.end)
+    at = link.end() if link else cue.end
+    bound = cue.kind == "verb" or _bound(low, cue.end, at)
+    if not bound and (cue.kind == "option" or cue.word == "correct"):
         return None
     if at >= len(low):
-        return Extraction(None, "cue", TRUNCATED) if bound and low.rstrip()[-1:] not in {".", "*", ")", "!"} else None
+        return _dangling(low, bound)
     label = reader.label.match(reply.body, at)
-    text = reader.texts.at(low, at) if kind != "option" or _adjective(low, match.start()) else None
-    if NOT_AFTER.match(low, at) and (text is None or not _ENDS.match(low, text.end)):
-        return None
-    if label and (text is None or text.index == reader.by_mark[label.group(1).lower()] or not _wordy(reply, label)):
+    if label and not _wordy(reply, label):
         return _label_value(reader, reply, label, bound)
-    if text is not None and bound:
+    return _worded_value(reader, reply, cue, Slot(at, label, bound))
+
+
+def _dangling(low: str, bound: bool) -> Extraction | None:
+    """`The answer is` and then nothing: the reply was cut off."""
+    return Extraction(None, "cue", TRUNCATED) if bound and low.rstrip()[-1:] not in {".", "*", ")", "!"} else None
+
+
+def _bound(low: str, start: int, end: int) -> bool:
+    """Whether a copula, colon or arrow ties the cue to what follows."""
+    return low[start:end] in {":", "="} or (end > start + 1 and BINDER.search(low, start, end) is not None)
+
+
+def _worded_value(reader: Reader, reply: Reply, cue: Cue, slot: Slot) -> Extraction | None:
+    """Read a value that is an option text, or a label that might be an article."""
+    low = reply.low
+    text = reader.texts.at(low, slot.at) if _takes_text(low, cue) else None
+    if _denied(low, slot.at, text):
+        return None
+    if slot.label and (text is None or text.index == reader.by_mark[slot.label.group(1).lower()]):
+        return _label_value(reader, reply, slot.label, slot.bound)
+    if text is not None and slot.bound:
         return _text_value(reader, reply, text)
-    if _STRANGER.match(reply.body, at) and bound and reader.letters:
-        return Extraction(None, "cue", NOT_OFFERED, (at + reply.offset, at + 1 + reply.offset))
-    return _far_value(reader, reply, at) if kind == "answer" else None
+    far = _far_value(reader, reply, slot.at) if cue.kind == "answer" else None
+    return _strange_value(reader, reply, slot) or far
 
 
-def _adjective(low: str, start: int) -> bool:
-    """Whether an option noun is praised (`the correct option`), so that even a text after it is the answer."""
-    return low[max(0, start - 9) : start].rstrip().endswith(("correct", "right", "best", "final", "only", "remaining"))
+def _strange_value(reader: Reader, reply: Reply, slot: Slot) -> Extraction | None:
+    """A capital that was not offered is an answer, but no valid one."""
+    if not (slot.bound and reader.letters and _STRANGER.match(reply.body, slot.at)):
+        return None
+    return Extraction(None, "cue", NOT_OFFERED, (slot.at + reply.offset, slot.at + 1 + reply.offset))
+
+
+def _denied(low: str, at: int, text: Mention | None) -> bool:
+    """Whether `not` or its like follows the link, and is not itself the option `no`."""
+    return NOT_AFTER.match(low, at) is not None and (text is None or not _ENDS.match(low, text.end))
+
+
+def _takes_text(low: str, cue: Cue) -> bool:
+    """Whether even an option text after the cue is the answer: always, but for option nouns only when praised (`the correct option`)."""
+    praised = low[max(0, cue.start - 9) : cue.start].rstrip().endswith(("correct", "right", "best", "final", "only", "remaining"))
+    return praised or cue.kind != "option"
 
 
 def _wordy(reply: Reply, label: re.Match[str]) -> bool:
@@ -111,16 +203,20 @@ def _wordy(reply: Reply, label: re.Match[str]) -> bool:
 
 def _label_value(reader: Reader, reply: Reply, label: re.Match[str], bound: bool) -> Extraction | None:
     index, end, low = reader.by_mark[label.group(1).lower()], label.end(), reply.low
-    wordy = _wordy(reply, label)
-    if (wordy or not bound) and not _ENDS.match(low, end) and not _VERB_AFTER.match(low, end) and not _own_text(reader, low, index, end):
+    if not _fits(reader, reply, label, bound) or DENIED_AFTER.match(low, end, end + 120) or _heads_list(reader, reply, label):
         return None
-    if not bound and _VERB_AFTER.match(low, end):
-        return None
-    if DENIED_AFTER.match(low, end, end + 120) or _heads_list(reader, reply, label):
-        return None
-    if _coordinated(reader, reply, index, end):
-        return Extraction(None, "cue", AMBIGUOUS, (label.start() + reply.offset, end + reply.offset))
-    return reader.found(reply, index, "cue", label.start(1), label.end(1))
+    found = reader.found(reply, index, "cue", label.start(1), label.end(1))
+    return Extraction(None, "cue", AMBIGUOUS, found.span) if _coordinated(reader, reply, index, end) else found
+
+
+def _fits(reader: Reader, reply: Reply, label: re.Match[str], bound: bool) -> bool:
+    """Whether what follows the label lets it be one: `answer B would …` without a link, or an article, does not."""
+    low, end = reply.low, label.end()
+    if bound and not _wordy(reply, label):
+        return True
+    if _VERB_AFTER.match(low, end):
+        return bound
+    return _ENDS.match(low, end) is not None or _own_text(reader, low, reader.by_mark[label.group(1).lower()], end)
 
 
 def _own_text(reader: Reader, low: str, index: int, end: int) -> bool:
@@ -153,7 +249,7 @@ def _text_value(reader: Reader, reply: Reply, text: Mention) -> Extraction | Non
     low = reply.low
     if DENIED_AFTER.match(low, text.end, text.end + 120):
         return None
-    join = re.compile(r"\s?(?:,\s?)?(?:or|and|/|oder|ou|o|y|或|和)\s?").match(low, text.end)
+    join = _TEXT_JOIN.match(low, text.end)
     other = reader.texts.at(low, join.end()) if join else None
     if other is not None and other.index != text.index:
         return Extraction(None, "cue_text", AMBIGUOUS)
@@ -164,7 +260,7 @@ def _far_value(reader: Reader, reply: Reply, at: int) -> Extraction | None:
     """Look for `… is B` further on in the sentence of the cue."""
     stop = _STOP.search(reply.body, at, at + 140)
     match = reader.far.search(reply.body, at, stop.start() if stop else at + 140)
-    if match is None or not reader.letters:
+    if match is None or not reader.letters or _DENIES.search(reply.low, at, match.start(1)):
         return None
     label = reader.label.match(reply.body, match.start(1))
     return _label_value(reader, reply, label, True) if label else None
@@ -175,16 +271,21 @@ def _corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:
     end = verdict.span[1] - reply.offset if verdict.span else len(reply.low)
     turn = CORRECTION.search(reply.low, end)
     if turn is None:
-        return verdict if verdict.reason != AMBIGUOUS else _settled(reader, reply, end) or verdict
-    later = [mention for mention in label_mentions(reader, reply, turn.end()) if mention.stands and not mention.joined and not mention.asked]
-    later += [mention for mention in text_mentions(reader, reply, turn.end()) if mention.stands and mention.affirmed and not mention.joined]
-    chosen = [mention for mention in later if mention.affirmed] or later
-    if len({mention.index for mention in chosen}) == 1:
-        return reader.found(reply, chosen[-1].index, "self_correction", chosen[-1].start, chosen[-1].end)
-    return Extraction(None, "self_correction", AMBIGUOUS) if WITHDRAWN.search(reply.low, turn.end()) and not later else verdict
+        return (_settled(reader, reply, end) if verdict.reason == AMBIGUOUS else None) or verdict
+    later = _named_after(reader, reply, turn.end())
+    chosen = agreed([mention for mention in later if mention.affirmed] or later)
+    if chosen is not None:
+        return reader.found(reply, chosen.index, "self_correction", chosen.start, chosen.end)
+    return Extraction(None, "self_correction", AMBIGUOUS) if not later and WITHDRAWN.search(reply.low, turn.end()) else verdict
+
+
+def _named_after(reader: Reader, reply: Reply, start: int) -> list[Mention]:
+    """Return what a self-correction may turn to: labels that stand alone, and option texts that are affirmed."""
+    labels = [mention for mention in label_mentions(reader, reply, start) if mention.alone and not mention.asked]
+    return labels + [mention for mention in text_mentions(reader, reply, start) if mention.alone and mention.affirmed]
 
 
 def _settled(reader: Reader, reply: Reply, start: int) -> Extraction | None:
     """After `A or D`, take a later, affirmed `so D`."""
-    later = [m for m in label_mentions(reader, reply, start) if m.stands and m.affirmed and not m.joined and not m.tentative and m.start > start + 8]
-    return reader.found(reply, later[-1].index, "affirmed", later[-1].start, later[-1].end) if len({m.index for m in later}) == 1 else None
+    later = agreed([mention for mention in label_mentions(reader, reply, start) if mention.sure and mention.start > start + 8])
+    return reader.found(reply, later.index, "affirmed", later.start, later.end) if later else None

@@ -9,22 +9,29 @@ from .verdict import AMBIGUOUS, NOT_OFFERED, TRUNCATED, UNPARSED, Extraction
 
 _BOX = re.compile(r"boxed\s?\{|<\|begin_of_box\|>")
 _TAG = re.compile(r"[<\[](answer|final_answer|finalanswer|final|choice|option|ans|result|response|label)[>\]]")
-_KEYS = "final[_ ]?answer|correct[_ ]?answer|answer[_ ]?letter|predicted[_ ]?answer|answer|choice|selected(?:[_ ]?option)?|correct[_ ]?option|option|letter|label|prediction|ans|response|result|答案"
-_FIELD = re.compile(rf"[\"']?(?:{_KEYS})[\"']?\s?:\s{{0,3}}(?P<value>\"[^\"\n]{{0,200}}\"?|'[^'\n]{{0,200}}'?|\[[^\]\n]{{0,200}}\]?|[^\s,}}\n]{{1,20}})")
+_KEYS = (
+    "final[_ ]?answer|correct[_ ]?answer|answer[_ ]?letter|predicted[_ ]?answer|answer|choice|selected(?:[_ ]?option)?|"
+    "correct[_ ]?option|option|letter|label|prediction|ans|response|result|答案"
+)
+_FIELD = re.compile(
+    rf"[\"']?(?:{_KEYS})[\"']?\s?:\s{{0,3}}(?P<value>\"[^\"\n]{{0,200}}\"?|'[^'\n]{{0,200}}'?|\[[^\]\n]{{0,200}}\]?|"
+    rf"[^\s,}}\n]{{1,20}})"
+)
 _SPLIT = re.compile(r"\s?(?:,|;|/|&|\band\b|\bor\b|和|或|、)\s?")
+_NOTHING = frozenset({"null", "none", "n/a", "unknown"})
 _MOST = 32
 
 
 def structured(reader: Reader, reply: Reply) -> Extraction | None:
     """The last box, tag or field that says something decides."""
     low = reply.low
-    if "boxed" in low or "begin_of_box" in low:
+    braced, tagged = "{" in low, "<" in low or "[" in low
+    verdict = None
+    if (braced and "boxed" in low) or (tagged and "begin_of_box" in low):
         verdict = _decide(reader, reply, _boxes(low), "boxed")
-        if verdict:
-            return verdict
-    if ("</" in low or "[/" in low or "<a" in low) and (verdict := _decide(reader, reply, _tags(low), "tag")):
-        return verdict
-    return _decide(reader, reply, _fields(low), "json") if "{" in low else None
+    if verdict is None and tagged:
+        verdict = _decide(reader, reply, _tags(low), "tag")
+    return verdict or (_decide(reader, reply, _fields(low), "json") if braced else None)
 
 
 def answer_field(body: str) -> tuple[int, int] | None:
@@ -57,20 +64,25 @@ def _read(reader: Reader, reply: Reply, start: int, end: int, rule: str) -> Extr
     index = reader.bare(content)
     if index is not None:
         return reader.found(reply, index, rule, start, end)
+    reason = _why_not(reader, content)
+    return Extraction(None, rule, reason, (start + reply.offset, end + reply.offset)) if reason else None
+
+
+def _why_not(reader: Reader, content: str) -> str | None:
+    """Say why a field that holds no single option still settles the matter: several, a strange mark, or null."""
     parts = [reader.bare(part) for part in _SPLIT.split(content.strip(" []{}"))[:27]]
-    named = {part for part in parts if part is not None}
-    if len(named) > 1 and None not in parts:
-        return Extraction(None, rule, AMBIGUOUS, (start + reply.offset, end + reply.offset))
+    if None not in parts and len(set(parts)) > 1:
+        return AMBIGUOUS
     core = content.strip(" .()[]{}\"'$*\\")
-    if re.fullmatch(r"[A-Z]", core):
-        return Extraction(None, rule, NOT_OFFERED, (start + reply.offset, end + reply.offset))
-    return Extraction(None, rule, UNPARSED) if core.lower() in {"null", "none", "n/a", "unknown"} and reader.texts.none is None else None
+    if len(core) == 1 and core.isupper():
+        return NOT_OFFERED
+    return UNPARSED if core.lower() in _NOTHING and reader.texts.none is None else None
 
 
 def _boxes(low: str) -> list[tuple[int, int]]:
     """Contents of \\boxed{…}, braces balanced, at most 200 characters."""
     places = []
-    for match in _BOX.finditer(low):
+    for match in list(_BOX.finditer(low))[-_MOST:]:
         end = low.find("<|end_of_box", match.end()) if match.group()[0] == "<" else _closing(low, match.end())
         places.append((match.end(), end if end >= 0 else min(len(low), match.end() + 200)))
     return places
@@ -88,7 +100,7 @@ def _closing(low: str, start: int) -> int:
 def _tags(low: str) -> list[tuple[int, int]]:
     """Contents of <answer>…</answer> and its kin; an open tag reaches to the end of the reply."""
     places = []
-    for match in _TAG.finditer(low):
+    for match in list(_TAG.finditer(low))[-_MOST:]:
         end = low.find("</" if match.group()[0] == "<" else "[/", match.end(), match.end() + 400)
         places.append((match.end(), end if end >= 0 else min(len(low), match.end() + 400)))
     return places

@@ -7,31 +7,49 @@ from collections.abc import Sequence
 
 from .mentions import label_mentions, text_mentions
 from .option_text import NONE_SAID
-from .polarity import Mention, judge
+from .polarity import Mention, agreed, judge
 from .reader import Reader, Reply
 from .verdict import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
 from .words import CORRECTION, REFUSAL, STILL, UNDECIDABLE
 
-_CONCLUDES = re.compile(r"(?:(?<!\w)(?:so|hence|therefore|thus|total|totals|totaling|altogether|equals?|gives|in all|overall|makes?|conclude)|[=→⇒]|因此|所以)[^.\n;]{0,30}\Z")
-_YES = re.compile(r"\W*(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|problem|and no|or no))")
+_TAIL = 160
+_EDGE = 320
+"""A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
+_CONCLUDES = re.compile(
+    r"(?:(?<!\w)(?:so|hence|therefore|thus|total|totals|totaling|altogether|equals?|gives|in all|overall|makes?|"
+    r"conclude)|[=→⇒]|因此|所以)[^.\n;]{0,30}\Z"
+)
+_LIKENED = re.compile(
+    r"(?<!\w)(?:although|though|like|unlike|resembl\w{1,4}|similar|mistak\w{1,4}|confus\w{1,4}|take it for|opposed|compared)(?!\w)"
+)
+_TURNED = re.compile(r"(?<!\w)(?:but|however|yet|though)(?!\w)")
+_YES = re.compile(
+    r"\W*(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|"
+    r"problem|and no|or no))"
+)
 _SAID_YES = re.compile(r"(?<!\w)(?:say|says|be|is|answer|with|:)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])")
-_YES_WORDS = frozenset("yes yeah yep 是 是的 はい 네 si sí oui ja да".split())
+_YES_WORDS = frozenset(["yes", "yeah", "yep", "是", "是的", "はい", "네", "si", "sí", "oui", "ja", "да"])
 
 
 def refusal(reader: Reader, reply: Reply) -> Extraction | None:
     """The reply declines to answer, and nothing after it chooses all the same."""
-    match = REFUSAL.search(reply.low)
+    match = _declines(reply.low)
     if match is None:
         return None
-    texts = reader.texts
-    if texts.undecidable is not None and UNDECIDABLE.search(reply.low):
-        return reader.found(reply, texts.undecidable, "undecidable", match.start(), match.end())
+    if reader.texts.undecidable is not None and UNDECIDABLE.search(reply.low):
+        return reader.found(reply, reader.texts.undecidable, "undecidable", match.start(), match.end())
     turn = STILL.search(reply.low, match.end())
     if turn:
         chosen = _affirmed(label_mentions(reader, reply, turn.start())) or _affirmed(text_mentions(reader, reply, turn.start()))
         if chosen is not None:
             return reader.found(reply, chosen.index, "affirmed", chosen.start, chosen.end)
     return Extraction(None, "refusal", REFUSED, (match.start() + reply.offset, match.end() + reply.offset))
+
+
+def _declines(low: str) -> re.Match[str] | None:
+    if len(low) <= 2 * _EDGE:
+        return REFUSAL.search(low)
+    return REFUSAL.search(low, len(low) - _EDGE) or REFUSAL.search(low, 0, _EDGE)
 
 
 def cut_off(reader: Reader, reply: Reply) -> Extraction | None:
@@ -41,21 +59,21 @@ def cut_off(reader: Reader, reply: Reply) -> Extraction | None:
 
 def affirmed(reader: Reader, reply: Reply) -> Extraction | None:
     """The last label that the sentence around it affirms (`hence B`, `it's B`, `B fits best`, `only D remains`)."""
-    chosen = _affirmed(label_mentions(reader, reply))
+    tail = len(reply.low) - _TAIL
+    chosen = (_affirmed(label_mentions(reader, reply, tail)) if tail > 0 else None) or _affirmed(label_mentions(reader, reply))
     if chosen is None or _spoken_against(reader, reply, chosen):
         return None
     return reader.found(reply, chosen.index, "affirmed", chosen.start, chosen.end)
 
 
 def _affirmed(mentions: Sequence[Mention]) -> Mention | None:
-    sure = [mention for mention in mentions if mention.stands and mention.affirmed and not mention.joined and not mention.asked and not mention.tentative]
-    return sure[-1] if sure else None
+    return next((mention for mention in reversed(mentions) if mention.sure), None)
 
 
 def _spoken_against(reader: Reader, reply: Reply, chosen: Mention) -> bool:
-    """Whether a later label stands that is neither denied, tentative nor the same, with a correction in between."""
+    """Whether, after a self-correction, another label stands."""
     turn = CORRECTION.search(reply.low, chosen.end)
-    return turn is not None and any(m.stands and m.index != chosen.index and not m.joined for m in label_mentions(reader, reply, turn.end()))
+    return turn is not None and any(m.alone and m.index != chosen.index for m in label_mentions(reader, reply, turn.end()))
 
 
 def yes_no(reader: Reader, reply: Reply) -> Extraction | None:
@@ -83,16 +101,19 @@ def none_of_above(reader: Reader, reply: Reply) -> Extraction | None:
 
 def lone_label(reader: Reader, reply: Reply) -> Extraction | None:
     """Exactly one label stands undenied, after the last self-correction if there is one, and no option text contradicts it."""
-    mentions = label_mentions(reader, reply)
-    for turn in reversed(list(CORRECTION.finditer(reply.low))[-4:]):
-        later = [mention for mention in mentions if mention.start >= turn.end()]
-        if any(mention.stands for mention in later):
-            mentions = later
-            break
-    standing = [mention for mention in mentions if mention.stands]
-    if len({mention.index for mention in standing}) != 1 or _tells_otherwise(reader, reply, standing[-1].index):
+    chosen = agreed(_after_turn(reply, [mention for mention in label_mentions(reader, reply) if mention.stands]))
+    if chosen is None or _tells_otherwise(reader, reply, chosen.index):
         return None
-    return reader.found(reply, standing[-1].index, "lone_label", standing[-1].start, standing[-1].end)
+    return reader.found(reply, chosen.index, "lone_label", chosen.start, chosen.end)
+
+
+def _after_turn(reply: Reply, standing: list[Mention]) -> list[Mention]:
+    """Return those after the last self-correction that any follows, or all."""
+    for turn in reversed(CORRECTION.matches(reply.low)[-4:]):
+        later = [mention for mention in standing if mention.start >= turn.end()]
+        if later:
+            return later
+    return standing
 
 
 def _tells_otherwise(reader: Reader, reply: Reply, index: int) -> bool:
@@ -119,34 +140,52 @@ def option_text(reader: Reader, reply: Reply) -> Extraction | None:
 
 def by_value(reader: Reader, reply: Reply) -> Extraction | None:
     """Options are numbers, and the reply states one of them in other clothes (`$1,200` for `1200`)."""
-    mentions = reader.texts.by_value(reply.low[-2000:]) if not text_mentions(reader, reply) else []
-    judge(reply.low[-2000:], mentions)
-    verdict = _by_text(reader, Reply(reply.body[-2000:], reply.offset + max(0, len(reply.low) - 2000)), mentions, "by_value")
-    return verdict
+    if not reader.texts.values or text_mentions(reader, reply):
+        return None
+    cut = max(0, len(reply.low) - 2000)
+    tail = Reply(reply.body[cut:], reply.offset + cut) if cut else reply
+    mentions = reader.texts.by_value(tail.low)
+    judge(tail.low, mentions)
+    return _by_text(reader, tail, mentions, "by_value")
 
 
 def _by_text(reader: Reader, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
     standing = [mention for mention in mentions if mention.stands]
-    if not standing or any(m.stands and m.index not in {s.index for s in standing} for m in reply.labels or ()):
+    if _labels_differ(reply, {mention.index for mention in standing}):
         return None
-    turns = [turn.end() for turn in CORRECTION.finditer(reply.low)]
-    later = [mention for mention in standing if turns and mention.start >= turns[-1]]
-    pool = later or standing
-    if len({mention.index for mention in pool}) > 1:
-        pool = [m for m in pool if not m.joined and not m.asked and _CONCLUDES.search(reply.low, max(0, m.start - 40), m.start)][-1:]
-    if len({mention.index for mention in pool}) != 1:
+    pool = _after_turn(reply, standing)
+    chosen = agreed(pool) or _concluded(reply.low, pool) or _contrasted(reply.low, pool)
+    return reader.found(reply, chosen.index, rule, chosen.start, chosen.end) if chosen else None
+
+
+def _labels_differ(reply: Reply, named: set[int]) -> bool:
+    """Whether a label stands for an option whose text is not named."""
+    return any(label.stands and label.index not in named for label in reply.labels or ())
+
+
+def _concluded(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the last mention that is a conclusion (`so four`, `= 4`)."""
+    sound = [mention for mention in pool if mention.alone and not mention.asked]
+    return next((m for m in reversed(sound) if _CONCLUDES.search(low, max(0, m.start - 40), m.start)), None)
+
+
+def _contrasted(low: str, pool: list[Mention]) -> Mention | None:
+    """Of two texts set against each other, the one meant: the first in `a dog that looks like a cat`, the last after `but it is`."""
+    if not pool or pool[0].joined:
         return None
-    return reader.found(reply, pool[-1].index, rule, pool[-1].start, pool[-1].end)
+    first, last = pool[0], pool[-1]
+    others = [mention for mention in pool if mention.index != first.index]
+    if all(_LIKENED.search(low, first.end, mention.start) for mention in others):
+        return first
+    return last if last.sure and _TURNED.search(low, first.end, last.start) and len(others) == 1 else None
 
 
 def ordinal(reader: Reader, reply: Reply) -> Extraction | None:
     """Exactly one option is named by its place (`the second option`, `option 2`, `第二个选项`) and not denied."""
     mentions = list(reader.texts.ordinals(reply.low, len(reader.marks) - 1))[-40:]
     judge(reply.low, mentions)
-    standing = [mention for mention in mentions if mention.stands]
-    if len({mention.index for mention in standing}) != 1:
-        return None
-    return reader.found(reply, standing[-1].index, "ordinal", standing[-1].start, standing[-1].end)
+    chosen = agreed([mention for mention in mentions if mention.stands])
+    return reader.found(reply, chosen.index, "ordinal", chosen.start, chosen.end) if chosen else None
 
 
 def abstain(reader: Reader, reply: Reply) -> Extraction:

@@ -9,7 +9,8 @@ from .reader import Reader, Reply
 from .verdict import DEGENERATE, EMPTY, HARNESS_ERROR, NOT_OFFERED, TRUNCATED, Extraction
 from .words import HARNESS
 
-_HEAD = re.compile(r"\s*([^.!;:\n—]{1,80})[.!;:—]")
+_HEAD = re.compile(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")
+_ALNUM = re.compile(r"[^\W_]")
 _LOOPS = 8
 _INTRODUCES = ("option", "choice", "each", "analy", "consider", "let me", "let's", "following", "选项", "分析")
 
@@ -21,7 +22,7 @@ def harness_error(reader: Reader, reply: Reply) -> Extraction | None:
 
 def empty(reader: Reader, reply: Reply) -> Extraction | None:
     """Nothing but space and punctuation (after thinking was removed)."""
-    if any(char.isalnum() for char in reply.low[:64]) or any(char.isalnum() for char in reply.low):
+    if _ALNUM.search(reply.low):
         return None
     return Extraction(None, "empty", TRUNCATED if reply.cut else EMPTY)
 
@@ -66,19 +67,33 @@ def degenerate(reader: Reader, reply: Reply) -> Extraction | None:
     return Extraction(None, "degenerate", DEGENERATE) if looping else None
 
 
-def line(reader: Reader, reply: Reply) -> Extraction | None:
-    """The first or the last line alone is an answer, and they do not contradict each other."""
+def last_line(reader: Reader, reply: Reply) -> Extraction | None:
+    """The last line alone is an answer, and it is not the last item of a list."""
+    body = reply.body.rstrip()
+    at = body.rfind("\n") + 1
+    if at == 0 or len(body) - at > 80:
+        return None
+    index = reader.bare(body[at:])
+    if index is None:
+        return None
+    lines = [text for text in body.split("\n") if text.strip()]
+    if _introduced(lines, reader) or (len(lines) < 3 and reader.bare(lines[0]) not in {None, index}):
+        return None
+    return reader.found(reply, index, "last_line", at, len(body))
+
+
+def first_line(reader: Reader, reply: Reply) -> Extraction | None:
+    """The first line alone is an answer and no list of options follows, or a single line opens with one."""
     if "\n" not in reply.low:
         return _leading(reader, reply)
     lines = [text for text in reply.body.split("\n") if text.strip()]
+    if not lines:
+        return None
     first, last = reader.bare(lines[0]), reader.bare(lines[-1])
-    if last is not None and not _introduced(lines, reader):
-        start = reply.body.rindex(lines[-1])
-        return None if first not in {None, last} and len(lines) < 3 else reader.found(reply, last, "line", start, start + len(lines[-1]))
-    if first is not None and sum(reader.item.match("\n" + text) is not None for text in lines) < 2:
-        start = reply.body.index(lines[0])
-        return reader.found(reply, first, "line", start, start + len(lines[0]))
-    return None
+    if first is None or last not in {None, first} or sum(reader.head.match(text) is not None for text in lines[:40]) > 1:
+        return None
+    start = reply.body.index(lines[0])
+    return reader.found(reply, first, "first_line", start, start + len(lines[0]))
 
 
 def _introduced(lines: list[str], reader: Reader) -> bool:
@@ -86,13 +101,13 @@ def _introduced(lines: list[str], reader: Reader) -> bool:
     if len(lines) < 2:
         return False
     before = lines[-2].lower()
-    headed = reader.item.match("\n" + lines[-1]) is not None
-    return headed and (reader.item.match("\n" + lines[-2]) is not None or any(word in before for word in _INTRODUCES))
+    headed = reader.head.match(lines[-1]) is not None
+    return headed and (reader.head.match(lines[-2]) is not None or any(word in before for word in _INTRODUCES))
 
 
 def _leading(reader: Reader, reply: Reply) -> Extraction | None:
     """One line that opens with a mark and a sign, as in `B. a dog, because …` or `B: The board rejected it`."""
-    match = reader.item.match(reply.body)
+    match = reader.head.match(reply.body)
     if match is None:
         return _leading_text(reader, reply)
     if match.group(1).islower() and not reply.body.lstrip().startswith("("):

@@ -22,12 +22,10 @@ def answer_start(text: str) -> int | None:
     start = _after_channels(text)
     if start is None:
         return None
-    last: re.Match[str] | None = None
-    for last in _TAG.finditer(text, start):
-        pass
-    if last is None:
+    tags = list(_TAG.finditer(text, start))
+    if not tags:
         return start
-    return last.end() if _closes(last) else None
+    return tags[-1].end() if _closes(tags[-1]) else None
 
 
 def _closes(tag: re.Match[str]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -23,12 +22,6 @@ CREATE TABLE IF NOT EXISTS responses (key TEXT PRIMARY KEY, model TEXT NOT NULL,
 PUT = "INSERT OR REPLACE INTO responses VALUES {rows}"
 GROUP_ROWS = 64
 KNOWN_KEYS = 200_000
-
-
-def cache_folder() -> Path:
-    """Return where Snellen keeps what can be made again: SNELLEN_CACHE_DIR, or the user's cache folder."""
-    own = os.environ.get("SNELLEN_CACHE_DIR")
-    return Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "snellen"
 
 
 def request_digest(identity: str, request: Request, image_hashes: Sequence[str]) -> str:

@@ -60,3 +60,13 @@ def test_bad_columns() -> None:
         brier([0.5], [])
     with pytest.raises(DataError, match="0…1"):
         brier([1.5], [1.0])
+
+
+def test_edges_of_the_bins() -> None:
+    bins = reliability([0.0, 0.25, 0.26, 1.0], [0.0, 1.0, 1.0, 1.0], bins=4)
+    assert [(part.low, part.high, part.n) for part in bins] == [(0.0, 0.25, 2), (0.25, 0.5, 1), (0.5, 0.75, 0), (0.75, 1.0, 1)]
+    assert (bins[0].confidence, bins[0].accuracy) == (pytest.approx(0.125), pytest.approx(0.5))
+    assert (bins[2].confidence, bins[2].accuracy) == (None, None)
+    for sure, right in (([-0.1], [1.0]), ([0.5], [1.5]), ([0.5], [-0.5])):
+        with pytest.raises(DataError):
+            calibration_error(sure, right)

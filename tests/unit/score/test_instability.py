@@ -71,3 +71,8 @@ def test_rounds_without_the_tag_or_with_words() -> None:
     rows: Any = [("a", "base", 0, "accuracy", 1.0, None, None, None)]
     assert rounds(read_tables(rows)["accuracy"])["round_slope"].value is None
     assert rounds(read_tables(rows, samples=[("a", None, {"round": "first"})])["accuracy"])["round_slope"].value is None
+
+
+def test_range_when_nothing_was_scored() -> None:
+    rows: Any = [("q", variant, 0, "accuracy", None, None, None, "refused") for variant in ("base", "order=1")]
+    assert aggregate(read_tables(rows)["accuracy"])["accuracy_range"].value is None

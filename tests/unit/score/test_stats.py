@@ -142,3 +142,11 @@ def test_degrees_fall_when_one_cluster_carries_the_spread() -> None:
     uneven = ratio_moments(np.array([0.5] * 39 + [30.0]), np.ones(40))
     assert even.degrees == pytest.approx(39.0)
     assert uneven.degrees < 5.0
+
+
+def test_two_clusters_have_an_error_and_wide_limits() -> None:
+    estimate = estimate_mean(np.array([1.0, 1.0, 0.0, 1.0]), np.array([0, 0, 1, 1]))
+    assert estimate.stderr == pytest.approx((2 * (0.5**2 + 0.5**2)) ** 0.5 / 4)
+    assert estimate.ci95 is not None
+    assert estimate.ci95[0] < 0.05
+    assert estimate.ci95[1] > 0.95

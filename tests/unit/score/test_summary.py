@@ -16,6 +16,8 @@ from snellen.core.builtins import AGGREGATES, default_registry
 from snellen.core.errors import UsageError
 from snellen.score.aggregate import group_codes, macro_over_groups, mean, rates
 from snellen.score.reading import read_tables
+from snellen.score.special import t_quantile
+from snellen.score.stats import wilson
 from snellen.score.summary import summarize
 from snellen.score.table import ScoreTable
 
@@ -159,3 +161,21 @@ def test_any_table_gives_finite_results_that_do_not_depend_on_order(scored: Any,
     shuffler.shuffle(rows)
     shuffler.shuffle(samples)
     assert run() == result
+
+
+def test_chains_are_scored_for_consistency_without_being_asked() -> None:
+    samples = [(name, "item", {"role": role, "step": step}) for name, role, step in (("h", "inference", 0), ("s", "step", 1))]
+    metrics = summarize({"accuracy": table_of([("h", "base", 0, 1.0), ("s", "base", 0, 1.0)], samples=samples)})["metrics"]
+    assert (metrics["Rh"]["value"], metrics["Cf"]["value"]) == (1.0, 1.0)
+    assert summarize({}) == {"metrics": {}, "groups": {}}
+
+
+def test_macro_interval_by_hand() -> None:
+    samples = [(f"s{i}", None, {"topic": "x" if i < 4 else "y"}) for i in range(8)]
+    table = table_of([(f"s{i}", "base", 0, float(i % 2)) for i in range(8)], samples=samples)
+    macro = macro_over_groups(table, "topic")["accuracy_macro_topic"]
+    variance = 8 / 7 * 8 * (0.5 / 8) ** 2
+    assert macro.ci95 == pytest.approx(wilson(0.5, 0.25 / variance, t_quantile(0.975, 7.0)))
+    assert macro_over_groups(table.take(table.sample < 0), "topic")["accuracy_macro_topic"].value is None
+    single = macro_over_groups(table.take(table.sample < 1), "topic")["accuracy_macro_topic"]
+    assert (single.value, single.stderr) == (0.0, None)

@@ -66,3 +66,11 @@ def test_never_negative_never_nan(trials: list[tuple[str, str, float]]) -> None:
     parts = [part for part in (split.question, split.variant, split.sampling) if part is not None]
     assert all(np.isfinite(part) and part >= 0.0 for part in parts)
     assert advise(split)
+
+
+def test_advice_word_for_word() -> None:
+    assert advise(VarianceSplit(0.75, None, 0.25, 100, 1.0, 4.0)) == (
+        "Of the spread of single trials, 75% the questions, 25% the sampling. "
+        "Twice the repeats would narrow the interval by 2%, twice the questions by 29%. More questions, not more repeats."
+    )
+    assert "Twice the variants would narrow the interval by 26%" in advise(VarianceSplit(0.05, 0.9, 0.05, 500, 2.0, 4.0))

@@ -1,0 +1,94 @@
+"""`snellen score`: a file of predictions made elsewhere, or a run folder scored again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from ..core.errors import EnvironmentProblem, UsageError
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("source", type=click.Path(path_type=Path))
+@click.option("--formulation", help="SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference or Consistency (files only).")
+@click.option(
+    "--infer-method", "--infer_method", default="generation", show_default=True, help="generation (texts) or likelihood (indices)."
+)
+@click.option("--eval-stability", "--eval_stability", is_flag=True, help="Also the instability: entropy of the choice over repeats.")
+@click.option("--multi-round-eval", "--multi_round_eval", is_flag=True, help="Also correlation and slope over dialogue rounds.")
+@click.option("--profile", default="snellen", show_default=True, help="How replies are read: snellen, reform, flageval, …")
+@click.option("--annotations", type=click.Path(path_type=Path), help="Questions with right answers, for MultiInference.")
+@click.option("--detailed-keys", "--detailed_keys", multiple=True, help="Group by this field of the annotations; may be repeated.")
+@click.option("--convention", default="conditional", show_default=True, help="Consistency: conditional or over-n.")
+@click.option("--tokenizer", default="whitespace", show_default=True, help="Captions: whitespace, or ptb (needs Java).")
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="Write one record a question (MultiInference) to this JSON file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stdout.")
+def score(source: Path, formulation: str | None, as_json: bool, output: Path | None, profile: str, **options: Any) -> int:
+    """Score predictions that were made elsewhere, or score a run again.
+
+    \b
+    snellen score predictions.json --formulation SingleChoice --eval-stability --profile reform --json
+    snellen score answers.json --formulation MultiInference --annotations data.json --detailed-keys sub_task
+    snellen score runs/my-run --profile vqa-scripts
+    """
+    if source.is_dir():
+        return _score_run(source, profile, as_json)
+    if formulation is None:
+        raise UsageError(f"{source} is not a run folder: say what it holds by --formulation (see snellen score --help)")
+    return _score_file(source, formulation, as_json, output, {**options, "profile": profile})
+
+
+def _score_run(folder: Path, profile: str, as_json: bool) -> int:
+    """Score the stored replies of a run folder again, its results.json included, and show its tables."""
+    from ..api.score import score as score_run
+
+    results = score_run(folder, profile=profile)
+    if as_json:
+        click.echo(json.dumps(results))
+    else:
+        _print_tables(results["tasks"])
+    return 0
+
+
+def _score_file(source: Path, formulation: str, as_json: bool, output: Path | None, options: dict[str, Any]) -> int:
+    from ..score.outside import score_predictions
+
+    keys = tuple(key for value in options.pop("detailed_keys") for key in value.split(",") if key)
+    result = score_predictions(source, formulation, detailed_keys=keys, **options)
+    if output is not None:
+        _write_records(output, result.records)
+    for name, note in result.notes.items():
+        click.echo(f"note: {name}: {note}", err=True)
+    shown = msgspec.to_builtins(msgspec.structs.replace(result, records=[]))
+    if as_json:
+        click.echo(json.dumps(shown))
+    else:
+        _print_tables({f"{formulation}, profile {result.profile}": shown})
+    return 0
+
+
+def _write_records(path: Path, records: list[dict[str, Any]]) -> None:
+    text = json.dumps(records, ensure_ascii=False, indent=2)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from None
+
+
+def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:
+    from rich.console import Console
+
+    from ..report.terminal import results_table
+
+    console = Console()
+    for name, result in tasks.items():
+        console.print(results_table(name, result))
+        for key, groups in result.get("groups", {}).items():
+            for value, metrics in groups.items():
+                console.print(results_table(f"{key} = {value}", {"metrics": metrics}))

@@ -1,0 +1,44 @@
+"""Stored trials in the form of the multiple-inference document."""
+
+from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey, Turn
+from snellen.report.export_flageval import StoredTrial, flageval_records
+
+SAMPLE = Sample(id="q1", dataset="d", form=Form.CHOICE, question="What is this?")
+
+
+def trial(repeat: int, text: str | None, value: float | None, *, variant: str = "base") -> StoredTrial:
+    key = TrialKey("t", "q1", variant, repeat)
+    failure = None if text is not None else Failure(FailureKind.TIMEOUT, "late")
+    score = Score(key=key, metric="accuracy", value=value, answer=text, reason=None if value is not None else "unparsed") if text else None
+    return (
+        SAMPLE,
+        Request(key, (Turn("system", "s"), Turn("user", "What is this?\nA. x"))),
+        Prediction(key=key, text=text, failure=failure),
+        score,
+    )
+
+
+def test_the_example_of_the_document() -> None:
+    (record,) = flageval_records([trial(i, "A" if i != 2 else "B", float(i != 2)) for i in (4, 0, 2, 1, 3)])
+    assert record == {
+        "question_id": "q1",
+        "question": "What is this?\nA. x",
+        "answer": {"inference_0": "A", "inference_1": "A", "inference_2": "B", "inference_3": "A", "inference_4": "A"},
+        "multiple_raw_answers": ["A", "A", "B", "A", "A"],
+        "correct": 0.8,
+        "inference_scores": [1, 1, 0, 1, 1],
+        "num_inferences": 5,
+    }
+
+
+def test_failed_unscored_and_missing_inferences_keep_their_place() -> None:
+    (record,) = flageval_records([trial(0, None, None), trial(1, "?", None), trial(3, "A", 1.0)])
+    assert record["inference_scores"] == [None, None, None, 1]
+    assert record["multiple_raw_answers"] == [None, "?", None, "A"]
+    assert (record["correct"], record["num_inferences"]) == (1.0, 1)
+
+
+def test_variants_are_questions_of_their_own_and_all_failed_is_undefined() -> None:
+    first, second = flageval_records([trial(0, "A", 0.5), trial(0, None, None, variant="wording=1")])
+    assert (first["question_id"], first["inference_scores"]) == ("q1", [0.5])
+    assert (second["question_id"], second["correct"]) == ("q1?wording=1", None)
