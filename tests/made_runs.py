@@ -13,7 +13,20 @@ import PIL.ImageDraw
 from snellen.core.builtins import default_registry
 from snellen.core.ids import content_hash, rng, sha256_hex
 from snellen.core.types import (
-    Failure, FailureKind, Form, Image, Params, Prediction, Request, RunHeader, Sample, Task, Timing, TrialKey, Turn, Usage,
+    Failure,
+    FailureKind,
+    Form,
+    Image,
+    Params,
+    Prediction,
+    Request,
+    RunHeader,
+    Sample,
+    Task,
+    Timing,
+    TrialKey,
+    Turn,
+    Usage,
 )  # fmt: skip
 from snellen.report.files import write_records, write_results
 from snellen.score.run import score_run
@@ -62,14 +75,35 @@ def make_samples(folder: Path, count: int, *, pictures: int = 24) -> list[Sample
     for i in range(count):
         images = (drawn[i % len(drawn)], *((drawn[(i + 1) % len(drawn)],) if i % 5 == 0 else ())) if drawn else ()
         tags: dict[str, Any] = {"shape": SHAPES[(i // 4) % 4], "page": i % 3}
-        samples.append(Sample(f"shape-{i:05d}", "shapes", Form.CHOICE, f"Which colour has shape number {i}?", images, COLOURS, (COLOURS[i % 4],), group=f"doc-{i // 4}", tags=tags))
+        samples.append(
+            Sample(
+                f"shape-{i:05d}",
+                "shapes",
+                Form.CHOICE,
+                f"Which colour has shape number {i}?",
+                images,
+                COLOURS,
+                (COLOURS[i % 4],),
+                group=f"doc-{i // 4}",
+                tags=tags,
+            )
+        )
     return samples
 
 
 def make_header(task: Task, model: str, planned: int) -> RunHeader:
     """Return a header as a plan would."""
     config = {"model": {"name": model}, "seed": 0, "limit": None, "tasks": {task.name: {"repeats": task.repeats}}}
-    return RunHeader(content_hash(config), config, {"snellen": "0.1.0", "python": "3.11"}, "2026-01-02T03:04:05+00:00", f"snellen run {task.name} --model {model}", model, [task], {task.name: planned})
+    return RunHeader(
+        content_hash(config),
+        config,
+        {"snellen": "0.1.0", "python": "3.11"},
+        "2026-01-02T03:04:05+00:00",
+        f"snellen run {task.name} --model {model}",
+        model,
+        [task],
+        {task.name: planned},
+    )
 
 
 def answer(sample: Sample, key: TrialKey, skill: float, model: str) -> Prediction:
@@ -103,7 +137,14 @@ def trials(task: Task, samples: list[Sample]) -> Iterator[tuple[int, Sample, Tri
 
 
 def make_run(
-    folder: Path, *, model: str = "openai/small", skill: float = 0.7, count: int = 60, task: Task | None = None, stop_after: int | None = None, score: bool = True
+    folder: Path,
+    *,
+    model: str = "openai/small",
+    skill: float = 0.7,
+    count: int = 60,
+    task: Task | None = None,
+    stop_after: int | None = None,
+    score: bool = True,
 ) -> Path:
     """Write a run of `count` samples; `stop_after` leaves it half-written."""
     task = task or make_task()
@@ -120,7 +161,10 @@ async def _write(folder: Path, header: RunHeader, chosen: list[tuple[int, Sample
     writer = RunWriter(folder, header)
     try:
         for start in range(0, len(chosen), 500):
-            puts = [writer.put(position, sample, ask(sample, key), answer(sample, key, skill, model), "0" * 16) for position, sample, key in chosen[start : start + 500]]
+            puts = [
+                writer.put(position, sample, ask(sample, key), answer(sample, key, skill, model), "0" * 16)
+                for position, sample, key in chosen[start : start + 500]
+            ]
             await asyncio.gather(*puts)
     finally:
         writer.close()

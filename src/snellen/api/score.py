@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.builtins import default_registry
 from ..report.files import write_records, write_results
+from ..report.page import write_report
 from ..score.run import score_run
 
 
@@ -21,4 +22,5 @@ def score(
     results = score_run(Path(folder), registry, profile=profile, scorers=scorers)
     write_results(Path(folder), results)
     write_records(Path(folder))
+    write_report(Path(folder), results=results)
     return results

@@ -14,9 +14,24 @@ def pair_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:
     rows = []
     for one in comparisons:
         bounds = f"{one.ci95[0] * 100:+.1f} … {one.ci95[1] * 100:+.1f}" if one.ci95 else "–"
-        told = [one.metric, one.first, one.second, _percent(one.first_value), _percent(one.second_value), _percent(one.difference, sign=True), bounds, _p(one.p), _p(one.p_adjusted)]
+        told = [
+            one.metric,
+            one.first,
+            one.second,
+            _percent(one.first_value),
+            _percent(one.second_value),
+            _percent(one.difference, sign=True),
+            bounds,
+            _p(one.p),
+            _p(one.p_adjusted),
+        ]
         rows.append((*told, f"{one.paired:,}", f"{len(one.better):,}", f"{len(one.worse):,}", verdict(one)))
-    return Sheet(f"{task}: comparison", head, tuple(rows), "Paired by sample; unscored and failed trials count as 0 unless told otherwise. p is exact, adjusted over all pairs after Holm.")
+    return Sheet(
+        f"{task}: comparison",
+        head,
+        tuple(rows),
+        "Paired by sample; unscored and failed trials count as 0 unless told otherwise. p is exact, adjusted over all pairs after Holm.",
+    )
 
 
 def verdict(one: Comparison) -> str:
@@ -53,7 +68,9 @@ def flips(comparisons: Sequence[Comparison]) -> dict[str, dict[str, float]]:
 def flip_sheet(task: str, comparisons: Sequence[Comparison], names: Sequence[str], most: int = 200) -> Sheet:
     """Return the flipped samples with every run's value."""
     found = flips(comparisons)
-    rows = [(sample, *("=" if name not in values else f"{values[name]:.3g}" for name in names)) for sample, values in list(found.items())[:most]]
+    rows = [
+        (sample, *("=" if name not in values else f"{values[name]:.3g}" for name in names)) for sample, values in list(found.items())[:most]
+    ]
     more = f" Only the first {most} of {len(found):,} are listed." if len(found) > most else ""
     return Sheet(f"{task}: samples on which the runs differ", ("sample", *names), tuple(rows), f"{len(found):,} samples.{more}")
 

@@ -76,7 +76,17 @@ def bars(counts: Sequence[tuple[float, float, int]], x: Axis, *, label: str) -> 
     shapes = list(_frame(x, y, across, up))
     for low, high, count in counts:
         left, right, top = across(low), across(high), up(count)
-        shapes.append(tag("rect", class_="f1", x=left + 1, y=top, width=max(1.0, round(right - left - 2, 2)), height=max(0.0, round(up(0) - top, 2)), rx=2))
+        shapes.append(
+            tag(
+                "rect",
+                class_="f1",
+                x=left + 1,
+                y=top,
+                width=max(1.0, round(right - left - 2, 2)),
+                height=max(0.0, round(up(0) - top, 2)),
+                rx=2,
+            )
+        )
     return tag("svg", tag("title", label), *shapes, viewBox=f"0 0 {WIDTH} {HEIGHT}", class_="plot", role="img", aria_label=label)
 
 
@@ -85,7 +95,9 @@ def heat(cells: Sequence[tuple[str, str, float | None, int]], *, x_name: str, y_
     columns, rows = list(dict.fromkeys(cell[0] for cell in cells)), list(dict.fromkeys(cell[1] for cell in cells))
     wide, high, left, top = max(44, min(90, 520 // max(1, len(columns)))), 38, 110, 30
     shapes = [tag("text", x_name, x=left, y=12, font_size=12), tag("text", y_name, x=0, y=top + 4, font_size=12)]
-    shapes += [tag("text", name, x=left + i * wide + wide / 2, y=top - 4, font_size=11, text_anchor="middle") for i, name in enumerate(columns)]
+    shapes += [
+        tag("text", name, x=left + i * wide + wide / 2, y=top - 4, font_size=11, text_anchor="middle") for i, name in enumerate(columns)
+    ]
     shapes += [tag("text", name[:16], x=left - 8, y=top + i * high + 24, font_size=11, text_anchor="end") for i, name in enumerate(rows)]
     for column, row, value, n in cells:
         spot = (left + columns.index(column) * wide, top + rows.index(row) * high)
@@ -124,18 +136,31 @@ def stack(parts: Sequence[tuple[str, float]], *, label: str) -> Html:
     for name, share in parts:
         shapes.append(tag("rect", class_=name, x=round(at * 600, 2), y=0, width=max(0.0, round(share * 600 - 1.5, 2)), height=14, rx=3))
         at += share
-    return tag("svg", tag("title", label), *shapes, viewBox="0 0 600 14", class_="stack", preserveAspectRatio="none", role="img", aria_label=label)
+    return tag(
+        "svg", tag("title", label), *shapes, viewBox="0 0 600 14", class_="stack", preserveAspectRatio="none", role="img", aria_label=label
+    )
 
 
 def logo() -> Html:
     """Draw the sign: three lines of an eye chart."""
     rows = ((("E",), 26, 25), (("F", "P"), 17, 47), (("T", "O", "Z"), 11, 64))
     letters = [
-        tag("text", letter, x=30 + (i - (len(line) - 1) / 2) * size * 1.25, y=y, font_size=size, text_anchor="middle", font_weight=700, class_="ink")
+        tag(
+            "text",
+            letter,
+            x=30 + (i - (len(line) - 1) / 2) * size * 1.25,
+            y=y,
+            font_size=size,
+            text_anchor="middle",
+            font_weight=700,
+            class_="ink",
+        )
         for line, size, y in rows
         for i, letter in enumerate(line)
     ]
-    return tag("svg", *letters, tag("rect", x=10, y=71, width=40, height=3, class_="f2"), viewBox="0 0 60 76", class_="logo", aria_hidden="true")
+    return tag(
+        "svg", *letters, tag("rect", x=10, y=71, width=40, height=3, class_="f2"), viewBox="0 0 60 76", class_="logo", aria_hidden="true"
+    )
 
 
 def swatch(number: int) -> Html:
@@ -164,7 +189,15 @@ def _frame(x: Axis, y: Axis, across: Scale, up: Scale) -> list[Html]:
 
 def _mark(value: float, across: Scale, axis: Axis) -> list[Html]:
     place, right = across(value), across(value) < WIDTH * 0.62
-    words = tag("text", f"half is read at {value:.3g}", x=place + (8 if right else -8), y=HEIGHT - BOTTOM - 12, font_size=12.5, text_anchor="start" if right else "end", class_="ink")
+    words = tag(
+        "text",
+        f"half is read at {value:.3g}",
+        x=place + (8 if right else -8),
+        y=HEIGHT - BOTTOM - 12,
+        font_size=12.5,
+        text_anchor="start" if right else "end",
+        class_="ink",
+    )
     return [tag("line", x1=place, x2=place, y1=TOP, y2=HEIGHT - BOTTOM, class_="half"), words] if axis.low <= value <= axis.high else []
 
 
@@ -176,7 +209,10 @@ def _series(one: Series, colour: int, across: Scale, up: Scale) -> list[Html]:
         shapes.append(tag("polygon", points=_path(edge), class_=f"band f{colour}"))
     line = one.line or [(point.x, point.y) for point in one.points]
     shapes.append(tag("polyline", points=_path([(across(x), up(y)) for x, y in line]), class_=f"line s{colour}"))
-    shapes += [tag("circle", tag("title", f"{one.name}: {p.x:.4g} → {p.y:.3f}"), cx=across(p.x), cy=up(p.y), r=4.5, class_=f"f{colour} halo") for p in one.points]
+    shapes += [
+        tag("circle", tag("title", f"{one.name}: {p.x:.4g} → {p.y:.3f}"), cx=across(p.x), cy=up(p.y), r=4.5, class_=f"f{colour} halo")
+        for p in one.points
+    ]
     return shapes
 
 
@@ -192,4 +228,6 @@ def _nice_step(raw: float) -> float:
 def _log_ticks(low: float, high: float) -> list[float]:
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     dense = (1, 2, 3, 5, 7) if high / low <= 40 else (1, 2, 5) if high / low <= 400 else (1,)
-    return [digit * 10.0**power for power in range(first, last + 1) for digit in dense if low * 0.999 <= digit * 10.0**power <= high * 1.001]
+    return [
+        digit * 10.0**power for power in range(first, last + 1) for digit in dense if low * 0.999 <= digit * 10.0**power <= high * 1.001
+    ]

@@ -51,7 +51,10 @@ def _acuity(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
         return
     samples = {sample.id: sample for sample in reader.samples(columns.task.name)}
     pairs = [(samples[score.key.sample], score) for score in reader.scores(columns.task.name) if score.key.sample in samples]
-    for axis, title, name in (("base", "How small can it read?", "glyph height, px"), ("contrast", "How faint can it read?", "contrast of the ink")):
+    for axis, title, name in (
+        ("base", "How small can it read?", "glyph height, px"),
+        ("contrast", "How faint can it read?", "contrast of the ink"),
+    ):
         figure = _acuity_figure(pairs, axis, title, name)
         if figure is not None:
             yield figure
@@ -68,7 +71,9 @@ def _acuity_figure(pairs: list[tuple[Sample, Score]], axis: str, title: str, nam
     words = f"Half is read at {half:.3g} ({name})." if half else "No threshold within the tested range."
     drawing = plot([series], Axis(name, low, high, log=True), Axis("read", 0, 1, percent=True), label=f"{title} {words}", mark=half)
     rows: Rows = [{"series": "measured", "x": x, "value": y} for x, y in points] + [{"series": "fit", "x": x, "value": y} for x, y in line]
-    spec = plots.curves([row | {"low": None, "high": None} for row in rows], "x", title=title, labels={"x": name, "value": "read"}, log_x=True)
+    spec = plots.curves(
+        [row | {"low": None, "high": None} for row in rows], "x", title=title, labels={"x": name, "value": "read"}, log_x=True
+    )
     caption = f"Share of glyphs read; dots are measured, the line is a fitted logistic. {words}"
     return Figure(f"acuity-{axis}", title, caption, drawing, spec, rows)
 
@@ -80,7 +85,8 @@ def _logistic(fitted: tuple[float, float], low: float, high: float) -> list[tupl
 
 
 def _robustness(table: ScoreTable) -> Iterator[Figure]:
-    series, rows = [], []
+    series: list[Series] = []
+    rows: Rows = []
     for ladder in ladders(table):
         points = []
         for severity, estimate in curve(ladder).items():
@@ -91,7 +97,12 @@ def _robustness(table: ScoreTable) -> Iterator[Figure]:
         series.append(Series(ladder.family, points))
     if rows:
         top = max(row["severity"] for row in rows)
-        drawing = plot(series, Axis("severity", 0, top), Axis(table.metric, 0, 1, percent=True), label=f"{table.metric} by severity of each degradation")
+        drawing = plot(
+            series,
+            Axis("severity", 0, top),
+            Axis(table.metric, 0, 1, percent=True),
+            label=f"{table.metric} by severity of each degradation",
+        )
         spec = plots.curves(rows, "severity", title="Robustness", labels={"value": table.metric})
         caption = "Severity 0 is the untouched picture; bands are 95 % intervals."
         yield Figure("robustness", "What degradation does", caption, drawing, spec, rows, tuple(one.name for one in series))
@@ -110,7 +121,14 @@ def _maps(table: ScoreTable) -> Iterator[Figure]:
         rows: Rows = [{across: x, down: y, "value": value, "n": n} for x, y, value, n in cells]
         title = f"{table.metric} by {across} and {down}"
         drawing = heat(cells, x_name=across, y_name=down, label=title)
-        yield Figure(f"map-{across}-{down}", title, "Each cell: mean of its scored trials, and how many.", drawing, plots.heat_map(rows, across, down), rows)
+        yield Figure(
+            f"map-{across}-{down}",
+            title,
+            "Each cell: mean of its scored trials, and how many.",
+            drawing,
+            plots.heat_map(rows, across, down),
+            rows,
+        )
 
 
 def _as_number(value: str) -> tuple[float, str]:
@@ -134,4 +152,11 @@ def _latency(columns: TrialColumns) -> Iterator[Figure]:
         "data": {"values": rows}, "mark": "bar",
         "encoding": {"x": {"field": "from_s", "type": "quantitative", "title": "seconds"}, "x2": {"field": "to_s"}, "y": {"field": "trials", "type": "quantitative"}},
     }  # fmt: skip
-    yield Figure("latency", "How long a reply takes", words, bars(triples, Axis("seconds", 0.0, top), label=f"Histogram of latency. {words}"), spec, rows)
+    yield Figure(
+        "latency",
+        "How long a reply takes",
+        words,
+        bars(triples, Axis("seconds", 0.0, top), label=f"Histogram of latency. {words}"),
+        spec,
+        rows,
+    )

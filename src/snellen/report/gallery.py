@@ -53,7 +53,10 @@ def read_trial(reader: RunReader, key: TrialKey) -> Shown | None:
     values = msgspec.structs.astuple(key)
     where = "p.task = ? AND p.sample = ? AND p.variant = ? AND p.repeat = ?"
     row = next(
-        reader.rows(f"SELECT s.body, p.request, p.body FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample WHERE {where}", values),  # noqa: S608
+        reader.rows(
+            f"SELECT s.body, p.request, p.body FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample WHERE {where}",
+            values,
+        ),
         None,
     )
     if row is None:

@@ -12,6 +12,7 @@ CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\
 """Bytes no page should show as they are: controls, overrides of the reading direction, halves of characters."""
 VOID: Final = frozenset({"meta", "link", "img", "input", "br", "hr"})
 
+
 class Html(str):
     """Markup made here; anything else that is text gets escaped."""
 

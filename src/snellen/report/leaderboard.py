@@ -63,11 +63,14 @@ def make_board(entries: Sequence[Entry]) -> Board:
     """Rank runs on every task that at least one of them has; a task a run lacks does not count for it, and is shown so."""
     tasks = tuple(sorted({task for entry in entries for task in entry.results["tasks"]}))
     cells = {task: _rank({entry.name: _cell(entry, task) for entry in entries if task in entry.results["tasks"]}) for task in tasks}
-    dimension_of = {task.name: task.dimension or "overall" for entry in entries for task in entry.header.tasks}
-    lines = [_line(entry, {task: cells[task][entry.name] for task in tasks if entry.name in cells[task]}, dimension_of) for entry in entries]
+    dimension_of = {task.name: task.dimension or "other" for entry in entries for task in entry.header.tasks}
+    lines = [
+        _line(entry, {task: cells[task][entry.name] for task in tasks if entry.name in cells[task]}, dimension_of) for entry in entries
+    ]
     lines.sort(key=lambda line: (-len(line.tasks), line.average_rank is None, line.average_rank, -(line.mean or 0.0), line.name))
     dimensions = tuple(sorted({dimension for line in lines for dimension in line.dimensions}))
-    return Board(tasks, dimensions if len(dimensions) > 1 else (), _with_bands(lines))
+    telling = 1 < len(dimensions) < len(tasks)  # one task a dimension says nothing that the task does not
+    return Board(tasks, dimensions if telling else (), _with_bands(lines))
 
 
 def board_metric(metrics: Mapping[str, Any]) -> str | None:
@@ -81,7 +84,9 @@ def _cell(entry: Entry, task: str) -> Cell:
     estimate = metrics.get(name, {}) if name else {}
     bounds = estimate.get("ci95")
     lost = estimate.get("unscored", 0) + estimate.get("failed", 0)
-    return Cell(name or "–", estimate.get("value"), estimate.get("stderr"), (bounds[0], bounds[1]) if bounds else None, estimate.get("n", 0), lost)
+    return Cell(
+        name or "–", estimate.get("value"), estimate.get("stderr"), (bounds[0], bounds[1]) if bounds else None, estimate.get("n", 0), lost
+    )
 
 
 def _rank(cells: dict[str, Cell]) -> dict[str, Cell]:
@@ -98,7 +103,7 @@ def _line(entry: Entry, cells: dict[str, Cell], dimension_of: Mapping[str, str])
     mean, bounds = _mean(list(shares.values()))
     grouped: dict[str, list[float]] = {}
     for task, cell in shares.items():
-        grouped.setdefault(dimension_of.get(task, "overall"), []).append(cell.value or 0.0)
+        grouped.setdefault(dimension_of.get(task, "other"), []).append(cell.value or 0.0)
     dimensions = {name: math.fsum(values) / len(values) for name, values in grouped.items()}
     average = math.fsum(ranks) / len(ranks) if ranks else None
     return Line(entry.name, entry.header.model, entry.header.id, average, mean, bounds, 0, cells, dimensions)
@@ -142,12 +147,34 @@ def _alike(first: Line, second: Line) -> bool:
 
 def board_sheet(board: Board) -> Sheet:
     """Return the board as a plain table for every output form."""
-    head = ["#", "model", "run", "tasks", "average rank", "mean %", "95 % interval", *(f"{name} %" for name in board.dimensions), *board.tasks]
+    head = [
+        "#",
+        "model",
+        "run",
+        "tasks",
+        "average rank",
+        "mean %",
+        "95 % interval",
+        *(f"{name} %" for name in board.dimensions),
+        *board.tasks,
+    ]
     rows = []
     for place, line in enumerate(board.lines, 1):
         same = "=" if place > 1 and line.band == board.lines[place - 2].band else ""
         dimensions = [_percent(line.dimensions.get(name)) for name in board.dimensions]
-        rows.append([f"{line.band}{same}", line.model, line.name, f"{len(line.tasks)}/{len(board.tasks)}", _plain(line.average_rank), _percent(line.mean), _bounds(line.ci95), *dimensions, *(_of_task(line, task) for task in board.tasks)])
+        rows.append(
+            [
+                f"{line.band}{same}",
+                line.model,
+                line.name,
+                f"{len(line.tasks)}/{len(board.tasks)}",
+                _plain(line.average_rank),
+                _percent(line.mean),
+                _bounds(line.ci95),
+                *dimensions,
+                *(_of_task(line, task) for task in board.tasks),
+            ]
+        )
     note = "Runs with the same # cannot be told apart from the first of that # (95 %, unpaired); `snellen compare` tests pairs on the same samples."
     return Sheet("Leaderboard", tuple(head), tuple(tuple(row) for row in rows), note)
 

@@ -20,8 +20,20 @@ from .gallery import Budget, gallery, read_trial, trial_key
 from .html import Child, Html, join, shorten, static, tag
 from .overview import Results, TaskOverview, overview_of, read_results
 from .parts import (
-    data_table, derived_table, figure_card, figure_parts, group_table, main_metric, metric_table, outcome_bar, outcome_tag, percent_metric, reply_text, tiles,
-    written, written_interval,
+    data_table,
+    derived_table,
+    figure_card,
+    figure_parts,
+    group_table,
+    main_metric,
+    metric_table,
+    outcome_bar,
+    outcome_tag,
+    percent_metric,
+    reply_text,
+    tiles,
+    written,
+    written_interval,
 )  # fmt: skip
 from .trials import Outcome, TrialColumns
 
@@ -76,14 +88,21 @@ def document(title: str, parts: list[Child]) -> Html:
         Html(f"<style>{style}</style>"),
     )
     main = tag("main", *parts, _footer(), id="main", class_="wrap")
-    return Html("<!doctype html>\n" + tag("html", head, tag("body", tag("a", "Skip to the results", href="#main", class_="skip"), main), lang="en"))
+    return Html(
+        "<!doctype html>\n" + tag("html", head, tag("body", tag("a", "Skip to the results", href="#main", class_="skip"), main), lang="en")
+    )
 
 
 def _masthead(header: RunHeader, results: Results) -> Html:
     complete = results["status"]["complete"]
     waiting = sum(results["status"]["not_yet_asked"].values())
     state = tag("li", "complete" if complete else f"{waiting:,} trials not yet asked", class_="chip good" if complete else "chip bad")
-    told = [header.created.replace("T", " ").replace("+00:00", " UTC"), f"run {header.id}", f"seed {header.config.get('seed', 0)}", *(task.name for task in header.tasks)]
+    told = [
+        header.created.replace("T", " ").replace("+00:00", " UTC"),
+        f"run {header.id}",
+        f"seed {header.config.get('seed', 0)}",
+        *(task.name for task in header.tasks),
+    ]
     chips = tag("ul", state, *(tag("li", each, class_="chip") for each in told), class_="chips")
     words = tag("div", tag("p", "Snellen report", class_="kicker"), tag("h1", header.model), chips)
     return tag("header", draw.logo(), words, class_="masthead")
@@ -92,7 +111,12 @@ def _masthead(header: RunHeader, results: Results) -> Html:
 def _warning(results: Results) -> Html | None:
     if results["status"]["complete"]:
         return None
-    return tag("p", "This run is not finished: numbers below are of the trials stored so far. The same command continues it.", class_="notice", role="note")
+    return tag(
+        "p",
+        "This run is not finished: numbers below are of the trials stored so far. The same command continues it.",
+        class_="notice",
+        role="note",
+    )
 
 
 def task_sections(reader: RunReader, one: TaskOverview, budget: Budget, *, alone: bool) -> Iterator[Child]:
@@ -115,7 +139,7 @@ def task_sections(reader: RunReader, one: TaskOverview, budget: Budget, *, alone
     yield from (data_table(figure.rows, f"Data of “{figure.title}”") for figure in one.figures)
 
 
-def hero(one: TaskOverview) -> Html:
+def hero(one: TaskOverview, links: Html | None = None) -> Html:
     """Return the number to remember, in figures and in words, beside the most telling figure."""
     name = main_metric(one.result["metrics"])
     estimate = one.result["metrics"].get(name or "", {"value": None, "n": 0, "unscored": 0, "failed": 0})
@@ -125,12 +149,16 @@ def hero(one: TaskOverview) -> Html:
     words = [
         tag("p", name or "no metric yet", class_="kicker"),
         tag("p", number, tag("small", unit), class_="big"),
-        tag("p", f"95 % interval {written_interval(name or '', estimate)}" if estimate.get("ci95") else "No interval: too few trials.", class_="muted"),
+        tag(
+            "p",
+            f"95 % interval {written_interval(name or '', estimate)}" if estimate.get("ci95") else "No interval: too few trials.",
+            class_="muted",
+        ),
         tag("p", in_words(name, estimate, one)),
         outcome_bar(counts),
     ]
     first = one.figures[0] if one.figures else None
-    drawing = tag("figure", *figure_parts(first)) if first else None
+    drawing = tag("figure", *figure_parts(first, links)) if first else None
     return tag("div", tag("div", tag("div", *words), drawing, class_="hero"), class_="card")
 
 
@@ -163,8 +191,18 @@ def spread_section(one: TaskOverview) -> Iterator[Child]:
     parts: list[Child] = []
     if one.shares:
         words = ", ".join(f"{share:.0%} {name}" for name, share in one.shares)
-        key = [tag("li", tag("svg", tag("rect", width=14, height=14, rx=3, class_=CALM[name]), viewBox="0 0 14 14", aria_hidden="true"), f"{name} {share:.0%}") for name, share in one.shares]
-        parts = [draw.stack([(CALM[name], share) for name, share in one.shares], label=f"Variance of single trials: {words}"), tag("ul", *key, class_="key")]
+        key = [
+            tag(
+                "li",
+                tag("svg", tag("rect", width=14, height=14, rx=3, class_=CALM[name]), viewBox="0 0 14 14", aria_hidden="true"),
+                f"{name} {share:.0%}",
+            )
+            for name, share in one.shares
+        ]
+        parts = [
+            draw.stack([(CALM[name], share) for name, share in one.shares], label=f"Variance of single trials: {words}"),
+            tag("ul", *key, class_="key"),
+        ]
     yield tag("div", *parts, tag("p", one.advice), class_="card")
 
 
@@ -179,11 +217,16 @@ def _every_reply(reader: RunReader, columns: TrialColumns) -> Iterator[Child]:
             text = prediction.text if prediction.failure is None else f"{prediction.failure.kind.value}: {prediction.failure.message}"
             span = shown.scores[0].detail.get("span") if shown.scores else None
             name = join((key.sample, "" if key.variant == "base" else f" · {key.variant}", f" · {key.repeat + 1}" if key.repeat else ""))
-            cells = [tag("td", outcome_tag(int(columns.outcome[row]), float(columns.value[row]))), tag("td", reply_text(text, span, most=400), class_="text")]
+            cells = [
+                tag("td", outcome_tag(int(columns.outcome[row]), float(columns.value[row]))),
+                tag("td", reply_text(text, span, most=400), class_="text"),
+            ]
             rows.append(tag("tr", tag("th", name, scope="row", class_="mono"), *cells))
     head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in ("trial", "outcome", "reply"))))
     yield tag("h2", "Every reply")
-    yield tag("details", tag("summary", f"{len(rows)} trials, whole or to the first 400 characters"), tag("table", head, tag("tbody", *rows)))
+    yield tag(
+        "details", tag("summary", f"{len(rows)} trials, whole or to the first 400 characters"), tag("table", head, tag("tbody", *rows))
+    )
 
 
 def _failures(reader: RunReader, tasks: list[TaskOverview]) -> Html:
@@ -194,31 +237,58 @@ def _failures(reader: RunReader, tasks: list[TaskOverview]) -> Html:
             codes = one.columns.reason[one.columns.outcome == kind].tolist()
             lost.update((label, one.columns.reasons.at(code) or "unknown") for code in codes)
     mended = Counter(row[5] for row in reader.attempts())
-    rows = [tag("tr", tag("th", reason, scope="row"), tag("td", label), tag("td", f"{count:,}", class_="n")) for (label, reason), count in lost.most_common(40)]
-    rows += [tag("tr", tag("th", kind, scope="row"), tag("td", "failed attempt (retries included)"), tag("td", f"{count:,}", class_="n")) for kind, count in mended.most_common()]
+    rows = [
+        tag("tr", tag("th", reason, scope="row"), tag("td", label), tag("td", f"{count:,}", class_="n"))
+        for (label, reason), count in lost.most_common(40)
+    ]
+    rows += [
+        tag("tr", tag("th", kind, scope="row"), tag("td", "failed attempt (retries included)"), tag("td", f"{count:,}", class_="n"))
+        for kind, count in mended.most_common()
+    ]
     body: Child = tag("p", "Every trial got a reply, every reply could be read, and no attempt failed.")
     if rows:
-        head = tag("thead", tag("tr", tag("th", "class", scope="col"), tag("th", "what happened", scope="col"), tag("th", "count", scope="col", class_="n")))
+        head = tag(
+            "thead",
+            tag(
+                "tr", tag("th", "class", scope="col"), tag("th", "what happened", scope="col"), tag("th", "count", scope="col", class_="n")
+            ),
+        )
         body = tag("table", head, tag("tbody", *rows))
     return join((tag("h2", "Failures"), tag("div", body, class_="card")))
 
 
 def _settings(header: RunHeader, results: Results) -> Html:
     usage = results.get("usage", {})
-    words = {"requests": "requests stored", "input_tokens": "input tokens", "output_tokens": "output tokens", "reasoning_tokens": "reasoning tokens"}
+    words = {
+        "requests": "requests stored",
+        "input_tokens": "input tokens",
+        "output_tokens": "output tokens",
+        "reasoning_tokens": "reasoning tokens",
+    }
     counted = tiles((words[key], f"{usage[key]:,}") for key in words if usage.get(key))
     config = msgspec.json.format(msgspec.json.encode(header.config), indent=2).decode()
     versions = "\n".join(f"{name} {version}" for name, version in header.versions.items())
     folded = [("All settings that change results", config), ("Versions", versions)]
-    return join((tag("h2", "Settings and versions"), counted, *(tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0)) for name, body in folded)))
+    return join(
+        (
+            tag("h2", "Settings and versions"),
+            counted,
+            *(tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0)) for name, body in folded),
+        )
+    )
 
 
 def _reproduce(header: RunHeader, folder: Path) -> Html:
     lines = [header.command or f"snellen run {' '.join(task.name for task in header.tasks)} --model {header.model}"]
     lines += [f"snellen score {folder}     # read the stored replies again", f"snellen view {folder}      # every trial, in the browser"]
-    intro = tag("p", f"The run's id {header.id} is the hash of all settings that change results: the same command gives the same id, or says what differs.")
+    intro = tag(
+        "p",
+        f"The run's id {header.id} is the hash of all settings that change results: the same command gives the same id, or says what differs.",
+    )
     return join((tag("h2", "Reproduce"), intro, tag("pre", "\n".join(lines), class_="code", tabindex=0)))
 
 
 def _footer() -> Html:
-    return tag("footer", "Made by Snellen, the eye chart for vision-language models. This file is complete: it loads nothing and runs no script.")
+    return tag(
+        "footer", "Made by Snellen, the eye chart for vision-language models. This file is complete: it loads nothing and runs no script."
+    )

@@ -29,7 +29,7 @@ def percent_metric(name: str, estimate: Mapping[str, Any]) -> bool:
     """Tell whether a metric is a share that people read in percent."""
     bounds = [estimate.get("value"), *(estimate.get("ci95") or ())]
     unit = name.startswith(("acuity_px", "contrast_threshold", "critical_severity"))
-    return not unit and all(value is None or 0.0 <= value <= 1.0 for value in bounds) and "_variance_" not in name and "instability" != name
+    return not unit and all(value is None or 0.0 <= value <= 1.0 for value in bounds) and "_variance_" not in name and name != "instability"
 
 
 def written(name: str, estimate: Mapping[str, Any]) -> str:
@@ -45,7 +45,9 @@ def written_interval(name: str, estimate: Mapping[str, Any]) -> str:
     bounds = estimate.get("ci95")
     if not bounds:
         return "–"
-    return f"{bounds[0] * 100:.1f} – {bounds[1] * 100:.1f}" if percent_metric(name, estimate) else f"{number(bounds[0])} – {number(bounds[1])}"
+    return (
+        f"{bounds[0] * 100:.1f} – {bounds[1] * 100:.1f}" if percent_metric(name, estimate) else f"{number(bounds[0])} – {number(bounds[1])}"
+    )
 
 
 def metric_table(metrics: Mapping[str, Any], caption: str) -> Html:
@@ -60,7 +62,9 @@ def derived_table(metrics: Mapping[str, Any]) -> Html | None:
     shown = [(name, estimate) for name, estimate in metrics.items() if _derived(name, metrics)]
     if not shown or len(shown) == len(metrics):
         return None
-    summary = tag("summary", "Derived metrics ", tag("span", f"{len(shown)} more: repeats, variants, degradations, means over groups", class_="muted"))
+    summary = tag(
+        "summary", "Derived metrics ", tag("span", f"{len(shown)} more: repeats, variants, degradations, means over groups", class_="muted")
+    )
     return tag("details", summary, _estimates(shown, "Derived metrics", "metric"))
 
 
@@ -71,21 +75,34 @@ def _derived(name: str, metrics: Mapping[str, Any]) -> bool:
 
 def group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Html:
     """Return the groups of one key by their main metric."""
-    metric = next((name for name in next(iter(groups.values())) if not name.endswith(SIDE_METRICS)), None)
+    metric = next((name for name in next(iter(groups.values())) if not name.endswith(SIDE_METRICS)), "")
     rows = [(value, estimates[metric]) for value, estimates in groups.items() if metric in estimates]
     more = len(rows) - MOST_GROUPS
     lost = [(value, {**estimate, "lost": estimate["unscored"] + estimate["failed"]}) for value, estimate in rows[:MOST_GROUPS]]
-    table = _estimates(lost, f"{metric} by {key}", key, metric or "")
+    table = _estimates(lost, f"{metric} by {key}", key, metric)
     return join((table, tag("p", f"and {more:,} more groups: see results.json", class_="muted small"))) if more > 0 else table
 
 
 def _estimates(rows: Sequence[tuple[str, Mapping[str, Any]]], caption: str, first: str, metric: str = "") -> Html:
-    counted = [key for key in ("n", *(("lost",) if metric else ("unscored", "failed"))) if key == "n" or any(estimate.get(key) for _, estimate in rows)]
+    counted = [
+        key
+        for key in ("n", *(("lost",) if metric else ("unscored", "failed")))
+        if key == "n" or any(estimate.get(key) for _, estimate in rows)
+    ]
     numeric = [tag("th", name, scope="col", class_="n") for name in ("value", "95 % interval", *counted)]
-    head = tag("thead", tag("tr", tag("th", first, scope="col"), *numeric, tag("th", "", tag("span", "drawn", class_="hidden"), scope="col")))
+    head = tag(
+        "thead", tag("tr", tag("th", first, scope="col"), *numeric, tag("th", "", tag("span", "drawn", class_="hidden"), scope="col"))
+    )
     spans = _spans([(metric or name, estimate) for name, estimate in rows])
     body = [_estimate_row(name, estimate, metric or name, spans.get(_unit(metric or name, estimate)), counted) for name, estimate in rows]
-    return tag("div", tag("table", tag("caption", caption), head, tag("tbody", *body)), class_="scroll", tabindex=0, role="region", aria_label=caption)
+    return tag(
+        "div",
+        tag("table", tag("caption", caption), head, tag("tbody", *body)),
+        class_="scroll",
+        tabindex=0,
+        role="region",
+        aria_label=caption,
+    )
 
 
 def _unit(metric: str, estimate: Mapping[str, Any]) -> str:
@@ -116,7 +133,11 @@ def figure_card(figure: Figure, links: Html | None = None) -> Html:
 
 def figure_parts(figure: Figure, links: Html | None = None) -> tuple[Html | None, ...]:
     """Return title, key, drawing and caption."""
-    key = tag("ul", *(tag("li", draw.swatch(i), name) for i, name in enumerate(figure.series)), class_="key") if len(figure.series) > 1 else None
+    key = (
+        tag("ul", *(tag("li", draw.swatch(i), name) for i, name in enumerate(figure.series)), class_="key")
+        if len(figure.series) > 1
+        else None
+    )
     return tag("div", tag("h3", figure.title), links, class_="plothead"), key, figure.drawing, tag("figcaption", figure.caption)
 
 
@@ -125,7 +146,11 @@ def data_table(rows: Sequence[Mapping[str, Any]], caption: str, most: int = 200)
     names = list(dict.fromkeys(key for row in rows for key in row))
     head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in names)))
     body = [tag("tr", *(tag("td", _cell(row.get(name))) for name in names)) for row in rows[:most]]
-    return tag("details", tag("summary", caption), tag("div", tag("table", head, tag("tbody", *body)), class_="scroll", tabindex=0, role="region", aria_label=caption))
+    return tag(
+        "details",
+        tag("summary", caption),
+        tag("div", tag("table", head, tag("tbody", *body)), class_="scroll", tabindex=0, role="region", aria_label=caption),
+    )
 
 
 def _cell(value: object) -> str:
@@ -162,7 +187,9 @@ def reply_text(text: str | None, span: Sequence[int] | None = None, *, most: int
         inside: Html = join((before, tag("mark", text[start:end], title="this decided the answer"), after))
     else:
         inside = join((shorten(text, most),))
-    return tag("pre", inside if text else tag("span", "(empty reply)", class_="muted"), class_="reply tall" if tall else "reply", tabindex=0)
+    return tag(
+        "pre", inside if text else tag("span", "(empty reply)", class_="muted"), class_="reply tall" if tall else "reply", tabindex=0
+    )
 
 
 def _clamp(span: Sequence[int] | None, length: int) -> tuple[int, int]:

@@ -45,9 +45,13 @@ class TextSearch:
     def __init__(self, reader: RunReader, columns: TrialColumns) -> None:
         decode = msgspec.json.Decoder(_Reply).decode
         places = {(sample.id): number for number, sample in enumerate(columns.samples)}
-        row_of = {key: row for row, key in enumerate(zip(columns.sample.tolist(), columns.variant.tolist(), columns.repeat.tolist(), strict=True))}
+        row_of = {
+            key: row for row, key in enumerate(zip(columns.sample.tolist(), columns.variant.tolist(), columns.repeat.tolist(), strict=True))
+        }
         pieces = [""] * len(columns)
-        for sample, variant, repeat, body in reader.rows("SELECT sample, variant, repeat, body FROM predictions WHERE task = ?", (columns.task.name,)):
+        for sample, variant, repeat, body in reader.rows(
+            "SELECT sample, variant, repeat, body FROM predictions WHERE task = ?", (columns.task.name,)
+        ):
             row = row_of.get((places.get(sample, -1), columns.variants.find(variant), repeat))
             if row is not None:
                 pieces[row] = (decode(body).text or "")[:SEARCHED].lower()
@@ -101,8 +105,8 @@ def _by_outcome(columns: TrialColumns, name: str) -> Mask:
         return np.ones(len(columns), np.bool_)
     if name == "wrong":
         return np.asarray((columns.outcome == Outcome.WRONG) | (columns.outcome == Outcome.PARTLY), dtype=np.bool_)
-    kind = {"unparsed": Outcome.UNSCORED}.get(name) or Outcome.__members__.get(name.upper(), -1)
-    return np.asarray(columns.outcome == int(kind), dtype=np.bool_)
+    kind = Outcome.UNSCORED if name == "unparsed" else Outcome.__members__.get(name.upper())
+    return np.asarray(columns.outcome == (-1 if kind is None else kind.value), dtype=np.bool_)
 
 
 def _by_group(columns: TrialColumns, key: str, value: str) -> Mask:

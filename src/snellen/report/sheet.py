@@ -16,8 +16,12 @@ from .html import Html, tag
 from .terminal import plain
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+WIDE = 160
+"""Columns of a table that goes into a file or a pipe."""
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|\.\d+)([eE][+-]?\d+)?( ?%)?")
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "→": r"$\rightarrow$"} | {c: f"\\{c}" for c in "&%$#_{}"}
+_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "→": r"$\rightarrow$"} | {
+    c: f"\\{c}" for c in "&%$#_{}"
+}
 
 
 class Sheet(Struct, frozen=True):
@@ -57,14 +61,35 @@ def to_latex(sheet: Sheet) -> str:
     body = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in sheet.rows]
     head = " & ".join(_latex(cell) for cell in sheet.head) + r" \\"
     caption = f"\\caption{{{_latex(sheet.title)}}}"
-    return "\n".join([r"\begin{table}", caption, f"\\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+    return "\n".join(
+        [
+            r"\begin{table}",
+            caption,
+            f"\\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
 
 
 def sheet_table(sheet: Sheet) -> Html:
     """Return the table as HTML."""
     head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in sheet.head)))
     body = [tag("tr", *(tag("td", cell) for cell in row)) for row in sheet.rows]
-    return tag("div", tag("table", tag("caption", sheet.note or sheet.title), head, tag("tbody", *body)), class_="scroll", tabindex=0, role="region", aria_label=sheet.title)
+    return tag(
+        "div",
+        tag("table", tag("caption", sheet.note or sheet.title), head, tag("tbody", *body)),
+        class_="scroll",
+        tabindex=0,
+        role="region",
+        aria_label=sheet.title,
+    )
 
 
 def to_html(sheet: Sheet) -> str:
@@ -83,6 +108,8 @@ def to_terminal(sheet: Sheet, width: int | None = None) -> str:
     for row in sheet.rows:
         table.add_row(*(plain(cell) for cell in row))
     console = Console(width=width, highlight=False)
+    if width is None and not console.is_terminal:
+        console = Console(width=WIDE, highlight=False)
     with console.capture() as capture:
         console.print(table)
         if sheet.note:
@@ -90,7 +117,13 @@ def to_terminal(sheet: Sheet, width: int | None = None) -> str:
     return capture.get()
 
 
-FORMS: dict[str, Callable[[Sheet], str]] = {"terminal": to_terminal, "markdown": to_markdown, "html": to_html, "csv": to_csv, "latex": to_latex}
+FORMS: dict[str, Callable[[Sheet], str]] = {
+    "terminal": to_terminal,
+    "markdown": to_markdown,
+    "html": to_html,
+    "csv": to_csv,
+    "latex": to_latex,
+}
 
 
 def render(sheets: Sequence[Sheet], form: str) -> str:
@@ -98,7 +131,10 @@ def render(sheets: Sequence[Sheet], form: str) -> str:
     if form == "html":
         from .page import document
 
-        return document(sheets[0].title if sheets else "Snellen", [part for sheet in sheets for part in (tag("h2", sheet.title), tag("div", sheet_table(sheet), class_="card"))])
+        return document(
+            sheets[0].title if sheets else "Snellen",
+            [part for sheet in sheets for part in (tag("h2", sheet.title), tag("div", sheet_table(sheet), class_="card"))],
+        )
     return "\n".join(FORMS[form](sheet) for sheet in sheets)
 
 

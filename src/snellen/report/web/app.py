@@ -112,11 +112,15 @@ class Viewer:
         """The data of a figure, as CSV or as a Vega-Lite specification."""
         told = request.query_params
         with self._opened(request) as run:
-            found = next((each for each in run.overview(run.task(told.get("task", "")).name).figures if each.name == told.get("name")), None)
+            found = next(
+                (each for each in run.overview(run.task(told.get("task", "")).name).figures if each.name == told.get("name")), None
+            )
         if found is None:
             raise NotFound("there is no such figure")
         if told.get("format") == "json":
-            return download(msgspec.json.format(msgspec.json.encode(found.spec), indent=1).decode(), f"{found.name}.vl.json", "application/json")
+            return download(
+                msgspec.json.format(msgspec.json.encode(found.spec), indent=1).decode(), f"{found.name}.vl.json", "application/json"
+            )
         return download(to_csv(found.rows), f"{found.name}.csv", "text/csv")
 
     def download(self, request: Request) -> Response:

@@ -25,7 +25,15 @@ def parse_query(told: Mapping[str, str]) -> Query:
     """Return the query of an address; what is not understood falls back to everything."""
     key, _, group = told.get("group", "").partition("=")
     outcome, sort = told.get("outcome", "all"), told.get("sort", "plan")
-    return Query(outcome if outcome in OUTCOMES else "all", told.get("rule", ""), key, group, told.get("text", ""), sort if sort in SORTS else "plan", told.get("order") == "down")
+    return Query(
+        outcome if outcome in OUTCOMES else "all",
+        told.get("rule", ""),
+        key,
+        group,
+        told.get("text", ""),
+        sort if sort in SORTS else "plan",
+        told.get("order") == "down",
+    )
 
 
 def find_rows(run: OpenRun, task: str, query: Query, metric: str = "") -> tuple[TrialColumns, Rows]:
@@ -44,17 +52,45 @@ def browse_page(run: OpenRun, task: str, told: Mapping[str, str]) -> Html:
     shown = [int(row) for row in rows[(page - 1) * PAGE : page * PAGE]]
     texts = {row: _reply(run, trial_key(columns, row)) for row in shown}
     kept = {"task": columns.task.name, **_kept(query), "metric": metric}
-    table = tag("table", tag("caption", f"{rows.size:,} of {len(columns):,} trials"), _head(run, kept, query), tag("tbody", *(_row(run, columns, row, texts[row]) for row in shown)))
-    found: Child = tag("div", table, class_="scroll card", tabindex=0, role="region", aria_label="Trials") if shown else tag("p", "No trial matches. ", link("Show all", address(f"/run/{run.key}/trials", task=columns.task.name)))
+    table = tag(
+        "table",
+        tag("caption", f"{rows.size:,} of {len(columns):,} trials"),
+        _head(run, kept, query),
+        tag("tbody", *(_row(run, columns, row, texts[row]) for row in shown)),
+    )
+    found: Child = (
+        tag("div", table, class_="scroll card", tabindex=0, role="region", aria_label="Trials")
+        if shown
+        else tag("p", "No trial matches. ", link("Show all", address(f"/run/{run.key}/trials", task=columns.task.name)))
+    )
     progress = run.progress()
-    parts = [tag("h1", f"Trials of {columns.task.name}"), progress_bar(progress), _form(run, columns, query), _pager(run, kept, page, pages), found, _pager(run, kept, page, pages)]
+    parts = [
+        tag("h1", f"Trials of {columns.task.name}"),
+        progress_bar(progress),
+        _form(run, columns, query),
+        _pager(run, kept, page, pages),
+        found,
+        _pager(run, kept, page, pages),
+    ]
     live = None if progress.complete else address("/state", run=run.key)
-    return shell(f"Trials of {run.name}", parts, crumbs=[link("Runs", "/"), link(run.name, address(f"/run/{run.key}", task=columns.task.name)), "trials"], live=live)
+    return shell(
+        f"Trials of {run.name}",
+        parts,
+        crumbs=[link("Runs", "/"), link(run.name, address(f"/run/{run.key}", task=columns.task.name)), "trials"],
+        live=live,
+    )
 
 
 def _kept(query: Query) -> dict[str, str]:
     group = f"{query.key}={query.group}" if query.key else ""
-    told = {"outcome": query.outcome, "rule": query.rule, "group": group, "text": query.text, "sort": query.sort, "order": "down" if query.descending else ""}
+    told = {
+        "outcome": query.outcome,
+        "rule": query.rule,
+        "group": group,
+        "text": query.text,
+        "sort": query.sort,
+        "order": "down" if query.descending else "",
+    }
     return {key: value for key, value in told.items() if value not in ("all", "plan", "")}
 
 
@@ -76,7 +112,13 @@ def _row(run: OpenRun, columns: TrialColumns, row: int, text: str) -> Html:
     name = link(key.sample, trial_address(run, key), class_="mono")
     more = " ".join([key.variant if key.variant != "base" else "", f"#{key.repeat + 1}" if columns.task.repeats > 1 else ""]).strip()
     read = columns.answers.at(int(columns.answer[row])) or columns.reasons.at(int(columns.reason[row])) or ""
-    cells = [shorten(sample.question, 120), shorten(", ".join(sample.answers), 60), shorten(read, 60), columns.rules.at(int(columns.rule[row])) or "", shorten(text, 140)]
+    cells = [
+        shorten(sample.question, 120),
+        shorten(", ".join(sample.answers), 60),
+        shorten(read, 60),
+        columns.rules.at(int(columns.rule[row])) or "",
+        shorten(text, 140),
+    ]
     numbers = ["" if math.isnan(latency) else f"{latency:.2f}", f"{int(columns.tokens[row]):,}" if columns.tokens[row] else ""]
     return tag(
         "tr", tag("td", outcome_tag(int(columns.outcome[row]), value)), tag("th", name, tag("div", more, class_="muted small") if more else None, scope="row"),
@@ -85,7 +127,17 @@ def _row(run: OpenRun, columns: TrialColumns, row: int, text: str) -> Html:
 
 
 def _head(run: OpenRun, kept: Mapping[str, str], query: Query) -> Html:
-    heads = [("outcome", "value"), ("trial", "sample"), ("question", ""), ("expected", ""), ("read as", ""), ("rule", ""), ("reply", ""), ("seconds", "latency"), ("tokens", "tokens")]
+    heads = [
+        ("outcome", "value"),
+        ("trial", "sample"),
+        ("question", ""),
+        ("expected", ""),
+        ("read as", ""),
+        ("rule", ""),
+        ("reply", ""),
+        ("seconds", "latency"),
+        ("tokens", "tokens"),
+    ]
     cells = []
     for words, sort in heads:
         kind = "n" if sort in ("latency", "tokens") else None
@@ -105,7 +157,11 @@ def _form(run: OpenRun, columns: TrialColumns, query: Query) -> Html:
     choices = [f"{key}={value}" for key, values in groups.items() for value in values][:MOST_CHOICES]
     rules = sorted({*columns.rules.texts, *columns.reasons.texts})[:MOST_CHOICES]
     current = f"{query.key}={query.group}" if query.key else ""
-    hidden = [tag("input", type="hidden", name=name, value=value) for name, value in (("task", columns.task.name), ("sort", query.sort), ("order", "down" if query.descending else "")) if value]
+    hidden = [
+        tag("input", type="hidden", name=name, value=value)
+        for name, value in (("task", columns.task.name), ("sort", query.sort), ("order", "down" if query.descending else ""))
+        if value
+    ]
     fields = [
         tag("label", "outcome", _select("outcome", list(OUTCOMES), query.outcome, none=False)),
         tag("label", "rule or reason", _select("rule", rules, query.rule)),
@@ -126,8 +182,12 @@ def _select(name: str, values: list[str], chosen: str, *, none: bool = True) -> 
 def _pager(run: OpenRun, kept: Mapping[str, str], page: int, pages: int) -> Html | None:
     if pages == 1:
         return None
+
     def to(number: int) -> str:
         return address(f"/run/{run.key}/trials", **{**kept, "page": str(number)})
+
     before = link("← Previous", to(page - 1), rel="prev", class_="button quiet") if page > 1 else tag("span")
     after = link("Next →", to(page + 1), rel="next", class_="button quiet") if page < pages else tag("span")
-    return tag("nav", before, tag("span", f"page {page:,} of {pages:,}", class_="muted"), after, class_="pager", aria_label="Pages of trials")
+    return tag(
+        "nav", before, tag("span", f"page {page:,} of {pages:,}", class_="muted"), after, class_="pager", aria_label="Pages of trials"
+    )

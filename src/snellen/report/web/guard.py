@@ -92,5 +92,11 @@ def _with_headers(send: Any) -> Any:
 
 async def _answer(send: Any, status: int, words: str, more: dict[str, str] | None = None) -> None:
     headers = {"content-type": "text/plain; charset=utf-8", **HEADERS, **(more or {})}
-    await send({"type": "http.response.start", "status": status, "headers": [(k.encode(), v.encode("latin-1", "replace")) for k, v in headers.items()]})
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(k.encode(), v.encode("latin-1", "replace")) for k, v in headers.items()],
+        }
+    )
     await send({"type": "http.response.body", "body": words.encode()})

@@ -25,7 +25,13 @@ def runs_page(shelf: Shelf) -> Html:
     names = ("compare", "run", "model", "task", "metric", "value", "95 % interval", "", "n", "lost", "begun")
     head = tag("thead", tag("tr", *(tag("th", name or tag("span", "drawn", class_="hidden"), scope="col") for name in names)))
     table = tag("div", tag("table", tag("caption", f"{len(runs)} runs"), head, tag("tbody", *rows)), class_="scroll card")
-    form = tag("form", table, tag("p", tag("button", "Compare the chosen runs"), " ", tag("span", "two to five on the same task", class_="muted small")), method="get", action="/compare")
+    form = tag(
+        "form",
+        table,
+        tag("p", tag("button", "Compare the chosen runs"), " ", tag("span", "two to five on the same task", class_="muted small")),
+        method="get",
+        action="/compare",
+    )
     empty = tag("p", "No runs here yet. Make one: ", tag("code", "snellen run eyechart --model reader"))
     return shell("Runs", [tag("h1", "Runs"), form if runs else empty, _problems(shelf)], place="/", live="/state" if unfinished else None)
 
@@ -44,9 +50,17 @@ def _run_rows(run: OpenRun) -> list[Html]:
         cells = [metric, written(metric, estimate), written_interval(metric, estimate)]
         rows.append(
             tag(
-                "tr", tag("td", box), tag("th", link(run.name, f"/run/{run.key}"), state, scope="row"), tag("td", header.model),
-                tag("td", link(task, address(f"/run/{run.key}", task=task))), *(tag("td", cell, class_="nowrap") for cell in cells), tag("td", drawn, class_="bar"),
-                tag("td", f"{estimate['n']:,}", class_="n"), tag("td", f"{lost:,}", class_="n"), tag("td", header.created[:16].replace("T", " "), class_="nowrap muted"), class_="row",
+                "tr",
+                tag("td", box),
+                tag("th", link(run.name, f"/run/{run.key}"), state, scope="row"),
+                tag("td", header.model),
+                tag("td", link(task, address(f"/run/{run.key}", task=task))),
+                *(tag("td", cell, class_="nowrap") for cell in cells),
+                tag("td", drawn, class_="bar"),
+                tag("td", f"{estimate['n']:,}", class_="n"),
+                tag("td", f"{lost:,}", class_="n"),
+                tag("td", header.created[:16].replace("T", " "), class_="nowrap muted"),
+                class_="row",
             )  # fmt: skip
         )
     return rows
@@ -61,15 +75,43 @@ def _problems(shelf: Shelf) -> Html | None:
 
 def board_page(board: Board, keys: dict[str, str]) -> Html:
     """Return the leaderboard; `keys` are the runs' keys by name."""
-    head = ["#", "model", "run", "tasks", "average rank", "mean", "95 % interval", "", *(f"{name}" for name in board.dimensions), *board.tasks]
+    head = [
+        "#",
+        "model",
+        "run",
+        "tasks",
+        "average rank",
+        "mean",
+        "95 % interval",
+        "",
+        *(f"{name}" for name in board.dimensions),
+        *board.tasks,
+    ]
     rows, last = [], 0
     for line in board.lines:
         rows.append(_board_row(line, board, keys, new=line.band != last))
         last = line.band
-    table = tag("table", tag("caption", "Best first, runs that did more tasks above. Rank 1 is best; a task a run has not done does not count for it."), _head(head), tag("tbody", *rows))
+    table = tag(
+        "table",
+        tag("caption", "Best first, runs that did more tasks above. Rank 1 is best; a task a run has not done does not count for it."),
+        _head(head),
+        tag("tbody", *rows),
+    )
     note = "Runs with the same number cannot be told apart from the first run of that number (95 %, unpaired, so on the safe side). Choose runs under Runs to test them on the samples they share."
-    downloads = [link(name, address("/leaderboard/download", format=form), class_="button quiet") for form, name in (("csv", "CSV"), ("markdown", "Markdown"), ("latex", "LaTeX"))]
-    return shell("Leaderboard", [tag("h1", "Leaderboard"), tag("p", note, class_="muted"), tag("div", table, class_="scroll card", tabindex=0, role="region", aria_label="Leaderboard"), tag("p", *downloads, class_="bar-of-buttons")], place="/leaderboard")
+    downloads = [
+        link(name, address("/leaderboard/download", format=form), class_="button quiet")
+        for form, name in (("csv", "CSV"), ("markdown", "Markdown"), ("latex", "LaTeX"))
+    ]
+    return shell(
+        "Leaderboard",
+        [
+            tag("h1", "Leaderboard"),
+            tag("p", note, class_="muted"),
+            tag("div", table, class_="scroll card", tabindex=0, role="region", aria_label="Leaderboard"),
+            tag("p", *downloads, class_="bar-of-buttons"),
+        ],
+        place="/leaderboard",
+    )
 
 
 def _head(names: list[str]) -> Html:
@@ -80,9 +122,17 @@ def _board_row(line: Line, board: Board, keys: dict[str, str], *, new: bool) -> 
     rank = "–" if line.average_rank is None else f"{line.average_rank:.2f}"
     mean = "–" if line.mean is None else f"{line.mean * 100:.1f} %"
     bounds = f"{line.ci95[0] * 100:.1f} – {line.ci95[1] * 100:.1f}" if line.ci95 else "–"
-    place = tag("td", tag("b", line.band) if new else tag("span", f"{line.band} =", class_="muted", title="not distinguishable from the first of this number"), class_="nowrap")
+    place = tag(
+        "td",
+        tag("b", line.band)
+        if new
+        else tag("span", f"{line.band} =", class_="muted", title="not distinguishable from the first of this number"),
+        class_="nowrap",
+    )
     name: Child = link(line.name, f"/run/{keys[line.name]}") if line.name in keys else line.name
-    dimensions = [tag("td", f"{line.dimensions[name] * 100:.1f} %" if name in line.dimensions else "–", class_="n") for name in board.dimensions]
+    dimensions = [
+        tag("td", f"{line.dimensions[name] * 100:.1f} %" if name in line.dimensions else "–", class_="n") for name in board.dimensions
+    ]
     return tag(
         "tr", place, tag("th", line.model, scope="row", class_="nowrap"), tag("td", name), tag("td", f"{len(line.tasks)} of {len(board.tasks)}", class_="n"), tag("td", rank, class_="n"), tag("td", mean, class_="n"), tag("td", bounds, class_="n"),
         tag("td", draw.interval(line.mean, line.ci95, 0.0, 1.0), class_="bar"), *dimensions, *(_board_cell(line, task) for task in board.tasks), class_="row best" if new else "row",
@@ -95,27 +145,63 @@ def _board_cell(line: Line, task: str) -> Html:
         return tag("td", "–", class_="n")
     value = f"{cell.value * 100:.1f}" if 0 <= cell.value <= 1 else f"{cell.value:.3g}"
     half = f" ± {(cell.ci95[1] - cell.ci95[0]) * 50:.1f}" if cell.ci95 and 0 <= cell.value <= 1 else ""
-    return tag("td", value, tag("span", half, class_="muted small"), class_="n", title=f"{cell.metric}, n {cell.n}, rank {cell.rank:g}" if cell.rank else cell.metric)
+    return tag(
+        "td",
+        value,
+        tag("span", half, class_="muted small"),
+        class_="n",
+        title=f"{cell.metric}, n {cell.n}, rank {cell.rank:g}" if cell.rank else cell.metric,
+    )
 
 
 def profile_choice(run: OpenRun, task: str) -> Html:
     """Return the form that reads a run's replies as another tool does."""
     options = [tag("option", name, value=name) for name in PROFILE_NAMES]
     label = tag("label", "read the replies as", tag("select", *options, name="profile"))
-    return tag("form", tag("input", type="hidden", name="task", value=task), label, tag("button", "Score again"), method="get", action=f"/run/{run.key}/again", class_="filters")
+    return tag(
+        "form",
+        tag("input", type="hidden", name="task", value=task),
+        label,
+        tag("button", "Score again"),
+        method="get",
+        action=f"/run/{run.key}/again",
+        class_="filters",
+    )
 
 
 def again_page(run: OpenRun, profile: str, *, may_write: bool) -> Html:
     """Return the results as stored and as another profile reads them, side by side."""
     before, after = run.results(), run.rescored(profile)
-    parts: list[Child] = [tag("h1", f"{run.name} read as {profile}"), tag("p", "The stored replies, scored again. Nothing was asked, nothing was written.", class_="muted")]
+    parts: list[Child] = [
+        tag("h1", f"{run.name} read as {profile}"),
+        tag("p", "The stored replies, scored again. Nothing was asked, nothing was written.", class_="muted"),
+    ]
     for task, result in after["tasks"].items():
         old, new = before["tasks"].get(task, {}).get("metrics", {}), result["metrics"]
         rows = [tag("tr", tag("th", name, scope="row"), *_pair(name, old.get(name), new.get(name))) for name in dict.fromkeys([*old, *new])]
         heads = [("metric", None), (before["run"]["profile"], "n"), (profile, "n"), ("difference", "n")]
-        parts += [tag("h2", task), tag("div", tag("table", tag("thead", tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in heads))), tag("tbody", *rows)), class_="card scroll")]
+        parts += [
+            tag("h2", task),
+            tag(
+                "div",
+                tag(
+                    "table",
+                    tag("thead", tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in heads))),
+                    tag("tbody", *rows),
+                ),
+                class_="card scroll",
+            ),
+        ]
     if may_write:
-        parts.append(tag("form", tag("input", type="hidden", name="profile", value=profile), tag("button", f"Keep the scores of {profile} in this run"), method="post", action=f"/run/{run.key}/again"))
+        parts.append(
+            tag(
+                "form",
+                tag("input", type="hidden", name="profile", value=profile),
+                tag("button", f"Keep the scores of {profile} in this run"),
+                method="post",
+                action=f"/run/{run.key}/again",
+            )
+        )
     return shell(f"{run.name} as {profile}", parts, crumbs=[link("Runs", "/"), link(run.name, f"/run/{run.key}"), f"as {profile}"])
 
 
@@ -124,5 +210,3 @@ def _pair(name: str, old: dict[str, float] | None, new: dict[str, float] | None)
     known = old is not None and new is not None and old.get("value") is not None and new.get("value") is not None
     change = f"{new['value'] - old['value']:+.3f}" if known and old and new else "–"
     return shown[0], shown[1], tag("td", change, class_="n")
-
-

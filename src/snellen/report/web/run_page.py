@@ -16,10 +16,17 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
     """Return the page of one run and one of its tasks."""
     header, progress = run.header(), run.progress()
     chips = [header.created.replace("T", " ")[:16], f"run {header.id}", f"{progress.stored:,} trials"]
-    parts: list[Child] = [tag("h1", header.model), tag("ul", *(tag("li", chip, class_="chip") for chip in chips), class_="chips"), progress_bar(progress)]
+    parts: list[Child] = [
+        tag("h1", header.model),
+        tag("ul", *(tag("li", chip, class_="chip") for chip in chips), class_="chips"),
+        progress_bar(progress),
+    ]
     name = run.task(task).name
     if len(header.tasks) > 1:
-        tabs = [link(each.name, address(f"/run/{run.key}", task=each.name), class_="button" if each.name == name else "button quiet") for each in header.tasks]
+        tabs = [
+            link(each.name, address(f"/run/{run.key}", task=each.name), class_="button" if each.name == name else "button quiet")
+            for each in header.tasks
+        ]
         parts.append(tag("nav", *tabs, class_="bar-of-buttons", aria_label="Tasks"))
     try:
         parts += _task_parts(run, run.overview(name), has_report=has_report)
@@ -33,11 +40,28 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
 def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Child]:
     name, metrics = one.task.name, one.result["metrics"]
     ways = [("all", "Every trial"), ("wrong", "Wrong"), ("unparsed", "Unparsed"), ("flipped", "Flipped"), ("failed", "Failed")]
-    browse = [link(words, address(f"/run/{run.key}/trials", task=name, outcome="" if kind == "all" else kind), class_="button" if kind == "all" else "button quiet") for kind, words in ways]
-    forms = [link(form.upper(), address(f"/run/{run.key}/download", format=form), class_="button quiet") for form in ("csv", "parquet", "jsonl")]
-    parts: list[Child] = [tag("nav", *browse, class_="bar-of-buttons", aria_label="Trials"), hero(one)]
-    parts.append(tag("div", *(figure_card(figure, _figure_links(run, name, figure.name)) for figure in one.figures), class_="grid"))
-    parts += [tag("h2", "All metrics"), tag("div", metric_table(metrics, "Metrics with their 95 % intervals"), derived_table(metrics), class_="card")]
+    browse = [
+        link(
+            words,
+            address(f"/run/{run.key}/trials", task=name, outcome="" if kind == "all" else kind),
+            class_="button" if kind == "all" else "button quiet",
+        )
+        for kind, words in ways
+    ]
+    forms = [
+        link(form.upper(), address(f"/run/{run.key}/download", format=form), class_="button quiet") for form in ("csv", "parquet", "jsonl")
+    ]
+    cards = [figure_card(figure, _figure_links(run, name, figure.name)) for figure in one.figures]
+    first = _figure_links(run, name, one.figures[0].name) if one.figures else None
+    parts: list[Child] = [
+        tag("nav", *browse, class_="bar-of-buttons", aria_label="Trials"),
+        hero(one, first),
+        tag("div", *cards[1:], class_="grid"),
+    ]
+    parts += [
+        tag("h2", "All metrics"),
+        tag("div", metric_table(metrics, "Metrics with their 95 % intervals"), derived_table(metrics), class_="card"),
+    ]
     parts += [*groups_section(one), *spread_section(one), tag("h2", "Take it with you"), tag("p", *forms, class_="bar-of-buttons")]
     if has_report:
         parts.append(tag("p", "The page for others is report.html in the run's folder."))
@@ -45,5 +69,8 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
 
 
 def _figure_links(run: OpenRun, task: str, figure: str) -> Html:
-    made = [link(words, address(f"/run/{run.key}/figure", task=task, name=figure, format=form)) for form, words in (("csv", "CSV"), ("json", "Vega-Lite"))]
+    made = [
+        link(words, address(f"/run/{run.key}/figure", task=task, name=figure, format=form))
+        for form, words in (("csv", "CSV"), ("json", "Vega-Lite"))
+    ]
     return tag("span", made[0], " · ", made[1], class_="small nowrap")

@@ -57,4 +57,9 @@ def progress_bar(progress: Progress) -> Html | None:
     if progress.complete:
         return None
     words = f"{progress.stored:,} of {progress.planned:,} trials stored, {progress.failed:,} failed"
-    return tag("p", tag("span", words, class_="live"), tag("progress", value=progress.stored, max=progress.planned, aria_label=words), role="status")
+    return tag(
+        "p",
+        tag("span", words, class_="live"),
+        tag("progress", value=progress.stored, max=progress.planned, aria_label=words),
+        role="status",
+    )

@@ -27,9 +27,22 @@ def trial_page(run: OpenRun, shown: Shown) -> Html:
     columns = run.columns(key.task)
     row = _row_of(columns, key)
     outcome = outcome_tag(int(columns.outcome[row]), float(columns.value[row])) if row is not None else None
-    parts: list[Child] = [tag("div", tag("h1", shorten(shown.sample.question, 240)), class_="title"), tag("p", outcome, " ", tag("span", _name(key), class_="mono muted")), _around(run, columns, row)]
+    parts: list[Child] = [
+        tag("div", tag("h1", shorten(shown.sample.question, 240)), class_="title"),
+        tag("p", outcome, " ", tag("span", _name(key), class_="mono muted")),
+        _around(run, columns, row),
+    ]
     left = tag("div", tag("h2", "What it saw"), _pictures(run, shown), tag("h2", "Messages as sent"), *_messages(shown))
-    right = tag("div", tag("h2", "What it answered"), *_answer(run, shown), tag("h2", "Score"), *_scores(shown), *_options(shown), tag("h2", "Facts"), _facts(run, shown))
+    right = tag(
+        "div",
+        tag("h2", "What it answered"),
+        *_answer(run, shown),
+        tag("h2", "Score"),
+        *_scores(shown),
+        *_options(shown),
+        tag("h2", "Facts"),
+        _facts(run, shown),
+    )
     parts += [tag("div", left, right, class_="two"), *_siblings(run, columns, key)]
     crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), link("trials", f"/run/{run.key}/trials"), key.sample]
     return shell(f"{key.sample} in {run.name}", parts, crumbs=crumbs)
@@ -41,16 +54,28 @@ def _name(key: TrialKey) -> str:
 
 def _row_of(columns: TrialColumns, key: TrialKey) -> int | None:
     place = next((number for number, sample in enumerate(columns.samples) if sample.id == key.sample), -1)
-    found = np.flatnonzero((columns.sample == place) & (columns.variant == columns.variants.find(key.variant)) & (columns.repeat == key.repeat))
+    found = np.flatnonzero(
+        (columns.sample == place) & (columns.variant == columns.variants.find(key.variant)) & (columns.repeat == key.repeat)
+    )
     return int(found[0]) if found.size else None
 
 
 def _around(run: OpenRun, columns: TrialColumns, row: int | None) -> Html | None:
     if row is None:
         return None
-    before = link("← Previous trial", trial_address(run, trial_key(columns, row - 1)), rel="prev", class_="button quiet") if row > 0 else tag("span")
-    after = link("Next trial →", trial_address(run, trial_key(columns, row + 1)), rel="next", class_="button quiet") if row + 1 < len(columns) else tag("span")
-    return tag("nav", before, tag("span", f"trial {row + 1:,} of {len(columns):,}", class_="muted"), after, class_="pager", aria_label="Trials")
+    before = (
+        link("← Previous trial", trial_address(run, trial_key(columns, row - 1)), rel="prev", class_="button quiet")
+        if row > 0
+        else tag("span")
+    )
+    after = (
+        link("Next trial →", trial_address(run, trial_key(columns, row + 1)), rel="next", class_="button quiet")
+        if row + 1 < len(columns)
+        else tag("span")
+    )
+    return tag(
+        "nav", before, tag("span", f"trial {row + 1:,} of {len(columns):,}", class_="muted"), after, class_="pager", aria_label="Trials"
+    )
 
 
 def pictures_of(shown: Shown) -> list[Image]:
@@ -63,18 +88,39 @@ def _pictures(run: OpenRun, shown: Shown) -> Html:
     if not images:
         return tag("p", "No picture was sent.", class_="muted")
     key = shown.prediction.key
-    strip = [link(tag("img", src=trial_address(run, key, "image", n=n, small=1), alt=f"Picture {n + 1}", loading="lazy"), f"#picture-{n}") for n in range(len(images[:PICTURES]))]
+    strip = [
+        link(tag("img", src=trial_address(run, key, "image", n=n, small=1), alt=f"Picture {n + 1}", loading="lazy"), f"#picture-{n}")
+        for n in range(len(images[:PICTURES]))
+    ]
     stages = [_stage(run, shown, n, image) for n, image in enumerate(images[:PICTURES])]
     more = tag("p", f"and {len(images) - PICTURES:,} more pictures", class_="muted") if len(images) > PICTURES else None
-    return join((tag("div", *strip, class_="strip") if len(images) > 1 else "", *stages, more, tag("p", "Click a picture to see it pixel by pixel.", class_="muted small")))
+    return join(
+        (
+            tag("div", *strip, class_="strip") if len(images) > 1 else "",
+            *stages,
+            more,
+            tag("p", "Click a picture to see it pixel by pixel.", class_="muted small"),
+        )
+    )
 
 
 def _stage(run: OpenRun, shown: Shown, number: int, image: Image) -> Html:
     source = trial_address(run, shown.prediction.key, "image", n=number)
     picture = tag("img", src=source, alt=f"Picture {number + 1} of {shown.sample.id} as sent", loading="lazy")
-    boxes = [tag("rect", x=x0, y=y0, width=max(0.0, x1 - x0), height=max(0.0, y1 - y0)) for x0, y0, x1, y1 in boxes_of(shown, number, image)]
+    boxes = [
+        tag("rect", x=x0, y=y0, width=max(0.0, x1 - x0), height=max(0.0, y1 - y0)) for x0, y0, x1, y1 in boxes_of(shown, number, image)
+    ]
     layer = tag("svg", *boxes, viewBox="0 0 1 1", preserveAspectRatio="none", aria_hidden="true") if boxes else None
-    return tag("div", tag("div", picture, layer, class_="frame"), class_="stage", id=f"picture-{number}", tabindex=0, role="group", aria_label=f"Picture {number + 1}, enlargeable", data_zoom=True)
+    return tag(
+        "div",
+        tag("div", picture, layer, class_="frame"),
+        class_="stage",
+        id=f"picture-{number}",
+        tabindex=0,
+        role="group",
+        aria_label=f"Picture {number + 1}, enlargeable",
+        data_zoom=True,
+    )
 
 
 def boxes_of(shown: Shown, number: int, image: Image) -> Iterator[tuple[float, float, float, float]]:
@@ -106,16 +152,36 @@ def _answer(run: OpenRun, shown: Shown) -> Iterator[Child]:
     prediction, score = shown.prediction, shown.scores[0] if shown.scores else None
     if prediction.failure is not None:
         failure = prediction.failure
-        yield tag("p", tag("b", f"No reply: {failure.kind.value}"), f" after {failure.attempts} attempts. ", shorten(failure.message, 2000), class_="notice")
+        yield tag(
+            "p",
+            tag("b", f"No reply: {failure.kind.value}"),
+            f" after {failure.attempts} attempts. ",
+            shorten(failure.message, 2000),
+            class_="notice",
+        )
     elif prediction.loglikelihoods is not None:
-        rows = [tag("tr", tag("th", text, scope="row"), tag("td", f"{value:.4f}", class_="n")) for text, value in zip(shown.request.choices or shown.request.shown, prediction.loglikelihoods, strict=False)]
-        yield tag("table", tag("thead", tag("tr", tag("th", "choice", scope="col"), tag("th", "log-likelihood", scope="col", class_="n"))), tag("tbody", *rows))
+        rows = [
+            tag("tr", tag("th", text, scope="row"), tag("td", f"{value:.4f}", class_="n"))
+            for text, value in zip(shown.request.choices or shown.request.shown, prediction.loglikelihoods, strict=False)
+        ]
+        yield tag(
+            "table",
+            tag("thead", tag("tr", tag("th", "choice", scope="col"), tag("th", "log-likelihood", scope="col", class_="n"))),
+            tag("tbody", *rows),
+        )
     else:
         yield reply_text(prediction.text, score.detail.get("span") if score else None, most=REPLY_SHOWN, tall=True)
         if len(prediction.text or "") > REPLY_SHOWN:
-            yield tag("p", link(f"Download the whole reply ({len(prediction.text or ''):,} characters)", trial_address(run, prediction.key, "reply")))
+            yield tag(
+                "p",
+                link(f"Download the whole reply ({len(prediction.text or ''):,} characters)", trial_address(run, prediction.key, "reply")),
+            )
     if prediction.reasoning:
-        yield tag("details", tag("summary", f"Reasoning ({len(prediction.reasoning):,} characters)"), reply_text(prediction.reasoning, most=REPLY_SHOWN, tall=True))
+        yield tag(
+            "details",
+            tag("summary", f"Reasoning ({len(prediction.reasoning):,} characters)"),
+            reply_text(prediction.reasoning, most=REPLY_SHOWN, tall=True),
+        )
 
 
 def _scores(shown: Shown) -> Iterator[Child]:
@@ -124,7 +190,15 @@ def _scores(shown: Shown) -> Iterator[Child]:
         yield tag("p", "Not scored.", class_="muted")
         return
     heads = ("metric", "value", "read as", "rule", "reason")
-    rows = [tag("tr", tag("th", s.metric, scope="row"), tag("td", "–" if s.value is None else f"{s.value:.3g}"), *(tag("td", shorten(told or "", 200), class_="text") for told in (s.answer, s.rule, s.reason))) for s in shown.scores]
+    rows = [
+        tag(
+            "tr",
+            tag("th", s.metric, scope="row"),
+            tag("td", "–" if s.value is None else f"{s.value:.3g}"),
+            *(tag("td", shorten(told or "", 200), class_="text") for told in (s.answer, s.rule, s.reason)),
+        )
+        for s in shown.scores
+    ]
     yield tag("table", tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads))), tag("tbody", *rows))
     details = [s for s in shown.scores if s.detail]
     if details:
@@ -141,7 +215,10 @@ def _options(shown: Shown) -> Iterator[Child]:
         return
     rows = []
     for mark, text in zip(request.marks, request.shown, strict=False):
-        signs = [*(["expected"] if text in shown.sample.answers else []), *(["chosen"] if score is not None and score.answer == text else [])]
+        signs = [
+            *(["expected"] if text in shown.sample.answers else []),
+            *(["chosen"] if score is not None and score.answer == text else []),
+        ]
         rows.append(tag("tr", tag("th", mark, scope="row"), tag("td", text, class_="text"), tag("td", " and ".join(signs))))
     yield tag("table", tag("caption", "Options as shown"), tag("tbody", *rows))
 
@@ -154,11 +231,18 @@ def _facts(run: OpenRun, shown: Shown) -> Html:
         told += [("first token", f"{timing.first_token - timing.sent:.3f} s")] if timing.first_token is not None else []
     if usage is not None:
         told += [(name.replace("_", " "), f"{value:,}") for name, value in msgspec.to_builtins(usage).items() if value is not None]
-    told += [("parameters", msgspec.json.encode(shown.request.params).decode()), ("tags", msgspec.json.encode(shown.sample.tags).decode()), ("group", shown.sample.group)]
+    told += [
+        ("parameters", msgspec.json.encode(shown.request.params).decode()),
+        ("tags", msgspec.json.encode(shown.sample.tags).decode()),
+        ("group", shown.sample.group),
+    ]
     for n, sent in enumerate(prediction.images):
         shrunk = f", made smaller from {sent.original[0]}×{sent.original[1]}" if sent.original else ""
         told.append((f"picture {n + 1}", f"{sent.width}×{sent.height} {sent.mime}, {sent.size_bytes:,} bytes{shrunk}"))
-    attempts = run.reader.rows("SELECT at, kind, message FROM attempts WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? ORDER BY at LIMIT 20", msgspec.structs.astuple(prediction.key))
+    attempts = run.reader.rows(
+        "SELECT at, kind, message FROM attempts WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? ORDER BY at LIMIT 20",
+        msgspec.structs.astuple(prediction.key),
+    )
     told += [(f"failed attempt {at}", f"{kind}: {shorten(message, 300)}") for at, kind, message in attempts]
     return facts(told)
 
@@ -175,7 +259,12 @@ def _siblings(run: OpenRun, columns: TrialColumns, key: TrialKey) -> Iterator[Ch
         if shown is not None:
             text = shown.prediction.text if shown.prediction.failure is None else shown.prediction.failure.message
             span = shown.scores[0].detail.get("span") if shown.scores else None
-            head = tag("p", outcome_tag(int(columns.outcome[row]), float(columns.value[row])), " ", link(f"{other.variant} · {other.repeat + 1}", trial_address(run, other), aria_current="true" if other == key else None))
+            head = tag(
+                "p",
+                outcome_tag(int(columns.outcome[row]), float(columns.value[row])),
+                " ",
+                link(f"{other.variant} · {other.repeat + 1}", trial_address(run, other), aria_current="true" if other == key else None),
+            )
             cards.append(tag("article", head, reply_text(text, span, most=600), class_="card"))
     yield tag("h2", f"All {rows.size:,} trials of this sample: variants and inferences side by side")
     yield tag("div", *cards, class_="columns", tabindex=0, role="region", aria_label="All trials of this sample")
