@@ -13,6 +13,7 @@ from ..report.overview import overview_of, read_results
 from ..report.page import PICTURE_BYTES, write_report
 from ..report.plots import save_plot
 from ..report.seed_files import export_run
+from ..report.trials import read_columns
 from ..store.reader import RunReader
 
 DEPTH = 3
@@ -30,7 +31,7 @@ def plots(folder: str | Path, output: str | Path) -> list[Path]:
         results = read_results(reader, reader.header())
         files: list[Path] = []
         for task in reader.header().tasks:
-            for figure in overview_of(reader, task, results).figures:
+            for figure in overview_of(reader, read_columns(reader, task), results).figures:
                 files += save_plot(figure.spec, figure.rows, Path(output) / f"{task.name}-{figure.name}")
         return files
     finally:

@@ -18,7 +18,7 @@ from ..store.reader import RunReader
 from . import plots
 from .draw import Axis, Point, Series, bars, heat, plot
 from .html import Html
-from .trials import TrialColumns
+from .trials import Costs, TrialColumns, read_costs
 
 Rows = list[dict[str, Any]]
 GRIDS = (("length", "depth"), ("pages", "depth"), ("column", "row"))
@@ -43,7 +43,7 @@ def figures_of(reader: RunReader, columns: TrialColumns, table: ScoreTable | Non
     if table is not None:
         found += _robustness(table)
         found += _maps(table)
-    return [*found, *_latency(columns)]
+    return [*found, *_latency(read_costs(reader, columns))]
 
 
 def _acuity(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
@@ -138,8 +138,8 @@ def _as_number(value: str) -> tuple[float, str]:
         return math.inf, value
 
 
-def _latency(columns: TrialColumns) -> Iterator[Figure]:
-    known = columns.latency_s[~np.isnan(columns.latency_s)]
+def _latency(costs: Costs) -> Iterator[Figure]:
+    known = costs.latency_s[~np.isnan(costs.latency_s)]
     if known.size < 2 or known.max() <= 0:
         return
     top = float(np.quantile(known, 0.99)) or float(known.max())

@@ -17,7 +17,7 @@ from ..score.table import ScoreTable
 from ..score.variance import advise, split_variance
 from ..store.reader import RunReader
 from .figures import Figure, figures_of
-from .trials import TrialColumns, read_columns
+from .trials import TrialColumns
 
 Results = dict[str, Any]
 
@@ -48,9 +48,9 @@ def read_results(reader: RunReader, header: RunHeader, registry: Registry | None
     return score_again(reader, registry or default_registry())
 
 
-def overview_of(reader: RunReader, task: Task, results: Results) -> TaskOverview:
-    """Return one task with its columns and figures."""
-    columns = read_columns(reader, task)
+def overview_of(reader: RunReader, columns: TrialColumns, results: Results) -> TaskOverview:
+    """Return one task with its figures."""
+    task = columns.task
     table = _table(reader, task, columns)
     advice, shares = _spread(table)
     result = results["tasks"].get(task.name) or {"metrics": {}, "groups": {}}

@@ -35,7 +35,7 @@ from .parts import (
     written,
     written_interval,
 )  # fmt: skip
-from .trials import Outcome, TrialColumns
+from .trials import Outcome, TrialColumns, read_columns
 
 PICTURE_BYTES = 2_000_000
 """How much of the file pictures may take."""
@@ -63,7 +63,7 @@ def render_report(folder: Path, *, results: Results | None = None, picture_bytes
         header = reader.header()
         results = results or read_results(reader, header)
         budget = Budget(picture_bytes)
-        tasks = [overview_of(reader, task, results) for task in header.tasks]
+        tasks = [overview_of(reader, read_columns(reader, task), results) for task in header.tasks]
         parts: list[Child] = [_masthead(header, results), _warning(results)]
         for one in tasks:
             parts += task_sections(reader, one, budget, alone=len(tasks) == 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable
 from itertools import accumulate
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..store.reader import RunReader
-from .trials import Outcome, TrialColumns
+from .trials import Costs, Outcome, TrialColumns
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -44,17 +43,12 @@ class TextSearch:
 
     def __init__(self, reader: RunReader, columns: TrialColumns) -> None:
         decode = msgspec.json.Decoder(_Reply).decode
-        places = {(sample.id): number for number, sample in enumerate(columns.samples)}
-        row_of = {
-            key: row for row, key in enumerate(zip(columns.sample.tolist(), columns.variant.tolist(), columns.repeat.tolist(), strict=True))
-        }
+        row_of = {row: place for place, row in enumerate(columns.row_id.tolist())}
         pieces = [""] * len(columns)
-        for sample, variant, repeat, body in reader.rows(
-            "SELECT sample, variant, repeat, body FROM predictions WHERE task = ?", (columns.task.name,)
-        ):
-            row = row_of.get((places.get(sample, -1), columns.variants.find(variant), repeat))
-            if row is not None:
-                pieces[row] = (decode(body).text or "")[:SEARCHED].lower()
+        for row, body in reader.rows("SELECT rowid, body FROM predictions WHERE +task = ?", (columns.task.name,)):
+            place = row_of.get(row)
+            if place is not None:
+                pieces[place] = (decode(body).text or "")[:SEARCHED].lower()
         self._questions = _Haystack([f"{sample.id}\n{sample.question}".lower() for sample in columns.samples])
         self._replies = _Haystack(pieces)
         self._sample = columns.sample
@@ -80,8 +74,10 @@ class _Haystack:
         return found
 
 
-def select(columns: TrialColumns, query: Query, search: Callable[[str], Mask] | None = None) -> Rows:
-    """Return the row numbers that match, in the order asked for."""
+def select(
+    columns: TrialColumns, query: Query, *, search: Callable[[str], Mask] | None = None, costs: Callable[[], Costs] | None = None
+) -> Rows:
+    """Return the row numbers that match, in the order asked for; what costs to know is asked for only where it is needed."""
     keep = _by_outcome(columns, query.outcome)
     if query.rule:
         keep &= (columns.rule == columns.rules.find(query.rule)) | (columns.reason == columns.reasons.find(query.rule))
@@ -90,12 +86,11 @@ def select(columns: TrialColumns, query: Query, search: Callable[[str], Mask] | 
     if query.text and search is not None:
         keep &= search(query.text)
     rows = np.flatnonzero(keep)
-    order = _order(columns, rows, query.sort)
-    if query.descending:
-        order = order[::-1]
-    if query.sort in ("value", "latency"):  # what has no number stands last, whichever way one sorts
-        order = _unknown_last(order, columns.value[rows] if query.sort == "value" else columns.latency_s[rows])
-    return np.asarray(rows[order], dtype=np.int64)
+    keys = _keys(columns, query.sort, costs)[rows]
+    order = np.argsort(keys, kind="stable")
+    order = order[::-1] if query.descending else order
+    unknown = np.isnan(keys[order])  # what has no number stands last, whichever way one sorts
+    return np.asarray(rows[np.concatenate([order[~unknown], order[unknown]])], dtype=np.int64)
 
 
 def _by_outcome(columns: TrialColumns, name: str) -> Mask:
@@ -119,14 +114,13 @@ def _by_group(columns: TrialColumns, key: str, value: str) -> Mask:
     return np.append(np.array(of_sample, np.bool_), False)[columns.sample]
 
 
-def _order(columns: TrialColumns, rows: Rows, sort: str) -> Rows:
-    if sort == "sample":
-        names = np.argsort(np.argsort([sample.id for sample in columns.samples])) if columns.samples else np.empty(0, np.int64)
-        return np.argsort(names[columns.sample[rows]], kind="stable")
-    keys: dict[str, NDArray[Any]] = {"value": columns.value, "latency": columns.latency_s, "tokens": columns.tokens}
-    return np.argsort(keys[sort][rows], kind="stable") if sort in keys else np.arange(rows.size)
-
-
-def _unknown_last(order: Rows, keys: NDArray[np.float64]) -> Rows:
-    unknown = np.isnan(keys[order])
-    return np.concatenate([order[~unknown], order[unknown]])
+def _keys(columns: TrialColumns, sort: str, costs: Callable[[], Costs] | None) -> NDArray[np.float64]:
+    if sort == "value":
+        return columns.value
+    if sort == "sample" and columns.samples:
+        names = np.argsort(np.argsort([sample.id for sample in columns.samples]))
+        return np.append(names, -1)[columns.sample].astype(np.float64)
+    if sort in ("latency", "tokens") and costs is not None:
+        found = costs()
+        return found.latency_s if sort == "latency" else found.tokens.astype(np.float64)
+    return np.arange(len(columns), dtype=np.float64)

@@ -7,9 +7,15 @@
       stage.addEventListener("click", () => zoom(stage));
       stage.addEventListener("keydown", (event) => { if (event.key === "Enter" && event.target === stage) zoom(stage); });
     }
+    for (const place of root.querySelectorAll("[data-load]")) load(place).catch(() => {});
     for (const form of root.querySelectorAll("[data-filters]")) {
       for (const select of form.querySelectorAll("select")) select.addEventListener("change", () => form.requestSubmit());
     }
+  };
+  const load = async (place) => {
+    const page = new DOMParser().parseFromString(await (await fetch(place.dataset.load, { credentials: "same-origin" })).text(), "text/html");
+    const parts = [...page.getElementById("main").children].filter((part) => !part.matches(".crumbs"));
+    place.replaceWith(...parts.map((part) => document.adoptNode(part)));
   };
   document.addEventListener("keydown", (event) => {
     if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -33,7 +33,7 @@ from .browse import browse_page
 from .compare_page import compare_page
 from .guard import Asgi, Guard
 from .home import again_page, board_page, runs_page
-from .run_page import run_page
+from .run_page import figures_page, run_page
 from .shelf import OpenRun, Shelf
 from .shell import link, shell
 from .trial_page import pictures_of, trial_page
@@ -78,6 +78,11 @@ class Viewer:
         """One run."""
         with self._opened(request) as run:
             return page(run_page(run, request.query_params.get("task", ""), has_report=(run.folder / "report.html").is_file()))
+
+    def figures(self, request: Request) -> Response:
+        """The figures of a run alone."""
+        with self._opened(request) as run:
+            return page(figures_page(run, request.query_params.get("task", "")))
 
     def trials(self, request: Request) -> Response:
         """The sample browser."""
@@ -203,13 +208,26 @@ class _Opened:
 def create_app(shelf: Shelf, compare: Compare, token: str, *, may_write: bool = False) -> Asgi:
     """Return the whole viewer behind its guard."""
     viewer = Viewer(shelf, compare, may_write=may_write)
-    routes = [
-        Route("/", viewer.home), Route("/leaderboard", viewer.board), Route("/leaderboard/download", viewer.board_download), Route("/state", viewer.state),
-        Route("/compare", viewer.compare), Route("/compare/download", viewer.compare_download), Route("/run/{key}", viewer.run), Route("/run/{key}/trials", viewer.trials),
-        Route("/run/{key}/trial", viewer.trial), Route("/run/{key}/image", viewer.image), Route("/run/{key}/reply", viewer.reply), Route("/run/{key}/figure", viewer.figure),
-        Route("/run/{key}/download", viewer.download), Route("/run/{key}/again", viewer.again, methods=["GET"]), Route("/run/{key}/again", viewer.keep, methods=["POST"]),
-        Route("/static/{name}", own_file),
-    ]  # fmt: skip
+    pages: dict[str, Callable[[Request], Any]] = {
+        "/": viewer.home,
+        "/leaderboard": viewer.board,
+        "/leaderboard/download": viewer.board_download,
+        "/state": viewer.state,
+        "/compare": viewer.compare,
+        "/compare/download": viewer.compare_download,
+        "/run/{key}": viewer.run,
+        "/run/{key}/figures": viewer.figures,
+        "/run/{key}/trials": viewer.trials,
+        "/run/{key}/trial": viewer.trial,
+        "/run/{key}/image": viewer.image,
+        "/run/{key}/reply": viewer.reply,
+        "/run/{key}/figure": viewer.figure,
+        "/run/{key}/download": viewer.download,
+        "/run/{key}/again": viewer.again,
+        "/static/{name}": own_file,
+    }
+    routes = [Route(path, function) for path, function in pages.items()]
+    routes.append(Route("/run/{key}/again", viewer.keep, methods=["POST"]))
     problems: dict[Any, Any] = {NotFound: not_found, SnellenError: explained, sqlite3.Error: explained, 404: not_found}
     return Guard(Starlette(routes=routes, exception_handlers=problems), token)
 

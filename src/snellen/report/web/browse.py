@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ...core.types import TrialKey
+from ...core.types import Failure, Timing, Usage
 from ..gallery import trial_key
 from ..html import Child, Html, shorten, tag
 from ..parts import outcome_tag
 from ..query import OUTCOMES, SORTS, Query, Rows, select
-from ..trials import TrialColumns, group_values
+from ..trials import TrialColumns
 from .shelf import OpenRun
 from .shell import address, link, progress_bar, shell, trial_address
 
@@ -39,7 +39,7 @@ def parse_query(told: Mapping[str, str]) -> Query:
 def find_rows(run: OpenRun, task: str, query: Query, metric: str = "") -> tuple[TrialColumns, Rows]:
     """Return the columns of a task and the rows that match."""
     columns = run.columns(task, metric)
-    return columns, select(columns, query, (lambda text: run.search(task).find(text)) if query.text else None)
+    return columns, select(columns, query, search=lambda text: run.search(task).find(text), costs=lambda: run.costs(task))
 
 
 def browse_page(run: OpenRun, task: str, told: Mapping[str, str]) -> Html:
@@ -50,13 +50,12 @@ def browse_page(run: OpenRun, task: str, told: Mapping[str, str]) -> Html:
     wanted = told.get("page", "1")
     page = min(max(1, int(wanted)), pages) if wanted.isdecimal() and len(wanted) < 9 else 1
     shown = [int(row) for row in rows[(page - 1) * PAGE : page * PAGE]]
-    texts = {row: _reply(run, trial_key(columns, row)) for row in shown}
     kept = {"task": columns.task.name, **_kept(query), "metric": metric}
     table = tag(
         "table",
         tag("caption", f"{rows.size:,} of {len(columns):,} trials"),
         _head(run, kept, query),
-        tag("tbody", *(_row(run, columns, row, texts[row]) for row in shown)),
+        tag("tbody", *(_row(run, columns, row) for row in shown)),
     )
     found: Child = (
         tag("div", table, class_="scroll card", tabindex=0, role="region", aria_label="Trials")
@@ -96,19 +95,25 @@ def _kept(query: Query) -> dict[str, str]:
 
 class _Body(msgspec.Struct):
     text: str | None = None
-    failure: dict[str, object] | None = None
+    failure: Failure | None = None
+    usage: Usage | None = None
+    timing: Timing | None = None
+
+    def cells(self) -> tuple[str, str, str]:
+        """Return the reply (or why there is none), the seconds and the tokens it took."""
+        text = self.text if self.text is not None else self.failure.message if self.failure else ""
+        seconds = f"{self.timing.done - self.timing.sent:.2f}" if self.timing else ""
+        return text, seconds, f"{self.usage.output_tokens:,}" if self.usage and self.usage.output_tokens else ""
 
 
-def _reply(run: OpenRun, key: TrialKey) -> str:
-    query = "SELECT body FROM predictions WHERE task = ? AND sample = ? AND variant = ? AND repeat = ?"
-    row = next(run.reader.rows(query, msgspec.structs.astuple(key)), None)
-    body = msgspec.json.decode(row[0], type=_Body) if row else _Body()
-    return body.text if body.text is not None else str((body.failure or {}).get("message", ""))
+def _body(run: OpenRun, columns: TrialColumns, row: int) -> _Body:
+    found = next(run.reader.rows("SELECT body FROM predictions WHERE rowid = ?", (int(columns.row_id[row]),)), None)
+    return msgspec.json.decode(found[0], type=_Body) if found else _Body()
 
 
-def _row(run: OpenRun, columns: TrialColumns, row: int, text: str) -> Html:
+def _row(run: OpenRun, columns: TrialColumns, row: int) -> Html:
     key, sample = trial_key(columns, row), columns.samples[int(columns.sample[row])]
-    value, latency = float(columns.value[row]), float(columns.latency_s[row])
+    text, *numbers = _body(run, columns, row).cells()
     name = link(key.sample, trial_address(run, key), class_="mono")
     more = " ".join([key.variant if key.variant != "base" else "", f"#{key.repeat + 1}" if columns.task.repeats > 1 else ""]).strip()
     read = columns.answers.at(int(columns.answer[row])) or columns.reasons.at(int(columns.reason[row])) or ""
@@ -119,11 +124,10 @@ def _row(run: OpenRun, columns: TrialColumns, row: int, text: str) -> Html:
         columns.rules.at(int(columns.rule[row])) or "",
         shorten(text, 140),
     ]
-    numbers = ["" if math.isnan(latency) else f"{latency:.2f}", f"{int(columns.tokens[row]):,}" if columns.tokens[row] else ""]
-    return tag(
-        "tr", tag("td", outcome_tag(int(columns.outcome[row]), value)), tag("th", name, tag("div", more, class_="muted small") if more else None, scope="row"),
-        *(tag("td", cell, class_="text") for cell in cells), *(tag("td", number, class_="n") for number in numbers), class_="row",
-    )  # fmt: skip
+    shown = tag("th", name, tag("div", more, class_="muted small") if more else None, scope="row")
+    outcome = tag("td", outcome_tag(int(columns.outcome[row]), float(columns.value[row])))
+    told = [tag("td", cell, class_="text") for cell in cells] + [tag("td", number, class_="n") for number in numbers]
+    return tag("tr", outcome, shown, *told, class_="row")
 
 
 def _head(run: OpenRun, kept: Mapping[str, str], query: Query) -> Html:
@@ -153,7 +157,7 @@ def _head(run: OpenRun, kept: Mapping[str, str], query: Query) -> Html:
 
 
 def _form(run: OpenRun, columns: TrialColumns, query: Query) -> Html:
-    groups = group_values(columns)
+    groups = run.groups(columns.task.name)
     choices = [f"{key}={value}" for key, values in groups.items() for value in values][:MOST_CHOICES]
     rules = sorted({*columns.rules.texts, *columns.reasons.texts})[:MOST_CHOICES]
     current = f"{query.key}={query.group}" if query.key else ""

@@ -11,6 +11,9 @@ from .home import profile_choice
 from .shelf import OpenRun
 from .shell import address, link, progress_bar, shell
 
+LARGE = 20_000
+"""From so many trials on, figures come after the numbers."""
+
 
 def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
     """Return the page of one run and one of its tasks."""
@@ -29,12 +32,28 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
         ]
         parts.append(tag("nav", *tabs, class_="bar-of-buttons", aria_label="Tasks"))
     try:
-        parts += _task_parts(run, run.overview(name), has_report=has_report)
+        parts += _task_parts(run, _overview(run, name), has_report=has_report)
     except SnellenError as error:
         parts.append(tag("p", f"This task cannot be summed up: {error}", class_="notice"))
     parts.append(tag("p", tag("b", "Command "), tag("code", header.command or "not recorded", class_="mono")))
     live = None if progress.complete else address("/state", run=run.key)
     return shell(run.name, parts, crumbs=[link("Runs", "/"), run.name, name], live=live)
+
+
+def _overview(run: OpenRun, task: str) -> TaskOverview:
+    """Return the task with its figures, or, for a large run that was not summed up yet, without: they follow by themselves."""
+    columns = run.columns(task)
+    if len(columns) <= LARGE or run.has_overview(task):
+        return run.overview(task)
+    result = run.results()["tasks"].get(task) or {"metrics": {}, "groups": {}}
+    return TaskOverview(columns.task, result, columns, [], "", ())
+
+
+def figures_page(run: OpenRun, task: str) -> Html:
+    """Return the figures of a large run as a page of their own, which the run's page takes in when it is ready."""
+    one = run.overview(run.task(task).name)
+    cards = [figure_card(figure, _figure_links(run, one.task.name, figure.name)) for figure in one.figures]
+    return shell(f"Figures of {run.name}", [tag("div", *cards, class_="grid"), *spread_section(one)], crumbs=[link("Runs", "/"), link(run.name, f"/run/{run.key}"), "figures"])
 
 
 def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Child]:

@@ -19,7 +19,7 @@ from ...score.again import score_again
 from ...store.reader import RunReader
 from ..overview import Results, TaskOverview, overview_of, read_results
 from ..query import TextSearch
-from ..trials import TrialColumns, read_columns
+from ..trials import Costs, TrialColumns, group_values, metrics_of, read_columns, read_costs
 
 DEPTH = 3
 """How deep below a named folder runs are looked for."""
@@ -47,6 +47,7 @@ class OpenRun:
         self.key, self.name, self.folder = key, name, folder
         self.lock = threading.RLock()
         self.reader = RunReader(folder)
+        self._counted: tuple[int, Progress] | None = None
         self._version = -1
         self._fresh_after = 0.0
         self._kept: dict[tuple[str, ...], Any] = {}
@@ -57,8 +58,11 @@ class OpenRun:
 
     def progress(self) -> Progress:
         """Count what is stored: cheap, so it is never older than the page that shows it."""
-        stored, failed = next(self.reader.rows("SELECT COUNT(*), COALESCE(SUM(failed), 0) FROM predictions"))
-        return Progress(sum(self.header().planned.values()), stored, failed)
+        version = self.version()
+        if self._counted is None or self._counted[0] != version:
+            stored, failed = next(self.reader.rows("SELECT COUNT(*), COALESCE(SUM(failed), 0) FROM predictions"))
+            self._counted = (version, Progress(sum(self.header().planned.values()), stored, failed))
+        return self._counted[1]
 
     def version(self) -> int:
         """Return a number that changes whenever anyone wrote to the run."""
@@ -80,8 +84,20 @@ class OpenRun:
 
     def columns(self, task: str, metric: str = "") -> TrialColumns:
         """Return the trials of a task as columns."""
-        columns: TrialColumns = self._keep(("columns", task, metric), lambda: read_columns(self.reader, self.task(task), metric or None))
+        found = self.task(task)
+        metric = metric if metric in metrics_of(self.reader, found.name) else ""
+        columns: TrialColumns = self._keep(("columns", found.name, metric), lambda: read_columns(self.reader, found, metric or None))
         return columns
+
+    def costs(self, task: str) -> Costs:
+        """Return latency and tokens of the trials of a task, read at their first use."""
+        costs: Costs = self._keep(("costs", task), lambda: read_costs(self.reader, self.columns(task)))
+        return costs
+
+    def groups(self, task: str) -> dict[str, list[str]]:
+        """Return what the trials of a task can be grouped by."""
+        groups: dict[str, list[str]] = self._keep(("groups", task), lambda: group_values(self.columns(task)))
+        return groups
 
     def search(self, task: str) -> TextSearch:
         """Return the text search of a task, made at its first use."""
@@ -100,8 +116,12 @@ class OpenRun:
 
     def overview(self, task: str) -> TaskOverview:
         """Return a task with its figures."""
-        overview: TaskOverview = self._keep(("overview", task), lambda: overview_of(self.reader, self.task(task), self.results()))
+        overview: TaskOverview = self._keep(("overview", task), lambda: overview_of(self.reader, self.columns(task), self.results()))
         return overview
+
+    def has_overview(self, task: str) -> bool:
+        """Tell whether a task's figures are at hand."""
+        return ("overview", task) in self._kept
 
     def _keep(self, key: tuple[str, ...], make: Any) -> Any:
         if key not in self._kept:
