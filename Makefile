@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TEST_EXTRAS := dev,ocr,parquet,caption,view,plots,pdf,hf
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test check bench crash fault clean help
+.PHONY: demo test check bench crash fault pages clean help
 
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -44,3 +44,6 @@ fault: $(VENV)/test.stamp ## scripted server faults and poisoned inputs
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+
+pages: $(VENV)/test.stamp ## long documents end to end on the embedded readers: plant, degrade, ask, kill, resume, draw
+	$(BIN)/python examples/pages.py runs/pages

@@ -18,6 +18,7 @@ _PUBLIC = {
     "run": "snellen.api.run",
     "load_dataset": "snellen.api.load",
     "load_model": "snellen.api.load",
+    "load_reform_dataset": "snellen.api.reform",
     "load_run": "snellen.api.load",
     "frame": "snellen.api.look",
     "RunResult": "snellen.api.run",
@@ -41,6 +42,7 @@ _PUBLIC = {
 if TYPE_CHECKING:
     from .api.load import load_dataset, load_model, load_run
     from .api.look import frame
+    from .api.reform import load_reform_dataset
     from .api.run import RunResult, run
     from .api.score import score
     from .api.settings import RunSettings
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Estimate", "Extraction", "Form", "Image", "Params", "Prediction", "Request", "RunResult", "RunSettings", "Sample", "Score",
-    "SnellenError", "Task", "extract_choice", "frame", "load_dataset", "load_model", "load_run", "run", "score",
+    "SnellenError", "Task", "extract_choice", "frame", "load_dataset", "load_model", "load_reform_dataset", "load_run", "run", "score",
     "score_predictions",
 ]  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from ..core.builtins import default_registry
 from ..core.folders import cache_folder
@@ -13,14 +13,26 @@ from ..data.catalog import Catalog
 from ..data.dataset import Dataset
 from ..store.reader import RunReader
 from .plan import create_model
+from .reform import ReformDataset, open_dataset
 from .settings import RunSettings
 
 
-def load_dataset(task: str, *, limit: int | None = None, seed: int = 0, catalogs: Sequence[str | Path] = (), **overrides: Any) -> Dataset:
+@overload
+def load_dataset(task: str, *, formulation: str, **settings: Any) -> ReformDataset: ...
+@overload
+def load_dataset(
+    task: str, *, limit: int | None = None, seed: int = 0, catalogs: Sequence[str | Path] = (), **overrides: Any
+) -> Dataset: ...
+def load_dataset(
+    task: str, *, limit: int | None = None, seed: int = 0, catalogs: Sequence[str | Path] = (), **overrides: Any
+) -> Dataset | ReformDataset:
     """Return the samples of a task, by name or file; iterate it as often as you like.
 
-    `overrides` set fields of its dataset table: `load_dataset("eyechart", charts=3)`.
+    `overrides` set fields of its dataset table: `load_dataset("eyechart", charts=3)`. With `formulation=…` (SingleChoice,
+    Generation, OCROpenEnded, KIEOpenEnded) it gives ready-made dicts with random access instead: see `snellen.api.reform`.
     """
+    if "formulation" in overrides:
+        return open_dataset(task, limit=limit, seed=seed, catalogs=catalogs, **overrides)
     found = Catalog(catalogs).task(task, [(f"dataset.{key}", value) for key, value in overrides.items()])
     context = LoadContext(seed=seed, workdir=cache_folder() / "generated", limit=limit)
     return Dataset(found, default_registry().get("loader", found.dataset["loader"]), context)

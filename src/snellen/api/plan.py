@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,20 +14,33 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..core.builtins import default_registry
+from ..core.config import convert
 from ..core.errors import DataError, UsageError, did_you_mean
 from ..core.ids import content_hash
-from ..core.protocols import LoadContext, Model
+from ..core.protocols import Capability, LoadContext, Model
 from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import generate
+from ..infer import dialogue, document, generate, likelihood
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
+from ..prompt.duplicate import duplicate
+from ..prompt.pack import apply_pack, read_pack
+from ..prompt.shots import make_retriever
 from .settings import RunSettings
 
-INFERENCERS: dict[str, ModuleType] = {"generate": generate, "generation": generate}
+INFERENCERS: dict[str, ModuleType] = {
+    "generate": generate,
+    "generation": generate,
+    "likelihood": likelihood,
+    "document": document,
+    "every": dialogue,
+    "every_with_gt": generate,
+    "last": generate,
+}
+"""`every`: a dialogue's rounds with the model's own answers as history; with right ones each round is a trial like any other."""
 NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
 """Fields of a task that change how replies are read, not the replies: scoring again may differ."""
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
@@ -62,11 +75,14 @@ class Plan(NamedTuple):
         """Return how many trials all tasks have."""
         return sum(task.trials for task in self.tasks)
 
-    def jobs(self) -> Iterator[Job]:
-        """Yield the jobs of all tasks, lazily, in order."""
+    def jobs(self, order: Callable[[list[Item], int], list[Item]] | None = None) -> Iterator[Job]:
+        """Yield the jobs of all tasks, lazily, in the order of the data, or in the order that `order` makes of it."""
         for task, prompt, dataset, _ in self.tasks:
-            prompter = Prompter(task, prompt, self.seed)
-            items = (Item(position, sample) for position, sample in enumerate(dataset))
+            drawn = prompt.shots.retriever != "zero"
+            prompter = Prompter(task, prompt, self.seed, make_retriever(prompt.shots, list(dataset)) if drawn else None)
+            items: Iterable[Item] = (Item(position, sample) for position, sample in enumerate(dataset))
+            if order is not None:
+                items = order(list(items), self.seed)
             yield from INFERENCERS[task.infer].plan(task, items, prompter)
 
 
@@ -82,10 +98,16 @@ def make_plan(settings: RunSettings) -> Plan:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
     tasks = [catalog.task(name, settings.task_overrides()) for name in names]
     prompts = [_prompt_for(catalog, task, settings) for task in tasks]
+    if settings.duplication is not None or settings.random_instruct:
+        tasks = [
+            duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
+            for task, prompt in zip(tasks, prompts, strict=True)
+        ]
     for task in tasks:
         check_capabilities(model, task)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
     planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in zip(tasks, prompts, strict=True)]
+    check_images(model, planned)
     return Plan(planned, model, registry, make_header(planned, model, settings), folder, settings.seed)
 
 
@@ -114,9 +136,19 @@ def check_capabilities(model: Model, task: Task) -> None:
     """Refuse, by name, what the model cannot do."""
     if task.infer not in INFERENCERS:
         raise UsageError(f"task {task.name!r}: unknown inferencer {task.infer!r}{did_you_mean(task.infer, INFERENCERS)}")
+    check_options = getattr(INFERENCERS[task.infer], "read_options", None)
+    if check_options is not None:
+        check_options(task)
     missing = INFERENCERS[task.infer].NEEDS - model.capabilities
     if missing:
         raise UsageError(f"model {model.name!r} cannot do {', '.join(sorted(missing))}, which task {task.name!r} needs ({task.infer})")
+
+
+def check_images(model: Model, planned: list[PlannedTask]) -> None:
+    """Refuse to show pictures to a model that cannot see."""
+    for each in planned:
+        if each.survey.images and Capability.IMAGES not in model.capabilities:
+            raise UsageError(f"model {model.name!r} takes no images, and task {each.task.name!r} has {each.survey.images}")
 
 
 def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:
@@ -141,7 +173,7 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
     table = msgspec.to_builtins(planned.task)
     for field in NOT_IN_IDENTITY:
         table.pop(field)
-    for field in ("path", "image_root"):  # the data's content counts, not where it lies
+    for field in ("path", "image_root", "documents_in_flight"):  # the data's content counts, not where it lies
         table["dataset"].pop(field, None)
     table["params"].pop("timeout_s", None)
     table["params"].pop("stream", None)
@@ -149,7 +181,7 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
 
 
 def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSettings, folder: Path) -> PlannedTask:
-    context = LoadContext(seed=settings.seed, workdir=folder / "images", limit=settings.limit)
+    context = LoadContext(seed=settings.seed, root=settings.data_root, workdir=folder / "images", limit=settings.limit)
     dataset = Dataset(task, registry.get("loader", task.dataset["loader"]), context)
     found = survey(dataset)
     if found.missing_count and not settings.allow_missing_images:
@@ -158,6 +190,9 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
         )
     for scorer in task.scorers:
         registry.get("scorer", scorer)
+    prompter = Prompter(task, prompt, settings.seed)
+    for variant in task.variants:  # a prompt that cannot be built must fail here, not at the first request
+        prompter.build(next(iter(dataset)), variant)
     return PlannedTask(task, prompt, dataset, found)
 
 
@@ -165,20 +200,25 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings) -> Prompt:
     prompt = catalog.prompt(task)
     if settings.prompt_template is not None:
         prompt = msgspec.structs.replace(prompt, template=settings.prompt_template, instructions=())
+    if settings.prompt_pack is not None:
+        prompt = apply_pack(prompt, task, read_pack(settings.prompt_pack))
     if settings.option_mark is not None:
         prompt = msgspec.structs.replace(prompt, marks=settings.option_mark)
+    if settings.prompt:
+        prompt = convert({**msgspec.to_builtins(prompt), **settings.prompt}, Prompt, f"prompt of {task.name!r}")
     return prompt
 
 
 def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
     """Name a run by task and model, and by a hash of the settings so that another configuration gets its own folder."""
     told = {field: getattr(settings, field) for field in settings.__struct_fields__ if field not in _NOT_IN_NAME}
+    told["prompt_pack"] = str(settings.prompt_pack or "")
     label = f"{'+'.join(task.name for task in tasks)[:60]}--{model.name}"
     return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(told, 8)}"
 
 
-_NOT_IN_NAME = {"api_key", "base_url", "output_dir", "command", "plugins", "catalogs", "profile", "cache"} | {
-    "max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images"
+_NOT_IN_NAME = {"api_key", "base_url", "output_dir", "data_root", "command", "plugins", "catalogs", "profile", "cache"} | {
+    "max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"
 }  # fmt: skip
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from ..core.clock import SystemClock
-from ..core.errors import EnvironmentProblem
+from ..core.errors import EnvironmentProblem, UsageError
 from ..core.folders import cache_folder
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
@@ -21,6 +22,7 @@ from ..report.page import write_report
 from ..score.run import score_run
 from ..store.cache import ResponseCache
 from ..store.writer import RunWriter
+from .early_stop import EarlyStop
 from .plan import Plan, make_plan
 from .settings import RunSettings
 
@@ -44,6 +46,8 @@ class RunResult(NamedTuple):
     results: dict[str, Any]
     state: RunState
     interrupted: bool
+    dimensions: Mapping[str, str] = MappingProxyType({})
+    """Task -> the dimension it belongs to."""
 
     @property
     def failed(self) -> int:
@@ -70,7 +74,7 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
         watcher.planned(plan, policy)
     state, interrupted = asyncio.run(_ask_all(plan, policy, settings, watcher))
     results = finish(plan.folder, plan, settings.profile)
-    return RunResult(plan.folder, results, state, interrupted)
+    return RunResult(plan.folder, results, state, interrupted, {each.task.name: each.task.dimension for each in plan.tasks})
 
 
 def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:
@@ -98,14 +102,11 @@ async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: W
         resuming = (plan.folder / "run.db").exists()
         if not resuming:
             await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
-        with closing(RunWriter(plan.folder, plan.header)) as writer, _response_cache(settings) as cache:
+        with closing(RunWriter(plan.folder, plan.header)) as writer, response_cache(settings) as cache:
             if resuming and not _is_complete(plan, writer):
                 await plan.model.check()
             engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
-            engine.state.planned = plan.trials
-            with _stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
-                await engine.run(plan.jobs())
-            return engine.state, engine.stopping
+            return await _run_engine(engine, plan, settings, writer, watcher)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except OSError as error:
@@ -114,8 +115,34 @@ async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: W
         await plan.model.close()
 
 
+async def _run_engine(
+    engine: Engine, plan: Plan, settings: RunSettings, writer: RunWriter, watcher: Watcher | None
+) -> tuple[RunState, bool]:
+    """Run the plan; return the counts, and whether it was interrupted before its end."""
+    engine.state.planned = plan.trials
+    early = _early_stop(plan, settings, engine)
+    with _stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
+        await engine.run(plan.jobs(early.shuffle if early else None))
+    if early is None:
+        return engine.state, engine.stopping
+    writer.put_meta("until_ci", early.summary())
+    return engine.state, engine.stopping and not early.stopped
+
+
+def _early_stop(plan: Plan, settings: RunSettings, engine: Engine) -> EarlyStop | None:
+    if settings.until_ci is None:
+        return None
+    if len(plan.tasks) != 1:
+        raise UsageError("--until-ci works on one task at a time: each task has its own interval")
+    task = plan.tasks[0].task
+    early = EarlyStop(settings.until_ci, plan.registry.get("scorer", task.scorers[0]), len(task.variants) * task.repeats, engine.stop)
+    engine.observe = early.observe
+    return early
+
+
 @contextmanager
-def _response_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
+def response_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
+    """Open the response cache for the block, or nothing where it is switched off."""
     if not settings.cache:
         yield None
         return

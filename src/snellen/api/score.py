@@ -1,4 +1,4 @@
-"""A stored run scored again, without asking the model."""
+"""A stored run scored again, without asking the model; a judge may be asked about its replies."""
 
 from __future__ import annotations
 
@@ -7,20 +7,60 @@ from pathlib import Path
 from typing import Any
 
 from ..core.builtins import default_registry
+from ..core.errors import UsageError
+from ..core.registry import Registry
+from ..core.types import Prediction, Request, Sample, Score
 from ..report.files import write_records, write_results
 from ..report.page import write_report
+from ..score.judge import Judge, rename_without_judge
 from ..score.run import score_run
+from .judge import ask_judge, load_judge
+from .plan import create_model
+from .settings import RunSettings
 
 
 def score(
-    folder: str | Path, *, profile: str | None = None, scorers: Sequence[str] = (), plugins: Sequence[str | Path] = ()
+    folder: str | Path,
+    *,
+    profile: str | None = None,
+    scorers: Sequence[str] = (),
+    likelihood_reduction: str | None = None,
+    plugins: Sequence[str | Path] = (),
+    judge_name: str | None = None,
+    judge_model: str | None = None,
+    base_url: str | None = None,
 ) -> dict[str, Any]:
-    """Score every stored reply of a run again, write results.json and records.jsonl, and return the results."""
+    """Score every stored reply of a run again, write results.json and records.jsonl, and return the results.
+
+    With `judge_name` and `judge_model` the judge is asked first (cached, resumable). With a judge but no model its fallback
+    scorer is used, under a metric name that says so.
+    """
     registry = default_registry()
     for plugin in plugins:
         registry.load_plugin(plugin)
-    results = score_run(Path(folder), registry, profile=profile, scorers=scorers)
+    more: list[str] = []
+    if judge_model and not judge_name:
+        raise UsageError("--judge-model needs --judge NAME (a card of catalog/judges)")
+    if judge_name:
+        judge = load_judge(judge_name)
+        if judge_model:
+            settings = RunSettings(tasks=(), model=judge_model, base_url=base_url)
+            ask_judge(Path(folder), judge, create_model(settings, registry), settings)
+        else:
+            more.append(_add_fallback(judge, registry))
+    results = score_run(Path(folder), registry, profile=profile, scorers=scorers, more=more, reduction=likelihood_reduction)
     write_results(Path(folder), results)
     write_records(Path(folder))
     write_report(Path(folder), results=results)
     return results
+
+
+def _add_fallback(judge: Judge, registry: Registry) -> str:
+    """Register the judge's fallback scorer under the name that says no judge was asked; return that name."""
+    fallback = registry.get("scorer", judge.fallback)
+
+    def without_judge(sample: Sample, request: Request, prediction: Prediction, options: dict[str, Any]) -> list[Score]:
+        return [rename_without_judge(judge, fallback(sample, request, prediction, options))]
+
+    registry.add("scorer", judge.without_judge, without_judge)
+    return judge.without_judge

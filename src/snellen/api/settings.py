@@ -21,6 +21,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     base_url: str | None = None
     api_key: Secret | None = None
     output_dir: Path | None = None
+    data_root: Path | None = None
+    """Where cards look for their files; None: `$SNELLEN_DATA`, or ./data."""
     catalogs: tuple[Path, ...] = ()
     plugins: tuple[Path, ...] = ()
     # what changes results
@@ -28,6 +30,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     limit: int | None = None
     num_infers: int | None = None
     infer_method: str | None = None
+    likelihood_reduction: str | None = None
+    candidates: str | None = None
+    calibration: str | None = None
     variants: tuple[str, ...] = ()
     shuffle_options: bool | None = None
     option_mark: str | None = None
@@ -38,6 +43,11 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     stream: bool | None = None
     extra_body: dict[str, Any] | None = None
     prompt_template: str | None = None
+    prompt_pack: Path | None = None
+    prompt: dict[str, Any] = {}
+    """Fields of the prompt to replace (`in_context`, `prefix`, `style`, `shots` …)."""
+    duplication: int | None = None
+    random_instruct: bool = False
     columns: dict[str, str] = {}
     overrides: tuple[tuple[str, Any], ...] = ()
     image_policy: ImagePolicy | None = None
@@ -50,6 +60,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     cache: bool = True
     allow_missing_images: bool = False
     profile: str | None = None
+    until_ci: float | None = None
+    """Half-width in points at which to stop asking; None asks everything."""
+    detailed_keys: tuple[str, ...] = ()
     command: str = ""
 
     def task_overrides(self) -> list[tuple[str, Any]]:
@@ -57,6 +70,10 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         flags: Sequence[tuple[str, Any]] = (
             ("repeats", self.num_infers),
             ("infer", self.infer_method),
+            ("infer_options.reduction", self.likelihood_reduction),
+            ("infer_options.candidates", self.candidates),
+            ("infer_options.calibration", self.calibration),
+            ("dataset.rounds", "last" if self.infer_method == "last" else None),
             ("variants", list(self.variants) or None),
             ("shuffle_options", self.shuffle_options),
             ("params.max_tokens", self.max_tokens),
@@ -67,5 +84,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             ("params.stream", self.stream),
             ("params.extra_body", self.extra_body),
             ("dataset.columns", self.columns or None),
+            ("group_by", list(self.detailed_keys) or None),
         )
         return [*((key, value) for key, value in flags if value is not None), *self.overrides]

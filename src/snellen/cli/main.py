@@ -12,6 +12,8 @@ from ..core.errors import SnellenError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("snellen.cli.run:run", "Measure a model on tasks: plan, ask, store, score, report."),
+    "perf": ("snellen.cli.perf:perf", "Measure serving performance: load, objectives, timelines."),
+    "data": ("snellen.cli.data:data", "Build, check and export datasets."),
     "compare": ("snellen.cli.compare:compare", "Compare runs sample by sample: difference, interval, exact test, first divergence."),
     "plan": ("snellen.cli.plan:plan", "Say how many questions and repeats detect a gap."),
     "view": ("snellen.cli.view:view", "Look at runs in the browser, also while they run."),
@@ -23,6 +25,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "models": ("snellen.cli.models:models", "List model providers, or check one model."),
     "doctor": ("snellen.cli.doctor:doctor", "Look at this machine and say what is missing."),
     "cache": ("snellen.cli.cache:cache", "Look at or prune the response cache."),
+    "docs": ("snellen.cli.docs:docs", "Render texts as pages, degrade pages, plant needles."),
+    "mc": ("snellen.cli.mc:mc", "Multiple choice over page images, with the scripts' own arguments and files."),
+    "niah": ("snellen.cli.mc:niah", "Needle questions over page images, with the scripts' own arguments and file."),
     "mock-server": ("snellen.cli.mock_server:mock_server", "Serve simulated readers and scripted faults, OpenAI-compatible."),
 }
 """Command name -> (`module:attribute`, one-line help); a command's module is imported only when it runs."""

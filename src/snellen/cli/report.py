@@ -19,7 +19,7 @@ EXPORT_FORMS = ("flageval", "reform", "mc", "niah", "aisbench", "jsonl", "csv", 
     "--picture-mb", type=click.FloatRange(min=0), default=2.0, show_default=True, help="How much of report.html pictures may take."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the files as JSON on stdout.")
-def report(run: Path, form: str | None, with_plots: bool, output: Path | None, picture_mb: float, as_json: bool) -> None:
+def report(*, run: Path, form: str | None, with_plots: bool, output: Path | None, picture_mb: float, as_json: bool) -> None:
     """Write report.html of a run: one file, no network, no script. With --export or --plots, files for other programs instead.
 
     \b

@@ -14,6 +14,7 @@ from ..api.settings import RunSettings
 from ..core.config import parse_assignment, read_config_file
 from ..core.errors import ConfigError, UsageError, did_you_mean
 from ..core.secret import Secret
+from .prompts import read_prompt_flags
 
 MODEL_FILE_KEYS = (
     "model_name",
@@ -57,8 +58,24 @@ Examples:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything Snellen draws itself.")
 @click.option("--stream/--no-stream", default=None, help="Stream replies: gives time to first token.")
 @click.option("--infer-method", help="generation (default) or likelihood.")
+@click.option("--likelihood-reduction", help="sum (default), mean, per-byte, none or prompt-mean.")
+@click.option("--candidates", help="Likelihood of the option text (default) or of the letters: text, letters.")
+@click.option("--calibration", help="Likelihood less its prior: none (default), unconditional, content-free.")
 @click.option("--option-mark", type=click.Choice(["upper", "lower", "number", "random"]), help="How options are labelled.")
 @click.option("--shuffle-options/--no-shuffle-options", default=None, help="Draw the order of options for each trial.")
+@click.option("--data-root", type=click.Path(path_type=Path), help="Folder that holds the datasets.  [default: $SNELLEN_DATA or ./data]")
+@click.option("--dataset-duplication", "duplication", type=click.IntRange(min=1), help="Ask every sample N times (variants and repeats).")
+@click.option("--random-instruct", is_flag=True, help="Another wording of the instruction each time.")
+@click.option("--in-context-sample", is_flag=True, help="Show the prompt's fixed example first.")
+@click.option("--shots", "shots", metavar="RETRIEVER:N", help="Examples from the data: random:2, similar:3, bm25:3, fixed:id1,id2.")
+@click.option("--response-prefix", help="How the answer is made to begin.")
+@click.option("--answer-space-instruct", is_flag=True, help="Name the possible answers when options are hidden.")
+@click.option("--yesno-instruct", is_flag=True, help="Ask for yes or no where these are the options.")
+@click.option("--capitalize", is_flag=True, help="Begin questions and options with a capital letter.")
+@click.option("--style", help="Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE.")
+@click.option("--prompt-pack", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with other wordings.")
+@click.option("--online-multi-round", is_flag=True, help="Dialogues with the model's own answers (--infer-method every).")
+@click.option("--options-in-history/--no-options-in-history", default=None, help="Show options in earlier rounds of a dialogue.")
 @click.option("--variant", "variants", multiple=True, help="A variant to ask, e.g. wording=1 or order=2; may be repeated.")
 @click.option("--perturb", help="Image degradations as variants: jpeg:1-5,blur:1-3.")
 @click.option("--map", "columns", multiple=True, metavar="FIELD=COLUMN", help="Which column of your file is which field.")
@@ -83,6 +100,14 @@ Examples:
 @click.option("--model-arg", "model_arguments", multiple=True, metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…")
 @click.option("--price", metavar="IN,OUT", help="Price of a million input and output tokens, to show the cost while it runs.")
 @click.option("--plain", "as_lines", is_flag=True, help="Progress as plain lines, for logs.")
+@click.option(
+    "--until-ci", type=click.FloatRange(min=0, max=50, min_open=True, max_open=True), help="Stop when the interval is ± this many points."
+)
+@click.option(
+    "--detailed-keys", "--detailed_keys", "detailed_keys", multiple=True, help="Tags to group by; may be repeated.  [default: all]"
+)
+@click.option("--half", is_flag=True, help="Local models in half precision (the same as --model-arg half=true).")
+@click.option("--batch-size", type=click.IntRange(min=1), help="Local models: requests a batch and device.  [default: as memory allows]")
 @click.option("--quiet", is_flag=True, help="No progress, no tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
 def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, **flags: Any) -> int:
@@ -106,15 +131,20 @@ def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, **flags: 
 
 def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
-    file = _read_model_file(flags.pop("config_file"))
-    key = _read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
-    model = flags.pop("model") or file.pop("model", None)
-    if not model:
-        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
+    file = read_model_file(flags.pop("config_file"))
+    key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
+    model = _model_name(flags.pop("model"), file.pop("model", None))
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
     columns = dict(parse_assignment(each) for each in flags.pop("columns"))
-    variants = (*flags.pop("variants"), *_perturbations(flags.pop("perturb")))
-    told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "model_arguments", "no_cache")}
+    overrides = [parse_assignment(each) for each in flags["overrides"]]
+    if flags.pop("capitalize"):
+        overrides.insert(0, ("dataset.capitalise", True))
+    if flags.pop("online_multi_round"):
+        flags["infer_method"] = "every"
+    variants = tuple(dict.fromkeys((*flags.pop("variants"), *_perturbations(flags.pop("perturb")))))
+    wording = read_prompt_flags(flags)
+    arguments = _model_arguments(flags)
+    told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "no_cache")}
     return RunSettings(
         tasks=tasks,
         model=model,
@@ -122,13 +152,21 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         limit=8 if try_run and limit is None else limit,
         columns={field: str(column) for field, column in columns.items()},
         variants=variants,
-        overrides=tuple(parse_assignment(each) for each in flags["overrides"]),
-        model_arguments=dict(parse_assignment(each) for each in flags["model_arguments"]),
+        prompt=wording,
+        overrides=tuple(overrides),
+        model_arguments=arguments,
         cache=not flags["no_cache"],
         image_policy=_image_policy(side),
         command=command_line(sys.argv),
         **(file | told),
     )
+
+
+def _model_name(flag: str | None, from_file: str | None) -> str:
+    name = flag or from_file
+    if not name:
+        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
+    return name
 
 
 def command_line(arguments: list[str]) -> str:
@@ -140,6 +178,12 @@ def command_line(arguments: list[str]) -> str:
         elif argument.startswith("--api-key="):
             shown[place] = "--api-key=****"
     return shlex.join(shown)
+
+
+def _model_arguments(flags: dict[str, Any]) -> dict[str, Any]:
+    """Take the flags of local models out of `flags`; `--half` and `--batch-size` are short for --model-arg."""
+    given = dict(parse_assignment(each) for each in flags.pop("model_arguments"))
+    return given | {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}
 
 
 def _image_policy(side: int | None) -> Any:
@@ -156,11 +200,14 @@ def _perturbations(spec: str | None) -> tuple[str, ...]:
     return ("base", *parse_variants(spec))
 
 
-def _read_model_file(path: Path | None) -> dict[str, Any]:
-    """Read a model file in the form of the page-image scripts into settings."""
+def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Read a model file in the form of the page-image scripts into settings; `needed` keys must be in it."""
     if path is None:
         return {}
     table = read_config_file(path)
+    for name in needed:
+        if table.get(name) is None:
+            raise ConfigError(f"{path}: key {name!r} is missing")
     for name in table:
         if name not in MODEL_FILE_KEYS:
             raise ConfigError(f"{path}: unknown key {name!r}{did_you_mean(name, MODEL_FILE_KEYS)}; known: {', '.join(MODEL_FILE_KEYS)}")
@@ -182,7 +229,8 @@ def _read_model_file(path: Path | None) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:
+def read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:
+    """Return the key from a flag, an environment variable or a file; None for a server that asks for none."""
     if value:
         click.echo("warning: --api-key is visible in process lists; prefer --api-key-env NAME or --api-key-file FILE", err=True)
         return Secret(value)

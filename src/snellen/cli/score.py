@@ -22,11 +22,15 @@ from ..core.errors import EnvironmentProblem, UsageError
 @click.option("--eval-stability", "--eval_stability", is_flag=True, help="Also the instability: entropy of the choice over repeats.")
 @click.option("--multi-round-eval", "--multi_round_eval", is_flag=True, help="Also correlation and slope over dialogue rounds.")
 @click.option("--profile", default="snellen", show_default=True, help="How replies are read: snellen, reform, flageval, …")
+@click.option("--likelihood-reduction", help="Read log-likelihoods otherwise: sum, mean, per-byte, none, prompt-mean (run folders).")
 @click.option("--annotations", type=click.Path(path_type=Path), help="Questions with right answers, for MultiInference.")
 @click.option("--detailed-keys", "--detailed_keys", multiple=True, help="Group by this field of the annotations; may be repeated.")
 @click.option("--convention", default="conditional", show_default=True, help="Consistency: conditional or over-n.")
 @click.option("--tokenizer", default="whitespace", show_default=True, help="Captions: whitespace, or ptb (needs Java).")
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Write one record a question (MultiInference) to this JSON file.")
+@click.option("--judge", "judge_name", help="Run folders: a judge of the catalog to ask about every reply.")
+@click.option("--judge-model", help="Run folders: the model that judges, provider/name; without it the metric is called otherwise.")
+@click.option("--base-url", "--url", "base_url", help="Run folders: where the judging model answers.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stdout.")
 def score(source: Path, formulation: str | None, as_json: bool, output: Path | None, profile: str, **options: Any) -> int:
     """Score predictions that were made elsewhere, or score a run again.
@@ -35,19 +39,22 @@ def score(source: Path, formulation: str | None, as_json: bool, output: Path | N
     snellen score predictions.json --formulation SingleChoice --eval-stability --profile reform --json
     snellen score answers.json --formulation MultiInference --annotations data.json --detailed-keys sub_task
     snellen score runs/my-run --profile vqa-scripts
+    snellen score runs/my-run --judge correctness --judge-model openai/NAME --base-url http://localhost:8000/v1
     """
+    judge = {name: options.pop(name) for name in ("judge_name", "judge_model", "base_url")}
     if source.is_dir():
-        return _score_run(source, profile, as_json)
+        return _score_run(source, profile, as_json, likelihood_reduction=options["likelihood_reduction"], **judge)
     if formulation is None:
         raise UsageError(f"{source} is not a run folder: say what it holds by --formulation (see snellen score --help)")
+    options.pop("likelihood_reduction")
     return _score_file(source, formulation, as_json, output, {**options, "profile": profile})
 
 
-def _score_run(folder: Path, profile: str, as_json: bool) -> int:
+def _score_run(folder: Path, profile: str, as_json: bool, **more: Any) -> int:
     """Score the stored replies of a run folder again, its results.json included, and show its tables."""
     from ..api.score import score as score_run
 
-    results = score_run(folder, profile=profile)
+    results = score_run(folder, profile=None if profile == "snellen" else profile, **more)
     if as_json:
         click.echo(json.dumps(results))
     else:

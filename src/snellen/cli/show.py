@@ -14,8 +14,9 @@ from ..api.run import RunResult
 from ..engine.policy import Policy
 from ..engine.state import RunState
 from ..report.curves import plot_run
+from ..report.dimensions import dimension_means
 from ..report.progress import Price, Progressbar
-from ..report.terminal import group_tables, plain, results_table
+from ..report.terminal import dimension_table, group_tables, plain, results_table
 
 TOKENS_PER_CHARACTER = 0.3
 TOKENS_PER_IMAGE = 1000
@@ -57,12 +58,7 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         sys.stdout.write(msgspec.json.encode(result.results).decode() + "\n")
     if not quiet:
         console = watcher.console if as_json else Console()
-        for name, task in result.results["tasks"].items():
-            console.print(results_table(name, task))
-            for table in group_tables(task):
-                console.print(table)
-            if "acuity_px" in task["metrics"]:
-                console.print(plain("\n".join(plot_run(result.folder, name))))
+        print_tasks(console, result)
         for kind, count in result.state.failures.items():
             console.print(plain(f"{count} trials failed: {kind}"))
         if result.state.last_error and result.failed:
@@ -72,6 +68,21 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
     if result.interrupted:
         done = result.state.done + result.state.resumed
         click.echo(f"interrupted after {done} of {result.state.planned} trials; run the same command again to continue", err=True)
+
+
+def print_tasks(console: Console, result: RunResult) -> None:
+    """Print the tables of all tasks, and the means of their dimensions."""
+    for name, task in result.results["tasks"].items():
+        console.print(results_table(name, task))
+        for note in task.get("notes", ()):
+            console.print(plain(note))
+        for table in group_tables(task):
+            console.print(table)
+        if "acuity_px" in task["metrics"]:
+            console.print(plain("\n".join(plot_run(result.folder, name))))
+    means = dimension_means(result.results["tasks"], result.dimensions)
+    if len(means) > 1:
+        console.print(dimension_table(means))
 
 
 def _duration(seconds: float) -> str:

@@ -19,19 +19,20 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @click.argument("name", required=False)
-@click.option("--dimension", help="Only tasks of this dimension.")
+@click.option("--dimension", help="Only tasks whose dimension holds this text.")
+@click.option("--data-root", type=click.Path(path_type=Path), help="Where to look for data.  [default: $SNELLEN_DATA or ./data]")
 @click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards.")
 @click.option("--json", "as_json", is_flag=True, help="Machine output.")
-def tasks(name: str | None, dimension: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
-    """List the tasks and suites, or show one task whole."""
+def tasks(name: str | None, dimension: str | None, data_root: Path | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
+    """List the tasks and suites with the data there is for them, or show one task whole."""
     from ..data.catalog import Catalog
 
     catalog = Catalog(catalogs)
     if name:
         click.echo(msgspec.json.format(msgspec.json.encode(catalog.task(name))).decode())
         return
-    rows = [_row(catalog, each) for each in catalog.names("datasets")]
-    rows = [row for row in rows if dimension is None or row["dimension"] == dimension]
+    rows = [_row(catalog, each, data_root) for each in catalog.names("datasets")]
+    rows = [row for row in rows if dimension is None or dimension.casefold() in row["dimension"].casefold()]
     suites = {each: catalog.expand(each) for each in catalog.names("suites")} if dimension is None else {}
     if as_json:
         click.echo(msgspec.json.encode({"tasks": rows, "suites": suites}).decode())
@@ -39,18 +40,30 @@ def tasks(name: str | None, dimension: str | None, catalogs: tuple[Path, ...], a
     _print(rows, suites)
 
 
-def _row(catalog: Any, name: str) -> dict[str, Any]:
+def _row(catalog: Any, name: str, data_root: Path | None) -> dict[str, Any]:
+    from ..data.loaders.reform import available, read_card
+
     task = catalog.task(name)
-    return {"name": name, "form": task.form.value, "dimension": task.dimension, "title": task.title, "version": task.version}
+    needs_files = task.dataset["loader"] == "reform"
+    found = available(read_card(task), name, data_root) if needs_files else ["built in"]
+    return {
+        "name": name,
+        "form": task.form.value,
+        "dimension": task.dimension,
+        "title": task.title,
+        "version": task.version,
+        "licence": task.licence,
+        "data": found,
+    }
 
 
 def _print(rows: list[dict[str, Any]], suites: dict[str, list[str]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("task", "form", "dimension", "what it measures")
+    table = Table("task", "form", "dimension", "what it measures", "data here")
     for row in rows:
-        table.add_row(row["name"], row["form"], row["dimension"], row["title"])
+        table.add_row(row["name"], row["form"], row["dimension"], row["title"], ", ".join(row["data"]) or "–")
     console = Console()
     console.print(table)
     for suite, names in suites.items():

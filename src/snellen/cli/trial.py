@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--repeat", type=click.IntRange(min=1), help="Only the n-th inference, from 1.")
 @click.option("--no-image", is_flag=True, help="Do not draw the picture.")
 @click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
-def show(run: Path, sample: str | None, task: str, variant: str | None, repeat: int | None, no_image: bool, as_json: bool) -> None:
+def show(*, run: Path, sample: str | None, task: str, variant: str | None, repeat: int | None, no_image: bool, as_json: bool) -> None:
     """Print the results of a run; with --sample, one sample: picture, messages, replies, scores.
 
     \b

@@ -6,7 +6,10 @@ from .registry import Registry
 
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
+    "reform": "snellen.data.loaders.reform:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
+    "longbench-v2": "snellen.data.loaders.document:load_choice",
+    "niah": "snellen.data.loaders.document:load_needles",
 }
 
 MODELS = {
@@ -15,16 +18,22 @@ MODELS = {
     "gemini": "snellen.model.gemini:create",
     "reader": "snellen.model.reader:create",
     "blind": "snellen.model.blind:create",
+    "hf": "snellen.model.transformers:create",
+    "vllm": "snellen.model.vllm:create",
+    "plugin": "snellen.model.plugin:create",
     "replay": "snellen.model.replay:create",
 }
 
 SCORERS = {
+    "likelihood": "snellen.score.likelihood:score",
     "choice": "snellen.score.choice:score",
     "yesno": "snellen.score.choice:score_yesno",
     "exact": "snellen.score.text:exact",
     "contains": "snellen.score.text:contains",
     "wer": "snellen.score.text:word_error",
     "eyechart": "snellen.score.eyechart:score",
+    "needle": "snellen.score.needle:score",
+    "needle-case": "snellen.score.needle:score_case",
     "vqa": "snellen.score.vqa:score_vqa",
     "vqa_simple": "snellen.score.vqa:score_vqa_simple",
     "anls": "snellen.score.vqa:score_anls",
@@ -39,6 +48,7 @@ SCORERS = {
 }
 
 AGGREGATES = {
+    "calibration": "snellen.score.confidence:calibration",
     "mean": "snellen.score.summary:mean_of_tables",
     "repeats": "snellen.score.summary:repeats_of_tables",
     "instability": "snellen.score.summary:instability_of_tables",
@@ -47,6 +57,11 @@ AGGREGATES = {
     "robustness": "snellen.score.summary:robustness_of_tables",
     "variance": "snellen.score.summary:variance_of_tables",
     "acuity": "snellen.score.eyechart:acuity",
+    "compensated": "snellen.score.documents:compensated",
+    "variants": "snellen.score.documents:compare_variants",
+    "perturbed": "snellen.score.documents:perturbed",
+    "ladder": "snellen.score.documents:ladder",
+    "page-cost": "snellen.score.documents:page_cost",
     "caption": "snellen.score.caption:aggregate",
 }
 

@@ -33,6 +33,8 @@ class FailureKind(StrEnum):
     REQUEST = "request"
     DECODE = "decode"
     CAPABILITY = "capability"
+    SKIPPED = "skipped"
+    """Planned but never sent: no pages, a gap in them, or more than the model takes."""
 
 
 class SnellenError(Exception):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from .errors import ConfigError, UsageError, did_you_mean
 
+PLUGIN_PREFIX = "snellen_plugin_"
+"""How the modules of plug-in files are named."""
 KINDS = ("loader", "model", "scorer", "aggregate")
 
 Target = Any
@@ -46,18 +49,23 @@ class Registry:
         return sorted(self._kind(kind))
 
     def load_plugin(self, path: str | Path) -> None:
-        """Run a plug-in file the user named; its `register(registry)` adds what it brings."""
+        """Run a plug-in file the user named; its `register(registry)` adds what it brings.
+
+        A file without one may bring models: its classes and functions are found as `plugin/NAME`.
+        """
         file = Path(path)
         if not file.is_file():
             raise UsageError(f"plug-in {str(path)!r} is not a file")
-        spec = importlib.util.spec_from_file_location(f"snellen_plugin_{file.stem}", file)
+        spec = importlib.util.spec_from_file_location(PLUGIN_PREFIX + file.stem, file)
         if spec is None or spec.loader is None:
             raise UsageError(f"plug-in {str(path)!r} is not a Python file")
         module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
         spec.loader.exec_module(module)
-        if not callable(getattr(module, "register", None)):
-            raise UsageError(f"plug-in {str(path)!r} has no function register(registry)")
-        module.register(self)
+        if callable(getattr(module, "register", None)):
+            module.register(self)
+        elif not any(callable(value) and getattr(value, "__module__", "") == spec.name for value in vars(module).values()):
+            raise UsageError(f"plug-in {str(path)!r} has no function register(registry) and no model")
 
     def _kind(self, kind: str) -> dict[str, Target]:
         if kind not in self._targets:

@@ -96,6 +96,23 @@ class Params(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     extra_body: dict[str, Any] | None = None
 
 
+REDUCTIONS = ("sum", "mean", "per-byte", "none", "prompt-mean")
+"""How a candidate's log-probabilities become one value; see `snellen.score.likelihood`."""
+
+
+class Likelihood(Struct, frozen=True, omit_defaults=True):
+    """How the choices of a Request are scored; all that scoring needs besides the numbers."""
+
+    reduction: str = "sum"
+    """One of `REDUCTIONS`."""
+    baseline: tuple[Turn, ...] = ()
+    """A content-free prompt; the choices' log-likelihoods after it come back as `detail["priors"]`."""
+    stands_for: tuple[int, ...] = ()
+    """Which option (index in `shown`) each choice is a name of; empty: one choice an option."""
+    with_prompt: bool = False
+    """Also return the log-probabilities of the prompt's own tokens as `detail["prompt_logprobs"]`."""
+
+
 class Request(Struct, frozen=True, omit_defaults=True):
     """What one trial asks. With `choices` it asks for the log-likelihood of each continuation."""
 
@@ -109,6 +126,8 @@ class Request(Struct, frozen=True, omit_defaults=True):
     """The option texts in the order shown."""
     prefix: str = ""
     """How the answer is made to begin, where the model allows it."""
+    likelihood: Likelihood = Likelihood()
+    """With `choices`: what else is asked, and how it is read."""
 
 
 class Failure(Struct, frozen=True, omit_defaults=True):
@@ -127,6 +146,8 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    visual_tokens: int | None = None
+    """The part of the input tokens that came from images."""
 
 
 class Timing(Struct, frozen=True, omit_defaults=True):
@@ -203,8 +224,32 @@ class Estimate(Struct, frozen=True, omit_defaults=False):
     failed: int = 0
 
 
+class Shot(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A fixed in-context example: text only. With options, its answer is one of them and gets their mark."""
+
+    question: str
+    answer: str
+    options: tuple[str, ...] = ()
+
+
+class Shots(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Examples drawn from the data: which retriever, how many, from where."""
+
+    retriever: str = "zero"
+    """zero, fixed, random, similar or bm25."""
+    count: int = 0
+    ids: tuple[str, ...] = ()
+    """The samples of `fixed`."""
+    images: bool = True
+    """Whether an example brings its picture."""
+
+
 class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a Sample becomes messages; pure data (catalog/prompts/*.toml or inline in a task)."""
+    """How a Sample becomes messages; pure data (catalog/prompts/*.toml or inline in a task).
+
+    A template without `{instruction}` puts the instruction before the first thing the user says; one without
+    `{options}` hides the options, and `hidden` then is the pool of wordings.
+    """
 
     template: str = "{question}\n{options}\n{instruction}"
     instructions: tuple[str, ...] = ()
@@ -214,6 +259,25 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     option_format: str = "{mark}. {text}"
     option_separator: str = "\n"
     prefix: str = ""
+    options_format: str = "{options}"
+    """What stands around the list of options (`Options: {options}.`)."""
+    hidden: tuple[str, ...] = ()
+    """The pool of wordings when options are not shown; empty: `instructions`."""
+    ask: str = "before"
+    """`before`: an instruction precedes the question; `instead`: it is the question and may name `{slots}` of the sample."""
+    answer_space: str = ""
+    """A sentence after the instruction (or question) when options are hidden; may name `{answers}`."""
+    yesno: str = ""
+    """The same for questions whose options are yes and no."""
+    shot: Shot | None = None
+    in_context: bool = False
+    """Whether the shot is used."""
+    shot_marks: str = ""
+    """The marks of the shot; empty: those of the trial."""
+    shots: Shots = Shots()
+    options_in_history: bool = True
+    style: str = "chat"
+    """`chat`: messages with roles; else a string style (catalog/styles, or a file), or `meta:FILE`, a meta template."""
 
 
 class Task(Struct, frozen=True, forbid_unknown_fields=True):
@@ -225,6 +289,8 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True):
     form: Form = Form.CHOICE
     prompt: str | Prompt = ""
     infer: str = "generate"
+    infer_options: dict[str, Any] = {}
+    """What only this inferencer understands (`snellen.infer.likelihood.LikelihoodOptions`)."""
     params: Params = Params()
     repeats: int = 1
     variants: tuple[str, ...] = (BASE_VARIANT,)

@@ -106,4 +106,5 @@ def _with_defaults(task: Task) -> Task:
     if not isinstance(task.dataset.get("loader"), str):
         raise ConfigError(f"task {task.name!r} names no loader: add dataset.loader")
     scorers = task.scorers or DEFAULT_SCORERS[task.form]
-    return msgspec.structs.replace(task, scorers=scorers)
+    aggregates = task.aggregates or (("calibration",) if task.infer == "likelihood" else ())
+    return msgspec.structs.replace(task, scorers=scorers, aggregates=aggregates)

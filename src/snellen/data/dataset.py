@@ -66,7 +66,7 @@ def survey(dataset: Dataset) -> Survey:
             repeated.append(sample.id)
         ids.add(sample.id)
         check_sample(sample)
-        digest.update(encode(msgspec.structs.replace(sample, images=())))
+        digest.update(encode(_without_places(sample)))
         characters += len(sample.question)
         for image in sample.images:
             images += 1
@@ -80,6 +80,12 @@ def survey(dataset: Dataset) -> Survey:
     if not ids:
         raise DataError(f"task {dataset.task.name!r} has no samples")
     return Survey(len(ids), images, characters, digest.hexdigest()[:16], tuple(missing), missing_count)
+
+
+def _without_places(sample: Sample) -> Sample:
+    """Return the sample without where its pictures lie: only their names count."""
+    pages = {name: [Path(ref).name for _, ref in found] for name, found in sample.meta.get("pages", {}).items()}
+    return msgspec.structs.replace(sample, images=(), meta=sample.meta | {"pages": pages} if pages else sample.meta)
 
 
 def check_sample(sample: Sample) -> None:

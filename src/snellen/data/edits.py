@@ -66,4 +66,16 @@ def _to_pixels(numbers: Sequence[str], size: tuple[int, int]) -> tuple[int, int,
     return left, top, max(left + 1, round(x1 * width)), max(top + 1, round(y1 * height))
 
 
-EDITS: dict[str, Edit] = {"box": draw_box, "crop": crop, "perturb": perturb}
+def scale(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
+    """Shrink to a share of both sides, `scale:0.5`."""
+    try:
+        share = float(arguments)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise DataError(f"scale {arguments!r} is not a share between 0 and 1")
+    size = max(1, round(picture.width * share)), max(1, round(picture.height * share))
+    return picture.resize(size, PIL.Image.Resampling.LANCZOS)
+
+
+EDITS: dict[str, Edit] = {"box": draw_box, "crop": crop, "perturb": perturb, "scale": scale}

@@ -63,10 +63,9 @@ class ImageDoor:
                 encoded = _wrap(data, header.mime, (header.width, header.height), None)
             else:
                 encoded = await asyncio.to_thread(prepare, data, header, image, policy)
-        except BaseException as error:
-            if not future.cancelled():
-                future.set_exception(error)
-                future.exception()  # waiters get their own copy; without any, nobody is left to warn
+        except (DataError, asyncio.CancelledError) as error:
+            future.set_exception(error if isinstance(error, DataError) else DataError(f"reading image {image.ref!r} was cancelled"))
+            future.exception()  # waiters get their own copy; without any, nobody is left to warn
             raise
         finally:
             self._coming.pop(key, None)

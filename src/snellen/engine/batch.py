@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from ..core.protocols import BatchModel
 from ..core.types import Prediction, Request
@@ -15,11 +16,13 @@ class Batcher:
         self._model = model
         self._waiting: list[tuple[Request, asyncio.Future[Prediction]]] = []
         self._runner: asyncio.Task[None] | None = None
+        self._prefetch: Callable[[Request], None] = getattr(model, "prefetch", lambda request: None)
 
     async def predict(self, request: Request) -> Prediction:
         """Answer one request as part of the next batch."""
         answer: asyncio.Future[Prediction] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, answer))
+        self._prefetch(request)
         if self._runner is None or self._runner.done():
             self._runner = asyncio.create_task(self._run())
         return await answer

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -23,8 +24,12 @@ from .policy import Policy
 from .retry import Retrier, failed
 from .state import RunState
 
+NEVER_S = 1e9
 DEAD_AFTER = 20
 """So many failures in a row (or twice the workers, if that is more) mean the server is gone, not unlucky."""
+
+
+Observer = Callable[[Item, Request, Prediction], None]
 
 
 class Engine:
@@ -51,7 +56,8 @@ class Engine:
         workers, adaptive = policy.max_workers, policy.adaptive
         call = model.predict
         if Capability.BATCH in model.capabilities and isinstance(model, BatchModel):
-            call, adaptive = Batcher(model).predict, False
+            # Waiting for one's turn in a batch is no server's silence: no timeout counts it.
+            call, adaptive, policy = Batcher(model).predict, False, replace(policy, timeout_s=NEVER_S)
         self._limiter = Limiter(workers, policy.max_bytes_in_flight, clock, adaptive=adaptive)
         self._retrier = Retrier(call, policy, self._limiter, clock, self._note_attempt)
         self._finished: dict[str, set[tuple[str, str, int]]] = {}
@@ -59,6 +65,8 @@ class Engine:
         self._problem: SnellenError | None = None
         self._lost_connections = 0
         self._failed_in_a_row = 0
+        self.observe: Observer | None = None
+        """Told of every trial that has a prediction, new or stored; it may call `stop`."""
 
     async def run(self, jobs: Iterator[Job]) -> None:
         """Run all jobs; the first alone, as a probe. Raises what stopped it; what was stored stays stored."""
@@ -99,7 +107,7 @@ class Engine:
 
     async def _work(self, jobs: Iterator[Job], *, probe: bool = False) -> None:
         for job in jobs:
-            if all(self._is_finished(key) for key in job.keys):
+            if self.observe is None and all(self._is_finished(key) for key in job.keys):
                 self.state.resumed += len(job.keys)
                 continue
             try:
@@ -109,11 +117,17 @@ class Engine:
             if probe or self.stopping:
                 return
 
-    async def _ask(self, item: Item, request: Request) -> Prediction:
+    async def _ask(self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Prediction:
+        if settled is not None:
+            await self._writer.put(item.position, item.sample, request, settled, "")
+            self.state.count(settled)
+            return settled
         if self._is_finished(request.key):
             stored = self._writer.stored(request.key)
             if stored is not None:
                 self.state.resumed += 1
+                if self.observe is not None:
+                    self.observe(item, request, stored)
                 return stored
         try:
             sent, size_bytes = await self._prepare(request)
@@ -124,9 +138,13 @@ class Engine:
             prediction = await self._answer(request, digest, size_bytes)
             if sent and not prediction.images:
                 prediction = msgspec.structs.replace(prediction, images=sent)
+        if not keep:
+            return prediction
         await self._writer.put(item.position, item.sample, request, prediction, digest)
         self.state.count(prediction)
         self._watch(prediction)
+        if self.observe is not None:
+            self.observe(item, request, prediction)
         return prediction
 
     async def _prepare(self, request: Request) -> tuple[tuple[ImageSent, ...], int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -16,7 +17,7 @@ END_OF_HEAD = b"\r\n\r\n"
 class Exchange:
     """One request and the means to answer it, well or badly."""
 
-    __slots__ = ("body", "head", "method", "path", "transport")
+    __slots__ = ("body", "head", "method", "path", "received", "transport")
 
     def __init__(self, head: bytes, body: bytes, transport: asyncio.Transport) -> None:
         start, _, rest = head.partition(b"\r\n")
@@ -26,6 +27,7 @@ class Exchange:
         self.head = rest
         self.body = body
         self.transport = transport
+        self.received = time.perf_counter()
 
     def header(self, name: str) -> str | None:
         """Return one request header, or None."""

@@ -70,8 +70,8 @@ def complete(ask: Ask, reply: Reply, length: int | None) -> Completion:
 
 
 def alternatives(ask: Ask, token: str, before: str, count: int, options: tuple[str, ...]) -> list[tuple[str, float]]:
-    """Return (token, log-probability) of the chosen token and its rivals, the chosen first."""
-    marks = [mark for option in options if (mark := find_mark(ask.text, option))] if not before else []
+    """Return (token, log-probability) of the chosen token and its rivals, the chosen first; `options` matter for the first token."""
+    marks = [mark for option in options if (mark := find_mark(ask.text, option))]
     rivals = [mark for mark in [*marks, "the", "a", "I", "The", "not"] if mark != token.strip()]
     chosen = (token, log_probability(token, before, token))
     others = sorted(((rival, log_probability(rival, before, None)) for rival in rivals), key=lambda pair: -pair[1])
@@ -80,9 +80,10 @@ def alternatives(ask: Ask, token: str, before: str, count: int, options: tuple[s
 
 def token_logprobs(ask: Ask, tokens: list[str], options: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return `logprobs.content` of a chat completion."""
-    content, before = [], ""
+    content: list[dict[str, Any]] = []
+    before = ask.transcript[-64:]
     for token in tokens:
-        rivals = alternatives(ask, token, before, ask.body.top_logprobs or 0, options)
+        rivals = alternatives(ask, token, before, ask.body.top_logprobs or 0, options if not content else ())
         entry = _token_entry(*rivals[0])
         entry["top_logprobs"] = [_token_entry(*rival) for rival in rivals] if ask.body.top_logprobs else []
         content.append(entry)
@@ -110,11 +111,14 @@ def shift(values: list[float]) -> list[float]:
     return [values[0], *values[:-1]] if values else []
 
 
-def echo_logprobs(tokens: list[str], answers: tuple[str, ...], *, shifted: bool, generated: int = 0) -> dict[str, Any]:
-    """Return `logprobs` of a text completion with echo: tokens, token_logprobs (first null), text_offset."""
+def echo_logprobs(tokens: list[str], answers: tuple[str, ...], *, shifted: bool, prompt: str, generated: int = 0) -> dict[str, Any]:
+    """Return `logprobs` of a text completion: tokens (with echo the prompt's too), token_logprobs (first null), text_offset."""
     scored = tokens[: len(tokens) - generated]
-    values = sequence_log_probabilities(scored, answers) + sequence_log_probabilities(tokens[len(scored) :])
-    values = shift(values) if shifted else values
+    values, before = sequence_log_probabilities(scored, answers), prompt[-64:]
+    for token in tokens[len(scored) :]:
+        values.append(log_probability(token, before, token))
+        before = (before + token)[-64:]
+    values = shift(values) if shifted and scored else values
     offsets, position = [], 0
     for token in tokens:
         offsets.append(position)
@@ -122,8 +126,8 @@ def echo_logprobs(tokens: list[str], answers: tuple[str, ...], *, shifted: bool,
     top = [{token: value} for token, value in zip(tokens, values, strict=True)]
     return {
         "tokens": tokens,
-        "token_logprobs": [None, *values[1:]] if values else [],
-        "top_logprobs": [None, *top[1:]] if top else [],
+        "token_logprobs": [None, *values[1:]] if scored else values,
+        "top_logprobs": [None, *top[1:]] if scored else top,
         "text_offset": offsets,
     }
 

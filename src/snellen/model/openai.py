@@ -7,18 +7,23 @@ from typing import Any
 
 import msgspec
 
-from ..core.errors import ModelError
+from ..core.errors import ModelError, UsageError, did_you_mean
 from ..core.protocols import Capability, ImagePolicy
 from ..core.secret import Secret
 from ..core.types import FailureKind, Params, Request, Turn, Usage
 from .options import ModelOptions
 from .served import ServedModel
+from .served_likelihood import ScoringModel
 from .wire import Picture, Reply, expect_object
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:
-    """Return the model `openai/NAME`."""
-    return ServedModel(OpenAI(), name, options)
+    """Return the model `openai/NAME`; `--model-arg images=…` is one of IMAGE_MODES."""
+    return ScoringModel(OpenAI(str(options.arguments.get("images", "inline"))), name, options)
+
+
+IMAGE_MODES = ("inline", "uuid", "file")
+"""Pictures as data URLs; with their content hash as vLLM's `uuid`; or as `file://` for a server that sees the same disk."""
 
 
 class OpenAI:
@@ -29,6 +34,11 @@ class OpenAI:
     key_variable = "OPENAI_API_KEY"
     capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
     image_policy = ImagePolicy()
+
+    def __init__(self, images: str = "inline") -> None:
+        if images not in IMAGE_MODES:
+            raise UsageError(f"--model-arg images={images}{did_you_mean(images, IMAGE_MODES)}; known: {', '.join(IMAGE_MODES)}")
+        self._images = images
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the chat completions address."""
@@ -43,7 +53,7 @@ class OpenAI:
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the chat body."""
-        messages = [_message(turn, of_turn) for turn, of_turn in zip(request.messages, pictures, strict=True)]
+        messages = [_message(turn, of_turn, self._images) for turn, of_turn in zip(request.messages, pictures, strict=True)]
         return {"model": model, "messages": messages, **sampling(request.params)}
 
     def parse(self, value: Any) -> Reply:
@@ -80,13 +90,19 @@ def sampling(params: Params) -> dict[str, Any]:
     return body | (params.extra_body or {})
 
 
-def _message(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
+def _message(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, Any]:
     if not pictures:
         return {"role": turn.role, "content": turn.text}
-    parts: list[dict[str, Any]] = [
-        {"type": "image_url", "image_url": {"url": f"data:{picture.mime};base64,{picture.token}"}} for picture in pictures
-    ]
+    parts = [_image_part(picture, mode) for picture in pictures]
     return {"role": turn.role, "content": [*parts, {"type": "text", "text": turn.text}]}
+
+
+def _image_part(picture: Picture, mode: str) -> dict[str, Any]:
+    """Write one picture. The uuid is the hash of the bytes: a file name would let variants answer for one another."""
+    as_file = mode == "file" and picture.file is not None
+    url = f"file://{picture.file}" if as_file else f"data:{picture.mime};base64,{picture.token}"
+    part: dict[str, Any] = {"type": "image_url", "image_url": {"url": url}}
+    return part | {"uuid": picture.sha256} if mode == "uuid" else part
 
 
 def _first_choice(value: dict[str, Any]) -> Mapping[str, Any]:
@@ -135,4 +151,5 @@ def _usage(value: Any) -> Usage | None:
         counts.completion_tokens,
         (counts.completion_tokens_details or {}).get("reasoning_tokens"),
         (counts.prompt_tokens_details or {}).get("cached_tokens"),
+        (counts.prompt_tokens_details or {}).get("image_tokens"),
     )

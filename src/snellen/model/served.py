@@ -36,6 +36,20 @@ class ServedModel:
         self._url = dialect.url(self._base_url, name, stream=False)
         self._headers = dialect.headers(self._key)
 
+    @property
+    def dialect(self) -> Dialect:
+        """How its provider writes requests and replies."""
+        return self._dialect
+
+    @property
+    def remote_name(self) -> str:
+        """The name the server knows it by."""
+        return self._model
+
+    def endpoint(self, *, stream: bool) -> tuple[str, dict[str, str]]:
+        """Return where requests go and their headers, the key in them: for the wire only."""
+        return self._dialect.url(self._base_url, self._model, stream=stream), self._dialect.headers(self._key)
+
     async def predict(self, request: Request) -> Prediction:
         """Answer one request, or raise ModelError."""
         if request.choices:

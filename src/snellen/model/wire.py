@@ -17,7 +17,7 @@ from ..core.clock import Clock
 from ..core.errors import ModelError, StopRun
 from ..core.protocols import Capability, ImagePolicy
 from ..core.secret import Secret
-from ..core.types import FailureKind, Request, Usage
+from ..core.types import FailureKind, Image, Request, Usage
 from ..data.encode import EncodedImage
 
 _NONCE = os.urandom(8).hex()
@@ -26,10 +26,13 @@ MESSAGE_LIMIT = 300
 
 
 class Picture(NamedTuple):
-    """A picture in a payload: `token` stands where its base64 will be."""
+    """A picture in a payload: `token` stands where its base64 will be; a dialect that names `file` instead leaves it out."""
 
     token: str
     mime: str
+    sha256: str = ""
+    file: str | None = None
+    """The path of the picture where it is sent as its own file, unchanged."""
 
 
 class Reply(msgspec.Struct):
@@ -80,17 +83,27 @@ def build_body(dialect: Dialect, model: str, request: Request, images: Sequence[
     """Return the request body with all pictures in it."""
     flat = [image for of_message in images for image in of_message]
     tokens = iter(range(len(flat)))
-    pictures = [[Picture(f"@{_NONCE}-{next(tokens)}@", image.sent.mime) for image in of_message] for of_message in images]
+    pictures = [
+        [_picture(f"@{_NONCE}-{next(tokens)}@", image, reference) for image, reference in zip(of_message, turn.images, strict=True)]
+        for of_message, turn in zip(images, request.messages, strict=True)
+    ]
     skeleton = msgspec.json.encode(dialect.payload(model, request, pictures))
     if not flat:
         return skeleton
     parts: list[bytes] = []
     for number, image in enumerate(flat):
-        head, token, skeleton = skeleton.partition(b"@%s-%d@" % (_NONCE.encode(), number))
-        if not token:
-            raise AssertionError("a dialect must keep the order of pictures")
-        parts += (head, image.base64)
+        head, token, rest = skeleton.partition(b"@%s-%d@" % (_NONCE.encode(), number))
+        if token:
+            parts += (head, image.base64)
+            skeleton = rest
+    if b"@" + _NONCE.encode() in skeleton:
+        raise AssertionError("a dialect must keep the order of pictures")
     return b"".join((*parts, skeleton))
+
+
+def _picture(token: str, image: EncodedImage, reference: Image) -> Picture:
+    own_file = not reference.edits and image.sent.original is None and ":" not in reference.ref[:6]
+    return Picture(token, image.sent.mime, image.sent.sha256, reference.ref if own_file else None)
 
 
 def decode_body(body: bytes) -> Any:

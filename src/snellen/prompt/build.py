@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,10 +14,25 @@ from ..core.errors import ConfigError, did_you_mean
 from ..core.ids import derive_seed, rng
 from ..core.types import BASE_VARIANT, Form, Image, Params, Prompt, Request, Sample, Task, TrialKey, Turn
 from ..core.variants import parse_variant
+from . import meta
+from .document import choose_pages, with_context
+from .history import example_turns, history_turns, shot_turns, show_options
 from .marks import draw_style, make_marks
-from .template import render
+from .styles import Speech, chat, load_style
+from .template import names_field, render
 
-AXES = ("wording", "order", "marks", "perturb")
+AXES = ("wording", "order", "marks", "perturb", "pages", "control")
+
+Retriever = Callable[[Sample, random.Random], Sequence[Sample]]
+"""Finds examples for a sample among others."""
+
+
+class Spoken(NamedTuple):
+    """What is said in one trial, and the options as they stood."""
+
+    speech: Speech
+    marks: tuple[str, ...]
+    shown: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,67 +42,120 @@ class Prompter:
     task: Task
     prompt: Prompt
     seed: int
+    retriever: Retriever | None = None
 
-    def build(self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0) -> Request:
-        """Return the Request of one trial."""
-        axes = parse_variant(variant)
-        for axis in axes:
-            if axis not in AXES:
-                raise ConfigError(f"variant axis {axis!r} is unknown{did_you_mean(axis, AXES)}; known: {', '.join(AXES)}")
-        key = TrialKey(self.task.name, sample.id, variant, repeat)
-        shown = self._order(sample, axes, key)
-        style = draw_style(axes.get("marks", self.prompt.marks), lambda: rng(self.seed, sample.id, variant, repeat, "marks"))
-        marks = make_marks(style, len(shown))
-        text = render(self.prompt.template, self._fields(sample, axes, marks, shown))
-        images = self._perturbed(sample.images, axes, sample.id)
+    def build(self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None) -> Request:
+        """Return the Request of one trial; `replies` are the model's own answers to the earlier rounds of a dialogue."""
+        spoken = self.speak(sample, variant, repeat, replies)
         return Request(
-            key=key,
-            messages=self._messages(sample, text, images),
+            key=TrialKey(self.task.name, sample.id, variant, repeat),
+            messages=self._messages(spoken.speech),
             params=_params_of_repeat(self.task.params, repeat),
-            marks=marks,
-            shown=shown,
-            prefix=self.prompt.prefix,
+            marks=spoken.marks,
+            shown=spoken.shown,
+            prefix=spoken.speech.prefix,
         )
 
-    def _messages(self, sample: Sample, text: str, images: tuple[Image, ...]) -> tuple[Turn, ...]:
-        system = (Turn("system", self.prompt.system),) if self.prompt.system else ()
-        return (*system, *sample.turns, Turn("user", text, images))
+    def speak(self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None) -> Spoken:
+        """Return what is said in one trial, before it is given the form of messages or of one string."""
+        prompt, axes = self.prompt, _axes(variant)
+        shown = self._order(sample, axes, variant, repeat)
+        style = draw_style(axes.get("marks", prompt.marks), partial(rng, self.seed, sample.id, variant, repeat, "marks"))
+        marks = make_marks(style, len(shown))
+        hidden = bool(sample.options) and not names_field(prompt.template, "options", "choices")
+        instruction, question = self._wording(sample, axes, hidden)
+        options = show_options(prompt, marks, shown) if not hidden else ""
+        tail = self._tail(sample, hidden)
+        instruction, question = (instruction + tail, question) if instruction else ("", question + tail)
+        fields = {"question": question, "options": options, "choices": options, "instruction": instruction}
+        speech = Speech(
+            query=with_context(sample, axes, render(prompt.template, fields).rstrip(" ")),
+            question=question,
+            instruction="" if names_field(prompt.template, "instruction") else instruction,
+            history=self._before(sample, variant, style, hidden, replies),
+            system=prompt.system,
+            prefix="" if hidden else prompt.prefix,
+            images=self._perturbed(choose_pages(sample, axes), axes, sample.group or sample.id),
+        )
+        return Spoken(speech, marks, shown)
 
-    def _order(self, sample: Sample, axes: Mapping[str, str], key: TrialKey) -> tuple[str, ...]:
+    def _messages(self, speech: Speech) -> tuple[Turn, ...]:
+        if self.prompt.style == "chat":
+            return chat(speech)
+        images = [image for turn in speech.history for image in turn.images]
+        kind, _, file = self.prompt.style.partition(":")
+        text = meta.speak(meta.load_meta_template(file), speech) if kind == "meta" else load_style(self.prompt.style).speak(speech)
+        return (Turn("user", text, (*images, *speech.images)),)
+
+    def _before(self, sample: Sample, variant: str, style: str, hidden: bool, replies: Sequence[str] | None) -> tuple[Turn, ...]:
+        """Return the fixed example, the drawn ones and the earlier rounds, in this order."""
+        turns: tuple[Turn, ...] = ()
+        if self.prompt.in_context:
+            turns = shot_turns(self.prompt, style, hidden)
+        if self.retriever is not None:
+            found = self.retriever(sample, rng(self.seed, sample.id, variant, "shots"))
+            turns += tuple(turn for each in found for turn in example_turns(self.prompt, style, each, hidden, self.prompt.shots.images))
+        return (*turns, *history_turns(self.prompt, style, sample, hidden, replies)) if sample.turns else turns
+
+    def _order(self, sample: Sample, axes: Mapping[str, str], variant: str, repeat: int) -> tuple[str, ...]:
         if sample.form is not Form.CHOICE or not sample.options:
             return ()
-        shown = list(sample.options)
         if "order" in axes:
-            rng(self.seed, sample.id, "order", axes["order"]).shuffle(shown)
+            draw = rng(self.seed, sample.id, "order", axes["order"])
         elif self.task.shuffle_options:
-            rng(self.seed, sample.id, key.variant, key.repeat, "order").shuffle(shown)
+            draw = rng(self.seed, sample.id, variant, repeat, "order")
+        else:
+            return sample.options
+        shown = list(sample.options)
+        draw.shuffle(shown)
         return tuple(shown)
 
-    def _fields(self, sample: Sample, axes: Mapping[str, str], marks: tuple[str, ...], shown: tuple[str, ...]) -> dict[str, str]:
-        prompt = self.prompt
-        options = prompt.option_separator.join(
-            render(prompt.option_format, {"mark": mark, "text": text}) for mark, text in zip(marks, shown, strict=True)
-        )
-        return {"question": sample.question, "options": options, "choices": options, "instruction": self._wording(sample, axes)}
-
-    def _wording(self, sample: Sample, axes: Mapping[str, str]) -> str:
-        pool = self.prompt.instructions
+    def _wording(self, sample: Sample, axes: Mapping[str, str], hidden: bool) -> tuple[str, str]:
+        """Return the instruction and the question of one wording."""
+        pool = (self.prompt.hidden or self.prompt.instructions) if hidden else self.prompt.instructions
+        own: Sequence[str] = sample.meta.get("wordings") or ()
         choice = axes.get("wording", "0")
-        if not pool:
-            return ""
-        if choice.isdigit() and int(choice) < len(pool):
-            return pool[int(choice)]
-        raise ConfigError(f"variant wording={choice}: task {self.task.name!r} has wordings 0 to {len(pool) - 1}")
+        if not choice.isdigit() or int(choice) >= max(len(pool), len(own), 1):
+            last = max(len(pool), len(own), 1) - 1
+            raise ConfigError(f"variant wording={choice}: task {self.task.name!r} has wordings 0 to {last}")
+        wording = pool[int(choice) % len(pool)] if pool else ""
+        question = own[int(choice) % len(own)] if own else sample.question
+        if self.prompt.ask == "instead" and wording:
+            return "", render(wording, {"question": question, **sample.meta.get("slots", {})})
+        return wording, question
 
-    def _perturbed(self, images: tuple[Image, ...], axes: Mapping[str, str], sample_id: str) -> tuple[Image, ...]:
+    def _tail(self, sample: Sample, hidden: bool) -> str:
+        """Return the sentences that name the possible answers, each after a space; they end the instruction, or the question."""
+        tail = ""
+        if hidden and self.prompt.answer_space and sample.options:
+            tail += " " + render(self.prompt.answer_space, {"answers": _listed(sample.options)})
+        if self.prompt.yesno and {option.casefold() for option in sample.options} == {"yes", "no"}:
+            tail += " " + self.prompt.yesno
+        return tail
+
+    def _perturbed(self, images: tuple[Image, ...], axes: Mapping[str, str], document: str) -> tuple[Image, ...]:
+        """Add the degradation to every picture; all questions of a document see the same pixels."""
         if "perturb" not in axes:
             return images
+        steps = axes["perturb"].split("+")
+        seeds = [derive_seed(self.seed, document, place) % 2**32 for place in range(len(images))]
         return tuple(
-            msgspec.structs.replace(
-                image, edits=(*image.edits, f"perturb:{axes['perturb']}:{derive_seed(self.seed, sample_id, place) % 2**32}")
-            )
-            for place, image in enumerate(images)
+            msgspec.structs.replace(image, edits=(*image.edits, *(f"perturb:{step}:{seed}" for step in steps)))
+            for image, seed in zip(images, seeds, strict=True)
         )
+
+
+@lru_cache(maxsize=4096)
+def _axes(variant: str) -> Mapping[str, str]:
+    axes = parse_variant(variant)
+    for axis in axes:
+        if axis not in AXES:
+            raise ConfigError(f"variant axis {axis!r} is unknown{did_you_mean(axis, AXES)}; known: {', '.join(AXES)}")
+    return axes
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
 
 
 def _params_of_repeat(params: Params, repeat: int) -> Params:

@@ -29,3 +29,9 @@ def render(template: str, fields: Mapping[str, str]) -> str:
 @lru_cache(maxsize=256)
 def _lines(template: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(FIELD.split(line)) for line in template.split("\n"))
+
+
+@lru_cache(maxsize=1024)
+def names_field(template: str, *names: str) -> bool:
+    """Tell whether the template names one of the fields."""
+    return any(f"{{{name}}}" in template for name in names)

@@ -202,11 +202,7 @@ def _mark(value: float, across: Scale, axis: Axis) -> list[Html]:
 
 
 def _series(one: Series, colour: int, across: Scale, up: Scale) -> list[Html]:
-    shapes = []
-    bounded = [point for point in one.points if point.low is not None and point.high is not None]
-    if len(bounded) > 1:
-        edge = [(across(p.x), up(p.high or 0.0)) for p in bounded] + [(across(p.x), up(p.low or 0.0)) for p in reversed(bounded)]
-        shapes.append(tag("polygon", points=_path(edge), class_=f"band f{colour}"))
+    shapes = _band(one, colour, across, up)
     line = one.line or [(point.x, point.y) for point in one.points]
     shapes.append(tag("polyline", points=_path([(across(x), up(y)) for x, y in line]), class_=f"line s{colour}"))
     shapes += [
@@ -214,6 +210,14 @@ def _series(one: Series, colour: int, across: Scale, up: Scale) -> list[Html]:
         for p in one.points
     ]
     return shapes
+
+
+def _band(one: Series, colour: int, across: Scale, up: Scale) -> list[Html]:
+    bounds = [(point.x, point.low, point.high) for point in one.points if point.low is not None and point.high is not None]
+    if len(bounds) < 2:
+        return []
+    edge = [(across(x), up(high)) for x, _, high in bounds] + [(across(x), up(low)) for x, low, _ in reversed(bounds)]
+    return [tag("polygon", points=_path(edge), class_=f"band f{colour}")]
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:

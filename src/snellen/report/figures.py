@@ -148,10 +148,12 @@ def _latency(costs: Costs) -> Iterator[Figure]:
     rows: Rows = [{"from_s": low, "to_s": high, "trials": count} for low, high, count in triples]
     median, tail = (float(np.quantile(known, share)) for share in (0.5, 0.95))
     words = f"Median {median:.3g} s, 95th percentile {tail:.3g} s over {known.size:,} replies that were not cached."
-    spec = {
-        "data": {"values": rows}, "mark": "bar",
-        "encoding": {"x": {"field": "from_s", "type": "quantitative", "title": "seconds"}, "x2": {"field": "to_s"}, "y": {"field": "trials", "type": "quantitative"}},
-    }  # fmt: skip
+    encoding = {
+        "x": {"field": "from_s", "type": "quantitative", "title": "seconds"},
+        "x2": {"field": "to_s"},
+        "y": {"field": "trials", "type": "quantitative"},
+    }
+    spec = {"data": {"values": rows}, "mark": "bar", "encoding": encoding}
     yield Figure(
         "latency",
         "How long a reply takes",

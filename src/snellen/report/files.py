@@ -11,8 +11,10 @@ from typing import Any, BinaryIO
 import msgspec
 
 from ..core.errors import EnvironmentProblem
-from ..core.types import Prediction, Score
+from ..core.types import Prediction, Score, TrialKey
 from ..store.reader import RunReader
+
+NO_SCORE = Score(TrialKey("", ""), "", None, reason="not scored")
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
@@ -72,8 +74,9 @@ def records(reader: RunReader) -> Iterator[dict[str, Any]]:
 
 def record(prediction: Prediction, scores: list[Score]) -> dict[str, Any]:
     """Return one trial as a flat record."""
-    key, failure, main = prediction.key, prediction.failure, scores[0] if scores else None
-    outcome = "failed" if failure else "scored" if main is not None and main.value is not None else "unscored"
+    key, failure, timing = prediction.key, prediction.failure, prediction.timing
+    main = scores[0] if scores else NO_SCORE
+    outcome = "failed" if failure else "unscored" if main.value is None else "scored"
     return {
         "task": key.task,
         "sample": key.sample,
@@ -83,19 +86,17 @@ def record(prediction: Prediction, scores: list[Score]) -> dict[str, Any]:
         "text": prediction.text,
         "reasoning": prediction.reasoning,
         "loglikelihoods": prediction.loglikelihoods,
-        "metric": main.metric if main else None,
-        "value": main.value if main else None,
-        "answer": main.answer if main else None,
-        "rule": main.rule if main else None,
-        "reason": main.reason if main else None,
+        "metric": main.metric or None,
+        "value": main.value,
+        "answer": main.answer,
+        "rule": main.rule,
+        "reason": main.reason if scores else None,
         "scores": {score.metric: score.value for score in scores},
         "finish": prediction.finish,
         "usage": prediction.usage,
-        "latency_s": prediction.timing.done - prediction.timing.sent if prediction.timing else None,
+        "latency_s": timing.done - timing.sent if timing else None,
         "cached": prediction.cached,
-        "error": {"kind": failure.kind, "message": failure.message, "status": failure.status, "attempts": failure.attempts}
-        if failure
-        else None,
+        "error": failure and {"kind": failure.kind, "message": failure.message, "status": failure.status, "attempts": failure.attempts},
     }
 
 

@@ -25,6 +25,16 @@ QUALITY = 62
 CARDS = 24
 
 
+_TRIAL = (
+    "SELECT s.body, p.request, p.body FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample "
+    "WHERE p.task = ? AND p.sample = ? AND p.variant = ? AND p.repeat = ?"
+)
+_SCORES = (
+    "SELECT metric, value, answer, rule, reason, detail FROM scores "
+    "WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? ORDER BY rowid"
+)
+
+
 class Shown(NamedTuple):
     """One stored trial with its scores, as a page shows it."""
 
@@ -50,15 +60,7 @@ class Budget:
 
 def read_trial(reader: RunReader, key: TrialKey) -> Shown | None:
     """Return one trial whole, or None if it is not stored."""
-    values = msgspec.structs.astuple(key)
-    where = "p.task = ? AND p.sample = ? AND p.variant = ? AND p.repeat = ?"
-    row = next(
-        reader.rows(
-            f"SELECT s.body, p.request, p.body FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample WHERE {where}",
-            values,
-        ),
-        None,
-    )
+    row = next(reader.rows(_TRIAL, msgspec.structs.astuple(key)), None)
     if row is None:
         return None
     kinds = (Sample, Request, Prediction)
@@ -67,8 +69,7 @@ def read_trial(reader: RunReader, key: TrialKey) -> Shown | None:
 
 
 def _scores(reader: RunReader, key: TrialKey) -> Iterator[Score]:
-    query = "SELECT metric, value, answer, rule, reason, detail FROM scores WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? ORDER BY rowid"
-    for metric, value, answer, rule, reason, detail in reader.rows(query, msgspec.structs.astuple(key)):
+    for metric, value, answer, rule, reason, detail in reader.rows(_SCORES, msgspec.structs.astuple(key)):
         yield Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
 
 

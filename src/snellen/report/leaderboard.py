@@ -63,11 +63,8 @@ def make_board(entries: Sequence[Entry]) -> Board:
     """Rank runs on every task that at least one of them has; a task a run lacks does not count for it, and is shown so."""
     tasks = tuple(sorted({task for entry in entries for task in entry.results["tasks"]}))
     cells = {task: _rank({entry.name: _cell(entry, task) for entry in entries if task in entry.results["tasks"]}) for task in tasks}
-    dimension_of = {task.name: task.dimension or "other" for entry in entries for task in entry.header.tasks}
-    lines = [
-        _line(entry, {task: cells[task][entry.name] for task in tasks if entry.name in cells[task]}, dimension_of) for entry in entries
-    ]
-    lines.sort(key=lambda line: (-len(line.tasks), line.average_rank is None, line.average_rank, -(line.mean or 0.0), line.name))
+    dimension_of = _dimensions(entries)
+    lines = sorted((_line(entry, cells, dimension_of) for entry in entries), key=_place)
     dimensions = tuple(sorted({dimension for line in lines for dimension in line.dimensions}))
     telling = 1 < len(dimensions) < len(tasks)  # one task a dimension says nothing that the task does not
     return Board(tasks, dimensions if telling else (), _with_bands(lines))
@@ -97,7 +94,17 @@ def _rank(cells: dict[str, Cell]) -> dict[str, Cell]:
     return {name: Cell(c.metric, c.value, c.stderr, c.ci95, c.n, c.lost, ranks.get(name)) for name, c in cells.items()}
 
 
-def _line(entry: Entry, cells: dict[str, Cell], dimension_of: Mapping[str, str]) -> Line:
+def _dimensions(entries: Sequence[Entry]) -> dict[str, str]:
+    return {task.name: task.dimension or "other" for entry in entries for task in entry.header.tasks}
+
+
+def _place(line: Line) -> tuple[int, float, float, str]:
+    rank = math.inf if line.average_rank is None else line.average_rank
+    return -len(line.tasks), rank, -(line.mean or 0.0), line.name
+
+
+def _line(entry: Entry, board: Mapping[str, Mapping[str, Cell]], dimension_of: Mapping[str, str]) -> Line:
+    cells = {task: found[entry.name] for task, found in board.items() if entry.name in found}
     ranks = [cell.rank for cell in cells.values() if cell.rank is not None]
     shares = {task: cell for task, cell in cells.items() if _is_share(cell)}
     mean, bounds = _mean(list(shares.values()))
@@ -175,7 +182,10 @@ def board_sheet(board: Board) -> Sheet:
                 *(_of_task(line, task) for task in board.tasks),
             ]
         )
-    note = "Runs with the same # cannot be told apart from the first of that # (95 %, unpaired); `snellen compare` tests pairs on the same samples."
+    note = (
+        "Runs with the same # cannot be told apart from the first of that # (95 %, unpaired); "
+        "`snellen compare` tests pairs on the same samples."
+    )
     return Sheet("Leaderboard", tuple(head), tuple(tuple(row) for row in rows), note)
 
 

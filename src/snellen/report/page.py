@@ -283,7 +283,7 @@ def _reproduce(header: RunHeader, folder: Path) -> Html:
     lines += [f"snellen score {folder}     # read the stored replies again", f"snellen view {folder}      # every trial, in the browser"]
     intro = tag(
         "p",
-        f"The run's id {header.id} is the hash of all settings that change results: the same command gives the same id, or says what differs.",
+        f"The run's id {header.id} is the hash of all settings that change results: the same command gives the same id.",
     )
     return join((tag("h2", "Reproduce"), intro, tag("pre", "\n".join(lines), class_="code", tabindex=0)))
 

@@ -76,7 +76,7 @@ def curves(
     """Return one line a series over a numeric `x`, with a band from `low` to `high` and a point at each measurement."""
     names = dict(labels or {})
     order = list(dict.fromkeys(row[series] for row in rows))
-    colour = {"field": series, "type": "nominal", "sort": order, "scale": {"scheme": "tableau10"}}
+    colour: Spec = {"field": series, "type": "nominal", "sort": order, "scale": {"scheme": "tableau10"}}
     colour |= {"title": names.get(series), "legend": {"symbolOpacity": 1}}
     scale: Spec = {"type": "log"} if log_x else {"zero": False, "nice": False, "padding": 12}
     steps = sorted({row[x] for row in rows})

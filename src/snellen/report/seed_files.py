@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import uuid
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
-from ..core.errors import MissingExtra, UsageError
+from ..core.errors import UsageError
 from ..core.types import Form, Prediction, Request, Sample, Score, Task
 from ..store.reader import RunReader
+from . import evaluation
 from .export import FORMATS, write_export
 from .export_flageval import flageval_records
 from .files import write_atomically
@@ -21,7 +20,6 @@ from .files import write_atomically
 Files = dict[str, Any]
 """File name -> a JSON value, or a list of lines for `.jsonl`."""
 FORMULATIONS = {Form.CHOICE: "SingleChoice", Form.YESNO: "SingleChoice", Form.OCR: "OCROpenEnded", Form.KIE: "KIEOpenEnded"}
-DOCUMENTS = "snellen.report.evaluation"
 
 
 def export_run(folder: Path, form: str, output: Path) -> list[Path]:
@@ -136,7 +134,7 @@ def _gold(sample: Sample, request: Request) -> str:
 
 def choices(reader: RunReader) -> Files:
     """The page-image scripts: `<variant>_mc_eval.json`."""
-    evaluation, header = _documents(), reader.header()
+    header = reader.header()
     files: Files = {}
     for task in header.tasks:
         for variant, asked in evaluation.read_asked(reader, task.name).items():
@@ -146,16 +144,9 @@ def choices(reader: RunReader) -> Files:
 
 def needles(reader: RunReader) -> Files:
     """The page-image scripts: `niah_eval.json`."""
-    evaluation, header = _documents(), reader.header()
+    header = reader.header()
     asked = [each for task in header.tasks for found in evaluation.read_asked(reader, task.name).values() for each in found]
     return {"niah_eval.json": evaluation.needle_file(header.model, "", asked, header.id)}
-
-
-def _documents() -> Any:
-    """The document part writes these files itself; without it there is nothing to write."""
-    if find_spec(DOCUMENTS) is None:
-        raise MissingExtra("documents", "this export")
-    return importlib.import_module(DOCUMENTS)
 
 
 def _stem(name: str) -> str:

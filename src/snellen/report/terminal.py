@@ -12,6 +12,8 @@ from rich.text import Text
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 SIDE_METRICS = ("_rate", "_strict", "_micro")
 MACRO = "_macro_"
+VARIANCE = "_variance_"
+"""Parts of the variance: said in words below the table."""
 
 
 def plain(text: str) -> Text:
@@ -26,6 +28,7 @@ def results_table(name: str, result: Mapping[str, Any]) -> Table:
     for column in ("value", "95 % interval", "n", "unscored", "failed"):
         table.add_column(column, justify="right")
     metrics = result["metrics"]
+    metrics = {name: estimate for name, estimate in metrics.items() if VARIANCE not in name}
     main = [metric for metric in metrics if not is_side_metric(metric)]
     side = [metric for metric in metrics if is_side_metric(metric) and tells_more(metric, metrics)]
     for metric in main:
@@ -83,6 +86,15 @@ def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:
         for value, estimates in groups.items():
             table.add_row(plain(value), *(_with_interval(estimates[metric]) for metric in metrics), str(estimates[metrics[0]]["n"]))
         yield table
+
+
+def dimension_table(means: Mapping[str, tuple[float, int]]) -> Table:
+    """Return one row a dimension, and their mean."""
+    table = Table("dimension", "tasks", "mean", title="by dimension", title_justify="left", title_style="bold")
+    for dimension, (mean, count) in means.items():
+        table.add_row(plain(dimension), str(count), number(mean))
+    table.add_row("average of dimensions", "", number(sum(mean for mean, _ in means.values()) / len(means)), style="bold")
+    return table
 
 
 def _with_interval(estimate: Mapping[str, Any]) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..core.builtins import default_registry
-from ..core.types import RunHeader, Task
+from ..core.types import Task
 from ..score.run import score_trials
 from ..store.reader import RunReader
 
@@ -61,7 +61,8 @@ class Names:
         """Return the codes of a whole column."""
         for name in dict.fromkeys(names):
             self.code(name)
-        known: dict[str | None, int] = {**self._codes, None: -1}
+        known: dict[str | None, int] = {None: -1}
+        known.update(self._codes)
         return np.fromiter(map(known.__getitem__, names), np.int32, len(names))
 
     def find(self, name: str) -> int:
@@ -104,6 +105,15 @@ class Costs(Struct, frozen=True):
     latency_s: NDArray[np.float64]
     """Of replies that did not come from the cache."""
     tokens: NDArray[np.int64]
+
+
+class TaskFacts(NamedTuple):
+    """What holds for all trials of a task."""
+
+    task: Task
+    metric: str
+    metrics: tuple[str, ...]
+    samples: list[SampleFacts]
 
 
 class TrialColumns(Struct, frozen=True):
@@ -151,28 +161,43 @@ def read_columns(reader: RunReader, task: Task, metric: str | None = None) -> Tr
     scores, chosen = _scores(reader, task, metric if metric in known else next(iter(known), None))
     trials = list(reader.rows("SELECT rowid, sample, variant, repeat FROM predictions WHERE task = ?", (task.name,)))
     row_id, names, variants, repeats = zip(*trials, strict=True) if trials else ((), (), (), ())
-    failed = dict(reader.rows(_FAILED, (task.name,)))
     place = {sample.id: number for number, sample in enumerate(samples)}
-    found = [scores.get(key) for key in zip(names, variants, repeats, strict=True)]
-    kinds = [failed.get(row) for row in row_id]
-    books = {name: Names() for name in ("variant", "answer", "rule", "reason")}
-    reasons = [kind or (score[3] if score else None) for kind, score in zip(kinds, found, strict=True)]
-    columns = {
+    book = Names()
+    own: dict[str, NDArray[Any]] = {
         "row_id": np.array(row_id, np.int64),
-        "sample": np.array([place.get(name, -1) for name in names], np.int32),
-        "variant": books["variant"].codes(variants),
+        "sample": np.fromiter((place.get(name, -1) for name in names), np.int32, len(names)),
+        "variant": book.codes(variants),
         "repeat": np.array(repeats, np.int32),
-        "value": np.array([score[0] if score else None for score in found], np.float64),
-        "answer": books["answer"].codes([score[1] if score else None for score in found]),
-        "rule": books["rule"].codes([score[2] if score else None for score in found]),
-        "reason": books["reason"].codes(reasons),
     }
-    has_score = np.array([score is not None for score in found], np.bool_)
-    columns["outcome"] = _outcomes(columns["value"], has_score, np.array([kind is not None for kind in kinds], np.bool_), chosen or "")
-    return _assemble(task, chosen or "", tuple(known), samples, columns, books)
+    found = [scores.get(key, NO_SCORE) for key in zip(names, variants, repeats, strict=True)]
+    failed = dict(reader.rows(_FAILED, (task.name,)))
+    scored, books = _scored_columns(found, [failed.get(row) for row in row_id], chosen or "")
+    return _assemble(TaskFacts(task, chosen or "", tuple(known), samples), own | scored, {"variants": book, **books})
 
 
-_FAILED = "SELECT rowid, COALESCE(json_extract(CAST(body AS TEXT), '$.failure.kind'), 'failed') FROM predictions WHERE failed = 1 AND +task = ?"
+NO_SCORE: _ScoreRow = (None, None, None, None)
+
+
+def _scored_columns(found: list[_ScoreRow], kinds: list[str | None], metric: str) -> tuple[dict[str, NDArray[Any]], dict[str, Names]]:
+    """Turn scores and kinds of failure into columns and their code books."""
+    values, answers, rules, reasons = zip(*found, strict=True) if found else ((), (), (), ())
+    books = {"answers": Names(), "rules": Names(), "reasons": Names()}
+    why = [kind or reason for kind, reason in zip(kinds, reasons, strict=True)]
+    value = np.array(values, np.float64)
+    pending = np.array([score is NO_SCORE for score in found], np.bool_)
+    columns: dict[str, NDArray[Any]] = {
+        "value": value,
+        "answer": books["answers"].codes(answers),
+        "rule": books["rules"].codes(rules),
+        "reason": books["reasons"].codes(why),
+        "outcome": _outcomes(value, pending, np.array([kind is not None for kind in kinds], np.bool_), metric),
+    }
+    return columns, books
+
+
+_FAILED = (
+    "SELECT rowid, COALESCE(json_extract(CAST(body AS TEXT), '$.failure.kind'), 'failed') FROM predictions WHERE failed = 1 AND +task = ?"
+)
 
 
 def metrics_of(reader: RunReader, task: str) -> list[str]:
@@ -187,12 +212,12 @@ def metrics_of(reader: RunReader, task: str) -> list[str]:
 def _scores(reader: RunReader, task: Task, metric: str | None) -> tuple[dict[_Key, _ScoreRow], str | None]:
     if metric is not None:
         query = "SELECT sample, variant, repeat, value, answer, rule, reason FROM scores WHERE task = ? AND metric = ?"
-        return {row[:3]: row[3:] for row in reader.rows(query, (task.name, metric))}, metric  # type: ignore[misc]
+        return {row[:3]: row[3:] for row in reader.rows(query, (task.name, metric))}, metric
     stored = next(reader.rows("SELECT COUNT(*) FROM predictions WHERE task = ?", (task.name,)))[0]
     if stored > LIVE_SCORING:
         return {}, None
     found: dict[_Key, _ScoreRow] = {}
-    for score in score_trials(reader, task, default_registry(), {}, ()):
+    for score in score_trials(reader, task, default_registry(), {}, task.scorers):
         metric = metric or score.metric
         if score.metric == metric:
             key = score.key
@@ -200,23 +225,20 @@ def _scores(reader: RunReader, task: Task, metric: str | None) -> tuple[dict[_Ke
     return found, metric
 
 
-def _outcomes(value: NDArray[np.float64], has_score: NDArray[np.bool_], failed: NDArray[np.bool_], metric: str) -> NDArray[np.int8]:
+def _outcomes(value: NDArray[np.float64], pending: NDArray[np.bool_], failed: NDArray[np.bool_], metric: str) -> NDArray[np.int8]:
     good = 1.0 - value if metric.startswith(LOWER_IS_BETTER) else value
-    cases = [failed, ~has_score, np.isnan(value), good >= 1.0, good <= 0.0]
+    cases = [failed, pending, np.isnan(value), good >= 1.0, good <= 0.0]
     kinds = [Outcome.FAILED, Outcome.PENDING, Outcome.UNSCORED, Outcome.RIGHT, Outcome.WRONG]
     return np.select(cases, [int(kind) for kind in kinds], int(Outcome.PARTLY)).astype(np.int8)
 
 
-def _assemble(
-    task: Task, metric: str, metrics: tuple[str, ...], samples: list[SampleFacts], columns: dict[str, NDArray[Any]], books: dict[str, Names]
-) -> TrialColumns:
-    texts = books["variant"].texts
+def _assemble(facts: TaskFacts, columns: Mapping[str, Any], books: Mapping[str, Any]) -> TrialColumns:
+    texts = books["variants"].texts
     rank = np.argsort(np.argsort(texts)) if texts else np.empty(0, np.int64)
     order = np.lexsort((columns["repeat"], rank[columns["variant"]] if texts else columns["variant"], columns["sample"]))
-    ordered = {name: column[order] for name, column in columns.items()}
-    flipped = _flipped(ordered["sample"], ordered["outcome"], len(samples))
-    named = {"variants": books["variant"], "answers": books["answer"], "rules": books["rule"], "reasons": books["reason"]}
-    return TrialColumns(task=task, metric=metric, metrics=metrics, samples=samples, flipped=flipped, **ordered, **named)
+    ordered: dict[str, Any] = {name: column[order] for name, column in columns.items()}
+    flipped = _flipped(ordered["sample"], ordered["outcome"], len(facts.samples))
+    return TrialColumns(**facts._asdict(), flipped=flipped, **ordered, **books)
 
 
 def read_costs(reader: RunReader, columns: TrialColumns) -> Costs:
@@ -251,8 +273,3 @@ def group_values(columns: TrialColumns) -> dict[str, list[str]]:
             found.setdefault("group", set()).add(sample.group)
     found["variant"] = set(columns.variants.texts)
     return {key: sorted(values) for key, values in sorted(found.items()) if len(values) > 1}
-
-
-def tasks_of(header: RunHeader) -> Iterator[Task]:
-    """Yield the tasks of a run in their order."""
-    yield from header.tasks

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..core.errors import DataError
 from ..core.types import Prediction, Request, Sample, Score
+from . import likelihood
 from .answers import extract_yesno
 from .extract import read
 from .marks import derive_marks
@@ -16,7 +15,6 @@ from .reader import compile_reader
 from .verdict import Extraction
 
 METRIC = "accuracy"
-NO_LIKELIHOOD = "no_likelihood"
 
 
 class Labels(NamedTuple):
@@ -29,11 +27,11 @@ class Labels(NamedTuple):
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Score a choice: 1.0 if the option read from the reply is one of `sample.answers`, 0.0 if not, None if none was read.
 
-    `options["profile"]` picks another harness's way of reading. Log-likelihoods are scored by their largest value.
+    `options["profile"]` picks another harness's way of reading. Log-likelihoods go to `score.likelihood`.
     """
-    shown = request.shown or sample.options
     if prediction.loglikelihoods is not None:
-        return [_by_likelihood(sample, request, prediction.loglikelihoods, shown)]
+        return likelihood.score(sample, request, prediction, options)
+    shown = request.shown or sample.options
     marks = request.marks or derive_marks(len(shown))
     name = options.get("profile", "snellen") if options else "snellen"
     text = prediction.text or ""
@@ -55,20 +53,6 @@ def _scored(sample: Sample, request: Request, found: Extraction, labels: Labels,
     if found.span is not None:
         detail["span"] = found.span
     return Score(request.key, METRIC, 1.0 if answer in sample.answers else 0.0, answer, found.rule, None, detail)
-
-
-def _by_likelihood(sample: Sample, request: Request, values: Sequence[float], shown: Sequence[str]) -> Score:
-    """Take the likeliest choice; of equal ones the first in the sample's canonical order, so that shuffling cannot move it."""
-    if len(values) != len(shown):
-        raise DataError(f"sample {sample.id!r}: {len(values)} log-likelihoods for {len(shown)} options; score every option")
-    best = max((value for value in values if not math.isnan(value)), default=-math.inf)
-    if best == -math.inf:
-        return Score(request.key, METRIC, None, None, "likelihood", NO_LIKELIHOOD)
-    order = {text: i for i, text in enumerate(sample.options)}
-    ties = [text for text, value in zip(shown, values, strict=True) if value == best]
-    answer = min(ties, key=lambda text: order.get(text, len(order)))
-    detail = {"ties": len(ties)} if len(ties) > 1 else {}
-    return Score(request.key, METRIC, 1.0 if answer in sample.answers else 0.0, answer, "likelihood", None, detail)
 
 
 def score_yesno(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:

@@ -31,7 +31,9 @@ def request_digest(identity: str, request: Request, image_hashes: Sequence[str])
     if params.timeout_s is not None or params.stream is not None:  # how it is asked, not what
         params = msgspec.structs.replace(params, timeout_s=None, stream=None)
     # The repeat is part of the key even at temperature 0: each inference is its own draw.
-    parts = (identity, messages, image_hashes, params, request.choices, request.prefix, request.key.repeat)
+    parts: tuple[Any, ...] = (identity, messages, image_hashes, params, request.choices, request.prefix, request.key.repeat)
+    if request.choices:
+        parts += (request.likelihood.baseline, request.likelihood.with_prompt)
     return sha256_hex(canonical_json(parts))
 
 

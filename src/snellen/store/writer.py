@@ -92,6 +92,11 @@ class RunWriter:
         self._enqueue(Entry(sample_row, row, None, committed))
         await committed
 
+    def put_meta(self, key: str, value: Any) -> None:
+        """Keep a fact about the run; waits for its commit."""
+        statement = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        self._database.execute(statement, (key, _encode(value).decode()))
+
     def put_attempt(self, key: TrialKey, error: ModelError) -> None:
         """Note a failed attempt; not waited for."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")

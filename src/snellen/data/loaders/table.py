@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pybase64
 
+from ...core.config import convert
 from ...core.errors import DataError, did_you_mean
 from ...core.ids import content_hash
 from ...core.protocols import LoadContext
@@ -34,7 +35,7 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield one Sample a row. Columns that are not fields become tags."""
-    source = msgspec.convert(task.dataset, TableSource)
+    source = convert(task.dataset, TableSource, f"task {task.name!r}, dataset")
     path = _resolve(source.path, context.root)
     root = _resolve(source.image_root, context.root) if source.image_root else path.parent
     for number, row in read_rows(path):
@@ -93,12 +94,17 @@ def _read_options(row: Row, where: str) -> tuple[tuple[str, ...], set[str]]:
     if isinstance(value, dict):
         value = list(value.values())
     if value is None:
-        lettered = sorted((match.group(1).upper(), key) for key in row if (match := LETTER_COLUMN.fullmatch(key)))
-        columns = [key for letter, key in lettered if row[key] not in (None, "")]
-        return (_unique([str(row[key]) for key in columns], where), {key for _, key in lettered}) if len(columns) > 1 else ((), set())
+        return _lettered_options(row, where)
     if not isinstance(value, list):
         raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(value).__name__}")
     return _unique([str(option) for option in value], where), set()
+
+
+def _lettered_options(row: Row, where: str) -> tuple[tuple[str, ...], set[str]]:
+    """Read options that stand in columns of their own: A, B, C… or choice_A, option_B…"""
+    lettered = sorted((match.group(1).upper(), key) for key in row if (match := LETTER_COLUMN.fullmatch(key)))
+    filled = [str(row[key]) for _, key in lettered if row[key] not in (None, "")]
+    return (_unique(filled, where), {key for _, key in lettered}) if len(filled) > 1 else ((), set())
 
 
 def _unique(options: list[str], where: str) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def _run_rows(run: OpenRun) -> list[Html]:
                 tag("td", f"{lost:,}", class_="n"),
                 tag("td", header.created[:16].replace("T", " "), class_="nowrap muted"),
                 class_="row",
-            )  # fmt: skip
+            )
         )
     return rows
 
@@ -97,7 +97,10 @@ def board_page(board: Board, keys: dict[str, str]) -> Html:
         _head(head),
         tag("tbody", *rows),
     )
-    note = "Runs with the same number cannot be told apart from the first run of that number (95 %, unpaired, so on the safe side). Choose runs under Runs to test them on the samples they share."
+    note = (
+        "Runs with the same number cannot be told apart from the first run of that number (95 %, unpaired, so on the safe side). "
+        "Choose runs under Runs to test them on the samples they share."
+    )
     downloads = [
         link(name, address("/leaderboard/download", format=form), class_="button quiet")
         for form, name in (("csv", "CSV"), ("markdown", "Markdown"), ("latex", "LaTeX"))
@@ -133,10 +136,11 @@ def _board_row(line: Line, board: Board, keys: dict[str, str], *, new: bool) -> 
     dimensions = [
         tag("td", f"{line.dimensions[name] * 100:.1f} %" if name in line.dimensions else "–", class_="n") for name in board.dimensions
     ]
-    return tag(
-        "tr", place, tag("th", line.model, scope="row", class_="nowrap"), tag("td", name), tag("td", f"{len(line.tasks)} of {len(board.tasks)}", class_="n"), tag("td", rank, class_="n"), tag("td", mean, class_="n"), tag("td", bounds, class_="n"),
-        tag("td", draw.interval(line.mean, line.ci95, 0.0, 1.0), class_="bar"), *dimensions, *(_board_cell(line, task) for task in board.tasks), class_="row best" if new else "row",
-    )  # fmt: skip
+    numbers = [tag("td", told, class_="n") for told in (f"{len(line.tasks)} of {len(board.tasks)}", rank, mean, bounds)]
+    drawn = tag("td", draw.interval(line.mean, line.ci95, 0.0, 1.0), class_="bar")
+    model = tag("th", line.model, scope="row", class_="nowrap")
+    cells = [_board_cell(line, task) for task in board.tasks]
+    return tag("tr", place, model, tag("td", name), *numbers, drawn, *dimensions, *cells, class_="row best" if new else "row")
 
 
 def _board_cell(line: Line, task: str) -> Html:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 import numpy as np
@@ -125,12 +125,16 @@ def _stage(run: OpenRun, shown: Shown, number: int, image: Image) -> Html:
 
 def boxes_of(shown: Shown, number: int, image: Image) -> Iterator[tuple[float, float, float, float]]:
     """Yield regions to outline on a picture, as fractions: `boxes` (or `box`) in the sample's meta, of this page where a page is named."""
-    told = shown.sample.meta.get("boxes") or ([shown.sample.meta["box"]] if shown.sample.meta.get("box") else [])
-    for each in told if isinstance(told, list | tuple) else []:
-        page = each.get("page", 0) if isinstance(each, dict) else 0
-        values = each.get("box") if isinstance(each, dict) else each
-        if page == number and isinstance(values, list | tuple) and len(values) == 4 and all(isinstance(v, int | float) for v in values):
+    meta = shown.sample.meta
+    told = meta.get("boxes") or [meta.get("box")]
+    for each in told if isinstance(told, list) else []:
+        page, values = (each.get("page", 0), each.get("box")) if isinstance(each, dict) else (0, each)
+        if page == number and _is_box(values):
             yield _fractions(values, image)
+
+
+def _is_box(values: Any) -> TypeGuard[list[float]]:
+    return isinstance(values, list) and len(values) == 4 and all(isinstance(value, int | float) for value in values)
 
 
 def _fractions(values: Sequence[float], image: Image) -> tuple[float, float, float, float]:

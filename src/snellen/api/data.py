@@ -1,0 +1,128 @@
+"""Datasets as files: build a bundle from raw annotations, check what is in one, export it for models outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.errors import UsageError
+from ..core.folders import cache_folder
+from ..core.protocols import LoadContext
+from ..core.types import Image, Sample
+from ..data.bundle import MANIFEST, Manifest, decode_items, items_match, read_manifest, write_bundle
+from ..data.catalog import Catalog
+from ..data.checks import Finding, Report, check_samples
+from ..data.images import encode_png, open_image
+from ..data.imagestore import ImageStore
+from ..data.loaders.reform import load, read_card
+from ..data.loaders.table import load as load_table
+from ..data.sources import READERS
+from .reform import ReformDataset
+
+
+def build_bundle(
+    name: str,
+    out: str | Path,
+    *,
+    raw: str | Path | None = None,
+    source: str | None = None,
+    seed: int = 0,
+    limit: int | None = None,
+    parquet: bool = False,
+    overrides: Sequence[tuple[str, Any]] = (),
+    catalogs: Sequence[str | Path] = (),
+) -> Manifest:
+    """Re-formulate a dataset and write it as a portable bundle folder; the same files and seed give the same bundle."""
+    told: list[tuple[str, Any]] = [("dataset.source", source or ("raw" if raw else "auto"))]
+    if raw is not None:
+        told.append(("dataset.path", str(Path(raw).resolve())))
+    task = Catalog(catalogs).task(name, [*told, *overrides])
+    if task.dataset["loader"] != "reform":
+        raise UsageError(f"{name!r} is loaded by {task.dataset['loader']!r}: only cards of loader 'reform' are built")
+    context = LoadContext(seed=seed, workdir=cache_folder() / "generated", limit=limit)
+    facts = {"name": name, "licence": task.licence, "source": read_card(task).home, "seed": seed, "made_by": _version()}
+    return write_bundle(load(task, context), Path(out), parquet, **facts)
+
+
+def check_data(path: str | Path, *, images: bool = True) -> Report:
+    """Check a bundle (its folder or manifest), its items file, or a data file of one's own."""
+    place = Path(path)
+    folder = place.parent if place.name == MANIFEST else place
+    if (folder / MANIFEST).is_file():
+        return _check_bundle(folder, images)
+    if place.suffix.lower() not in READERS or not place.is_file():
+        raise UsageError(f"{str(path)!r} is neither a bundle folder nor a data file ({', '.join(READERS)})")
+    if place.suffix == ".jsonl" and _holds_samples(place):
+        return check_samples(decode_items(place, place.parent), images=images)
+    task = Catalog().task(str(place))
+    return check_samples(load_table(task, LoadContext()), task.licence, images)
+
+
+def _check_bundle(folder: Path, images: bool) -> Report:
+    manifest = read_manifest(folder)
+    report = check_samples(decode_items(folder / manifest.items, folder), manifest.licence, images)
+    extra = []
+    if not items_match(folder, manifest):
+        extra.append(Finding("checksum", "error", f"{manifest.items} was changed after the bundle was built"))
+    if report.samples != manifest.samples:
+        extra.append(Finding("count", "error", f"{report.samples} samples where the manifest says {manifest.samples}"))
+    return msgspec.structs.replace(report, findings=(*extra, *report.findings))
+
+
+def expected_counts(name: str, catalogs: Sequence[str | Path] = ()) -> dict[str, int]:
+    """Return how many samples a card's sources are known to give."""
+    return read_card(Catalog(catalogs).task(name)).count
+
+
+def export_items(dataset: ReformDataset, out: str | Path) -> int:
+    """Write a dataset's items as JSON (a list) or JSON Lines, pictures as files beside it; return how many."""
+    path = Path(out)
+    if path.suffix not in (".json", ".jsonl"):
+        raise UsageError(f"{str(out)!r}: the export is .json (a list) or .jsonl (a line each)")
+    store = ImageStore(path.with_suffix("").with_name(path.stem + "_images").resolve())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    count = 0
+    with path.open("wb") as stream:
+        for count, row in enumerate(_rows(dataset, store), 1):
+            opening = b"" if path.suffix == ".jsonl" else b"[\n" if count == 1 else b",\n"
+            stream.write(opening + msgspec.json.encode(row) + (b"\n" if path.suffix == ".jsonl" else b""))
+        stream.write(b"" if path.suffix == ".jsonl" else b"\n]\n" if count else b"[]\n")
+    return count
+
+
+def _rows(dataset: ReformDataset, store: ImageStore) -> Iterator[dict[str, Any]]:
+    kept: dict[Image, str] = {}
+    for index in range(len(dataset)):
+        sample = dataset.sample_of(index)
+        names = [_keep(image, store, kept) for image in sample.images]
+        row = dataset.describe(index)
+        row["image"] = names[0] if names else None
+        if len(names) > 1:
+            row["images"] = names
+        yield row
+
+
+def _keep(image: Image, store: ImageStore, kept: dict[Image, str]) -> str:
+    """Write a picture as the model would see it, once; one without edits stays where it is."""
+    if not image.edits and not image.ref.startswith("data:"):
+        return image.ref
+    if image not in kept:
+        kept[image] = store.put(encode_png(open_image(image))).ref
+    return kept[image]
+
+
+def _holds_samples(path: Path) -> bool:
+    with path.open("rb") as stream:
+        try:
+            return isinstance(msgspec.json.decode(stream.readline(), type=Sample), Sample)
+        except msgspec.DecodeError:
+            return False
+
+
+def _version() -> str:
+    from .. import __version__
+
+    return f"snellen {__version__}"

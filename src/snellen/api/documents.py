@@ -1,0 +1,122 @@
+"""The page-image jobs as library calls: settings with a data file and page folders in, the scripts' own result files out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pybase64
+
+from ..core.builtins import default_registry
+from ..core.protocols import Model
+from ..core.types import Image, Request, TrialKey, Turn
+from ..data.documents.pages import find_variants, read_pages
+from ..data.documents.sources import read_records
+from ..report.evaluation import choice_file, needle_file, read_asked
+from ..report.files import write_atomically
+from ..score.documents import variant_differences
+from ..score.stored import stored_tables
+from ..store.reader import RunReader
+from .plan import create_model
+from .run import RunResult, Watcher, run_settings
+from .settings import RunSettings
+
+TRANSCRIBE = "Transcribe the text in the image."
+
+
+class Files(NamedTuple):
+    """Where a job's data and pages lie, and where its results go (a folder for multiple choice, a file for needles)."""
+
+    data: Path
+    images: Path
+    output: Path
+
+
+def run_choice(settings: RunSettings, files: Files, watcher: Watcher | None = None) -> tuple[RunResult, list[Path]]:
+    """Ask LongBench-v2 questions about every variant below `images`; write `{variant}_mc_eval.json` and `comparison.json`."""
+    variants = tuple(f"pages={name}" for name in find_variants(files.images))
+    result = run_settings(_with_data(settings, "longbench-v2", files, files.output / "run", variants), watcher)
+    return result, write_choice_files(result.folder, files.output)
+
+
+def run_needles(settings: RunSettings, files: Files, config: str, watcher: Watcher | None = None) -> RunResult:
+    """Ask needle questions about one folder of pages and write the scripts' one result file."""
+    result = run_settings(_with_data(settings, "niah", files, files.output.with_suffix(".run"), ("base",)), watcher)
+    reader = RunReader(result.folder)
+    try:
+        header = reader.header()
+        asked = [each for of_variant in read_asked(reader, "niah").values() for each in of_variant]
+        _write(files.output, needle_file(header.model, config, asked, header.id))
+    finally:
+        reader.close()
+    return result
+
+
+def write_choice_files(folder: Path, output: Path) -> list[Path]:
+    """Write the result files of a stored run: one a variant, and the pairwise comparison; can be repeated at any time."""
+    reader = RunReader(folder)
+    try:
+        header = reader.header()
+        written = []
+        for variant, asked in read_asked(reader, "longbench-v2").items():
+            written.append(output / f"{variant}_mc_eval.json")
+            _write(written[-1], choice_file(variant, header.model, asked, header.id))
+        table = stored_tables(reader, "longbench-v2").get("accuracy")
+        if table is not None and len(table.variants) > 1:
+            written.append(output / "comparison.json")
+            _write(written[-1], [msgspec.to_builtins(pair) for pair in variant_differences(table)])
+        return written
+    finally:
+        reader.close()
+
+
+@contextmanager
+def transcriber(name: str) -> Iterator[Callable[[bytes], str]]:
+    """Yield a function that reads the text of one encoded picture with a model, for instance `reader/tesseract`."""
+    with asyncio.Runner() as runner:
+        model = create_model(RunSettings(tasks=(), model=name), default_registry())
+        try:
+            runner.run(model.check())
+            yield lambda data: runner.run(_transcribe(model, data))
+        finally:
+            runner.run(model.close())
+
+
+def transcribe_documents(data: Path, images: Path, output: Path, reader: str) -> dict[str, int]:
+    """Read every page with a reader and write the data file again with a `transcript` of each document, for `control=transcript`."""
+    folder = read_pages(images)
+    records = read_records(data)
+    with transcriber(reader) as transcribe:
+        for record in records:
+            pages = folder.documents.get(str(record.get("_id")), ())
+            record["transcript"] = "\n\n".join(transcribe(page.path.read_bytes()) for page in pages)
+    _write(output, records)
+    return {"documents": len(records), "without_pages": sum(not record["transcript"] for record in records)}
+
+
+async def _transcribe(model: Model, data: bytes) -> str:
+    image = Image("data:image/png;base64," + pybase64.b64encode(data).decode())
+    prediction = await model.predict(Request(TrialKey("transcribe", "page"), (Turn("user", TRANSCRIBE, (image,)),)))
+    return prediction.text or ""
+
+
+def _with_data(settings: RunSettings, task: str, files: Files, folder: Path, variants: tuple[str, ...]) -> RunSettings:
+    own: tuple[tuple[str, Any], ...] = (
+        ("dataset.path", str(files.data.resolve())),
+        ("dataset.image_root", str(files.images.resolve())),
+    )
+    return msgspec.structs.replace(settings, tasks=(task,), output_dir=folder, variants=variants, overrides=(*own, *settings.overrides))
+
+
+def _write(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    body = msgspec.json.format(msgspec.json.encode(value), indent=2)
+    write_atomically(path, lambda file: _write_body(file, body))
+
+
+def _write_body(file: Any, body: bytes) -> None:
+    file.write(body + b"\n")

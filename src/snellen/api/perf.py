@@ -1,0 +1,285 @@
+"""Serving performance of a task or a synthetic load: build, load, store, score, summarize; also the search for objectives."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.builtins import default_registry
+from ..core.config import convert
+from ..core.errors import SnellenError, UsageError
+from ..core.types import Request, Sample
+from ..data.catalog import Catalog
+from ..infer.generate import GenerateJob
+from ..model.served import ServedModel
+from ..perf.load import Item
+from ..perf.measure import LoadPlan, Measured, measure
+from ..perf.metrics import summarize
+from ..perf.page import render_page
+from ..perf.pictures import latency_throughput, pictures, to_svg
+from ..perf.slo import Objectives
+from ..perf.stored import Prices, right_answers, to_prediction, value_for_money
+from ..perf.sweep import Point, Sweep, conclude, judge, search
+from ..perf.synthetic import Synthetic, make_dialogues
+from ..perf.timeline import Timeline, write_timeline
+from ..perf.workload import dialogue_id, prepare_items
+from ..report.files import write_atomically
+from ..store.writer import RunWriter
+from .plan import Plan, create_model, make_plan
+from .run import finish
+from .settings import RunSettings
+
+
+class PerfSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What to load, with what, and what to keep. `levels` are measured one after another."""
+
+    run: RunSettings
+    levels: tuple[LoadPlan, ...]
+    base_urls: tuple[str, ...] = ()
+    synthetic: Synthetic | None = None
+    """A made-up load instead of a task."""
+    synthetic_count: int = 200
+    multi_turn: bool = False
+    """Samples of one group are turns of one dialogue."""
+    think_s: float = 0.0
+    prefix_cache: str = "as-is"
+    objectives: dict[str, float] = {}
+    prices: Prices | None = None
+    draw: bool = True
+
+
+class PerfReport(msgspec.Struct):
+    """What a load leaves; valid also when it was stopped by hand."""
+
+    folder: Path
+    model: str
+    task: str
+    levels: list[dict[str, Any]]
+    interrupted: bool = False
+
+
+class _Load(msgspec.Struct):
+    """Items ready for the wire and where they go; for a task also what stands behind each item."""
+
+    items: list[Item]
+    provider: str
+    urls: list[str]
+    headers: dict[str, str]
+    trials: dict[str, tuple[int, Sample, Request]]
+    plan: Plan | None
+    stream: bool
+
+
+def run_perf(settings: PerfSettings) -> PerfReport:
+    """Measure every level; Ctrl-C ends it with a valid report of what was measured."""
+    folder = settings.run.output_dir or Path("runs") / f"perf-{_label(settings)}"
+    report = PerfReport(folder, settings.run.model, _task_name(settings), [])
+    if (folder / "perf.json").exists() or (folder / "run.db").exists():
+        raise UsageError(f"{folder} holds a measurement already; a load cannot be continued: choose another -o")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        _measure_levels(settings, folder, report)
+    except KeyboardInterrupt:
+        report.interrupted = True
+    write_atomically(folder / "perf.json", lambda file: _write(file, report))
+    (folder / "perf.html").write_text(render_page(f"{report.task} · {report.model}", report.levels, _drawn(folder, report)))
+    return report
+
+
+def _drawn(folder: Path, report: PerfReport) -> dict[str, dict[str, str]]:
+    return {level["level"]: {name: (folder / name).read_text() for name in level.get("pictures", ())} for level in report.levels}
+
+
+def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) -> None:
+    load = asyncio.run(_prepare(settings))
+    for level in settings.levels:
+        place = folder if len(settings.levels) == 1 else folder / level_name(level)
+        place.mkdir(parents=True, exist_ok=True)
+        entry: dict[str, Any] = {"level": level_name(level), "plan": level.told()}
+        report.levels.append(entry)
+        measured = asyncio.run(measure(level, load.items, load.provider, load.urls, load.headers, stream=load.stream))
+        report.interrupted = measured.timeline.interrupted
+        entry |= describe_level(measured.timeline, settings.objectives)
+        if not measured.timeline.requests:
+            return
+        write_timeline(place / "timeline.json", measured.timeline)
+        if load.plan is not None:
+            entry["value"] = _score(place, load, load.plan, measured, settings)
+        if settings.draw:
+            entry["pictures"] = [str((place / name).relative_to(folder)) for name in draw(place, measured.timeline)]
+        if report.interrupted:
+            return
+
+
+def describe_level(timeline: Timeline, objectives: Objectives | None) -> dict[str, Any]:
+    """Return the summaries of one level: whole run, steady state if there is one, and what the generator saw of itself."""
+    shared = {"planned": timeline.planned, "watch": timeline.watch, "interrupted": timeline.interrupted}
+    if not timeline.requests:
+        return {"total": None, "steady": None, **shared, "notes": ["stopped before the first reply"]}
+    total = summarize(timeline, "total", objectives=objectives)
+    try:
+        steady: dict[str, Any] | None = summarize(timeline, "stable", objectives=objectives)
+    except SnellenError:
+        steady = None
+    return {"total": total, "steady": steady, **shared, "notes": total["notes"]}
+
+
+class SweepSettings(msgspec.Struct, frozen=True):
+    """How to search: by rate or by concurrency, between which bounds, how finely, and how many requests must be good."""
+
+    by_rate: bool = True
+    first: float = 1.0
+    ceiling: float = 4096.0
+    precision: float = 0.05
+    attainment: float = 0.9
+
+
+def run_sweep(settings: PerfSettings, how: SweepSettings) -> tuple[Sweep, Path]:
+    """Search the highest rate (or concurrency) that meets the objectives; writes sweep.json and the curve."""
+    if not settings.objectives:
+        raise UsageError("a sweep needs objectives: --slo ttft=500ms,tpot=40ms")
+    folder = settings.run.output_dir or Path("runs") / f"sweep-{_label(settings)}"
+    points: list[Point] = []
+    try:
+        asyncio.run(_search(settings, how, points))
+        note = ""
+    except KeyboardInterrupt:
+        note = "stopped by hand: the search is not finished"
+    sweep = conclude(points, "requests/s" if how.by_rate else "concurrent requests", settings.objectives, how.attainment)
+    sweep.note = note or sweep.note
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / "sweep.json", lambda file: _write(file, sweep))
+    if settings.draw and points:
+        (folder / "curve.svg").write_text(to_svg(latency_throughput(sweep)))
+    return sweep, folder
+
+
+async def _search(settings: PerfSettings, how: SweepSettings, points: list[Point]) -> None:
+    load = await _prepare(settings)
+    base = settings.levels[0]
+
+    async def measure_point(value: float) -> Point:
+        rate, slots = (value, None) if how.by_rate else (None, round(value))
+        level = msgspec.structs.replace(base, rate=rate, concurrency=slots)
+        point, processes = await _measure_point(load, level, value, settings, how)
+        if point.limited:  # once more, with more processes where there are cores: a busy machine is often quiet the second time
+            more = min(2 * processes, os.cpu_count() or 1)
+            point, _ = await _measure_point(load, msgspec.structs.replace(level, processes=more), value, settings, how)
+        points.append(point)
+        return point
+
+    await search(measure_point, first=how.first, ceiling=how.ceiling, precision=how.precision, whole=not how.by_rate)
+
+
+async def _measure_point(load: _Load, level: LoadPlan, value: float, settings: PerfSettings, how: SweepSettings) -> tuple[Point, int]:
+    measured = await measure(level, load.items, load.provider, load.urls, load.headers, stream=load.stream)
+    if measured.timeline.interrupted:
+        raise KeyboardInterrupt
+    return judge(measured.timeline, value, settings.objectives, how.attainment), int(measured.timeline.load["processes"])
+
+
+async def _prepare(settings: PerfSettings) -> _Load:
+    run = settings.run
+    models = [_served(msgspec.structs.replace(run, base_url=url)) for url in settings.base_urls or (run.base_url,)]
+    stream = run.stream is not False
+    plan: Plan | None = None
+    trials: dict[str, tuple[int, Sample, Request]] = {}
+    if settings.synthetic is not None:
+        dialogues = make_dialogues(settings.synthetic, settings.synthetic_count, run.seed, stream=stream)
+    else:
+        plan = make_plan(msgspec.structs.replace(run, stream=stream))
+        dialogues, trials = _dialogues(plan, settings)
+    await models[0].check()
+    items = await prepare_items(models[0], dialogues, prefix_cache=settings.prefix_cache, think_s=settings.think_s, seed=run.seed)
+    for model in models:
+        await model.close()
+    endpoints = [model.endpoint(stream=stream) for model in models]
+    return _Load(items, models[0].dialect.provider, [url for url, _ in endpoints], endpoints[0][1], trials, plan, stream)
+
+
+def _served(settings: RunSettings) -> ServedModel:
+    model = create_model(settings, default_registry())
+    if not isinstance(model, ServedModel):
+        raise UsageError(f"model {settings.model!r} is not served over HTTP; `snellen perf` loads servers (openai/NAME --base-url URL)")
+    return model
+
+
+def _dialogues(plan: Plan, settings: PerfSettings) -> tuple[list[list[Request]], dict[str, tuple[int, Sample, Request]]]:
+    groups: dict[str, list[Request]] = {}
+    trials: dict[str, tuple[int, Sample, Request]] = {}
+    for number, job in enumerate(plan.jobs()):
+        if not isinstance(job, GenerateJob):
+            raise UsageError("only tasks that generate replies can be a load: leave out --infer-method")
+        request = job.prompter.build(job.item.sample, job.key.variant, job.key.repeat)
+        sample = job.item.sample
+        together = settings.multi_turn and sample.group is not None
+        name = f"{sample.group}|{job.key.variant}|{job.key.repeat}" if together else str(number)
+        turn = len(groups.setdefault(name, []))
+        groups[name].append(request)
+        first = groups[name][0]
+        trials[f"{dialogue_id(first)}/{turn}"] = (job.item.position, sample, request)
+    return list(groups.values()), trials
+
+
+def _score(place: Path, load: _Load, plan: Plan, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
+    asyncio.run(_store(place, load, plan, measured))
+    results = finish(place, plan, settings.run.profile)
+    right, accuracy = right_answers(results)
+    return value_for_money(measured.timeline, right, accuracy, settings.prices)
+
+
+async def _store(place: Path, load: _Load, plan: Plan, measured: Measured) -> None:
+    writer = RunWriter(place, plan.header)
+    try:
+        for outcome in measured.outcomes:
+            position, sample, request = load.trials[f"{outcome.item}/{outcome.record.turn}"]
+            await writer.put(position, sample, request, to_prediction(request, outcome), "")
+    finally:
+        writer.close()
+
+
+def draw(place: Path, timeline: Timeline) -> list[str]:
+    """Write every picture of a load as SVG and return their file names."""
+    names = []
+    for name, spec in pictures(timeline).items():
+        (place / f"{name}.svg").write_text(to_svg(spec))
+        names.append(f"{name}.svg")
+    return names
+
+
+def prices_of(model: str, catalogs: Sequence[Path] = ()) -> Prices | None:
+    """Return the prices on the card of a model (catalog/models/NAME.toml with `model` and `[prices]`), if there are any."""
+    catalog = Catalog(catalogs)
+    for name in catalog.names("models"):
+        card = catalog.card("models", name)
+        if card.get("model") == model and "prices" in card:
+            return convert(card["prices"], Prices, f"prices of model card {name!r}")
+    return None
+
+
+def level_name(level: LoadPlan) -> str:
+    """Return a short name of a load, fit for a folder."""
+    if level.trace:
+        return "trace"
+    if level.rate is not None:
+        return f"rate-{level.rate:g}"
+    return f"pressure-{level.concurrency}" if level.pressure_s else f"concurrency-{level.concurrency}"
+
+
+def _task_name(settings: PerfSettings) -> str:
+    return "synthetic" if settings.synthetic is not None else "+".join(settings.run.tasks)
+
+
+def _label(settings: PerfSettings) -> str:
+    safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in f"{_task_name(settings)}--{settings.run.model}")
+    return f"{safe[:80]}--{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+def _write(file: Any, value: Any) -> None:
+    file.write(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2) + b"\n")

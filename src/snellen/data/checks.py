@@ -1,0 +1,286 @@
+"""Samples to a report of what is wrong or biased in them: nothing here needs a model."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ..core.errors import DataError
+from ..core.ids import content_hash, sha256_hex
+from ..core.types import Form, Image, Sample
+from .images import read_bytes, read_header
+from .options import normalise
+
+EXAMPLES = 5
+Z95 = 1.959964
+MIN_ITEMS = 30
+"""Fewer samples than this say nothing about bias; only defects are reported."""
+BIAS_MARGIN = 0.10
+BLIND_MARGIN = 0.15
+MAX_LABEL_SHARE = 0.65
+CHI_LIMIT = 3.3
+"""Normal deviate beyond which positions are not uniform (p < 0.0005)."""
+END_MARKS = (".", "!", ";", ",")
+
+
+class Finding(Struct, frozen=True):
+    """One thing that is wrong. `error` spoils scores; `warning` biases them."""
+
+    check: str
+    level: str
+    message: str
+    count: int = 1
+    examples: tuple[str, ...] = ()
+
+
+class Report(Struct, frozen=True):
+    """What `snellen data check` says."""
+
+    samples: int
+    forms: dict[str, int]
+    positions: dict[str, int]
+    """Option count / place -> how often the answer stands there, written `4:0`."""
+    labels: dict[str, int]
+    figures: dict[str, dict[str, Any]]
+    """blind, longest, position: value, ci95, chance."""
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> int:
+        """Return how many findings are errors."""
+        return sum(finding.level == "error" for finding in self.findings)
+
+
+def check_options(where: str, options: Sequence[str], answer: str) -> None:
+    """Raise DataError unless there are two or more different options, the answer among them."""
+    if len(options) < 2:
+        raise DataError(f"record {where}: {len(options)} option(s); a choice needs at least two")
+    forms = {normalise(option) for option in options}
+    if len(forms) == 1:
+        raise DataError(f"record {where}: all options are equal after normalising ({options[0]!r})")
+    if answer not in options:
+        raise DataError(f"record {where}: answer {answer!r} is not among the options {list(options)}")
+
+
+def check_samples(samples: Iterable[Sample], licence: str = "", images: bool = True) -> Report:
+    """Look at every sample and return the report."""
+    gathered = list(samples)
+    choices = [sample for sample in gathered if sample.form is Form.CHOICE and sample.options]
+    findings = [*_defects(gathered, images), *_licence(licence, gathered)]
+    positions, labels = _positions(choices), Counter(normalise(sample.answers[0]) for sample in choices if sample.answers)
+    figures = {}
+    if len(choices) >= MIN_ITEMS:
+        figures = _figures([sample for sample in choices if sample.answers and sample.answers[0] in sample.options])
+        findings += [*_bias(figures), *_position_bias(positions), *_balance(choices)]
+    top = dict(labels.most_common(20))
+    return Report(len(gathered), dict(Counter(sample.form.value for sample in gathered)), positions, top, figures, tuple(findings))
+
+
+def wilson(hits: float, count: int) -> tuple[float, float]:
+    """Return the 95 % Wilson interval of a share."""
+    if not count:
+        return 0.0, 1.0
+    share, spread = hits / count, Z95 * Z95 / count
+    centre = (share + spread / 2) / (1 + spread)
+    half = Z95 * math.sqrt(share * (1 - share) / count + spread / (4 * count)) / (1 + spread)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _defects(samples: Sequence[Sample], images: bool) -> list[Finding]:
+    tests: list[tuple[str, str, Callable[[Sample], bool], str]] = [
+        ("question", "error", lambda sample: not sample.question.strip(), "have an empty question"),
+        ("answer", "error", lambda sample: not sample.answers, "have no answer"),
+        ("options", "error", _too_few, "are choices with fewer than two options"),
+        ("unique", "error", _repeats, "have options that are equal after normalising"),
+        ("label", "error", _mislabelled, "have an answer that is not among the options"),
+        ("answer", "error", _has_blank, "have an empty answer or option"),
+    ]
+    found = [_collect(check, level, [sample.id for sample in samples if test(sample)], text) for check, level, test, text in tests]
+    found += [_collect("ids", "error", _repeated(sample.id for sample in samples), "ids occur more than once")]
+    found += [_collect("duplicates", "warning", _duplicates(samples), "repeat the question, picture and options of an earlier one")]
+    found += _pictures(samples) if images else []
+    return [finding for finding in found if finding.count]
+
+
+def _collect(check: str, level: str, ids: Sequence[str], text: str) -> Finding:
+    return Finding(check, level, f"{len(ids)} samples {text}", len(ids), tuple(ids[:EXAMPLES]))
+
+
+def _has_blank(sample: Sample) -> bool:
+    return any(not text.strip() for text in (*sample.answers, *sample.options))
+
+
+def _too_few(sample: Sample) -> bool:
+    return sample.form is Form.CHOICE and len(sample.options) < 2
+
+
+def _repeats(sample: Sample) -> bool:
+    return len({normalise(option) for option in sample.options}) < len(sample.options)
+
+
+def _mislabelled(sample: Sample) -> bool:
+    return bool(sample.options) and any(answer not in sample.options for answer in sample.answers)
+
+
+def _repeated(ids: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(ids).items() if count > 1]
+
+
+def _duplicates(samples: Sequence[Sample]) -> list[str]:
+    seen: set[str] = set()
+    repeated = []
+    for sample in samples:
+        pictures = [(image.sha256 or image.ref, image.edits) for image in sample.images]
+        options = sorted(map(normalise, sample.options))
+        key = content_hash([normalise(sample.question), pictures, options, sample.group, sample.tags.get("round")])
+        if key in seen:
+            repeated.append(sample.id)
+        seen.add(key)
+    return repeated
+
+
+def _pictures(samples: Sequence[Sample]) -> list[Finding]:
+    """Open every picture's header once; a content-addressed file must match its name."""
+    verdicts: dict[str, str] = {}
+    broken: list[str] = []
+    missing: list[str] = []
+    for sample in samples:
+        for image in sample.images:
+            if image.ref not in verdicts:
+                verdicts[image.ref] = _picture_state(image)
+            state = verdicts[image.ref]
+            (missing if state == "missing" else broken if state else []).append(sample.id)
+    none = [sample.id for sample in samples if not sample.images]
+    return [
+        _collect("images", "error", missing, "name a picture that does not exist"),
+        _collect("images", "error", broken, "have a picture that is broken or changed"),
+        _collect("images", "warning", none, "have no picture"),
+    ]
+
+
+def _picture_state(image: Image) -> str:
+    if not image.ref.startswith("data:") and not Path(image.ref).is_file():
+        return "missing"
+    try:
+        data = read_bytes(image)
+        read_header(data, image.ref[:80])
+    except DataError:
+        return "broken"
+    return "broken" if image.sha256 and sha256_hex(data) != image.sha256 else ""
+
+
+def _licence(licence: str, samples: Sequence[Sample]) -> list[Finding]:
+    return [] if licence or not samples else [Finding("licence", "warning", "no licence is named", len(samples))]
+
+
+def _positions(choices: Sequence[Sample]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for sample in choices:
+        if sample.answers and sample.answers[0] in sample.options:
+            counts[f"{len(sample.options)}:{sample.options.index(sample.answers[0])}"] += 1
+    return dict(sorted(counts.items()))
+
+
+def _position_bias(positions: dict[str, int]) -> list[Finding]:
+    """Chi-square of the answer's place for each number of options (fixed sets such as yes/no are a matter of balance)."""
+    findings = []
+    for size in sorted({int(key.split(":")[0]) for key in positions}):
+        counts = [positions.get(f"{size}:{place}", 0) for place in range(size)]
+        total = sum(counts)
+        if size < 3 or total < MIN_ITEMS:
+            continue
+        chi = sum((count - total / size) ** 2 / (total / size) for count in counts)
+        if _chi_deviate(chi, size - 1) > CHI_LIMIT:
+            shares = ", ".join(f"{count / total:.0%}" for count in counts)
+            findings.append(Finding("position", "warning", f"with {size} options the answer's place is not uniform: {shares}", total))
+    return findings
+
+
+def _chi_deviate(chi: float, freedom: int) -> float:
+    """Turn a chi-square into a normal deviate (Wilson and Hilferty 1931)."""
+    spread = 2 / (9 * freedom)
+    return float(((chi / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread))
+
+
+def _figures(choices: Sequence[Sample]) -> dict[str, dict[str, Any]]:
+    chance = sum(1 / len(sample.options) for sample in choices) / max(1, len(choices))
+    prior = _Prior(choices)
+    guesses: dict[str, Callable[[Sample], str]] = {
+        "blind": prior.guess,
+        "longest": lambda sample: max(sample.options, key=len),
+        "shortest": lambda sample: min(sample.options, key=len),
+        "punctuated": lambda sample: _odd_end(sample.options),
+    }
+    return {name: _figure(choices, guess, chance) for name, guess in guesses.items()}
+
+
+def _figure(choices: Sequence[Sample], guess: Callable[[Sample], str], chance: float) -> dict[str, Any]:
+    guessed = [(sample, guess(sample)) for sample in choices]
+    tried = [(sample, text) for sample, text in guessed if text]
+    hits = sum(text == sample.answers[0] for sample, text in tried)
+    low, high = wilson(hits, len(tried))
+    value = hits / len(tried) if tried else None
+    return {"value": value, "ci95": [low, high], "chance": chance, "n": len(tried)}
+
+
+def _odd_end(options: Sequence[str]) -> str:
+    """Return the only option that ends (or the only one that does not end) with a full stop or the like."""
+    ended = [option for option in options if option.endswith(END_MARKS)]
+    plain = [option for option in options if not option.endswith(END_MARKS)]
+    if len(options) < 3:
+        return ""
+    return ended[0] if len(ended) == 1 else plain[0] if len(plain) == 1 else ""
+
+
+class _Prior:
+    """The best text-only guesser we know: how often an option text was right when it was offered, itself left out."""
+
+    def __init__(self, choices: Sequence[Sample]) -> None:
+        self._right = Counter(normalise(sample.answers[0]) for sample in choices)
+        self._offered = Counter(form for sample in choices for form in map(normalise, sample.options))
+
+    def guess(self, sample: Sample) -> str:
+        return max(sample.options, key=lambda option: self._rate(normalise(option), normalise(sample.answers[0])))
+
+    def _rate(self, option: str, answer: str) -> float:
+        right = self._right[option] - (option == answer)
+        offered = self._offered[option] - 1
+        return (right + 0.5) / (offered + 2)
+
+
+def _bias(figures: dict[str, dict[str, Any]]) -> list[Finding]:
+    texts = {
+        "blind": "a guesser that never sees the picture is right",
+        "longest": "taking the longest option is right",
+        "shortest": "taking the shortest option is right",
+        "punctuated": "taking the option with the odd punctuation is right",
+    }
+    found = []
+    for name, text in texts.items():
+        figure = figures[name]
+        margin = BLIND_MARGIN if name == "blind" else BIAS_MARGIN
+        if figure["n"] >= MIN_ITEMS and figure["ci95"][0] > figure["chance"] + margin:
+            low, high = figure["ci95"]
+            message = f"{text} {figure['value']:.0%} of the time ({low:.0%} to {high:.0%}; chance {figure['chance']:.0%})"
+            found.append(Finding(name, "warning", message, figure["n"]))
+    return found
+
+
+def _balance(choices: Sequence[Sample]) -> list[Finding]:
+    """Look at sets of options that come back often (yes/no, entailment): no label should rule."""
+    sets: dict[tuple[str, ...], Counter[str]] = {}
+    for sample in choices:
+        if sample.answers:
+            sets.setdefault(tuple(sorted(map(normalise, sample.options))), Counter())[normalise(sample.answers[0])] += 1
+    found = []
+    for options, counts in sets.items():
+        total, (label, top) = sum(counts.values()), counts.most_common(1)[0]
+        if total >= MIN_ITEMS and wilson(top, total)[0] > max(MAX_LABEL_SHARE, 1.5 / len(options)) - 0.1:
+            message = f"of {total} questions with options {'/'.join(options)}, {top / total:.0%} are {label!r}"
+            found.append(Finding("balance", "warning", message, total))
+    return found

@@ -1,0 +1,145 @@
+"""Picture sizes into visual tokens per model family, and texts into token counts: what a page costs and saves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
+
+from ...core.errors import MissingExtra, UsageError, did_you_mean
+
+Size = tuple[int, int]
+"""Width and height in pixels."""
+CHARACTERS_PER_TOKEN = 4.2
+"""English prose under cl100k_base, measured on 200,000 characters; used where no tokenizer is at hand."""
+DEFAULT_TOKENIZER = "chars/4.2"
+
+
+def _merged(size: Size, factor: int, low: int, high: int) -> int:
+    """Qwen's smart resize: sides to multiples of `factor`, area within `low`–`high` pixels, one token a square."""
+    width, height = size
+    columns, rows = max(1, round(width / factor)), max(1, round(height / factor))
+    area = columns * rows * factor * factor
+    if area > high:
+        scale = math.sqrt(width * height / high)
+        columns, rows = max(1, math.floor(width / scale / factor)), max(1, math.floor(height / scale / factor))
+    elif area < low:
+        scale = math.sqrt(low / (width * height))
+        columns, rows = math.ceil(width * scale / factor), math.ceil(height * scale / factor)
+    return columns * rows
+
+
+def _internvl(size: Size, most_tiles: int = 12) -> int:
+    """InternVL tiles by aspect ratio alone: 256 tokens a tile, one thumbnail more when there are several."""
+    width, height = size
+    grids = sorted(
+        {(i, j) for i in range(1, most_tiles + 1) for j in range(1, most_tiles + 1) if i * j <= most_tiles},
+        key=lambda grid: grid[0] * grid[1],
+    )
+    best, best_gap = (1, 1), math.inf
+    for i, j in grids:
+        gap = abs(width / height - i / j)
+        if gap < best_gap or (gap == best_gap and width * height > 0.5 * 448 * 448 * i * j):
+            best, best_gap = (i, j), gap
+    tiles = best[0] * best[1]
+    return 256 * (tiles + 1 if tiles > 1 else 1)
+
+
+def _kimi(size: Size, limit: int = 4096) -> int:
+    """Kimi-VL: 14 px patches under a limit, padded to multiples of 28."""
+    width, height = float(size[0]), float(size[1])
+    patches = (width // 14) * (height // 14)
+    if patches > limit:
+        scale = math.sqrt(limit / patches)
+        width, height = float(int(width * scale)), float(int(height * scale))
+    return max(1, math.ceil(height / 28)) * max(1, math.ceil(width / 28))
+
+
+def _deepseek_ocr(size: Size) -> int:
+    """DeepSeek-OCR: the smallest of its four square modes that holds the longer side."""
+    for side, tokens in ((512, 64), (640, 100), (1024, 256)):
+        if max(size) <= side:
+            return tokens
+    return 400
+
+
+def _claude(size: Size) -> int:
+    """Claude: area / 750 after the longer side is brought to 1,568 px at most."""
+    scale = min(1.0, 1568 / max(size))
+    return math.ceil(size[0] * scale * size[1] * scale / 750)
+
+
+def _gpt(size: Size) -> int:
+    """GPT-4o high detail: fit 2,048², shorter side to 768, 170 a tile of 512 and 85 for the whole."""
+    scale = min(1.0, 2048 / max(size))
+    width, height = size[0] * scale, size[1] * scale
+    scale = min(1.0, 768 / min(width, height))
+    return 85 + 170 * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
+
+
+FAMILIES: Mapping[str, Callable[[Size], int]] = {
+    "qwen2.5-vl": partial(_merged, factor=28, low=3_136, high=12_845_056),
+    "qwen3-vl": partial(_merged, factor=32, low=65_536, high=16_777_216),
+    "glm-4.1v": partial(_merged, factor=28, low=12_544, high=4_816_896),
+    "internvl3.5": _internvl,
+    "kimi-vl": _kimi,
+    "deepseek-ocr": _deepseek_ocr,
+    "gemma3": lambda size: 256,
+    "claude": _claude,
+    "gpt-4o": _gpt,
+}
+"""Family name -> size to tokens, without the 2–4 wrapper tokens an image also costs."""
+
+
+def visual_tokens(sizes: Iterable[Size], family: str) -> int:
+    """Return the estimated tokens of all pictures; an unknown family is a UsageError."""
+    if family not in FAMILIES:
+        raise UsageError(f"unknown model family {family!r}{did_you_mean(family, FAMILIES)}; known: {', '.join(FAMILIES)}")
+    return sum(FAMILIES[family](size) for size in sizes)
+
+
+def family_of(model: str) -> str | None:
+    """Guess the family from a model's name, or None."""
+    name = model.lower().replace("_", "-")
+    hints = (
+        ("qwen3-vl", "qwen3-vl"), ("qwen2", "qwen2.5-vl"), ("glm", "glm-4.1v"), ("internvl", "internvl3.5"), ("kimi", "kimi-vl"),
+        ("deepseek-ocr", "deepseek-ocr"), ("gemma-3", "gemma3"), ("claude", "claude"), ("gpt", "gpt-4o"),
+    )  # fmt: skip
+    return next((family for hint, family in hints if hint in name), None)
+
+
+def count_tokens(text: str, tokenizer: str = DEFAULT_TOKENIZER) -> int:
+    """Count text tokens: `chars/N`, `cl100k`, `o200k` (extra `tokens`) or a local Hugging Face tokenizer folder."""
+    if tokenizer.startswith("chars/"):
+        try:
+            return math.ceil(len(text) / float(tokenizer.removeprefix("chars/")))
+        except (ValueError, ZeroDivisionError):
+            raise UsageError(f"tokenizer {tokenizer!r}: write chars/4.2, cl100k, o200k or a tokenizer folder") from None
+    return len(_encoder(tokenizer)(text))
+
+
+def token_starts(text: str, offset: int, tokenizer: str = DEFAULT_TOKENIZER) -> int:
+    """Return how many tokens stand before character `offset`."""
+    return count_tokens(text[:offset], tokenizer) if offset else 0
+
+
+@cache
+def _encoder(tokenizer: str) -> Callable[[str], list[int]]:
+    if tokenizer in ("cl100k", "o200k"):
+        try:
+            import tiktoken
+        except ImportError:
+            raise MissingExtra("tokens", f"tokenizer {tokenizer}") from None
+        try:
+            return partial(tiktoken.get_encoding(f"{tokenizer}_base").encode, disallowed_special=())
+        except OSError as error:
+            raise UsageError(f"tokenizer {tokenizer} could not be downloaded ({error}); set TIKTOKEN_CACHE_DIR or use chars/4.2") from None
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        raise MissingExtra("hf", f"tokenizer {tokenizer}") from None
+    try:
+        loaded = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True)
+    except (OSError, ValueError):
+        raise UsageError(f"tokenizer {tokenizer!r} is not a local tokenizer folder; or use chars/4.2, cl100k, o200k") from None
+    return partial(loaded.encode, add_special_tokens=False)

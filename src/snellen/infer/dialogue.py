@@ -1,0 +1,93 @@
+"""Online dialogue: each round is a trial of its own, asked with the model's own answers to the rounds before it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from ..core.config import convert
+from ..core.protocols import Capability
+from ..core.types import Prediction, Request, Task, TrialKey
+from ..prompt.build import Prompter
+from ..prompt.history import chosen_text
+from .jobs import Ask, Item
+
+NEEDS = frozenset({Capability.GENERATE})
+
+
+class DialogueOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """A task's `infer_options`."""
+
+    majority: bool = False
+    """Put the most common answer of all repeats and variants into every history, instead of each its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueJob:
+    """One dialogue: its rounds in order, in one lane (a variant and repeat) or, for a majority, in all of them side by side."""
+
+    items: tuple[Item, ...]
+    lanes: tuple[tuple[str, int], ...]
+    prompter: Prompter
+
+    @property
+    def keys(self) -> Sequence[TrialKey]:
+        """Return the trials of all rounds and lanes."""
+        task = self.prompter.task.name
+        return [TrialKey(task, item.sample.id, variant, repeat) for item in self.items for variant, repeat in self.lanes]
+
+    async def run(self, ask: Ask) -> None:
+        """Ask round by round. A failed round ends the dialogue: its later rounds wait for the next attempt."""
+        said: list[list[str]] = [[] for _ in self.lanes]
+        for item in self.items:
+            requests = [
+                self.prompter.build(item.sample, variant, repeat, replies)
+                for (variant, repeat), replies in zip(self.lanes, said, strict=True)
+            ]
+            predictions = await asyncio.gather(*(ask(item, request) for request in requests))
+            if any(prediction.failure for prediction in predictions):
+                return
+            answers = [read_answer(request, prediction) for request, prediction in zip(requests, predictions, strict=True)]
+            common = most_common(answers)
+            for replies, answer in zip(said, answers, strict=True):
+                replies.append(common if len(self.lanes) > 1 else answer)
+
+
+def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[DialogueJob]:
+    """Yield a job a dialogue and lane, in whatever order the items come; rounds follow their number."""
+    options = read_options(task)
+    lanes = tuple((variant, repeat) for variant in task.variants for repeat in range(task.repeats))
+    dialogues: dict[str, list[Item]] = {}
+    for item in items:
+        dialogues.setdefault(item.sample.group or item.sample.id, []).append(item)
+    for members in dialogues.values():
+        rounds = tuple(sorted(members, key=_round))
+        for chosen in (lanes,) if options.majority else ((lane,) for lane in lanes):
+            yield DialogueJob(rounds, chosen, prompter)
+
+
+def read_options(task: Task) -> DialogueOptions:
+    """Check the task's options by name."""
+    return convert(task.infer_options, DialogueOptions, f"infer_options of task {task.name!r}")
+
+
+def read_answer(request: Request, prediction: Prediction) -> str:
+    """Return what enters the history: the chosen option's text, else the reply as it is."""
+    if prediction.loglikelihoods is not None:
+        values = prediction.loglikelihoods
+        return request.shown[max(range(len(values)), key=values.__getitem__)]
+    return chosen_text(prediction.text or "", request.marks, request.shown)
+
+
+def most_common(answers: Sequence[str]) -> str:
+    """Return the most frequent answer; of equals, the first given."""
+    return Counter(answers).most_common(1)[0][0]
+
+
+def _round(item: Item) -> tuple[int, int]:
+    number = item.sample.tags.get("round")
+    return (int(number) if isinstance(number, int | float) else item.position, item.position)

@@ -1,0 +1,152 @@
+"""White box: each trial asks how likely every candidate answer is, given pictures and question."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import PIL.Image
+from msgspec import Struct
+from msgspec.structs import replace as change
+
+from ..core.config import convert
+from ..core.errors import ConfigError, did_you_mean
+from ..core.protocols import Capability
+from ..core.types import REDUCTIONS, Form, Image, Likelihood, Prompt, Request, Sample, Task, TrialKey, Turn
+from ..data.catalog import Catalog
+from ..data.images import encode_png
+from ..prompt.build import Prompter
+from ..prompt.template import render
+from .jobs import Ask, Item
+
+NEEDS = frozenset({Capability.LIKELIHOOD})
+CANDIDATES = ("text", "letters")
+CALIBRATIONS = ("none", "unconditional", "content-free")
+YES_NO = ("yes", "no")
+OPTIONS = re.compile(r"\s*(?:\b(?:Options|Choices):\s*)?\{(?:options|choices)\}")
+"""The options in a template, with their heading."""
+CONTENT_FREE = "N/A"
+GREY_SIDE_PX = 224
+
+
+class LikelihoodOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """A task's `infer_options`: what the candidates are, and how their likelihoods are read."""
+
+    candidates: str = "text"
+    """`text`: the option texts, after a prompt without options; `letters`: their marks, after a prompt with them."""
+    reduction: str = "sum"
+    calibration: str = "none"
+    """`unconditional`: less the likelihood of the bare answer; `content-free`: less that after a grey picture and no question."""
+
+
+@dataclass(frozen=True, slots=True)
+class LikelihoodJob:
+    """One trial."""
+
+    item: Item
+    key: TrialKey
+    prompter: Prompter
+    options: LikelihoodOptions
+
+    @property
+    def keys(self) -> Sequence[TrialKey]:
+        """Return the one key."""
+        return (self.key,)
+
+    async def run(self, ask: Ask) -> None:
+        """Build the request and ask it."""
+        await ask(self.item, build_request(self.prompter, self.item.sample, self.key, self.options))
+
+
+def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[LikelihoodJob]:
+    """Yield a job for every sample × variant × repeat; a wrong option is refused before the first."""
+    options = read_options(task)
+    asks = prompter if options.candidates == "letters" else replace(prompter, prompt=prompt_without_options(task, prompter.prompt))
+    return _jobs(task, items, asks, options)
+
+
+def _jobs(task: Task, items: Iterable[Item], prompter: Prompter, options: LikelihoodOptions) -> Iterator[LikelihoodJob]:
+    for item in items:
+        for variant in task.variants:
+            for repeat in range(task.repeats):
+                yield LikelihoodJob(item, TrialKey(task.name, item.sample.id, variant, repeat), prompter, options)
+
+
+def read_options(task: Task) -> LikelihoodOptions:
+    """Check a task's likelihood options by name."""
+    options = convert(task.infer_options, LikelihoodOptions, f"infer_options of task {task.name!r}")
+    for name, known in (("candidates", CANDIDATES), ("reduction", REDUCTIONS), ("calibration", CALIBRATIONS)):
+        value = getattr(options, name)
+        if value not in known:
+            raise ConfigError(f"task {task.name!r}: {name} {value!r} is unknown{did_you_mean(value, known)}; known: {', '.join(known)}")
+    if task.form not in (Form.CHOICE, Form.YESNO):
+        raise ConfigError(f"task {task.name!r} is of form {task.form.value!r}: likelihood needs candidates (choice or yesno)")
+    return options
+
+
+def prompt_without_options(task: Task, prompt: Prompt) -> Prompt:
+    """Return the prompt to ask for option texts: no options in it, no forced beginning, and no plea for a letter."""
+    if task.prompt == "" and task.form is Form.CHOICE:
+        own = convert(Catalog().card("prompts", "likelihood"), Prompt, "prompt 'likelihood'")
+        return change(own, system=prompt.system)
+    return change(prompt, template=OPTIONS.sub("", prompt.template), prefix="")
+
+
+def build_request(prompter: Prompter, sample: Sample, key: TrialKey, options: LikelihoodOptions) -> Request:
+    """Return the request of one trial, with its candidates and, if told, the prompt its priors are taken after."""
+    request = prompter.build(sample, key.variant, key.repeat)
+    choices, stands_for = make_candidates(sample, request, prompter.prompt, options)
+    likelihood = Likelihood(
+        reduction=options.reduction,
+        baseline=make_baseline(prompter, sample, key, options.calibration),
+        stands_for=stands_for,
+        with_prompt=options.reduction == "prompt-mean",
+    )
+    return change(request, choices=choices or ("",), likelihood=likelihood)
+
+
+def make_candidates(
+    sample: Sample, request: Request, prompt: Prompt, options: LikelihoodOptions
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the candidates, and which option each is a name of (empty where each is its own).
+
+    Other names of an option come from the sample: `meta["aliases"] = {option text: [other names]}`.
+    """
+    if options.candidates == "letters" and request.marks:
+        return tuple(mark_as_answered(prompt, mark) for mark in request.marks), ()
+    texts = request.shown or YES_NO * (sample.form is Form.YESNO)
+    names = [_names_of(text, sample) for text in texts]
+    if all(len(of_one) == 1 for of_one in names):
+        return tuple(texts), ()
+    places = [place for place, of_one in enumerate(names) for _ in of_one]
+    return tuple(chain.from_iterable(names)), tuple(places)
+
+
+def _names_of(text: str, sample: Sample) -> list[str]:
+    """Return an option's text and its other names, each once."""
+    return list(dict.fromkeys([text, *(sample.meta.get("aliases") or {}).get(text, [])]))
+
+
+def mark_as_answered(prompt: Prompt, mark: str) -> str:
+    """Return a mark as an answer would write it: `(A)` where options are shown as `(A) text`, else `A`."""
+    shown = render(prompt.option_format.partition("{text}")[0].strip(), {"mark": mark, "text": ""})
+    return shown.rstrip(".: ") or mark
+
+
+def make_baseline(prompter: Prompter, sample: Sample, key: TrialKey, calibration: str) -> tuple[Turn, ...]:
+    """Return the messages after which the candidates' priors are taken; none without calibration."""
+    if calibration == "unconditional":
+        return (Turn("user", "Answer:"),)
+    if calibration == "content-free":
+        empty = change(sample, question=CONTENT_FREE, images=tuple(grey_image() for _ in sample.images), turns=())
+        return prompter.build(empty, key.variant, key.repeat).messages
+    return ()
+
+
+def grey_image() -> Image:
+    """Return a plain grey picture, as a data URL."""
+    data = encode_png(PIL.Image.new("RGB", (GREY_SIDE_PX, GREY_SIDE_PX), (127, 127, 127)))
+    return Image(ref="data:image/png;base64," + base64.b64encode(data).decode(), mime="image/png")

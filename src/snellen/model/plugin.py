@@ -1,0 +1,191 @@
+"""`plugin/NAME`: a class with the batch interface of ReForm-style evaluations, or a plain Python callable, from `--plugin file.py`.
+
+A class has `raw_batch_generate(image, prompt, temperature, max_new_tokens)` and/or `raw_batch_predict(image, prompt, candidates)`
+(or the same without `_batch`, for one sample); a loader is a function `get_NAME(model_config)` that returns it, alone or with a
+preprocessor. A callable is called with what it names: image, images, prompt, candidates, temperature, max_new_tokens, request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from ..core.errors import DataError, ModelError, UsageError, did_you_mean
+from ..core.ids import derive_seed
+from ..core.protocols import Capability, ImagePolicy
+from ..core.registry import PLUGIN_PREFIX
+from ..core.types import Failure, FailureKind, Prediction, Request, Timing
+from ..data.images import open_image
+from .likelihood import MINUS_INFINITY, ask_for_priors, byte_counts, check_choices, storable
+from .options import ModelOptions
+from .plain import plain_text, separator
+from .plugin_call import Interface, wrap
+
+DEFAULT_BATCH_SIZE = 8
+
+
+def create(name: str, options: ModelOptions) -> PluginModel:
+    """Return the model `plugin/NAME`, an object of a file that `--plugin` loaded."""
+    if not name:
+        raise UsageError("model 'plugin' needs a name: --plugin FILE.py --model plugin/NAME")
+    arguments = dict(options.arguments)
+    batch_size = arguments.pop("batch_size", DEFAULT_BATCH_SIZE)
+    module, found = find_object(name)
+    return PluginModel(name, wrap(found, arguments), batch_size, options, _identity(name, module, arguments))
+
+
+class PluginModel:
+    """Someone's own model behind the interface; works in one thread of its own."""
+
+    def __init__(self, name: str, interface: Interface, batch_size: int, options: ModelOptions, identity: Mapping[str, Any]) -> None:
+        self.name = f"plugin/{name}"
+        self.batch_size = batch_size
+        self.image_policy = options.image_policy or ImagePolicy()
+        can = {Capability.BATCH, Capability.IMAGES}
+        can |= {Capability.GENERATE} if interface.generate else set()
+        can |= {Capability.LIKELIHOOD} if interface.predict else set()
+        self.capabilities = frozenset(can)
+        self._interface = interface
+        self._identity = identity
+        self._clock = options.clock
+        self._thread = ThreadPoolExecutor(1, "snellen-plugin")
+
+    async def predict(self, request: Request) -> Prediction:
+        """Answer one request, or raise ModelError."""
+        prediction = (await self.predict_batch([request]))[0]
+        if prediction.failure is not None:
+            raise ModelError(prediction.failure.kind, prediction.failure.message)
+        return prediction
+
+    async def predict_batch(self, requests: Sequence[Request]) -> list[Prediction]:
+        """Answer all, in order; a request that breaks the plug-in fails alone."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, requests)
+
+    async def check(self) -> None:
+        """Nothing to check: the object was made when the plan was."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the name, the arguments and the content of the file."""
+        return self._identity
+
+    async def close(self) -> None:
+        """Stop the thread."""
+        await asyncio.to_thread(self._thread.shutdown)
+
+    def _answer(self, requests: Sequence[Request]) -> list[Prediction]:
+        for kind in (True, False):
+            batch = [request for request in requests if bool(request.choices) is kind]
+            if len(batch) == len(requests):
+                return self._answer_alike(requests)
+        answers = {request.key: answer for request in requests for answer in self._answer_alike([request])}
+        return [answers[request.key] for request in requests]
+
+    def _answer_alike(self, requests: Sequence[Request]) -> list[Prediction]:
+        """Answer requests that are all to generate for, or all to score."""
+        act = self._score if requests[0].choices else self._generate
+        try:
+            return act(requests)
+        except ModelError as error:
+            if len(requests) == 1:
+                return [Prediction(requests[0].key, failure=Failure(error.kind, str(error)))]
+        return [answer for request in requests for answer in self._answer_alike([request])]
+
+    def _generate(self, requests: Sequence[Request]) -> list[Prediction]:
+        sent = self._clock.monotonic()
+        if self._interface.generate is None:
+            raise ModelError(FailureKind.CAPABILITY, f"{self.name} cannot generate: it has no raw_batch_generate")
+        answers = self._call(self._interface.generate, requests)
+        timing = Timing(sent, self._clock.monotonic())
+        return [
+            Prediction(request.key, text=str(answer), timing=timing, finish="stop")
+            for request, answer in zip(requests, answers, strict=True)
+        ]
+
+    def _score(self, requests: Sequence[Request]) -> list[Prediction]:
+        sent = self._clock.monotonic()
+        if self._interface.predict is None:
+            raise ModelError(FailureKind.CAPABILITY, f"{self.name} cannot score candidates: it has no raw_batch_predict")
+        for request in requests:
+            check_choices(request, byte_counts(request))
+        answers = self._call(self._interface.predict, requests)
+        timing = Timing(sent, self._clock.monotonic())
+        found = [self._to_likelihoods(request, answer, timing) for request, answer in zip(requests, answers, strict=True)]
+        return [self._with_priors(request, prediction) for request, prediction in zip(requests, found, strict=True)]
+
+    def _with_priors(self, request: Request, prediction: Prediction) -> Prediction:
+        if not request.likelihood.baseline or prediction.detail["route"] != "plugin":
+            return prediction
+        priors = self._score([ask_for_priors(request)])[0].loglikelihoods
+        return msgspec.structs.replace(prediction, detail=prediction.detail | {"priors": list(priors or ())})
+
+    def _to_likelihoods(self, request: Request, answer: Any, timing: Timing) -> Prediction:
+        """Read an index (the likeliest candidate; nothing is known of the others) or one log-likelihood for each."""
+        count = len(request.choices)
+        if isinstance(answer, Sequence) and not isinstance(answer, str) and len(answer) == count:
+            values, route = storable([float(value) for value in answer]), "plugin"
+        elif _is_index(answer) and 0 <= int(answer) < count:
+            values, route = [0.0 if place == int(answer) else MINUS_INFINITY for place in range(count)], "plugin-index"
+        else:
+            raise ModelError(
+                FailureKind.DECODE, f"{self.name} answered {answer!r} for {count} candidates: give an index or {count} numbers"
+            )
+        return Prediction(request.key, loglikelihoods=tuple(values), timing=timing, detail={"route": route, "bytes": byte_counts(request)})
+
+    def _call(self, act: Callable[..., list[Any]], requests: Sequence[Request]) -> list[Any]:
+        try:
+            images = [[open_image(image).convert("RGB") for turn in request.messages for image in turn.images] for request in requests]
+        except DataError as error:
+            raise ModelError(FailureKind.DECODE, str(error)) from None
+        _seed(requests)
+        try:
+            answers = act(requests, images, [_prompt(request) for request in requests])
+        except ModelError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; it costs this request, not the run
+            raise ModelError(FailureKind.SERVER, f"{self.name} raised {type(error).__name__}: {error}") from None
+        if len(answers) != len(requests):
+            raise ModelError(FailureKind.DECODE, f"{self.name} gave {len(answers)} answers for {len(requests)} requests")
+        return answers
+
+
+def find_object(name: str) -> tuple[ModuleType, Any]:
+    """Return the plug-in file's object NAME, or its loader `get_NAME`."""
+    modules = [module for key, module in sys.modules.items() if key.startswith(PLUGIN_PREFIX)]
+    if not modules:
+        raise UsageError(f"model 'plugin/{name}' needs the file it is in: --plugin FILE.py")
+    for module in reversed(modules):
+        for attribute in (name, f"get_{name}"):
+            if callable(getattr(module, attribute, None)):
+                return module, getattr(module, attribute)
+    known = [key for module in modules for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+    raise UsageError(f"no plug-in has a model {name!r}{did_you_mean(name, known)}")
+
+
+def _identity(name: str, module: ModuleType, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    content = hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest()[:16]
+    return {"plugin": name, "arguments": dict(arguments), "file": content}
+
+
+def _prompt(request: Request) -> str:
+    text = plain_text(request.messages)
+    return text + separator(text) + request.prefix if request.prefix else text
+
+
+def _is_index(answer: Any) -> bool:
+    return hasattr(answer, "__index__") or (isinstance(answer, str) and answer.strip().isdigit())
+
+
+def _seed(requests: Sequence[Request]) -> None:
+    """Seed the generator such interfaces draw from, by the trials at hand: a run repeated is the same run."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        parts = [str(part) for request in requests for part in (request.params.seed or 0, *msgspec.structs.astuple(request.key))]
+        torch.manual_seed(derive_seed(*parts) % 2**63)

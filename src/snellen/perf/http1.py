@@ -1,0 +1,148 @@
+"""Bytes of an HTTP/1.1 response in, status, headers and body out; no sockets here, so every split can be tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+HEAD_LIMIT = 64 * 2**10
+_END_OF_HEAD = b"\r\n\r\n"
+
+
+class BadResponseError(ValueError):
+    """The bytes are no HTTP/1.1 response."""
+
+
+class Response:
+    """Reads one response as its bytes arrive; `on_data` gets the body, decoded from its transfer encoding."""
+
+    __slots__ = ("_body", "_on_data", "_rest", "headers", "keep_alive", "status")
+
+    def __init__(self, on_data: Callable[[bytes], None]) -> None:
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.keep_alive = True
+        self._on_data = on_data
+        self._rest = b""
+        self._body: _Length | _Chunked | _UntilClose | None = None
+
+    def feed(self, data: bytes) -> bool:
+        """Take bytes; return True when the response is complete."""
+        while self._body is None:
+            data = self._rest + data
+            end = data.find(_END_OF_HEAD)
+            if end < 0:
+                self._keep_head(data)
+                return False
+            self._rest = b""
+            self._read_head(data[:end])
+            data = data[end + 4 :]
+        body, complete = self._body.feed(data)
+        if body:
+            self._on_data(body)
+        return complete
+
+    def finish(self) -> bool:
+        """The connection has ended; return True if that completes the response."""
+        return isinstance(self._body, _UntilClose)
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything of the response has come."""
+        return bool(self.status or self._rest)
+
+    def _keep_head(self, data: bytes) -> None:
+        if len(data) > HEAD_LIMIT:
+            raise BadResponseError("the response head does not end")
+        self._rest = data
+
+    def _read_head(self, head: bytes) -> None:
+        start, *lines = head.split(b"\r\n")
+        version, _, rest = start.partition(b" ")
+        if not version.startswith(b"HTTP/1.") or not rest[:3].isdigit():
+            raise BadResponseError(f"not an HTTP/1.1 response: {start[:60]!r}")
+        status = int(rest[:3])
+        if 100 <= status < 200:
+            return
+        headers: dict[str, str] = {}
+        for line in lines:
+            name, _, value = line.partition(b":")
+            headers[name.decode("latin-1").strip().lower()] = value.decode("latin-1").strip()
+        self.status, self.headers = status, headers
+        self._body = _body_of(status, headers)
+        connection = headers.get("connection", "").lower()
+        is_new = version != b"HTTP/1.0"
+        self.keep_alive = not isinstance(self._body, _UntilClose) and ("close" not in connection if is_new else "keep-alive" in connection)
+
+
+def _body_of(status: int, headers: Mapping[str, str]) -> _Length | _Chunked | _UntilClose:
+    if status in (204, 304):
+        return _Length(0)
+    if "chunked" in headers.get("transfer-encoding", "").lower():
+        return _Chunked()
+    length = headers.get("content-length")
+    if length is None:
+        return _UntilClose()
+    if not length.isdigit():
+        raise BadResponseError(f"Content-Length is {length!r}")
+    return _Length(int(length))
+
+
+class _Length:
+    __slots__ = ("_left",)
+
+    def __init__(self, length: int) -> None:
+        self._left = length
+
+    def feed(self, data: bytes) -> tuple[bytes, bool]:
+        data = data[: self._left]
+        self._left -= len(data)
+        return data, self._left == 0
+
+
+class _UntilClose:
+    __slots__ = ()
+
+    def feed(self, data: bytes) -> tuple[bytes, bool]:
+        return data, False
+
+
+class _Chunked:
+    """Chunked transfer encoding; trailers are skipped."""
+
+    __slots__ = ("_left", "_rest", "_trailer")
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._left = -1
+        self._trailer = False
+
+    def feed(self, data: bytes) -> tuple[bytes, bool]:
+        data = self._rest + data if self._rest else data
+        parts: list[bytes] = []
+        at = 0
+        while not self._trailer:
+            if self._left < 0:
+                end = data.find(b"\r\n", at)
+                if end < 0:
+                    break
+                self._left = _chunk_size(data[at:end])
+                at = end + 2
+                self._trailer = self._left == 0
+                continue
+            if len(data) < at + self._left + 2:
+                break
+            parts.append(data[at : at + self._left])
+            at += self._left + 2
+            self._left = -1
+        self._rest = data[at:]
+        return b"".join(parts), self._trailer and self._ends()
+
+    def _ends(self) -> bool:
+        return self._rest.startswith(b"\r\n") or _END_OF_HEAD in self._rest
+
+
+def _chunk_size(line: bytes) -> int:
+    try:
+        return int(line.partition(b";")[0], 16)
+    except ValueError:
+        raise BadResponseError(f"not a chunk size: {line[:20]!r}") from None

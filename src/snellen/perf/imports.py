@@ -1,0 +1,125 @@
+"""Result files of other load generators in, our timeline out."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+from ..core.errors import DataError
+from .timeline import CANCELLED, RequestRecord, Timeline
+
+
+def import_foreign(data: dict[str, Any], where: str) -> Timeline | None:
+    """Return the timeline of a guidellm or vLLM `bench serve` result, or None if it is neither."""
+    if isinstance(data.get("benchmarks"), list):
+        return from_guidellm(data, where)
+    if "ttfts" in data or ("request_throughput" in data and "completed" in data):
+        return from_vllm(data, where)
+    return None
+
+
+def from_vllm(data: dict[str, Any], where: str) -> Timeline:
+    """Read vLLM `bench serve --save-result --save-detailed`. Requests that failed carry their error text."""
+    if "ttfts" not in data or "itls" not in data:
+        raise DataError(f"{where}: a vLLM result without per-request detail: run `vllm bench serve --save-result --save-detailed`")
+    ttfts, gaps = data["ttfts"], data["itls"]
+    count = len(ttfts)
+    starts = data.get("start_times") or [0.0] * count
+    columns = (starts, ttfts, gaps, _column(data, "input_lens", count), _column(data, "output_lens", count), _column(data, "errors", count))
+    try:
+        requests = tuple(_vllm_record(index, row) for index, row in enumerate(zip(*columns, strict=True)))
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{where}: the per-request lists of the vLLM result do not fit together ({error})") from None
+    return Timeline(
+        requests=requests,
+        max_concurrency=data.get("max_concurrency"),
+        planned=data.get("num_prompts", count),
+        load={"imported": "vllm", "request_rate": data.get("request_rate")}
+        | ({} if "start_times" in data else {"duration_s": data.get("duration")}),
+    )
+
+
+def _column(data: dict[str, Any], name: str, count: int) -> list[Any]:
+    values = data.get(name)
+    return list(values) if values else [None] * count
+
+
+def _vllm_record(index: int, row: tuple[Any, ...]) -> RequestRecord:
+    start, ttft, gaps, in_tokens, out_tokens, error = row
+    chunks = tuple(accumulate(gaps, initial=start + ttft))
+    return RequestRecord(
+        id=str(index),
+        sent=start,
+        done=chunks[-1],
+        first_content=None if error else chunks[0],
+        chunks=() if error else chunks,
+        input_tokens=in_tokens,
+        output_tokens=out_tokens,
+        failure="server" if error else None,
+        message=error or None,
+    )
+
+
+def from_guidellm(data: dict[str, Any], where: str) -> Timeline:
+    """Read a guidellm report with exactly one benchmark; a sweep holds several loads and is refused by name."""
+    benchmarks = data["benchmarks"]
+    if len(benchmarks) != 1:
+        raise DataError(f"{where}: {len(benchmarks)} benchmarks in one guidellm report; keep one in `benchmarks` and summarize it")
+    requests = benchmarks[0].get("requests")
+    if not isinstance(requests, dict):
+        raise DataError(f"{where}: the guidellm benchmark holds no `requests`; write it as JSON with its requests")
+    records = [
+        _guidellm_record(item, f"{status} {index}", status, where)
+        for status in _OUTCOMES
+        for index, item in enumerate(requests.get(status) or ())
+    ]
+    strategy = (benchmarks[0].get("config") or {}).get("strategy") or {}
+    return Timeline(
+        requests=tuple(sorted(records, key=lambda record: record.sent)),
+        max_concurrency=strategy.get("max_concurrency") or strategy.get("streams"),
+        every_event=False,
+        load={"imported": "guidellm", "clock": "wall", "strategy": strategy.get("type_") or strategy.get("kind")},
+    )
+
+
+_OUTCOMES = {"successful": None, "incomplete": CANCELLED, "errored": "server"}
+
+
+def _guidellm_record(item: dict[str, Any], name: str, status: str, where: str) -> RequestRecord:
+    info = item.get("info") or item.get("scheduler_info") or {}
+    times = info.get("timings") or info.get("request_timings") or {}
+    tokens_in, tokens_out = item.get("input_metrics") or {}, item.get("output_metrics") or {}
+    start = _first(times.get("request_start"), item.get("request_start_time"), item.get("start_time"))
+    end = _first(times.get("request_end"), item.get("request_end_time"), item.get("end_time"))
+    if start is None or end is None:
+        raise DataError(f"{where}: a guidellm request ({name}) has no start or end time")
+    first = _first(times.get("first_token_iteration"), times.get("first_iteration"), _ttft(item, start))
+    last = _first(times.get("last_token_iteration"), times.get("last_iteration"), end)
+    return RequestRecord(
+        id=str(item.get("request_id", name)),
+        sent=start,
+        done=end,
+        scheduled=times.get("targeted_start"),
+        first_content=first,
+        chunks=_ends(first, last),
+        input_tokens=_first(item.get("prompt_tokens"), tokens_in.get("total_tokens")),
+        output_tokens=_first(item.get("output_tokens"), tokens_out.get("total_tokens")),
+        failure=_OUTCOMES[status],
+        message=info.get("error"),
+        streamed=first is not None,
+    )
+
+
+def _ends(first: float | None, last: float) -> tuple[float, ...]:
+    if first is None:
+        return ()
+    return (first, last) if last > first else (first,)
+
+
+def _ttft(item: dict[str, Any], start: float) -> float | None:
+    ttft_ms = item.get("time_to_first_token_ms")
+    return None if ttft_ms is None else start + ttft_ms / 1000
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)

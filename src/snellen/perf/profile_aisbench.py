@@ -1,0 +1,192 @@
+"""A timeline in, AISBench's numbers out, its rounding and its errors included; each difference to ours is listed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isclose
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import DataError
+from .timeline import RequestRecord, Timeline
+
+DEFAULT_STATS = ("Average", "Min", "Max", "Median", "P75", "P90", "P99")
+_PERCENTILE = re.compile(r"P(0*[1-9]\d?)\Z")
+_PLAIN: dict[str, Callable[[np.ndarray[Any, Any]], Any]] = {"Average": np.mean, "Min": np.min, "Max": np.max}
+
+DIFFERENCES: tuple[tuple[str, str], ...] = (
+    ("TTFT", "first event of any kind, also a role-only one; ours: first event with answer text"),
+    ("E2EL", "ends at the last event of any kind, also the usage event; ours: last event with text"),
+    ("TPOT", "requests with one token enter the average as 0 while N leaves them out; ours: they have no TPOT"),
+    ("ITL", "left out altogether when the gaps of the first request that has any are all zero; ours: never"),
+    ("all", "rounded to four decimals of a second before output (0.1 ms); ours: full precision"),
+    ("all", "at most 8 statistics, P1 to P99; ours: any percentile, P99.9 by default"),
+    ("Benchmark Duration", "in milliseconds, and failed requests lie outside it; ours: seconds, all requests"),
+    ("stable", "window from the second send to the last event at exactly the set concurrency; ours: see the steady-state rule"),
+    (
+        "stable",
+        "members count whole though they end later: throughput too high (+33 % on a perfect closed loop); ours: by what came inside",
+    ),
+    ("stable", "Failed and Success Requests are read from the wrong rows when any request failed; ours: the members' own outcomes"),
+    ("stable", "events at the same moment are ordered by their place in the file; ours: ends before sends"),
+    ("tokens", "without usage a local tokenizer; here and in ours one token a word of the stored text, marked"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    rows: Sequence[RequestRecord]
+    succeeded: int
+    failed: int
+    duration: float
+    cap: int | None
+
+
+def summarize_aisbench(timeline: Timeline, stage: str = "total", stats: Sequence[str] = ()) -> dict[str, Any]:
+    """Return `{metrics, common}` as AISBench prints them: seconds to four decimals, duration in milliseconds."""
+    rows = [record for record in timeline.requests if record.ok]
+    if not rows:
+        raise DataError("all requests failed: AISBench computes nothing then; leave out --profile to see the failures")
+    found = _total(timeline, rows) if stage == "total" else _stable(timeline, rows)
+    chosen = _accepted(stats or timeline.stats_list or DEFAULT_STATS)
+    return {
+        "profile": "aisbench",
+        "stage": stage,
+        "metrics": _metrics(found, timeline.stream, chosen),
+        "common": _common(found, timeline.max_concurrency),
+        "units": {"Benchmark Duration": "ms", "E2EL": "s", "TTFT": "s", "TPOT": "s", "ITL": "s"},
+        "notes": [f"{name}: {text}" for name, text in DIFFERENCES],
+    }
+
+
+def _accepted(stats: Sequence[str]) -> list[str]:
+    first = [stat for stat in stats[:8] if stat in _PLAIN or stat == "Median" or _PERCENTILE.match(stat)]
+    return first or ["Average"]
+
+
+def _end(record: RequestRecord) -> float:
+    return record.chunks[-1] if record.chunks else record.done
+
+
+def _total(timeline: Timeline, rows: Sequence[RequestRecord]) -> _Stage:
+    duration = max(_end(row) for row in rows) - min(row.sent for row in rows)
+    return _Stage(rows, len(rows), len(timeline.requests) - len(rows), duration, None)
+
+
+def _stable(timeline: Timeline, rows: Sequence[RequestRecord]) -> _Stage:
+    start, end = _stable_section(rows, timeline.max_concurrency)
+    members = [index for index, row in enumerate(rows) if start <= row.sent <= end]
+    succeeded = sum(timeline.requests[index].ok for index in members)
+    return _Stage([rows[index] for index in members], succeeded, len(members) - succeeded, end - start, timeline.max_concurrency)
+
+
+def _stable_section(rows: Sequence[RequestRecord], cap: int | None) -> tuple[float, float]:
+    events = sorted((moment for row in rows for moment in ((row.sent, True), (_end(row), False))), key=lambda event: event[0])
+    level, hits, start, end = 0, 0, None, 0.0
+    for moment, is_start in events:
+        level += 1 if is_start else -1
+        if level != cap:
+            continue
+        hits += is_start
+        if is_start and hits == 2:
+            start = moment
+        end = moment
+    if start is None:
+        raise DataError(
+            "no stable stage: the set concurrency is not reached twice by a send (AISBench's rule); leave out --profile for ours"
+        )
+    return start, end
+
+
+def _metrics(stage: _Stage, stream: bool, stats: Sequence[str]) -> dict[str, dict[str, float]]:
+    columns = {name: [function(row) for row in stage.rows] for name, function in COLUMNS.items()}
+    gaps = [_gaps(row) for row in stage.rows]
+    columns["ITL"] = [gap for row in gaps for gap in row]
+    left_out = _left_out(columns, gaps) if stream else {"TTFT", "TPOT", "ITL", "PrefillTokenThroughput"}
+    decoded = sum(any(row) for row in gaps)
+    return {
+        name: {**_describe(columns[name], stats), "N": decoded if name in ("TPOT", "ITL") else stage.succeeded}
+        for name in ORDER
+        if name not in left_out
+    }
+
+
+def _left_out(columns: Mapping[str, Sequence[float]], gaps: Sequence[Sequence[float]]) -> set[str]:
+    found = {name for name in ("TTFT", "TPOT") if isclose(sum(columns[name]), 0)}
+    if not any(next((row for row in gaps if row), ())):
+        found.add("ITL")
+    return found | ({"PrefillTokenThroughput"} if "TTFT" in found else set())
+
+
+def _latency(row: RequestRecord) -> float:
+    return _end(row) - row.sent
+
+
+def _first(row: RequestRecord) -> float:
+    return row.chunks[0] - row.sent if row.chunks else 0.0
+
+
+def _gaps(row: RequestRecord) -> list[float]:
+    return [later - earlier for earlier, later in pairwise(row.chunks)]
+
+
+def _per_token(row: RequestRecord) -> float:
+    tokens = row.output_tokens or 0
+    return (_latency(row) - _first(row)) / (tokens - 1) if tokens > 1 else 0.0
+
+
+COLUMNS: dict[str, Callable[[RequestRecord], float]] = {
+    "E2EL": _latency,
+    "TTFT": _first,
+    "TPOT": _per_token,
+    "InputTokens": lambda row: row.input_tokens or 0,
+    "OutputTokens": lambda row: row.output_tokens or 0,
+    "OutputTokenThroughput": lambda row: (row.output_tokens or 0) / _latency(row) if _latency(row) else 0.0,
+    "PrefillTokenThroughput": lambda row: (row.input_tokens or 0) / _first(row) if _first(row) > 0 else 0.0,
+}
+ORDER = ("E2EL", "TTFT", "TPOT", "ITL", "InputTokens", "OutputTokens", "OutputTokenThroughput", "PrefillTokenThroughput")
+
+
+def _describe(values: Sequence[float], stats: Sequence[str]) -> dict[str, float]:
+    if not values:
+        return dict.fromkeys(stats, 0)
+    array = np.array(values)
+    return {stat: round(_statistic(array, stat), 4) for stat in stats}
+
+
+def _statistic(array: np.ndarray[Any, Any], stat: str) -> float:
+    if stat in _PLAIN:
+        return float(_PLAIN[stat](array))
+    return float(np.percentile(array, 50 if stat == "Median" else int(stat[1:])))
+
+
+def _common(stage: _Stage, max_concurrency: int | None) -> dict[str, Any]:
+    tokens_in = sum(row.input_tokens or 0 for row in stage.rows)
+    tokens_out = sum(row.output_tokens or 0 for row in stage.rows)
+    busy = _divide(sum(_end(row) - row.sent for row in stage.rows), stage.duration)
+    return {
+        "Benchmark Duration": round(stage.duration * 1000, 4),
+        "Total Requests": stage.succeeded + stage.failed,
+        "Failed Requests": stage.failed,
+        "Success Requests": stage.succeeded,
+        "Concurrency": busy if stage.cap is None else _capped(busy, stage.cap),
+        "Max Concurrency": max_concurrency,
+        "Request Throughput": _divide(stage.succeeded, stage.duration),
+        "Total Input Tokens": tokens_in,
+        "Total Generated Tokens": tokens_out,
+        "Input Token Throughput": _divide(tokens_in, stage.duration) if stage.duration > 0 else None,
+        "Output Token Throughput": _divide(tokens_out, stage.duration) if stage.duration > 0 else None,
+        "Total Token Throughput": _divide(tokens_in + tokens_out, stage.duration) if stage.duration > 0 else None,
+    }
+
+
+def _divide(amount: float, duration: float) -> float | str:
+    return round(amount / duration, 4) if duration > 0 else "inf"
+
+
+def _capped(busy: float | str, cap: int) -> float:
+    return cap if isinstance(busy, str) or busy > cap else busy

@@ -1,0 +1,61 @@
+"""A document's sample and the axes `pages` and `control` into the pictures that are shown and the text that goes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..core.errors import ConfigError, did_you_mean
+from ..core.types import Image, Sample
+
+CONTROLS = ("text", "oracle", "none", "transcript")
+"""Same question, other evidence: the text itself, only the needle's page, nothing, what the embedded reader made of the pages."""
+
+
+def choose_pages(sample: Sample, axes: Mapping[str, str]) -> tuple[Image, ...]:
+    """Return the pictures of a trial: a rendering (`pages=NAME`), only the page that answers (`control=oracle`), or none."""
+    control = _control(axes)
+    images = sample.images
+    if "pages" in axes:
+        found = sample.meta.get("pages", {}).get(axes["pages"], ())
+        edits = tuple(sample.meta.get("edits", {}).get(axes["pages"], ()))
+        images = tuple(Image(str(ref), page=number, edits=edits) for number, ref in found)
+    if control == "oracle":
+        wanted = set(sample.meta.get("needle_pages", ()))
+        return tuple(image for image in images if image.page in wanted)
+    return images if control is None else ()
+
+
+def with_context(sample: Sample, axes: Mapping[str, str], text: str) -> str:
+    """Put the document itself (or its transcript) before the question where a control asks for it."""
+    control = _control(axes)
+    if control not in ("text", "transcript"):
+        return text
+    context = sample.meta.get("context" if control == "text" else "transcript")
+    return f"{context}\n\n{text}" if context else text
+
+
+def skip_reason(sample: Sample, axes: Mapping[str, str]) -> str | None:
+    """Return why a trial cannot be asked (no pages, a gap, too many), or None."""
+    control = _control(axes)
+    if control in ("none", "text", "transcript"):
+        name = {"text": "context", "transcript": "transcript"}.get(str(control))
+        return f"no {name} was loaded: add dataset.controls = [{control!r}]" if name and not sample.meta.get(name) else None
+    return _no_pages(sample, axes.get("pages", ""), oracle=control == "oracle")
+
+
+def _no_pages(sample: Sample, name: str, *, oracle: bool) -> str | None:
+    skipped: Mapping[str, str] = sample.meta.get("skip", {})
+    if name in skipped:
+        return skipped[name]
+    if name and name not in sample.meta.get("pages", {}):
+        return f"no pages in variant {name!r}"
+    if oracle and not sample.meta.get("needle_pages"):
+        return "the page that holds the answer is not known"
+    return None
+
+
+def _control(axes: Mapping[str, str]) -> str | None:
+    control = axes.get("control")
+    if control is not None and control not in CONTROLS:
+        raise ConfigError(f"control {control!r} is unknown{did_you_mean(control, CONTROLS)}; known: {', '.join(CONTROLS)}")
+    return control

@@ -1,0 +1,99 @@
+"""What was said before the question: a fixed example, drawn examples, earlier rounds of a dialogue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ..core.errors import ConfigError
+from ..core.types import Prompt, Sample, Turn
+from .marks import make_marks
+from .template import FIELD, render
+
+_BRACKETED = re.compile(r"[(\[（]\s*([A-Za-z]{1,2}|\d{1,2})\s*[)\]）]")
+_LEADING = re.compile(r"\s*([A-Za-z]{1,2}|\d{1,2})\s*(?:[.:)]|$)")
+
+
+def show_options(prompt: Prompt, marks: Sequence[str], texts: Sequence[str]) -> str:
+    """Return the block of marked options."""
+    if not texts:
+        return ""
+    before, between, after = split_option_format(prompt.option_format)
+    lines = [f"{before}{mark}{between}{text}{after}" for mark, text in zip(marks, texts, strict=True)]
+    block = prompt.option_separator.join(lines)
+    return block if prompt.options_format == "{options}" else render(prompt.options_format, {"options": block})
+
+
+@lru_cache(maxsize=64)
+def split_option_format(form: str) -> tuple[str, str, str]:
+    """Return what stands before the mark, between mark and text, and after the text."""
+    parts = FIELD.split(form)
+    if parts[1::2] != ["mark", "text"]:
+        raise ConfigError(f"option_format {form!r} must name {{mark}} and then {{text}}, each once")
+    return parts[0], parts[2], parts[4]
+
+
+def say_answer(prompt: Prompt, style: str, text: str, options: Sequence[str]) -> str:
+    """Return an answer as the assistant would have said it: prefix, mark and text; a text that is no option stays as it is."""
+    if text in options:
+        mark = make_marks(style, len(options))[list(options).index(text)]
+        before, between, after = split_option_format(prompt.option_format)
+        text = f"{before}{mark}{between}{text}{after}"
+    return f"{prompt.prefix} {text}" if prompt.prefix else text
+
+
+def say_question(prompt: Prompt, style: str, question: str, options: Sequence[str]) -> str:
+    """Return an earlier question with its options."""
+    block = show_options(prompt, make_marks(style, len(options)), options)
+    return f"{question}{' ' if prompt.option_separator != chr(10) else chr(10)}{block}" if block else question
+
+
+def shot_turns(prompt: Prompt, style: str, hidden: bool) -> tuple[Turn, ...]:
+    """Return the fixed example as two turns, or none."""
+    shot = prompt.shot
+    if shot is None or not prompt.in_context:
+        return ()
+    marks = prompt.shot_marks or style
+    options = () if hidden else shot.options
+    return Turn("user", say_question(prompt, marks, shot.question, options)), Turn(
+        "assistant", say_answer(prompt, marks, shot.answer, options)
+    )
+
+
+def history_turns(prompt: Prompt, style: str, sample: Sample, hidden: bool, replies: Sequence[str] | None) -> tuple[Turn, ...]:
+    """Return the rounds before this one, with the right answers or, where given, the model's own `replies`."""
+    if not sample.turns:
+        return ()
+    rounds: list[list[str]] = sample.meta.get("history_options") or []
+    shown = prompt.options_in_history and not hidden and bool(rounds)
+    turns: list[Turn] = []
+    for number in range(len(sample.turns) // 2):
+        asked, answered = sample.turns[2 * number], sample.turns[2 * number + 1]
+        text = answered.text if replies is None or number >= len(replies) else replies[number]
+        options = rounds[number] if shown else ()
+        question = say_question(prompt, style, asked.text, options)
+        turns += [Turn("user", question, asked.images), Turn("assistant", say_answer(prompt, style, text, options) if options else text)]
+    return tuple(turns)
+
+
+def example_turns(prompt: Prompt, style: str, sample: Sample, hidden: bool, images: bool) -> tuple[Turn, ...]:
+    """Return another sample as an example: its question with options, and its right answer."""
+    options = () if hidden else sample.options
+    question = say_question(prompt, style, sample.question, options)
+    answer = say_answer(prompt, style, sample.answers[0], options) if sample.answers else ""
+    return Turn("user", question, sample.images if images else ()), Turn("assistant", answer)
+
+
+def chosen_text(reply: str, marks: Sequence[str], shown: Sequence[str]) -> str:
+    """Return the option a reply chose, by its text or its mark; a reply that chose none stays as it is."""
+    said = reply.strip()
+    by_text = [text for text in shown if said.rstrip(".").casefold() == text.rstrip(".").casefold()]
+    if by_text:
+        return by_text[0]
+    found = _BRACKETED.search(said) or _LEADING.match(said)
+    if not found or not marks:
+        return reply
+    labels = [mark.casefold() for mark in marks]
+    label = found.group(1).casefold()
+    return shown[labels.index(label)] if label in labels else reply

@@ -1,0 +1,135 @@
+"""A dialogue in roles and rounds to one string or to messages, by a meta template: plain data in, plain data out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ..core.config import convert, read_config_file
+from ..core.errors import ConfigError, did_you_mean
+from ..core.types import Turn
+from .styles import Speech, chat
+from .template import render
+
+API_ROLES = {"HUMAN": "user", "BOT": "assistant", "SYSTEM": "system"}
+
+
+class Role(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One speaker of a round: what stands around the words, and where generation begins."""
+
+    role: str
+    begin: str = ""
+    end: str = ""
+    prompt: str = ""
+    api_role: str = ""
+    generate: bool = False
+
+
+class MetaTemplate(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How rounds are wrapped for one model."""
+
+    round: tuple[Role, ...] = (Role("HUMAN"), Role("BOT", generate=True))
+    reserved_roles: tuple[Role, ...] = (Role("SYSTEM"),)
+    begin: str = ""
+    end: str = ""
+
+
+class Line(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One line of a prompt template: who says what; `fallback_role` speaks if the model knows no such role."""
+
+    role: str
+    prompt: str = ""
+    fallback_role: str = ""
+
+
+def read_meta_template(table: Mapping[str, Any]) -> MetaTemplate:
+    """Check a meta template given as plain data; roles must be unique."""
+    template = convert(dict(table), MetaTemplate, "meta template")
+    names = [role.role for role in (*template.round, *template.reserved_roles)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"meta template: role {name!r} is given twice")
+    return template
+
+
+def write_meta_template(template: MetaTemplate) -> dict[str, Any]:
+    """Return a meta template as plain data."""
+    table: dict[str, Any] = msgspec.to_builtins(template)
+    return table
+
+
+def fill_lines(lines: Sequence[Line], fields: Mapping[str, str]) -> list[Line]:
+    """Fill `{field}`s strictly in every line; a value is never scanned again."""
+    return [Line(line.role, render(line.prompt, fields) if line.prompt else "", line.fallback_role) for line in lines]
+
+
+def to_text(template: MetaTemplate, lines: Sequence[Line]) -> str:
+    """Return one string that ends where the model goes on; without a role to generate it ends with the template's `end`."""
+    said = _speakers(template, lines)
+    pieces, generating = [template.begin], False
+    for place, (role, text) in enumerate(said):
+        last_round = not any(_begins_round(template, said, later) for later in range(place + 1, len(said)))
+        if role.generate and last_round:
+            pieces.append(role.begin)
+            generating = True
+            break
+        pieces.append(role.begin + text + role.end)
+    if not generating and said and not said[-1][0].generate:
+        follow = next((role for role in template.round if role.generate), None)
+        if follow is not None:
+            pieces.append(follow.begin)
+            generating = True
+    return "".join(pieces) + ("" if generating else template.end)
+
+
+def to_messages(template: MetaTemplate, lines: Sequence[Line]) -> tuple[Turn, ...]:
+    """Return messages for an API; neighbours with the same role are joined, the turn to generate is left out."""
+    said = _speakers(template, lines)
+    if said and said[-1][0].generate:
+        said = said[:-1]
+    turns: list[Turn] = [Turn("system", template.begin)] if template.begin else []
+    for role, text in said:
+        name = role.api_role.lower() or API_ROLES.get(role.role, role.role.lower())
+        name = {"human": "user", "bot": "assistant"}.get(name, name)
+        body = role.begin + text + role.end
+        if turns and turns[-1].role == name:
+            turns[-1] = Turn(name, f"{turns[-1].text}\n{body}")
+        else:
+            turns.append(Turn(name, body))
+    return tuple(turns)
+
+
+@lru_cache(maxsize=16)
+def load_meta_template(path: str) -> MetaTemplate:
+    """Read a meta template from a TOML or JSON file."""
+    return read_meta_template(read_config_file(path))
+
+
+def speak(template: MetaTemplate, speech: Speech) -> str:
+    """Return a whole trial as one string."""
+    names = {role: name for name, role in API_ROLES.items()}
+    turns = chat(speech)
+    lines = [Line(names.get(turn.role, turn.role), turn.text) for turn in turns]
+    return to_text(template, lines) + speech.prefix
+
+
+def _speakers(template: MetaTemplate, lines: Sequence[Line]) -> list[tuple[Role, str]]:
+    known = {role.role: role for role in (*template.round, *template.reserved_roles)}
+    said = []
+    for line in lines:
+        role = known.get(line.role) or known.get(line.fallback_role)
+        if role is None:
+            raise ConfigError(f"the meta template knows no role {line.role!r}{did_you_mean(line.role, known)} and no fallback")
+        said.append((role, line.prompt or role.prompt))
+    return said
+
+
+def _begins_round(template: MetaTemplate, said: Sequence[tuple[Role, str]], place: int) -> bool:
+    """A round begins where the order of roles starts again."""
+    order = {role.role: rank for rank, role in enumerate(template.round)}
+    here, before = order.get(said[place][0].role), order.get(said[place - 1][0].role)
+    return here is not None and before is not None and here <= before

@@ -1,0 +1,115 @@
+"""A sample to examples from other samples: none, fixed, random, most similar, or best by BM25."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from rapidfuzz import fuzz, process
+
+from ..core.errors import ConfigError, did_you_mean
+from ..core.types import Sample, Shots
+
+K1, B = 1.5, 0.75
+"""The usual constants of BM25 (Robertson and Zaragoza 2009, section 3.4)."""
+_WORD = re.compile(r"\w+")
+
+Finder = Callable[[Sample, random.Random], Sequence[Sample]]
+
+
+def make_retriever(shots: Shots, pool: Sequence[Sample]) -> Finder | None:
+    """Return a finder over `pool`, or None for zero shots. A sample is never its own example, nor is one of its group."""
+    if shots.retriever == "zero" or not (shots.count or shots.ids):
+        return None
+    makers = {"fixed": _fixed, "random": _random, "similar": _similar, "bm25": _bm25}
+    if shots.retriever not in makers:
+        hint = did_you_mean(shots.retriever, makers)
+        raise ConfigError(f"retriever {shots.retriever!r} is unknown{hint}; known: zero, {', '.join(makers)}")
+    if shots.retriever != "fixed" and shots.count >= len(pool):
+        raise ConfigError(f"{shots.count} shots need more than the {len(pool)} samples there are")
+    return makers[shots.retriever](shots, pool)
+
+
+def text_of(sample: Sample) -> str:
+    """Return the text a sample is found by: its question and its tags."""
+    return " ".join([sample.question, *(str(value) for value in sample.tags.values() if value is not None)])
+
+
+def _fixed(shots: Shots, pool: Sequence[Sample]) -> Finder:
+    by_id = {sample.id: sample for sample in pool}
+    for name in shots.ids:
+        if name not in by_id:
+            raise ConfigError(f"fixed shot {name!r} is not a sample{did_you_mean(name, by_id)}")
+    chosen = [by_id[name] for name in shots.ids] or list(pool[: shots.count])
+    return lambda sample, draw: [each for each in chosen if _may_show(each, sample)]
+
+
+def _random(shots: Shots, pool: Sequence[Sample]) -> Finder:
+    def find(sample: Sample, draw: random.Random) -> Sequence[Sample]:
+        drawn = draw.sample(range(len(pool)), min(len(pool), shots.count * 4 + 4))
+        return [pool[place] for place in drawn if _may_show(pool[place], sample)][: shots.count]
+
+    return find
+
+
+def _similar(shots: Shots, pool: Sequence[Sample]) -> Finder:
+    texts = [text_of(sample) for sample in pool]
+
+    def find(sample: Sample, draw: random.Random) -> Sequence[Sample]:
+        near = process.extract(text_of(sample), texts, scorer=fuzz.token_set_ratio, limit=shots.count * 4 + 8)
+        found = [pool[place] for _, _, place in near if _may_show(pool[place], sample)][: shots.count]
+        return found[::-1]  # the nearest stands next to the question
+
+    return find
+
+
+def _bm25(shots: Shots, pool: Sequence[Sample]) -> Finder:
+    index = Bm25([text_of(sample) for sample in pool])
+
+    def find(sample: Sample, draw: random.Random) -> Sequence[Sample]:
+        ranked = (pool[place] for place in index.rank(text_of(sample)))
+        found = [each for each in ranked if _may_show(each, sample)][: shots.count]
+        return found[::-1]
+
+    return find
+
+
+class Bm25:
+    """Okapi BM25 over short texts, by an inverted index."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        words = [_words(text) for text in texts]
+        self._lengths = [len(each) for each in words]
+        self._mean = sum(self._lengths) / max(1, len(texts)) or 1.0
+        self._found: dict[str, list[tuple[int, int]]] = {}
+        for place, each in enumerate(words):
+            for word, count in Counter(each).items():
+                self._found.setdefault(word, []).append((place, count))
+
+    def scores(self, query: str) -> dict[int, float]:
+        """Return place -> score for every text that shares a word with the query."""
+        totals: dict[int, float] = {}
+        for word in set(_words(query)):
+            places = self._found.get(word, [])
+            weight = math.log(1 + (len(self._lengths) - len(places) + 0.5) / (len(places) + 0.5))
+            for place, count in places:
+                norm = K1 * (1 - B + B * self._lengths[place] / self._mean)
+                totals[place] = totals.get(place, 0.0) + weight * count * (K1 + 1) / (count + norm)
+        return totals
+
+    def rank(self, query: str) -> list[int]:
+        """Return the places from best to worst; those without a shared word follow in order."""
+        totals = self.scores(query)
+        best = sorted(totals, key=lambda place: (-totals[place], place))
+        return best + [place for place in range(len(self._lengths)) if place not in totals]
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _may_show(example: Sample, sample: Sample) -> bool:
+    return example.id != sample.id and (example.group is None or example.group != sample.group) and bool(example.answers)

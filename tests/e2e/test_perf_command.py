@@ -1,0 +1,223 @@
+"""`snellen perf` as a user types it, against a mock server in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from snellen.cli.main import cli
+from snellen.core.errors import SnellenError
+from snellen.mock.process import ServerProcess
+from snellen.perf.read import read_timeline
+
+MockServer = Callable[..., ServerProcess]
+MAIN = "from snellen.cli.main import main; main()"
+
+
+def perf(*arguments: object) -> tuple[int, Any]:
+    """Run `snellen perf … --json` and return its exit code and what it printed."""
+    outcome = CliRunner().invoke(cli, ["perf", *map(str, arguments), "--json"], standalone_mode=False, catch_exceptions=True)
+    if isinstance(outcome.exception, SnellenError):
+        raise outcome.exception
+    assert outcome.exception is None, outcome.exception
+    return int(outcome.return_value or 0), json.loads(outcome.stdout)
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    path = tmp_path / "questions.jsonl"
+    rows = [{"id": f"q{n}", "question": f"What is {n}?", "options": ["one", "two"], "answer": "one" if n % 4 else "two"} for n in range(12)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_accuracy_and_performance_are_one_record(mock_server: MockServer, questions: Path, tmp_path: Path) -> None:
+    server = mock_server("--answer", "A", "--ttft-ms", 5, "--itl-ms", 1, "--tokens", 4)
+    out = tmp_path / "out"
+    code, report = perf(
+        questions, "--model", "openai/mock", "--base-url", server.base_url, "--concurrency", "2,4", "-o", out, "--no-pictures"
+    )
+    assert code == 0
+    assert [level["level"] for level in report["levels"]] == ["concurrency-2", "concurrency-4"]
+    for level in report["levels"]:
+        assert level["total"]["common"]["Success Requests"] == 12
+        assert level["value"]["accuracy"] == pytest.approx(0.75)
+        assert level["value"]["right answers per second"] > 0
+        assert level["value"]["right answers per EUR"] > 0
+        assert level["total"]["metrics"]["TTFT"]["Median"] == pytest.approx(0.005, abs=0.02)
+    results = json.loads((out / "concurrency-4" / "results.json").read_text())
+    assert results["tasks"]["questions"]["metrics"]["accuracy"]["n"] == 12
+    _, summary = perf("summarize", out / "concurrency-4")
+    assert summary["common"]["Success Requests"] == 12
+    (out / "concurrency-4" / "timeline.json").unlink()
+    _, from_store = perf("summarize", out / "concurrency-4")
+    assert from_store["metrics"]["TTFT"] == summary["metrics"]["TTFT"]
+
+
+def test_a_task_of_dialogues_is_asked_turn_by_turn(mock_server: MockServer, tmp_path: Path) -> None:
+    server = mock_server("--answer", "A")
+    data = tmp_path / "talk.jsonl"
+    rows = [
+        {"id": f"d{n}t{turn}", "question": f"Question {turn}?", "options": ["blue", "red"], "answer": "blue", "group": f"d{n}"}
+        for n in range(3)
+        for turn in range(2)
+    ]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = (data, "--model", "openai/mock", "--base-url", server.base_url, "--multi-turn", "--think", 0.01, "-o", tmp_path / "o")
+    _, report = perf(*arguments, "--no-pictures")
+    records = read_timeline(tmp_path / "o" / "timeline.json").requests
+    assert sorted(record.turn for record in records) == [0, 0, 0, 1, 1, 1]
+    assert report["levels"][0]["value"]["accuracy"] == 1.0
+
+
+def test_the_page_holds_tables_and_pictures_and_fetches_nothing(mock_server: MockServer, tmp_path: Path) -> None:
+    server = mock_server()
+    perf("synthetic", "--model", "openai/mock", "--base-url", server.base_url, "-n", 12, "-o", tmp_path / "o", "--pictures")
+    page = (tmp_path / "o" / "perf.html").read_text()
+    assert page.count("<svg") == 6
+    assert "<script" not in page
+    assert "src=" not in page
+    assert "Time to first token" in page
+
+
+def test_a_measurement_is_never_overwritten(mock_server: MockServer, questions: Path, tmp_path: Path) -> None:
+    (tmp_path / "perf.json").write_text("{}")
+    with pytest.raises(SnellenError, match="choose another -o"):
+        perf(questions, "--model", "openai/mock", "--base-url", "http://127.0.0.1:9/v1", "-o", tmp_path)
+
+
+def test_two_processes_are_one_load(mock_server: MockServer, tmp_path: Path) -> None:
+    server = mock_server("--ttft-ms", 2)
+    arguments = (
+        "synthetic",
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "--rate",
+        100,
+        "-n",
+        60,
+        "--processes",
+        2,
+        "--limit",
+        20,
+    )
+    code, report = perf(*arguments, "-o", tmp_path / "o", "--no-pictures")
+    level = report["levels"][0]
+    assert (code, level["watch"]["processes"], level["total"]["common"]["Success Requests"]) == (0, 2, 60)
+    timeline = read_timeline(tmp_path / "o" / "timeline.json")
+    assert {record.worker for record in timeline.requests} == {0, 1}
+    assert [record.due for record in timeline.requests] == sorted(record.due for record in timeline.requests)
+
+
+def test_a_sweep_finds_the_servers_knee(mock_server: MockServer, tmp_path: Path) -> None:
+    """Four slots of 50 ms can do 80 requests a second, and no more."""
+    server = mock_server("--ttft-ms", 50, "--tokens", 1, "--slots", 4)
+    code, found = perf(
+        "sweep", "synthetic", "--model", "openai/mock", "--base-url", server.base_url, "--slo", "ttft=150ms", "--arrivals", "constant",
+        "--start", 40, "--duration", 3, "--precision", 0.05, "-o", tmp_path, "--limit", 50,
+    )  # fmt: skip
+    assert code == 0
+    assert found["best"] == pytest.approx(80, rel=0.10)
+    assert (tmp_path / "curve.svg").read_text().startswith("<svg")
+
+
+def test_failures_give_exit_code_1(mock_server: MockServer, tmp_path: Path) -> None:
+    server = mock_server("--fault", "500@3-5")
+    code, report = perf(
+        "synthetic", "--model", "openai/mock", "--base-url", server.base_url, "-n", 8, "--warmup", 0, "-o", tmp_path / "o", "--no-pictures"
+    )
+    assert code == 1
+    assert report["levels"][0]["total"]["errors"] == {"server": 3}
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.4, 1.2])
+def test_ctrl_c_leaves_a_valid_report(mock_server: MockServer, tmp_path: Path, after_s: float) -> None:
+    server = mock_server("--ttft-ms", 20)
+    out = tmp_path / "o"
+    command = [
+        "perf",
+        "synthetic",
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "--rate",
+        "50",
+        "--duration",
+        "60",
+        "-o",
+        str(out),
+        "--json",
+        "--no-pictures",
+    ]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", MAIN, *command], stdout=subprocess.PIPE, env=environment) as process:
+        deadline = time.monotonic() + 20
+        while not out.exists() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        time.sleep(after_s)
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=20)
+        assert process.returncode == 130
+    report = json.loads((out / "perf.json").read_text())
+    assert report == json.loads(printed)
+    assert report["interrupted"] is True
+    if after_s > 1:
+        common = report["levels"][0]["total"]["common"]
+        assert common["Total Requests"] == common["Success Requests"] + common["Failed Requests"] + common["Cancelled Requests"] > 0
+
+
+def test_explain_holds_every_definition() -> None:
+    _, explained = perf("--explain")
+    names = {row["name"] for row in explained["metrics"]} | {row["name"] for row in explained["common"]}
+    assert {"TTFT", "TPOT", "ITL", "E2EL", "E2ELScheduled", "Goodput", "QueueTime", "VisualTokens"} <= names
+    assert all(row["meaning"] for row in explained["metrics"])
+    assert len(explained["aisbench"]) > 8
+
+
+def test_trace_replay(mock_server: MockServer, tmp_path: Path) -> None:
+    server = mock_server()
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text("".join(json.dumps({"timestamp": moment}) + "\n" for moment in (5000, 5100, 5300)))
+    _, report = perf(
+        "synthetic", "--model", "openai/mock", "--base-url", server.base_url, "--trace", trace, "-o", tmp_path / "o", "--no-pictures"
+    )
+    due = [record.due for record in read_timeline(tmp_path / "o" / "timeline.json").requests]
+    assert [moment - due[0] for moment in due] == pytest.approx([0.0, 0.1, 0.3])
+    assert report["levels"][0]["level"] == "trace"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["synthetic", "--concurrency", "0"], "above zero"),
+        (["synthetic", "--rate", "fast"], "not a list of numbers"),
+        (["synthetic", "--rate", "1", "--concurrency", "1,2"], "give one cap"),
+        (["synthetic", "--rate", "1", "--pressure", "5"], "closed loop"),
+        (["synthetic", "--image-size", "big"], "512x512"),
+        (["synthetic", "--arrivals", "gamma"], "--burstiness"),
+        (["synthetic", "--slo", "speed=1s"], "--slo"),
+        (["sweep", "synthetic"], "--slo"),
+        (["nosuchtask"], "no task named"),
+    ],
+)
+def test_wrong_arguments_are_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(SnellenError, match=message):
+        perf(*arguments, "--model", "openai/mock", "--base-url", "http://127.0.0.1:9/v1", "-o", tmp_path / "o")
+
+
+def test_only_served_models_can_be_loaded(tmp_path: Path) -> None:
+    with pytest.raises(SnellenError, match="not served over HTTP"):
+        perf("synthetic", "--model", "reader", "-o", tmp_path / "o")

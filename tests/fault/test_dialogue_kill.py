@@ -1,0 +1,123 @@
+"""200 dialogues of 10 rounds with the model's own answers as history, killed three times, end as if never interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import reform_fixtures
+from snellen.data.catalog import Catalog
+from snellen.store.reader import RunReader
+
+COMMAND = [sys.executable, "-c", "from snellen.cli.main import main; main()", "run", "reform/visdial"]
+ROUNDS = 10
+
+
+def write_dialogues(root: Path, dialogues: int) -> None:
+    table = Catalog().task("reform/visdial").dataset["prepared"]
+    answers = [f"{colour} {thing}" for colour in reform_fixtures.COLOURS for thing in reform_fixtures.THINGS]
+    rows = []
+    for number in range(dialogues):
+        turns = []
+        for turn in range(ROUNDS):
+            start = 7 * number + 5 * turn
+            options = [(start + step) % len(answers) for step in (3, 0, 31, 64)]
+            turns.append({"question": turn, "answer": start % len(answers), "answer_options": options})
+        rows.append({"image_id": number, "image_base64": reform_fixtures.encode(f"dialogue {number % 20}"), "caption": "", "dialog": turns})
+    data = {"questions": [f"what about {turn}" for turn in range(ROUNDS)], "answers": answers, "dialogs": rows}
+    reform_fixtures.put(root / table["file"], {**table["header"], "data": data})
+
+
+def command(root: Path, base_url: str, folder: Path) -> list[str]:
+    flags = ["--model", "openai/mock", "--base-url", base_url, "--max-workers", "32", "-o", str(folder), "--json", "--quiet", "--no-cache"]
+    return [*COMMAND, "--data-root", str(root), "--online-multi-round", "--in-context-sample", *flags]
+
+
+def finish(arguments: list[str]) -> dict[str, object]:
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def stored(folder: Path) -> int:
+    if not (folder / "run.db").exists():
+        return 0
+    try:
+        with sqlite3.connect(f"file:{folder / 'run.db'}?mode=ro", uri=True) as database:
+            return int(database.execute("SELECT count(*) FROM predictions").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+
+
+def kill_at(arguments: list[str], folder: Path, moments: list[int]) -> None:
+    """Kill the run each time so many trials are stored."""
+    for moment in moments:
+        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while stored(folder) < moment:
+            try:
+                process.wait(timeout=0.02)
+                raise AssertionError("the run ended before it could be killed")
+            except subprocess.TimeoutExpired:
+                continue
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def digests(folder: Path) -> list[tuple[object, ...]]:
+    """The hash of what was asked, by trial."""
+    with sqlite3.connect(folder / "run.db") as database:
+        return sorted(database.execute("SELECT sample, variant, repeat, digest FROM predictions"))
+
+
+def check_history(folder: Path) -> None:
+    """Every round was asked with the replies to the rounds before it, not with the right answers."""
+    reader = RunReader(folder)
+    for sample, request, _, _ in reader.trials("reform/visdial"):
+        said = [turn.text for turn in request.messages if turn.role == "assistant"][1:]
+        rounds = sample.meta.get("history_options", [])
+        assert said == [f"(B) {options[1]}" for options in rounds]
+    reader.close()
+
+
+@pytest.mark.crash
+@pytest.mark.slow
+def test_online_dialogues_survive_kills(tmp_path: Path, mock_server: Callable[..., object]) -> None:
+    check(tmp_path, mock_server, 200, [400, 900, 1500])
+
+
+def test_one_kill_mid_dialogue(tmp_path: Path, mock_server: Callable[..., object]) -> None:
+    check(tmp_path, mock_server, 16, [40])
+
+
+def check(tmp_path: Path, mock_server: Callable[..., object], dialogues: int, moments: list[int]) -> None:
+    write_dialogues(tmp_path, dialogues)
+    log = tmp_path / "seen.jsonl"
+    server = mock_server("--ttft-ms", 5, "--answer", "(B)", "--log", log)
+    whole = finish(command(tmp_path, server.base_url, tmp_path / "whole"))  # type: ignore[attr-defined]
+    killed_run = command(tmp_path, server.base_url, tmp_path / "killed")  # type: ignore[attr-defined]
+    kill_at(killed_run, tmp_path / "killed", moments)
+    killed = finish(killed_run)
+    assert killed["status"]["complete"]  # type: ignore[index]
+    assert json.dumps(killed["tasks"], sort_keys=True) == json.dumps(whole["tasks"], sort_keys=True)
+    assert stored(tmp_path / "killed") == stored(tmp_path / "whole") == dialogues * ROUNDS
+    assert digests(tmp_path / "killed") == digests(tmp_path / "whole")
+    check_history(tmp_path / "killed")
+    lines = [(tmp_path / name / "records.jsonl").read_text().splitlines() for name in ("whole", "killed")]
+    assert [strip(line) for line in lines[0]] == [strip(line) for line in lines[1]]
+    again = log.read_text().count("\n") - 2 * dialogues * ROUNDS
+    assert again <= len(moments) * 32 + 10, "only what was in flight was asked again"
+
+
+def strip(line: str) -> dict[str, object]:
+    row = json.loads(line)
+    row.pop("latency_s")
+    return dict(row)
