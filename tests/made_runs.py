@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,12 @@ def trials(task: Task, samples: list[Sample]) -> Iterator[tuple[int, Sample, Tri
                 yield position, sample, TrialKey(task.name, sample.id, variant, repeat)
 
 
+def run_apart(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine in a thread of its own: a browser test has a loop running already."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, work).result()
+
+
 def make_run(
     folder: Path,
     *,
@@ -150,7 +157,7 @@ def make_run(
     task = task or make_task()
     samples = make_samples(folder, count)
     every = list(trials(task, samples))
-    asyncio.run(_write(folder, make_header(task, model, len(every)), every[:stop_after], skill, model))
+    run_apart(_write(folder, make_header(task, model, len(every)), every[:stop_after], skill, model))
     if score:
         write_results(folder, score_run(folder, default_registry()))
         write_records(folder)
