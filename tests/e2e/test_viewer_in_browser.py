@@ -139,9 +139,10 @@ def test_filters_sort_and_paging_have_their_own_addresses(page: Any, served: Ser
 def test_keys_and_zoom(page: Any, served: Served) -> None:
     page.goto(f"{served.base}{_key(page, 'small')}/trials")
     page.locator("tbody th a").first.click()
+    page.wait_for_url("**/trial?**", wait_until="load")
     first = page.url
     page.keyboard.press("j")
-    page.wait_for_url(lambda url: url != first)
+    page.wait_for_url(lambda url: url != first, wait_until="load")
     page.keyboard.press("k")
     page.wait_for_url(first)
     stage = page.locator("[data-zoom]").first
