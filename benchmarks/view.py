@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from made_runs import make_header, make_run, make_samples, make_task, trials, ask, answer  # noqa: E402
+from made_runs import answer, ask, make_header, make_run, make_samples, make_task, trials  # noqa: E402
 from snellen.report.page import write_report  # noqa: E402
 from snellen.store.writer import RunWriter  # noqa: E402
 
@@ -35,7 +35,9 @@ class Client:
     def __init__(self, folder: Path) -> None:
         script = "from snellen.cli.main import main; main()"
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen([sys.executable, "-c", script, "view", str(folder), "--json"], stdout=subprocess.PIPE, env=environment)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", script, "view", str(folder), "--json"], stdout=subprocess.PIPE, env=environment
+        )
         assert self.process.stdout is not None
         self.address = json.loads(self.process.stdout.readline())["address"]
         self.base = self.address.partition("/?")[0]
@@ -87,7 +89,9 @@ def large(folder: Path) -> bool:
         times = sorted(client.get(f"/run/{key}/trials?{query}")[0] for query in QUERIES * 6)
         page, _ = client.get(f"/run/{key}/figures")
         again, _ = client.get(f"/run/{key}")
-        print(f"      first text search {first * 1000:.0f} ms, median query {statistics.median(times) * 1000:.0f} ms, figures {page:.2f} s, run page again {again * 1000:.0f} ms")
+        print(
+            f"      first text search {first * 1000:.0f} ms, median query {statistics.median(times) * 1000:.0f} ms, figures {page:.2f} s, run page again {again * 1000:.0f} ms"
+        )
         return all(
             [
                 bar(f"open a run of {TRIALS:,} trials", opened, 1.0, "s"),

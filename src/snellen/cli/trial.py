@@ -102,7 +102,7 @@ def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
         _show_picture(console, shown)
     for turn in shown.request.messages:
         pictures = f" ({len(turn.images)} pictures)" if turn.images else ""
-        console.print(Text(f"{turn.role}{pictures}", style="bold cyan"))
+        console.print(plain(f"{turn.role}{pictures}"), style="bold cyan")
         console.print(plain(turn.text))
     console.print(Text("reply", style="bold cyan"))
     if prediction.failure is not None:

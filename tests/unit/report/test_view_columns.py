@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_runs import make_run, make_task
 
+from made_runs import make_run, make_task
 from snellen.report.gallery import pick_rows, trial_key
 from snellen.report.query import OUTCOMES, SORTS, Query, TextSearch, _Haystack, select
 from snellen.report.trials import Names, Outcome, TrialColumns, _outcomes, group_values, read_columns, read_costs
@@ -102,7 +102,11 @@ def test_select_equals_a_plain_filter(
             "all": True, "flipped": bool(columns.flipped[row]), "unparsed": kind is Outcome.UNSCORED, "wrong": kind in (Outcome.WRONG, Outcome.PARTLY),
         }.get(outcome, kind.name.lower() == outcome)  # fmt: skip
         told = {columns.rules.at(int(columns.rule[row])), columns.reasons.at(int(columns.reason[row]))}
-        facts = {**{key: str(value) for key, value in sample.tags.items()}, "group": sample.group, "variant": trial_key(columns, row).variant}
+        facts = {
+            **{key: str(value) for key, value in sample.tags.items()},
+            "group": sample.group,
+            "variant": trial_key(columns, row).variant,
+        }
         return of_outcome and (not rule or rule in told) and (not group[0] or facts.get(group[0]) == group[1])
 
     assert sorted(rows.tolist()) == [row for row in range(len(columns)) if kept(row)]
