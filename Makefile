@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-TEST_EXTRAS := dev,ocr,parquet,caption,view,plots,pdf,hf
+TEST_EXTRAS := dev,ocr,parquet,caption,view,plots,pdf,hf-test
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: demo test check bench crash fault pages clean help

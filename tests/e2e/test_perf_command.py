@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from snellen.api.load import load_run
 from snellen.cli.main import cli
 from snellen.core.errors import SnellenError
 from snellen.mock.process import ServerProcess
@@ -54,7 +55,7 @@ def test_accuracy_and_performance_are_one_record(mock_server: MockServer, questi
         assert level["value"]["accuracy"] == pytest.approx(0.75)
         assert level["value"]["right answers per second"] > 0
         assert level["value"]["right answers per EUR"] > 0
-        assert level["total"]["metrics"]["TTFT"]["Median"] == pytest.approx(0.005, abs=0.02)
+        assert level["total"]["metrics"]["TTFT"]["Median"] >= 0.005
     results = json.loads((out / "concurrency-4" / "results.json").read_text())
     assert results["tasks"]["questions"]["metrics"]["accuracy"]["n"] == 12
     _, summary = perf("summarize", out / "concurrency-4")
@@ -78,6 +79,9 @@ def test_a_task_of_dialogues_is_asked_turn_by_turn(mock_server: MockServer, tmp_
     records = read_timeline(tmp_path / "o" / "timeline.json").requests
     assert sorted(record.turn for record in records) == [0, 0, 0, 1, 1, 1]
     assert report["levels"][0]["value"]["accuracy"] == 1.0
+    stored = {trial.request.key.sample: trial.request for trial in load_run(tmp_path / "o").trials("talk")}
+    assert [turn.role for turn in stored["d0t1"].messages] == ["user", "assistant", "user"]
+    assert "@@" not in stored["d0t1"].messages[1].text
 
 
 def test_the_page_holds_tables_and_pictures_and_fetches_nothing(mock_server: MockServer, tmp_path: Path) -> None:
@@ -121,15 +125,16 @@ def test_two_processes_are_one_load(mock_server: MockServer, tmp_path: Path) -> 
     assert [record.due for record in timeline.requests] == sorted(record.due for record in timeline.requests)
 
 
+@pytest.mark.slow
 def test_a_sweep_finds_the_servers_knee(mock_server: MockServer, tmp_path: Path) -> None:
-    """Four slots of 50 ms can do 80 requests a second, and no more."""
-    server = mock_server("--ttft-ms", 50, "--tokens", 1, "--slots", 4)
+    """Eight slots of 200 ms can do 40 requests a second, and no more."""
+    server = mock_server("--ttft-ms", 200, "--tokens", 1, "--slots", 8)
     code, found = perf(
-        "sweep", "synthetic", "--model", "openai/mock", "--base-url", server.base_url, "--slo", "ttft=150ms", "--arrivals", "constant",
-        "--start", 40, "--duration", 3, "--precision", 0.05, "-o", tmp_path, "--limit", 50,
+        "sweep", "synthetic", "--model", "openai/mock", "--base-url", server.base_url, "--slo", "ttft=500ms", "--arrivals", "constant",
+        "--start", 20, "--duration", 4, "--precision", 0.06, "-o", tmp_path, "--limit", 50,
     )  # fmt: skip
     assert code == 0
-    assert found["best"] == pytest.approx(80, rel=0.10)
+    assert found["best"] == pytest.approx(40, rel=0.10)
     assert (tmp_path / "curve.svg").read_text().startswith("<svg")
 
 
@@ -140,6 +145,34 @@ def test_failures_give_exit_code_1(mock_server: MockServer, tmp_path: Path) -> N
     )
     assert code == 1
     assert report["levels"][0]["total"]["errors"] == {"server": 3}
+
+
+def test_a_key_that_the_server_quotes_is_masked(mock_server: MockServer, tmp_path: Path) -> None:
+    server = mock_server("--api-key", "right", "--fault", "500:message=bad key sk-secret-123@2-")
+    out = tmp_path / "o"
+    arguments = ("synthetic", "--model", "openai/mock", "--base-url", server.base_url, "-n", 3, "--warmup", 0, "-o", out, "--no-pictures")
+    with pytest.raises(SnellenError, match=r"401(?!.*sk-wrong)"):
+        perf(*arguments, "--api-key", "sk-wrong-key")
+    server = mock_server("--fault", "500:message=bad key sk-secret-123")
+    perf(
+        "synthetic",
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "-n",
+        3,
+        "--warmup",
+        0,
+        "-o",
+        out / "b",
+        "--no-pictures",
+        "--api-key",
+        "sk-secret-123",
+    )
+    everything = b"".join(path.read_bytes() for path in (out / "b").rglob("*") if path.is_file())
+    assert b"bad key" in everything
+    assert b"sk-secret-123" not in everything
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.4, 1.2])

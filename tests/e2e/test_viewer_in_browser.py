@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -87,17 +89,12 @@ def _key(page: Any, name: str) -> str:
 
 
 def _keep(page: Any, name: str, *, whole: bool = False) -> None:
-    """Keep a picture for the docs; small, so that the project stays small."""
+    """Keep a picture for the docs; few colours and no more than a screen or two, so that the project stays small."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    import io
-
-    import PIL.Image
-
-    data = page.screenshot(full_page=whole, clip=None if not whole else None)
-    picture = PIL.Image.open(io.BytesIO(data)).convert("RGB").crop((0, 0, 1200, min(PIL.Image.open(io.BytesIO(data)).height, 1500)))
-    picture.quantize(96, method=PIL.Image.Quantize.FASTOCTREE, dither=PIL.Image.Dither.NONE).save(
-        SCREENSHOTS / f"{name}.png", optimize=True
-    )
+    picture = PIL.Image.open(io.BytesIO(page.screenshot(full_page=whole))).convert("RGB")
+    picture = picture.crop((0, 0, picture.width, min(picture.height, 1500)))
+    small = picture.quantize(96, method=PIL.Image.Quantize.FASTOCTREE, dither=PIL.Image.Dither.NONE)
+    small.save(SCREENSHOTS / f"{name}.png", optimize=True)
 
 
 def test_newcomer_finds_runs_run_trials_and_trial(page: Any, served: Served) -> None:
@@ -190,6 +187,38 @@ def test_live_page_follows_the_run_within_two_seconds(browser: Any, tmp_path: Pa
         make_run(folder, count=40, score=False)
         page.get_by_text("of 40 trials stored").first.wait_for(state="hidden", timeout=10_000)
         assert lag_s <= 2.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    finally:
+        context.close()
+        viewer.close()
+
+
+def test_eye_chart_from_run_to_page(browser: Any, mock_server: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a newcomer sees: the chart, the curve, every reply."""
+    import snellen
+    from snellen.mock.answers import write_answers
+
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+    answers = tmp_path / "answers.jsonl"
+    write_answers(snellen.load_dataset("eyechart"), answers)
+    server = mock_server("--answers", answers, "--reader", "noisy:px50=6")
+    with ThreadPoolExecutor(1) as pool:  # the browser has a loop running in this thread
+        run = pool.submit(lambda: snellen.run("eyechart", "openai/mock", base_url=server.base_url, output_dir=tmp_path / "runs" / "eyechart"))
+        assert run.result().failed == 0
+    viewer = Served(tmp_path / "runs")
+    context = browser.new_context(viewport={"width": 1200, "height": 860})
+    page = context.new_page()
+    try:
+        page.goto((tmp_path / "runs" / "eyechart" / "report.html").as_uri())
+        assert page.get_by_text("How small can it read?").first.is_visible()
+        assert page.locator("details table tbody tr").count() >= 42, "every reply is in the report of a small run"
+        _keep(page, "report-eyechart", whole=True)
+        page.goto(viewer.address)
+        page.get_by_role("link", name="Every trial").or_(page.get_by_role("link", name="eyechart").first).first.click()
+        page.get_by_role("link", name="Every trial").click()
+        page.locator("tbody th a").first.click()
+        page.wait_for_url("**/trial?**", wait_until="load")
+        assert page.locator(".stage img").first.evaluate("picture => picture.decode().then(() => picture.naturalWidth)") == 640
+        _keep(page, "trial-eyechart")
     finally:
         context.close()
         viewer.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -283,4 +282,4 @@ class TestBadRuns:
 
 def test_samples_of_the_fixture_are_what_they_seem(tmp_path: Path) -> None:
     assert len(make_samples(tmp_path, 5)) == 5
-    assert os.path.isdir(tmp_path / "images")
+    assert (tmp_path / "images").is_dir()

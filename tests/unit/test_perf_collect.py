@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from snellen.model.anthropic import Anthropic
 from snellen.model.openai import OpenAI
 from snellen.perf.collect import Collector, cancelled
 from snellen.perf.definitions import first_content, output_tokens
@@ -155,3 +156,27 @@ def test_cancelled_is_its_own_outcome() -> None:
 
     record = asyncio.run(play())
     assert (record.failure, record.done) == (CANCELLED, 2.0)
+
+
+def test_another_providers_stream() -> None:
+    """The collector knows no provider: Anthropic's typed events go through its own dialect."""
+    events = [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 5, "output_tokens": 1}}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+        {"type": "message_stop"},
+    ]
+
+    async def play() -> Collector:
+        collector = Collector(Anthropic())
+        for moment, value in enumerate(events, 1):
+            collector.on_data(f"event: {value['type']}\ndata: {json.dumps(value)}\n\n".encode(), float(moment))
+        response = Response(lambda data: None)
+        response.status = 200
+        collector.on_end(response, 9.0, None)
+        collector.read()
+        return collector
+
+    collector = asyncio.run(play())
+    record = collector.record("x", 0.0)
+    assert (text(collector), record.first_event, record.first_content, record.output_tokens) == ("Hi", 1.0, 2.0, 2)

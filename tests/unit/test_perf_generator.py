@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import UsageError
-from snellen.core.types import FailureKind, Image, Params, Request, TrialKey, Turn
+from snellen.core.types import FailureKind, Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
+from snellen.infer.jobs import Item as PlannedSample
 from snellen.model.openai import create
 from snellen.model.options import ModelOptions
 from snellen.perf.collect import Outcome
@@ -21,7 +23,7 @@ from snellen.perf.stored import Prices, right_answers, to_prediction, value_for_
 from snellen.perf.synthetic import Synthetic, make_dialogues
 from snellen.perf.timeline import CANCELLED, RequestRecord, Timeline
 from snellen.perf.watch import WatchReport, merge_reports, verdict
-from snellen.perf.workload import add_salt, join_turns, prepare_items
+from snellen.perf.workload import add_salt, capture, join_turns, prepare_items, salt_dialogues, with_replies
 
 ITEMS = tuple(Item(f"i{n}", (b"{}",)) for n in range(10))
 
@@ -109,6 +111,40 @@ def test_later_turns_hold_the_replies_so_far() -> None:
     assert second.messages[0].text == "one"
 
 
+def test_the_stored_request_is_the_one_that_was_sent() -> None:
+    third = join_turns([request("one"), request("two"), request("three")])[2]
+    assert [turn.text for turn in with_replies(third, ["A", "B"]).messages] == ["one", "A", "two", "B", "three"]
+
+
+def test_any_job_shows_what_it_would_ask() -> None:
+    """A job that builds its own history from the replies needs nothing from us: the marks travel through it."""
+    sample = Sample("s", "d", Form.OPEN, "first?")
+
+    class Talk:
+        keys = (TrialKey("t", "s"),)
+
+        async def run(self, ask: Any) -> None:
+            reply = await ask(PlannedSample(7, sample), request("first?"))
+            again = Request(TrialKey("t", "s", repeat=1), (Turn("user", "first?"), Turn("assistant", reply.text), Turn("user", "sure?")))
+            await ask(PlannedSample(7, sample), again, keep=False)
+            await ask(PlannedSample(7, sample), again, Prediction(again.key, text="known"))
+
+    asked = asyncio.run(capture(Talk()))
+    assert [(each.position, each.keep) for each in asked] == [(7, True), (7, False)]
+    assert with_replies(asked[1].request, ["yes"]).messages[1].text == "yes"
+
+
+def test_a_job_that_scores_candidates_is_no_load() -> None:
+    class Score:
+        keys = ()
+
+        async def run(self, ask: Any) -> None:
+            await ask(PlannedSample(0, Sample("s", "d", Form.OPEN, "q")), Request(TrialKey("t", "s"), (), choices=("a",)))
+
+    with pytest.raises(UsageError, match="-p infer=generate"):
+        asyncio.run(capture(Score()))
+
+
 def test_salt_comes_before_everything() -> None:
     plain = add_salt(request("hi"), "77")
     assert [(turn.role, turn.text) for turn in plain.messages] == [("system", "[77]"), ("user", "hi")]
@@ -118,11 +154,11 @@ def test_salt_comes_before_everything() -> None:
 @pytest.mark.parametrize(("mode", "distinct"), [("as-is", 1), ("on", 1), ("off", 3)])
 def test_prefix_cache_modes(mode: str, distinct: int) -> None:
     model = create("m", ModelOptions(base_url="http://h/v1"))
-    items = asyncio.run(prepare_items(model, [[request("same")]] * 3, prefix_cache=mode))
+    items = asyncio.run(prepare_items(model, salt_dialogues([[request("same")]] * 3, mode, 0)))
     assert len({item.turns[0] for item in items}) == distinct
     assert (b"system" in items[0].turns[0]) is (mode != "as-is")
     with pytest.raises(UsageError, match="prefix-cache"):
-        asyncio.run(prepare_items(model, [[request("x")]], prefix_cache="sometimes"))
+        salt_dialogues([[request("x")]], "sometimes", 0)
 
 
 def test_synthetic_loads_are_as_asked_and_seeded() -> None:
@@ -133,11 +169,12 @@ def test_synthetic_loads_are_as_asked_and_seeded() -> None:
     opening, following = first[0]
     assert len(opening.messages[0].text.split()) == 9
     assert [(image.width, image.height) for image in opening.messages[0].images] == [(40, 30)] * 2
-    assert following.messages[0].images == ()
+    assert [turn.role for turn in following.messages] == ["user", "assistant", "user"]
+    assert following.messages[2].images == ()
     assert opening.params.extra_body == {"ignore_eos": True, "min_tokens": 5}
     model = create("m", ModelOptions(base_url="http://h/v1"))
     item = asyncio.run(prepare_items(model, first))[0]
-    assert (item.images, item.pixels) == ((2, 2), (2400, 2400))
+    assert [[(picture.width, picture.height) for picture in pictures] for pictures in item.pictures] == [[(40, 30)] * 2] * 2
     with pytest.raises(UsageError, match="at least 1"):
         Synthetic(turns=0)
 

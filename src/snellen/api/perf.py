@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +15,9 @@ import msgspec
 from ..core.builtins import default_registry
 from ..core.config import convert
 from ..core.errors import SnellenError, UsageError
-from ..core.types import Request, Sample
+from ..core.ids import content_hash
+from ..core.types import Request
 from ..data.catalog import Catalog
-from ..infer.generate import GenerateJob
 from ..model.served import ServedModel
 from ..perf.load import Item
 from ..perf.measure import LoadPlan, Measured, measure
@@ -28,8 +29,9 @@ from ..perf.stored import Prices, right_answers, to_prediction, value_for_money
 from ..perf.sweep import Point, Sweep, conclude, judge, search
 from ..perf.synthetic import Synthetic, make_dialogues
 from ..perf.timeline import Timeline, write_timeline
-from ..perf.workload import dialogue_id, prepare_items
+from ..perf.workload import Asked, capture, join_turns, prepare_items, salt_dialogues, with_replies
 from ..report.files import write_atomically
+from ..store.cache import request_digest
 from ..store.writer import RunWriter
 from .plan import Plan, create_model, make_plan
 from .run import finish
@@ -71,7 +73,7 @@ class _Load(msgspec.Struct):
     provider: str
     urls: list[str]
     headers: dict[str, str]
-    trials: dict[str, tuple[int, Sample, Request]]
+    trials: dict[str, Asked]
     plan: Plan | None
     stream: bool
 
@@ -189,18 +191,34 @@ async def _prepare(settings: PerfSettings) -> _Load:
     models = [_served(msgspec.structs.replace(run, base_url=url)) for url in settings.base_urls or (run.base_url,)]
     stream = run.stream is not False
     plan: Plan | None = None
-    trials: dict[str, tuple[int, Sample, Request]] = {}
+    asked: list[list[Asked]] = []
     if settings.synthetic is not None:
         dialogues = make_dialogues(settings.synthetic, settings.synthetic_count, run.seed, stream=stream)
     else:
         plan = make_plan(msgspec.structs.replace(run, stream=stream))
-        dialogues, trials = _dialogues(plan, settings)
-    await models[0].check()
-    items = await prepare_items(models[0], dialogues, prefix_cache=settings.prefix_cache, think_s=settings.think_s, seed=run.seed)
-    for model in models:
-        await model.close()
+        asked = await _asked(plan, settings)
+        dialogues = [[each.request for each in dialogue] for dialogue in asked]
+    dialogues = salt_dialogues(dialogues, settings.prefix_cache, run.seed)
+    try:
+        for model in models:
+            await model.check()
+        items = await prepare_items(models[0], dialogues, think_s=settings.think_s)
+    finally:
+        for model in models:
+            await model.close()
     endpoints = [model.endpoint(stream=stream) for model in models]
-    return _Load(items, models[0].dialect.provider, [url for url, _ in endpoints], endpoints[0][1], trials, plan, stream)
+    return _Load(
+        items, models[0].dialect.provider, [url for url, _ in endpoints], endpoints[0][1], _trials(items, dialogues, asked), plan, stream
+    )
+
+
+def _trials(items: Sequence[Item], dialogues: Sequence[Sequence[Request]], asked: Sequence[Sequence[Asked]]) -> dict[str, Asked]:
+    """Return what stands behind each turn of each item, with its request as it is sent."""
+    return {
+        f"{item.id}/{turn}": each._replace(request=request)
+        for item, dialogue, trials in zip(items, dialogues, asked, strict=False)
+        for turn, (request, each) in enumerate(zip(dialogue, trials, strict=True))
+    }
 
 
 def _served(settings: RunSettings) -> ServedModel:
@@ -210,21 +228,23 @@ def _served(settings: RunSettings) -> ServedModel:
     return model
 
 
-def _dialogues(plan: Plan, settings: PerfSettings) -> tuple[list[list[Request]], dict[str, tuple[int, Sample, Request]]]:
-    groups: dict[str, list[Request]] = {}
-    trials: dict[str, tuple[int, Sample, Request]] = {}
+async def _asked(plan: Plan, settings: PerfSettings) -> list[list[Asked]]:
+    """Return what the plan's jobs would ask, a dialogue a job; with --multi-turn the samples of a group make one dialogue."""
+    groups: dict[str, list[Asked]] = {}
     for number, job in enumerate(plan.jobs()):
-        if not isinstance(job, GenerateJob):
-            raise UsageError("only tasks that generate replies can be a load: leave out --infer-method")
-        request = job.prompter.build(job.item.sample, job.key.variant, job.key.repeat)
-        sample = job.item.sample
-        together = settings.multi_turn and sample.group is not None
-        name = f"{sample.group}|{job.key.variant}|{job.key.repeat}" if together else str(number)
-        turn = len(groups.setdefault(name, []))
-        groups[name].append(request)
-        first = groups[name][0]
-        trials[f"{dialogue_id(first)}/{turn}"] = (job.item.position, sample, request)
-    return list(groups.values()), trials
+        asked = await capture(job)
+        if not asked:
+            continue
+        sample, key = asked[0].planned.sample, asked[0].request.key
+        together = settings.multi_turn and sample.group is not None and len(asked) == 1
+        groups.setdefault(f"{key.task}|{sample.group}|{key.variant}|{key.repeat}" if together else str(number), []).extend(asked)
+    return [_joined(asked) if settings.multi_turn else asked for asked in groups.values()]
+
+
+def _joined(asked: list[Asked]) -> list[Asked]:
+    if len(asked) < 2 or len(asked[1].request.messages) > len(asked[0].request.messages):
+        return asked  # one turn, or a job that builds its own history
+    return [each._replace(request=request) for each, request in zip(asked, join_turns([each.request for each in asked]), strict=True)]
 
 
 def _score(place: Path, load: _Load, plan: Plan, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
@@ -236,10 +256,19 @@ def _score(place: Path, load: _Load, plan: Plan, measured: Measured, settings: P
 
 async def _store(place: Path, load: _Load, plan: Plan, measured: Measured) -> None:
     writer = RunWriter(place, plan.header)
+    pictures = {f"{item.id}/{turn}": sent for item in load.items for turn, sent in enumerate(item.pictures)}
+    replies: dict[tuple[str, int], list[str]] = defaultdict(list)
+    identity = content_hash(plan.model.identity(), 32)
     try:
         for outcome in measured.outcomes:
-            position, sample, request = load.trials[f"{outcome.item}/{outcome.record.turn}"]
-            await writer.put(position, sample, request, to_prediction(request, outcome), "")
+            name, said = f"{outcome.item}/{outcome.record.turn}", replies[outcome.item, outcome.round]
+            trial = load.trials[name]
+            request, sent = with_replies(trial.request, said), pictures.get(name, ())
+            said.append(outcome.text or "")
+            if not trial.keep:
+                continue
+            digest = request_digest(identity, request, [image.sha256 for image in sent])
+            await writer.put(trial.position, trial.planned.sample, request, to_prediction(request, outcome, sent), digest)
     finally:
         writer.close()
 

@@ -22,7 +22,7 @@ from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import dialogue, document, generate, likelihood
+from ..infer import dialogue, dialogue_likelihood, document, generate, likelihood
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
@@ -37,6 +37,7 @@ INFERENCERS: dict[str, ModuleType] = {
     "likelihood": likelihood,
     "document": document,
     "every": dialogue,
+    "every_likelihood": dialogue_likelihood,
     "every_with_gt": generate,
     "last": generate,
 }
@@ -96,19 +97,23 @@ def make_plan(settings: RunSettings) -> Plan:
     names = [name for given in settings.tasks for name in catalog.expand(given)]
     if not names:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
-    tasks = [catalog.task(name, settings.task_overrides()) for name in names]
-    prompts = [_prompt_for(catalog, task, settings) for task in tasks]
-    if settings.duplication is not None or settings.random_instruct:
-        tasks = [
-            duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
-            for task, prompt in zip(tasks, prompts, strict=True)
-        ]
+    asked = [_resolve(catalog, name, settings) for name in names]
+    tasks = [task for task, _ in asked]
     for task in tasks:
         check_capabilities(model, task)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
-    planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in zip(tasks, prompts, strict=True)]
+    planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in asked]
     check_images(model, planned)
     return Plan(planned, model, registry, make_header(planned, model, settings), folder, settings.seed)
+
+
+def _resolve(catalog: Catalog, name: str, settings: RunSettings) -> tuple[Task, Prompt]:
+    """Return one task as it will be asked, and its prompt."""
+    task = catalog.task(name, settings.task_overrides())
+    prompt = _prompt_for(catalog, task, settings)
+    if settings.duplication is not None or settings.random_instruct:
+        task = duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
+    return task, prompt
 
 
 def create_model(settings: RunSettings, registry: Registry) -> Model:
@@ -191,7 +196,8 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
     for scorer in task.scorers:
         registry.get("scorer", scorer)
     prompter = Prompter(task, prompt, settings.seed)
-    for variant in task.variants:  # a prompt that cannot be built must fail here, not at the first request
+    # A prompt that cannot be built must fail here, not at the first request. Other inferencers may have axes of their own.
+    for variant in task.variants if INFERENCERS.get(task.infer) is generate else ():
         prompter.build(next(iter(dataset)), variant)
     return PlannedTask(task, prompt, dataset, found)
 

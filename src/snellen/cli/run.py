@@ -108,6 +108,9 @@ Examples:
 )
 @click.option("--half", is_flag=True, help="Local models in half precision (the same as --model-arg half=true).")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Local models: requests a batch and device.  [default: as memory allows]")
+@click.option(
+    "--eval-stability", is_flag=True, expose_value=False, help="Accepted; instability is reported whenever there are repeats or variants."
+)
 @click.option("--quiet", is_flag=True, help="No progress, no tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
 def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, **flags: Any) -> int:
@@ -140,7 +143,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     if flags.pop("capitalize"):
         overrides.insert(0, ("dataset.capitalise", True))
     if flags.pop("online_multi_round"):
-        flags["infer_method"] = "every"
+        flags["infer_method"] = "every_likelihood" if flags["infer_method"] == "likelihood" else "every"
     variants = tuple(dict.fromkeys((*flags.pop("variants"), *_perturbations(flags.pop("perturb")))))
     wording = read_prompt_flags(flags)
     arguments = _model_arguments(flags)

@@ -58,7 +58,7 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         sys.stdout.write(msgspec.json.encode(result.results).decode() + "\n")
     if not quiet:
         console = watcher.console if as_json else Console()
-        print_tasks(console, result)
+        _print_tables(result, console)
         for kind, count in result.state.failures.items():
             console.print(plain(f"{count} trials failed: {kind}"))
         if result.state.last_error and result.failed:
@@ -70,8 +70,7 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         click.echo(f"interrupted after {done} of {result.state.planned} trials; run the same command again to continue", err=True)
 
 
-def print_tasks(console: Console, result: RunResult) -> None:
-    """Print the tables of all tasks, and the means of their dimensions."""
+def _print_tables(result: RunResult, console: Console) -> None:
     for name, task in result.results["tasks"].items():
         console.print(results_table(name, task))
         for note in task.get("notes", ()):

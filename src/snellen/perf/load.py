@@ -11,13 +11,15 @@ import msgspec
 from msgspec import Struct
 
 from ..core.errors import ModelError
-from ..core.types import FailureKind
+from ..core.secret import Secret
+from ..core.types import FailureKind, ImageSent
 from ..model.wire import Dialect, Reply, clean_text
 from .collect import Collector, Outcome, cancelled
 from .connection import Connection, Pool, Target, parse_url, request_head
 from .timeline import RequestRecord
 from .watch import Watch, WatchReport
 
+KEY_HEADERS = frozenset({"authorization", "x-api-key", "x-goog-api-key"})
 REPLY_MARK = "@@snellen-reply-%d@@"
 """Stands in a later turn's body where the reply to turn N will be put."""
 
@@ -27,9 +29,8 @@ class Item(Struct, frozen=True, omit_defaults=True):
 
     id: str
     turns: tuple[bytes, ...]
-    images: tuple[int, ...] = ()
-    """Pictures in each turn's body."""
-    pixels: tuple[int, ...] = ()
+    pictures: tuple[tuple[ImageSent, ...], ...] = ()
+    """What was sent of the pictures in each turn's body."""
     think_s: float = 0.0
     """Pause between a reply and the next turn."""
 
@@ -197,9 +198,10 @@ class Generator:
 
     def _about(self, item: Item, turn: int, target: Target) -> dict[str, Any]:
         """Return what is known of a request beside its moments."""
+        pictures = item.pictures[turn] if item.pictures else ()
         return {
-            "images": item.images[turn] if item.images else 0,
-            "pixels": item.pixels[turn] if item.pixels else 0,
+            "images": len(pictures),
+            "pixels": sum(picture.width * picture.height for picture in pictures),
             "sent_bytes": len(item.turns[turn]),
             "turn": turn,
             "target": f"{target.host}:{target.port}" if len(self._targets) > 1 else "",
@@ -207,9 +209,18 @@ class Generator:
         }
 
     def _keep(self, item: Item, number: int, record: RequestRecord, reply: Reply) -> None:
+        if record.message:
+            record = msgspec.structs.replace(record, message=self._scrub(record.message))
         text = clean_text(reply.text or "") if record.ok else None
         thought = clean_text(reply.reasoning) if record.ok and reply.reasoning else None
         self.outcomes.append(Outcome(item.id, number // len(self._job.items), record, text, thought, reply.finish, reply.model))
+
+    def _scrub(self, message: str) -> str:
+        """Mask the key where a server's error quotes it."""
+        for name, value in self._job.headers.items():
+            if name.lower() in KEY_HEADERS:
+                message = Secret(value.removeprefix("Bearer ")).scrub(message)
+        return message
 
     async def _pause_until(self, moment: float) -> None:
         delay = moment - perf_counter()

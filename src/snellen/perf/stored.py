@@ -9,15 +9,15 @@ from typing import cast
 import msgspec
 
 from ..core.errors import DataError
-from ..core.types import Failure, FailureKind, Prediction, Request, Timing, Usage
+from ..core.types import Failure, FailureKind, ImageSent, Prediction, Request, Timing, Usage
 from ..store.reader import RunReader
 from .collect import Outcome
 from .steady import whole_run
 from .timeline import CANCELLED, RequestRecord, Timeline
 
 
-def to_prediction(request: Request, outcome: Outcome) -> Prediction:
-    """Return what the store keeps of one outcome: the reply or the typed failure, with usage and all moments."""
+def to_prediction(request: Request, outcome: Outcome, images: tuple[ImageSent, ...] = ()) -> Prediction:
+    """Return what the store keeps of one outcome: the reply or the typed failure, with usage, all moments and what was sent."""
     record = outcome.record
     return Prediction(
         key=request.key,
@@ -27,6 +27,7 @@ def to_prediction(request: Request, outcome: Outcome) -> Prediction:
         usage=Usage(record.input_tokens, record.output_tokens, record.reasoning_tokens, record.cached_tokens, record.visual_tokens),
         timing=_timing(record),
         finish=outcome.finish if record.ok else None,
+        images=images,
         detail={"model": outcome.model} if outcome.model and record.ok else {},
     )
 

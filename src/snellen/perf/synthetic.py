@@ -13,6 +13,7 @@ from msgspec import Struct
 from ..core.errors import UsageError
 from ..core.ids import rng
 from ..core.types import Image, Params, Request, TrialKey, Turn
+from .workload import Dialogue, join_turns
 
 TASK = "synthetic"
 _WORDS = (
@@ -39,9 +40,9 @@ class Synthetic(Struct, frozen=True):
             raise UsageError("a synthetic load needs at least 1 input token, 1 output token, 1 turn and 1×1 pixel")
 
 
-def make_dialogues(load: Synthetic, count: int, seed: int, *, stream: bool = True) -> list[list[Request]]:
-    """Return `count` dialogues, each a list of requests (one a turn); equal seeds give equal loads."""
-    return [[_request(load, number, turn, seed, stream) for turn in range(load.turns)] for number in range(count)]
+def make_dialogues(load: Synthetic, count: int, seed: int, *, stream: bool = True) -> list[Dialogue]:
+    """Return `count` dialogues; equal seeds give equal loads."""
+    return [join_turns([_request(load, number, turn, seed, stream) for turn in range(load.turns)]) for number in range(count)]
 
 
 def _request(load: Synthetic, number: int, turn: int, seed: int, stream: bool) -> Request:
