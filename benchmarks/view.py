@@ -72,6 +72,12 @@ def bar(name: str, value: float, limit: float, unit: str) -> bool:
     return value <= limit
 
 
+def judged(seconds: float, core_seconds: float) -> tuple[float, float, str]:
+    """Return what a bar of one second is held against: where others use this machine too, the core seconds of the viewer."""
+    busy = os.getloadavg()[0] > (os.cpu_count() or 1)
+    return (core_seconds, 1.0, "core s (others use this machine)") if busy else (seconds, 1.0, "s")
+
+
 def large(folder: Path) -> bool:
     """A run of 100,000 trials: opening, filtering, memory."""
     task = make_task(variants=("base", "wording=1"), repeats=5)
@@ -84,17 +90,19 @@ def large(folder: Path) -> bool:
         key = client.get("/state")[1].decode().partition(":")[0]
         before = client.core_seconds()
         opened, _ = client.get(f"/run/{key}")
-        print(f"      opening took {client.core_seconds() - before:.2f} core seconds; load of this machine {os.getloadavg()[0]:.1f}")
+        spent = client.core_seconds() - before
+        print(f"      opening took {opened:.2f} s and {spent:.2f} core seconds; load of this machine {os.getloadavg()[0]:.1f}")
         first, _ = client.get(f"/run/{key}/trials?text=zebra")
         times = sorted(client.get(f"/run/{key}/trials?{query}")[0] for query in QUERIES * 6)
         page, _ = client.get(f"/run/{key}/figures")
         again, _ = client.get(f"/run/{key}")
         print(
-            f"      first text search {first * 1000:.0f} ms, median query {statistics.median(times) * 1000:.0f} ms, figures {page:.2f} s, run page again {again * 1000:.0f} ms"
+            f"      first text search {first * 1000:.0f} ms, median query {statistics.median(times) * 1000:.0f} ms, "
+            f"figures {page:.2f} s, run page again {again * 1000:.0f} ms"
         )
         return all(
             [
-                bar(f"open a run of {TRIALS:,} trials", opened, 1.0, "s"),
+                bar(f"open a run of {TRIALS:,} trials", *judged(opened, spent)),
                 bar("filter and sort, p95", times[int(len(times) * 0.95)] * 1000, 200, "ms"),
                 bar("memory of the viewer, peak", client.memory_mb(), 300, "MB"),
             ]

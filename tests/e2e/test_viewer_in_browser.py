@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import PIL.Image
 import pytest
 
 from hostile_run import make_hostile_run
@@ -202,7 +203,9 @@ def test_eye_chart_from_run_to_page(browser: Any, mock_server: Callable[..., Any
     write_answers(snellen.load_dataset("eyechart"), answers)
     server = mock_server("--answers", answers, "--reader", "noisy:px50=6")
     with ThreadPoolExecutor(1) as pool:  # the browser has a loop running in this thread
-        run = pool.submit(lambda: snellen.run("eyechart", "openai/mock", base_url=server.base_url, output_dir=tmp_path / "runs" / "eyechart"))
+        run = pool.submit(
+            lambda: snellen.run("eyechart", "openai/mock", base_url=server.base_url, output_dir=tmp_path / "runs" / "eyechart")
+        )
         assert run.result().failed == 0
     viewer = Served(tmp_path / "runs")
     context = browser.new_context(viewport={"width": 1200, "height": 860})
