@@ -35,7 +35,12 @@ async def _call(app: Any, path: str, method: str, headers: dict[str, str], body:
     }  # fmt: skip
     sent: list[dict[str, Any]] = []
 
+    told = asyncio.Event()
+
     async def receive() -> dict[str, Any]:
+        if told.is_set():
+            await asyncio.Event().wait()  # the client stays, and says no more
+        told.set()
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: dict[str, Any]) -> None:
@@ -43,5 +48,5 @@ async def _call(app: Any, path: str, method: str, headers: dict[str, str], body:
 
     await app(scope, receive, send)
     start = sent[0]
-    told = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
-    return Answer(start["status"], told, b"".join(message.get("body", b"") for message in sent[1:]))
+    heads = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
+    return Answer(start["status"], heads, b"".join(message.get("body", b"") for message in sent[1:]))

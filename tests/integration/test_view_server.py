@@ -7,14 +7,17 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import PIL.Image
 import pytest
 
 from asgi import Answer, call
-from made_runs import make_header, make_run, make_samples, make_task
+from made_runs import ask, make_header, make_run, make_samples, make_task, run_apart
 from snellen.api.view import make_viewer
 from snellen.core.errors import UsageError
+from snellen.core.types import Failure, FailureKind, Prediction, Sample, TrialKey
 from snellen.store.database import connect
+from snellen.store.reader import RunReader, write_scores
 from snellen.store.writer import RunWriter
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
@@ -283,3 +286,57 @@ class TestBadRuns:
 def test_samples_of_the_fixture_are_what_they_seem(tmp_path: Path) -> None:
     assert len(make_samples(tmp_path, 5)) == 5
     assert (tmp_path / "images").is_dir()
+
+
+class TestTrialPage:
+    def put(self, folder: Path, sample: Sample, prediction: Prediction) -> str:
+        """Write a run of one trial and return its page."""
+        task = make_task()
+
+        async def write() -> None:
+            writer = RunWriter(folder, make_header(task, "openai/x", 1))
+            await writer.put(0, sample, ask(sample, prediction.key), prediction, "0")
+            writer.close()
+
+        run_apart(write())
+        app = make_viewer([folder], TOKEN)
+        key = get(app, "/state").text.partition(":")[0]
+        page = get(app, f"/run/{key}/trial?task=shapes&sample={sample.id}").text
+        assert get(app, f"/run/{key}/trials").status == 200
+        return page
+
+    def test_regions_are_outlined_on_their_page(self, tmp_path: Path) -> None:
+        sample = msgspec.structs.replace(
+            make_samples(tmp_path, 1)[0], meta={"boxes": [{"page": 0, "box": [32, 22, 160, 110]}, {"page": 7, "box": [0, 0, 1, 1]}, "junk"]}
+        )
+        page = self.put(tmp_path, sample, Prediction(TrialKey("shapes", sample.id), text="A"))
+        assert '<rect x="0.1" y="0.1" width="0.4" height="0.4">' in page
+        assert page.count("<rect x=") == 2, "one region, and the sign of the house"
+
+    def test_ten_megabytes_are_cut_and_offered_whole(self, tmp_path: Path) -> None:
+        sample = make_samples(tmp_path, 1)[0]
+        page = self.put(tmp_path, sample, Prediction(TrialKey("shapes", sample.id), text="The answer is (B). " + "x" * 10_000_000))
+        assert len(page) < 200_000
+        assert "Download the whole reply (10,000,019 characters)" in page
+
+    def test_likelihoods_reasoning_and_failures(self, tmp_path: Path) -> None:
+        sample = make_samples(tmp_path, 1)[0]
+        key = TrialKey("shapes", sample.id)
+        assert "log-likelihood" in self.put(tmp_path / "a", sample, Prediction(key, loglikelihoods=(-1.0, -2.0, -3.0, -4.0)))
+        assert "Reasoning (9 characters)" in self.put(tmp_path / "b", sample, Prediction(key, text="A", reasoning="think <b>"))
+        assert "No reply: rate" in self.put(tmp_path / "c", sample, Prediction(key, failure=Failure(FailureKind.RATE, "slow down", 429, 6)))
+
+
+def test_calibration_is_drawn_where_confidence_is_known(tmp_path: Path) -> None:
+    make_run(tmp_path / "run", count=60)
+    reader = RunReader(tmp_path / "run")
+    scores = [
+        msgspec.structs.replace(score, detail={"confidence": 0.25 + 0.7 * (place % 10) / 10})
+        for place, score in enumerate(reader.scores("shapes"))
+    ]
+    reader.close()
+    write_scores(tmp_path / "run", "shapes", scores)
+    app = make_viewer([tmp_path], TOKEN)
+    key = get(app, "/state").text.partition(":")[0]
+    assert "Does it know when it is right?" in get(app, f"/run/{key}").text
+    assert get(app, f"/run/{key}/figure?task=shapes&name=calibration").text.startswith("series,confidence,value,n")

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ..core.types import Sample, Score
 from ..score.aggregate import split
+from ..score.calibration import reliability
 from ..score.eyechart import curve_of
 from ..score.robustness import curve, ladders
 from ..score.table import ScoreTable
@@ -43,6 +44,7 @@ def figures_of(reader: RunReader, columns: TrialColumns, table: ScoreTable | Non
     if table is not None:
         found += _robustness(table)
         found += _maps(table)
+    found += _calibration(reader, columns)
     return [*found, *_latency(read_costs(reader, columns))]
 
 
@@ -67,7 +69,7 @@ def _acuity_figure(pairs: list[tuple[Sample, Score]], axis: str, title: str, nam
     low, high = points[0][0], max(points[-1][0], points[0][0] * 1.01)
     line = _logistic(fitted, low, high) if fitted else []
     series = Series("read", [Point(*point) for point in points], line)
-    half = fitted[0] if fitted else None
+    half = fitted[0] if fitted and low <= fitted[0] <= high else None
     words = f"Half is read at {half:.3g} ({name})." if half else "No threshold within the tested range."
     drawing = plot([series], Axis(name, low, high, log=True), Axis("read", 0, 1, percent=True), label=f"{title} {words}", mark=half)
     rows: Rows = [{"series": "measured", "x": x, "value": y} for x, y in points] + [{"series": "fit", "x": x, "value": y} for x, y in line]
@@ -106,6 +108,24 @@ def _robustness(table: ScoreTable) -> Iterator[Figure]:
         spec = plots.curves(rows, "severity", title="Robustness", labels={"value": table.metric})
         caption = "Severity 0 is the untouched picture; bands are 95 % intervals."
         yield Figure("robustness", "What degradation does", caption, drawing, spec, rows, tuple(one.name for one in series))
+
+
+def _calibration(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
+    scores = (score for score in reader.scores(columns.task.name) if score.metric == columns.metric and "confidence" in score.detail)
+    pairs = [(float(score.detail["confidence"]), score.value) for score in scores if score.value is not None]
+    if len(pairs) < 2:
+        return
+    found = [each for each in reliability([pair[0] for pair in pairs], [pair[1] for pair in pairs]) if each.n]
+    points = [Point(each.confidence or 0.0, each.accuracy or 0.0) for each in found]
+    rows: Rows = [{"series": "measured", "confidence": each.confidence, "value": each.accuracy, "n": each.n} for each in found]
+    series = [Series("measured", points), Series("perfectly calibrated", [], [(0.0, 0.0), (1.0, 1.0)])]
+    label = f"Reliability: {columns.metric} against confidence, {len(pairs):,} trials"
+    drawing = plot(series, Axis("confidence", 0, 1, percent=True), Axis(columns.metric, 0, 1, percent=True), label=label)
+    spec = plots.curves(
+        [row | {"low": None, "high": None} for row in rows], "confidence", title="Reliability", labels={"value": columns.metric}
+    )
+    caption = "Points below the diagonal: surer than right. Points above: less sure than it could be."
+    yield Figure("calibration", "Does it know when it is right?", caption, drawing, spec, rows, tuple(one.name for one in series))
 
 
 def _maps(table: ScoreTable) -> Iterator[Figure]:

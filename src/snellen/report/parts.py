@@ -84,11 +84,7 @@ def group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Html:
 
 
 def _estimates(rows: Sequence[tuple[str, Mapping[str, Any]]], caption: str, first: str, metric: str = "") -> Html:
-    counted = [
-        key
-        for key in ("n", *(("lost",) if metric else ("unscored", "failed")))
-        if key == "n" or any(estimate.get(key) for _, estimate in rows)
-    ]
+    counted = ["n", *(key for key in (("lost",) if metric else ("unscored", "failed")) if _any(key, rows))]
     numeric = [tag("th", name, scope="col", class_="n") for name in ("value", "95 % interval", *counted)]
     head = tag(
         "thead", tag("tr", tag("th", first, scope="col"), *numeric, tag("th", "", tag("span", "drawn", class_="hidden"), scope="col"))
@@ -103,6 +99,10 @@ def _estimates(rows: Sequence[tuple[str, Mapping[str, Any]]], caption: str, firs
         role="region",
         aria_label=caption,
     )
+
+
+def _any(key: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
+    return any(estimate.get(key) for _, estimate in rows)
 
 
 def _unit(metric: str, estimate: Mapping[str, Any]) -> str:

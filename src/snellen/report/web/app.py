@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ...core.builtins import default_registry
@@ -21,6 +22,7 @@ from ...data.images import encode_png, open_image
 from ...score.compare import Comparison
 from ...score.profiles import PROFILES
 from ...score.run import score_run
+from ...store.reader import RunReader
 from ..comparison import sheets_of
 from ..export import csv_lines, jsonl_lines, parquet_bytes
 from ..files import write_records, write_results
@@ -40,6 +42,7 @@ from .trial_page import pictures_of, trial_page
 
 STATIC = {"snellen.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
 MOST_RUNS = 5
+LINES_AT_ONCE = 500
 Compare = Callable[[Sequence[Path]], Mapping[str, Sequence[Comparison]]]
 Told = Mapping[str, str]
 
@@ -134,8 +137,9 @@ class Viewer:
         with self._opened(request) as run:
             if form == "parquet":
                 return download(parquet_bytes(run.reader), f"{run.key}.parquet", "application/vnd.apache.parquet")
-            lines = jsonl_lines(run.reader) if form == "jsonl" else csv_lines(run.reader)
-            return download("".join(lines), f"{run.key}.{'jsonl' if form == 'jsonl' else 'csv'}", "text/csv")
+        form = "jsonl" if form == "jsonl" else "csv"
+        headers = {"content-disposition": f'attachment; filename="{run.key}.{form}"'}
+        return StreamingResponse(_lines(run.folder, form), media_type="text/csv", headers=headers)
 
     def compare(self, request: Request) -> Response:
         """Two to five runs side by side."""
@@ -266,6 +270,17 @@ def explained(request: Request, error: Exception) -> Response:
 
 def _problem(title: str, words: str, status: int) -> Response:
     return page(shell(title, [tag("h1", title), tag("p", words, class_="notice"), tag("p", link("All runs", "/"))]), status)
+
+
+def _lines(folder: Path, form: str) -> Iterator[bytes]:
+    """Yield a large file piece by piece, from a reader of its own: nobody else waits for it."""
+    reader = RunReader(folder)
+    try:
+        lines = jsonl_lines(reader) if form == "jsonl" else csv_lines(reader)
+        while piece := "".join(islice(lines, LINES_AT_ONCE)):
+            yield piece.encode("utf-8", "replace")
+    finally:
+        reader.close()
 
 
 def _shown(run: OpenRun, told: Told) -> Shown:

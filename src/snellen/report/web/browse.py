@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -171,9 +171,15 @@ def _form(run: OpenRun, columns: TrialColumns, query: Query) -> Html:
         tag("label", "rule or reason", _select("rule", rules, query.rule)),
         tag("label", "group", _select("group", choices, current)),
         tag("label", "text in question, id or reply", tag("input", type="search", name="text", value=query.text, id="search")),
+        *_metric_choice(columns),
         tag("button", "Filter"),
     ]
     return tag("form", *hidden, *fields, method="get", action=f"/run/{run.key}/trials", class_="filters", role="search", data_filters=True)
+
+
+def _metric_choice(columns: TrialColumns) -> Iterator[Html]:
+    if len(columns.metrics) > 1:
+        yield tag("label", "metric", _select("metric", list(columns.metrics), columns.metric, none=False))
 
 
 def _select(name: str, values: list[str], chosen: str, *, none: bool = True) -> Html:

@@ -122,9 +122,7 @@ def _head(names: list[str]) -> Html:
 
 
 def _board_row(line: Line, board: Board, keys: dict[str, str], *, new: bool) -> Html:
-    rank = "–" if line.average_rank is None else f"{line.average_rank:.2f}"
-    mean = "–" if line.mean is None else f"{line.mean * 100:.1f} %"
-    bounds = f"{line.ci95[0] * 100:.1f} – {line.ci95[1] * 100:.1f}" if line.ci95 else "–"
+    rank, mean, bounds = _standing(line)
     place = tag(
         "td",
         tag("b", line.band)
@@ -141,6 +139,12 @@ def _board_row(line: Line, board: Board, keys: dict[str, str], *, new: bool) -> 
     model = tag("th", line.model, scope="row", class_="nowrap")
     cells = [_board_cell(line, task) for task in board.tasks]
     return tag("tr", place, model, tag("td", name), *numbers, drawn, *dimensions, *cells, class_="row best" if new else "row")
+
+
+def _standing(line: Line) -> tuple[str, str, str]:
+    rank = "–" if line.average_rank is None else f"{line.average_rank:.2f}"
+    mean = "–" if line.mean is None else f"{line.mean * 100:.1f} %"
+    return rank, mean, f"{line.ci95[0] * 100:.1f} – {line.ci95[1] * 100:.1f}" if line.ci95 else "–"
 
 
 def _board_cell(line: Line, task: str) -> Html:

@@ -129,7 +129,7 @@ def boxes_of(shown: Shown, number: int, image: Image) -> Iterator[tuple[float, f
     told = meta.get("boxes") or [meta.get("box")]
     for each in told if isinstance(told, list) else []:
         page, values = (each.get("page", 0), each.get("box")) if isinstance(each, dict) else (0, each)
-        if page == number and _is_box(values):
+        if page == number and _is_box(values) and (max(values) <= 1.0 or (image.width and image.height)):
             yield _fractions(values, image)
 
 
