@@ -198,7 +198,7 @@ def _image_policy(side: int | None) -> Any:
 def _perturbations(spec: str | None) -> tuple[str, ...]:
     if not spec:
         return ()
-    from ..data.documents.perturb import parse_variants  # type: ignore[import-not-found,unused-ignore]
+    from ..data.documents.perturb import parse_variants
 
     return ("base", *parse_variants(spec))
 
@@ -208,12 +208,7 @@ def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str
     if path is None:
         return {}
     table = read_config_file(path)
-    for name in needed:
-        if table.get(name) is None:
-            raise ConfigError(f"{path}: key {name!r} is missing")
-    for name in table:
-        if name not in MODEL_FILE_KEYS:
-            raise ConfigError(f"{path}: unknown key {name!r}{did_you_mean(name, MODEL_FILE_KEYS)}; known: {', '.join(MODEL_FILE_KEYS)}")
+    _check_model_file(table, path, needed)
     extra = dict(table.get("extra_body") or {})
     if table.get("presence_penalty") is not None:
         extra["presence_penalty"] = table["presence_penalty"]
@@ -230,6 +225,15 @@ def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str
         "extra_body": extra or None,
     }
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def _check_model_file(table: dict[str, Any], path: Path, needed: tuple[str, ...]) -> None:
+    for name in needed:
+        if table.get(name) is None:
+            raise ConfigError(f"{path}: key {name!r} is missing")
+    for name in table:
+        if name not in MODEL_FILE_KEYS:
+            raise ConfigError(f"{path}: unknown key {name!r}{did_you_mean(name, MODEL_FILE_KEYS)}; known: {', '.join(MODEL_FILE_KEYS)}")
 
 
 def read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:

@@ -119,8 +119,7 @@ class Engine:
 
     async def _ask(self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Prediction:
         if settled is not None:
-            await self._writer.put(item.position, item.sample, request, settled, "")
-            self.state.count(settled)
+            await self._keep(item, request, settled, "")
             return settled
         if self._is_finished(request.key):
             stored = self._writer.stored(request.key)
@@ -138,14 +137,16 @@ class Engine:
             prediction = await self._answer(request, digest, size_bytes)
             if sent and not prediction.images:
                 prediction = msgspec.structs.replace(prediction, images=sent)
-        if not keep:
-            return prediction
+        if keep:
+            await self._keep(item, request, prediction, digest)
+            self._watch(prediction)
+        return prediction
+
+    async def _keep(self, item: Item, request: Request, prediction: Prediction, digest: str) -> None:
         await self._writer.put(item.position, item.sample, request, prediction, digest)
         self.state.count(prediction)
-        self._watch(prediction)
         if self.observe is not None:
             self.observe(item, request, prediction)
-        return prediction
 
     async def _prepare(self, request: Request) -> tuple[tuple[ImageSent, ...], int]:
         sent, size_bytes = [], 1024

@@ -36,7 +36,7 @@ class DocumentSource(Struct, frozen=True, forbid_unknown_fields=True):
     controls: tuple[str, ...] = ()
     """`text` loads the context itself for the variant `control=text`."""
     limits: Limits = Limits()
-    documents_in_flight: int = 4
+    documents_in_flight: int = 8
     """How many documents are asked about at once; does not change results."""
     max_documents: int | None = None
     """Use only the first so many documents."""
