@@ -16,13 +16,15 @@ from made_runs import ask, make_header, make_run, make_samples, make_task, run_a
 from snellen.api.view import make_viewer
 from snellen.core.errors import UsageError
 from snellen.core.types import Failure, FailureKind, Prediction, Sample, TrialKey
+from snellen.report.web.guard import cookie_name
 from snellen.store.database import connect
 from snellen.store.reader import RunReader, write_scores
 from snellen.store.writer import RunWriter
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 TOKEN = "the-key"
-COOKIE = {"cookie": f"snellen={TOKEN}"}
+NAME = cookie_name(TOKEN)
+COOKIE = {"cookie": f"{NAME}={TOKEN}"}
 TRAVERSALS = (
     "../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "....//....//etc/passwd", "/etc/passwd", "%2fetc%2fpasswd",
     "..\\..\\windows\\win.ini", "..%5c..%5cwindows", "%c0%ae%c0%ae/etc/passwd", "..;/etc/passwd", "file:///etc/passwd", "run.db", "../run.db",
@@ -74,7 +76,7 @@ class TestWhoIsLetIn:
     def test_this_host_is_answered(self, app: Any, host: str) -> None:
         assert call(app, "/", headers={"host": host, **COOKIE}).status == 200
 
-    @pytest.mark.parametrize("cookie", ["", "snellen=", "snellen=wrong", "snellen=the-ke", "other=the-key", "snellen=thé-key", "=;;"])
+    @pytest.mark.parametrize("cookie", ["", f"{NAME}=", f"{NAME}=wrong", f"{NAME}=the-ke", "snellen=the-key", f"{NAME}=thé-key", "=;;"])
     def test_without_the_key_nothing_is_shown(self, app: Any, cookie: str) -> None:
         for path in ("/", "/static/view.js", "/state", "/run/x"):
             answer = call(app, path, headers={"cookie": cookie})
@@ -340,3 +342,28 @@ def test_calibration_is_drawn_where_confidence_is_known(tmp_path: Path) -> None:
     key = get(app, "/state").text.partition(":")[0]
     assert "Does it know when it is right?" in get(app, f"/run/{key}").text
     assert get(app, f"/run/{key}/figure?task=shapes&name=calibration").text.startswith("series,confidence,value,n")
+
+
+def test_a_large_run_that_was_never_scored_is_shown_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from snellen.report import trials
+    from snellen.report.web import shelf
+
+    monkeypatch.setattr(trials, "LIVE_SCORING", 5)
+    monkeypatch.setattr(shelf, "LIVE_SCORING", 5)
+    make_run(tmp_path / "run", count=20, stop_after=9, score=False)
+    app = make_viewer([tmp_path], TOKEN)
+    key = get(app, "/state").text.partition(":")[0]
+    assert "none gives a value yet" in get(app, f"/run/{key}").text
+    assert "… pending" in get(app, f"/run/{key}/trials").text
+    assert get(app, "/").status == get(app, "/leaderboard").status == 200
+
+
+def test_results_scored_anew_are_seen(tmp_path: Path) -> None:
+    make_run(tmp_path / "run", count=20)
+    app = make_viewer([tmp_path], TOKEN)
+    key = get(app, "/state").text.partition(":")[0]
+    before = get(app, f"/run/{key}").text
+    results = tmp_path / "run" / "results.json"
+    results.write_text(results.read_text().replace('"accuracy"', '"correctness"').replace('"accuracy_strict"', '"correctness_strict"'))
+    assert "correctness" not in before
+    assert any("correctness" in get(app, f"/run/{key}").text for _ in range(200))

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from ..core.builtins import default_registry
-from ..core.registry import Registry
 from ..core.types import RunHeader, Task
 from ..score.again import score_again
+from ..score.run import status_of
 from ..score.stored import stored_tables
 from ..score.table import ScoreTable
 from ..score.variance import advise, split_variance
@@ -34,18 +34,30 @@ class TaskOverview(Struct, frozen=True):
     """Parts of the variance of single trials, adding up to 1; empty when they cannot be told."""
 
 
-def read_results(reader: RunReader, header: RunHeader, registry: Registry | None = None) -> Results:
-    """Return results.json where it belongs to what is stored, else the same computed now (nothing is written)."""
+def read_results(reader: RunReader, header: RunHeader, *, most: int | None = None) -> Results:
+    """Return results.json where it belongs to what is stored, else the same computed now (nothing is written).
+
+    A run of more than `most` trials is not computed on the way: it is shown without metrics until it has been scored.
+    """
     path = Path(reader.folder) / "results.json"
+    stored = next(reader.rows("SELECT COUNT(*) FROM predictions"))[0]
     try:
         results: Results = msgspec.json.decode(path.read_bytes())
-        stored = next(reader.rows("SELECT COUNT(*) FROM predictions"))[0]
         planned, waiting = results["status"]["planned"], results["status"]["not_yet_asked"]
         if results["run"]["id"] == header.id and sum(planned.values()) - sum(waiting.values()) == stored:
             return results
     except (OSError, msgspec.DecodeError, KeyError, TypeError, AttributeError):
         pass  # missing, foreign or half-written: the database is the truth
-    return score_again(reader, registry or default_registry())
+    if most is not None and stored > most:
+        return _without_metrics(reader, header)
+    return score_again(reader, default_registry())
+
+
+def _without_metrics(reader: RunReader, header: RunHeader) -> Results:
+    run = {"id": header.id, "created": header.created, "command": header.command, "config": header.config, "profile": "snellen"}
+    tasks: dict[str, Any] = {task.name: {"metrics": {}, "groups": {}} for task in header.tasks}
+    told = {"run": run, "model": header.model, "tasks": tasks, "usage": {}, "versions": header.versions}
+    return told | {"status": status_of(reader, header)}
 
 
 def overview_of(reader: RunReader, columns: TrialColumns, results: Results) -> TaskOverview:

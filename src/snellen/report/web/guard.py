@@ -8,8 +8,9 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
+from ...core.ids import sha256_hex
+
 Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
-COOKIE = "snellen"
 POLICY = "; ".join(
     (
         "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "form-action 'self'",
@@ -34,6 +35,7 @@ class Guard:
     def __init__(self, app: Asgi, token: str) -> None:
         self._app = app
         self._token = token
+        self._cookie = cookie_name(token)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Check one request and pass it on, or answer it here."""
@@ -47,9 +49,9 @@ class Guard:
         elif scope["method"] not in ("GET", "HEAD") and headers.get("origin") != f"http://{headers['host']}":
             await _answer(send, 403, "A change must come from the viewer's own page.")
         elif (rest := self._token_in_address(scope)) is not None:
-            cookie = f"{COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Strict"
+            cookie = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
             await _answer(send, 303, "", {"location": quote(scope["path"]) + (f"?{rest}" if rest else ""), "set-cookie": cookie})
-        elif not self._knows(_cookie(headers.get("cookie", ""))):
+        elif not self._knows(_cookie(headers.get("cookie", ""), self._cookie)):
             await _answer(send, 403, "Open the address that `snellen view` printed: it carries the key.")
         else:
             await self._app(scope, receive, _with_headers(send))
@@ -72,9 +74,14 @@ def _host_is_ours(host: str) -> bool:
     return name.lower() in HOSTS and (not port or port.isdigit())
 
 
-def _cookie(header: str) -> str:
+def cookie_name(token: str) -> str:
+    """Return the name of a viewer's cookie: two viewers on one machine share a host, and must not take each other's."""
+    return f"snellen-{sha256_hex(token.encode())[:8]}"
+
+
+def _cookie(header: str, name: str) -> str:
     try:
-        found = SimpleCookie(header).get(COOKIE)
+        found = SimpleCookie(header).get(name)
     except CookieError:
         return ""
     return found.value if found else ""

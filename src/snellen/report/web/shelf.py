@@ -19,7 +19,7 @@ from ...score.again import score_again
 from ...store.reader import RunReader
 from ..overview import Results, TaskOverview, overview_of, read_results
 from ..query import TextSearch
-from ..trials import Costs, TrialColumns, group_values, metrics_of, read_columns, read_costs
+from ..trials import LIVE_SCORING, Costs, TrialColumns, group_values, metrics_of, read_columns, read_costs
 
 DEPTH = 3
 """How deep below a named folder runs are looked for."""
@@ -48,7 +48,7 @@ class OpenRun:
         self.lock = threading.RLock()
         self.reader = RunReader(folder)
         self._counted: tuple[int, Progress] | None = None
-        self._version = -1
+        self._version: tuple[int, int] | None = None
         self._fresh_after = 0.0
         self._kept: dict[tuple[str, ...], Any] = {}
 
@@ -70,9 +70,15 @@ class OpenRun:
 
     def refresh(self) -> None:
         """Forget what was computed if the run has grown since; large runs are given a rest between readings."""
-        version, now = self.version(), time.monotonic()
+        version, now = (self.version(), self._results_written()), time.monotonic()
         if version != self._version and now >= self._fresh_after:
             self._version, self._kept = version, {}
+
+    def _results_written(self) -> int:
+        try:
+            return (self.folder / "results.json").stat().st_mtime_ns
+        except OSError:
+            return 0
 
     def task(self, name: str) -> Task:
         """Return a task by name, the first one for the empty name."""
@@ -106,7 +112,7 @@ class OpenRun:
 
     def results(self) -> Results:
         """Return the results of what is stored."""
-        results: Results = self._keep(("results",), lambda: read_results(self.reader, self.header()))
+        results: Results = self._keep(("results",), lambda: read_results(self.reader, self.header(), most=LIVE_SCORING))
         return results
 
     def rescored(self, profile: str) -> Results:
