@@ -90,12 +90,17 @@ def _key(page: Any, name: str) -> str:
 
 
 def _keep(page: Any, name: str, *, whole: bool = False) -> None:
-    """Keep a picture for the docs; few colours and no more than a screen or two, so that the project stays small."""
+    """Keep a picture for the docs; few colours and no more than a screen or two, so that the project stays small.
+
+    Pictures that are there are drawn anew only when asked for (SNELLEN_SCREENSHOTS=1): a test run leaves no changes behind.
+    """
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     picture = PIL.Image.open(io.BytesIO(page.screenshot(full_page=whole))).convert("RGB")
     picture = picture.crop((0, 0, picture.width, min(picture.height, 1500)))
     small = picture.quantize(96, method=PIL.Image.Quantize.FASTOCTREE, dither=PIL.Image.Dither.NONE)
-    small.save(SCREENSHOTS / f"{name}.png", optimize=True)
+    assert len(set(small.getdata())) > 8, "a page was drawn"
+    if os.environ.get("SNELLEN_SCREENSHOTS") or not (SCREENSHOTS / f"{name}.png").is_file():
+        small.save(SCREENSHOTS / f"{name}.png", optimize=True)
 
 
 def test_newcomer_finds_runs_run_trials_and_trial(page: Any, served: Served) -> None:

@@ -111,21 +111,26 @@ def _robustness(table: ScoreTable) -> Iterator[Figure]:
 
 
 def _calibration(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
-    scores = (score for score in reader.scores(columns.task.name) if score.metric == columns.metric and "confidence" in score.detail)
-    pairs = [(float(score.detail["confidence"]), score.value) for score in scores if score.value is not None]
-    if len(pairs) < 2:
+    confidences, right = _confidences(reader, columns)
+    if len(right) < 2:
         return
-    found = [each for each in reliability([pair[0] for pair in pairs], [pair[1] for pair in pairs]) if each.n]
+    found = [each for each in reliability(confidences, right) if each.n]
     points = [Point(each.confidence or 0.0, each.accuracy or 0.0) for each in found]
     rows: Rows = [{"series": "measured", "confidence": each.confidence, "value": each.accuracy, "n": each.n} for each in found]
     series = [Series("measured", points), Series("perfectly calibrated", [], [(0.0, 0.0), (1.0, 1.0)])]
-    label = f"Reliability: {columns.metric} against confidence, {len(pairs):,} trials"
+    label = f"Reliability: {columns.metric} against confidence, {len(right):,} trials"
     drawing = plot(series, Axis("confidence", 0, 1, percent=True), Axis(columns.metric, 0, 1, percent=True), label=label)
     spec = plots.curves(
         [row | {"low": None, "high": None} for row in rows], "confidence", title="Reliability", labels={"value": columns.metric}
     )
     caption = "Points below the diagonal: surer than right. Points above: less sure than it could be."
     yield Figure("calibration", "Does it know when it is right?", caption, drawing, spec, rows, tuple(one.name for one in series))
+
+
+def _confidences(reader: RunReader, columns: TrialColumns) -> tuple[list[float], list[float]]:
+    scores = [score for score in reader.scores(columns.task.name) if score.metric == columns.metric and "confidence" in score.detail]
+    known = [(float(score.detail["confidence"]), score.value) for score in scores if score.value is not None]
+    return [pair[0] for pair in known], [pair[1] for pair in known]
 
 
 def _maps(table: ScoreTable) -> Iterator[Figure]:

@@ -153,39 +153,34 @@ def _messages(shown: Shown) -> Iterator[Html]:
 
 
 def _answer(run: OpenRun, shown: Shown) -> Iterator[Child]:
-    prediction, score = shown.prediction, shown.scores[0] if shown.scores else None
+    prediction = shown.prediction
     if prediction.failure is not None:
         failure = prediction.failure
-        yield tag(
-            "p",
-            tag("b", f"No reply: {failure.kind.value}"),
-            f" after {failure.attempts} attempts. ",
-            shorten(failure.message, 2000),
-            class_="notice",
-        )
+        why = f" after {failure.attempts} attempts. {shorten(failure.message, 2000)}"
+        yield tag("p", tag("b", f"No reply: {failure.kind.value}"), why, class_="notice")
     elif prediction.loglikelihoods is not None:
-        rows = [
-            tag("tr", tag("th", text, scope="row"), tag("td", f"{value:.4f}", class_="n"))
-            for text, value in zip(shown.request.choices or shown.request.shown, prediction.loglikelihoods, strict=False)
-        ]
-        yield tag(
-            "table",
-            tag("thead", tag("tr", tag("th", "choice", scope="col"), tag("th", "log-likelihood", scope="col", class_="n"))),
-            tag("tbody", *rows),
-        )
+        yield _likelihoods(shown.request.choices or shown.request.shown, prediction.loglikelihoods)
     else:
-        yield reply_text(prediction.text, score.detail.get("span") if score else None, most=REPLY_SHOWN, tall=True)
-        if len(prediction.text or "") > REPLY_SHOWN:
-            yield tag(
-                "p",
-                link(f"Download the whole reply ({len(prediction.text or ''):,} characters)", trial_address(run, prediction.key, "reply")),
-            )
+        yield from _reply(run, shown, prediction.text or "")
     if prediction.reasoning:
-        yield tag(
-            "details",
-            tag("summary", f"Reasoning ({len(prediction.reasoning):,} characters)"),
-            reply_text(prediction.reasoning, most=REPLY_SHOWN, tall=True),
-        )
+        summary = tag("summary", f"Reasoning ({len(prediction.reasoning):,} characters)")
+        yield tag("details", summary, reply_text(prediction.reasoning, most=REPLY_SHOWN, tall=True))
+
+
+def _likelihoods(choices: Sequence[str], values: Sequence[float]) -> Html:
+    head = tag("thead", tag("tr", tag("th", "choice", scope="col"), tag("th", "log-likelihood", scope="col", class_="n")))
+    pairs = zip(choices, values, strict=False)
+    return tag(
+        "table",
+        head,
+        tag("tbody", *(tag("tr", tag("th", text, scope="row"), tag("td", f"{value:.4f}", class_="n")) for text, value in pairs)),
+    )
+
+
+def _reply(run: OpenRun, shown: Shown, text: str) -> Iterator[Child]:
+    yield reply_text(text, shown.scores[0].detail.get("span") if shown.scores else None, most=REPLY_SHOWN, tall=True)
+    if len(text) > REPLY_SHOWN:
+        yield tag("p", link(f"Download the whole reply ({len(text):,} characters)", trial_address(run, shown.prediction.key, "reply")))
 
 
 def _scores(shown: Shown) -> Iterator[Child]:
