@@ -224,9 +224,8 @@ def _every_reply(reader: RunReader, columns: TrialColumns) -> Iterator[Child]:
             rows.append(tag("tr", tag("th", name, scope="row", class_="mono"), *cells))
     head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in ("trial", "outcome", "reply"))))
     yield tag("h2", "Every reply")
-    yield tag(
-        "details", tag("summary", f"{len(rows)} trials, whole or to the first 400 characters"), tag("table", head, tag("tbody", *rows))
-    )
+    table = tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll", tabindex=0, role="region", aria_label="Every reply")
+    yield tag("details", tag("summary", f"{len(rows)} trials, whole or to the first 400 characters"), table)
 
 
 def _failures(reader: RunReader, tasks: list[TaskOverview]) -> Html:
