@@ -18,6 +18,7 @@ from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
 from ..engine.state import RunState
 from ..report.files import write_records, write_results
+from ..report.page import write_report
 from ..score.run import score_run
 from ..store.cache import ResponseCache
 from ..store.writer import RunWriter
@@ -81,6 +82,7 @@ def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:
     results = score_run(folder, plan.registry, profile=profile)
     write_results(folder, results)
     write_records(folder)
+    write_report(folder, results=results)
     return results
 
 

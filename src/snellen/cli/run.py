@@ -98,6 +98,8 @@ Examples:
 @click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards.")
 @click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Python file with register(registry).")
 @click.option("--model-arg", "model_arguments", multiple=True, metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…")
+@click.option("--price", metavar="IN,OUT", help="Price of a million input and output tokens, to show the cost while it runs.")
+@click.option("--plain", "as_lines", is_flag=True, help="Progress as plain lines, for logs.")
 @click.option(
     "--until-ci", type=click.FloatRange(min=0, max=50, min_open=True, max_open=True), help="Stop when the interval is ± this many points."
 )
@@ -111,17 +113,18 @@ Examples:
 )
 @click.option("--quiet", is_flag=True, help="No progress, no tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
-def run(quiet: bool, as_json: bool, **flags: Any) -> int:
+def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, **flags: Any) -> int:
     """Measure a model on tasks: plan, ask, store, score, report.
 
     TASK is a name from `snellen tasks`, a task file (.toml), or your own data (.jsonl .json .csv .tsv .parquet).
     The same command again continues where it stopped, and costs nothing when it is complete.
     """
     from ..api.run import run_settings
+    from ..report.progress import parse_price
     from .show import TerminalWatcher, print_result
 
     settings = make_settings(**flags)
-    watcher = TerminalWatcher(quiet=quiet)
+    watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, price=parse_price(price))
     result = run_settings(settings, watcher)
     print_result(result, watcher, as_json=as_json, quiet=quiet)
     if result.interrupted:

@@ -170,6 +170,7 @@ class Engine:
             self.state.in_flight -= 1
             self._limiter.release(size_bytes)
             self.state.slots = self._limiter.slots
+            self.state.paused_until = self._limiter.paused_until
         if self._cache is not None:
             self._cache.put(digest, self._model.name, prediction)
         return prediction

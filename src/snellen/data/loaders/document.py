@@ -110,7 +110,12 @@ def needle_facts(record: Mapping[str, Any], place: int) -> dict[str, Any]:
     if needles and needles[0].get("page") is not None:
         tags |= {"page": needles[0]["page"], "row": tenth(needles[0]["row"]), "column": tenth(needles[0]["column"])}
     pages = sorted({needle["page"] for needle in needles if needle.get("page") is not None})
-    return {"tags": tags, "answers": query["answers"], "match": query["match"], "needle_pages": pages}
+    return {"tags": tags, "answers": query["answers"], "match": query["match"], "needle_pages": pages, "boxes": _boxes(needles)}
+
+
+def _boxes(needles: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return where needles stand: page from 0 and box in pixels, for whoever shows the page."""
+    return [{"page": needle["page"] - 1, "box": needle["bbox"]} for needle in needles if needle.get("page") and needle.get("bbox")]
 
 
 def tenth(share: float) -> float:
