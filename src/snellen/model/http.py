@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -112,13 +113,19 @@ class AiohttpClient:
     ) -> aiohttp.client._RequestContextManager:
         if self._session is None:
             # The engine bounds how many requests are in flight; a second bound here would only hide it.
-            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
-        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S, sock_read=read_s)
+            # Cookies of one answer must not reach the next question.
+            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar())
+        timeout = _timeout(timeout_s, read_s)
         proxy = proxy_for(url, self._proxies) if self._proxies else None
         if body is None:
             return self._session.get(url, headers=headers, timeout=timeout, allow_redirects=False, proxy=proxy)
         data = body[0] if len(body) == 1 else PartsPayload(body)
         return self._session.post(url, data=data, headers=headers, timeout=timeout, allow_redirects=False, proxy=proxy)
+
+
+@lru_cache(maxsize=64)
+def _timeout(total_s: float | None, read_s: float | None) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total_s, sock_connect=CONNECT_TIMEOUT_S, sock_read=read_s)
 
 
 def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
