@@ -22,7 +22,7 @@ from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import dialogue, dialogue_likelihood, document, generate, likelihood
+from ..infer import chain, dialogue, dialogue_likelihood, document, generate, likelihood
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
@@ -36,6 +36,7 @@ INFERENCERS: dict[str, ModuleType] = {
     "generation": generate,
     "likelihood": likelihood,
     "document": document,
+    "chain": chain,
     "every": dialogue,
     "every_likelihood": dialogue_likelihood,
     "every_with_gt": generate,
@@ -178,7 +179,7 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
     table = msgspec.to_builtins(planned.task)
     for field in NOT_IN_IDENTITY:
         table.pop(field)
-    for field in ("path", "image_root", "documents_in_flight"):  # the data's content counts, not where it lies
+    for field in ("path", "image_root", "image_list", "documents_in_flight"):  # the data's content counts, not where it lies
         table["dataset"].pop(field, None)
     table["params"].pop("timeout_s", None)
     table["params"].pop("stream", None)

@@ -119,8 +119,7 @@ class Engine:
 
     async def _ask(self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Prediction:
         if settled is not None:
-            await self._writer.put(item.position, item.sample, request, settled, "")
-            self.state.count(settled)
+            await self._keep(item, request, settled, "")
             return settled
         if self._is_finished(request.key):
             stored = self._writer.stored(request.key)
@@ -138,14 +137,16 @@ class Engine:
             prediction = await self._answer(request, digest, size_bytes)
             if sent and not prediction.images:
                 prediction = msgspec.structs.replace(prediction, images=sent)
-        if not keep:
-            return prediction
+        if keep:
+            await self._keep(item, request, prediction, digest)
+            self._watch(prediction, reached=bool(digest))
+        return prediction
+
+    async def _keep(self, item: Item, request: Request, prediction: Prediction, digest: str) -> None:
         await self._writer.put(item.position, item.sample, request, prediction, digest)
         self.state.count(prediction)
-        self._watch(prediction)
         if self.observe is not None:
             self.observe(item, request, prediction)
-        return prediction
 
     async def _prepare(self, request: Request) -> tuple[tuple[ImageSent, ...], int]:
         sent, size_bytes = [], 1024
@@ -169,6 +170,7 @@ class Engine:
             self.state.in_flight -= 1
             self._limiter.release(size_bytes)
             self.state.slots = self._limiter.slots
+            self.state.paused_until = self._limiter.paused_until
         if self._cache is not None:
             self._cache.put(digest, self._model.name, prediction)
         return prediction
@@ -186,13 +188,13 @@ class Engine:
         if self._lost_connections >= self._dead_after():
             raise EnvironmentProblem(f"stopped: the server is gone ({error}); run the same command again to continue")
 
-    def _watch(self, prediction: Prediction) -> None:
+    def _watch(self, prediction: Prediction, *, reached: bool) -> None:
         """Stop when nothing succeeds any more or the error budget is spent."""
         failure = prediction.failure
         if failure is None:
             self._failed_in_a_row = self._lost_connections = 0
             return
-        self._failed_in_a_row += 1
+        self._failed_in_a_row += reached  # a picture that cannot be read says nothing about the server
         if self._failed_in_a_row >= self._dead_after():
             reason = f"{self._failed_in_a_row} trials failed in a row"
         elif self._policy.max_errors.exceeded(self.state.failed, self.state.done):
