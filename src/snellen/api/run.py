@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from ..core.clock import SystemClock
 from ..core.errors import EnvironmentProblem, UsageError
 from ..core.folders import cache_folder
+from ..core.garbage import rare_collections
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
 from ..engine.state import RunState
@@ -66,6 +67,7 @@ def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings:
     return run_settings(tasks, None)
 
 
+@rare_collections()
 def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     """Run as told; `watcher` looks on."""
     plan = make_plan(settings)
