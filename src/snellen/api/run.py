@@ -28,6 +28,10 @@ from .plan import Plan, make_plan
 from .settings import RunSettings
 
 
+REPORTED_TRIALS = 50_000
+"""Up to so many trials report.html is written by itself; a larger run is for `snellen view`, or `snellen report` when asked."""
+
+
 class Watcher(Protocol):
     """Someone who looks on: the terminal, or nobody."""
 
@@ -84,7 +88,8 @@ def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:
     results = score_run(folder, plan.registry, profile=profile)
     write_results(folder, results)
     write_records(folder)
-    write_report(folder, results=results)
+    if plan.trials <= REPORTED_TRIALS:
+        write_report(folder, results=results)
     return results
 
 
