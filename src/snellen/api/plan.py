@@ -93,10 +93,11 @@ def make_plan(settings: RunSettings) -> Plan:
         registry.load_plugin(plugin)
     model = create_model(settings, registry)
     catalog = Catalog(settings.catalogs)
-    names = [name for given in settings.tasks for name in catalog.expand(given)]
+    names = list(dict.fromkeys(name for given in settings.tasks for name in catalog.expand(given)))
     if not names:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
     tasks = [catalog.task(name, settings.task_overrides()) for name in names]
+    check_names(tasks, names)
     prompts = [_prompt_for(catalog, task, settings) for task in tasks]
     if settings.duplication is not None or settings.random_instruct:
         tasks = [
@@ -104,6 +105,7 @@ def make_plan(settings: RunSettings) -> Plan:
             for task, prompt in zip(tasks, prompts, strict=True)
         ]
     for task in tasks:
+        check_trials(task)
         check_capabilities(model, task)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
     planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in zip(tasks, prompts, strict=True)]
@@ -130,6 +132,23 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
     )
     model: Model = registry.get("model", provider)(name, options)
     return model
+
+
+def check_names(tasks: list[Task], given: list[str]) -> None:
+    """Refuse two tasks of one name: their trials would be taken for each other's."""
+    seen: dict[str, str] = {}
+    for task, name in zip(tasks, given, strict=True):
+        other = seen.setdefault(task.name, name)
+        if other != name:
+            raise UsageError(f"{other!r} and {name!r} are both called {task.name!r}: rename one file, or run them one by one")
+
+
+def check_trials(task: Task) -> None:
+    """Refuse a task without trials, or with the same one twice."""
+    if task.repeats < 1 or not task.variants:
+        raise UsageError(f"task {task.name!r} has {task.repeats} repeats and {len(task.variants)} variants: at least one of each")
+    if len(set(task.variants)) != len(task.variants):
+        raise UsageError(f"task {task.name!r} names a variant twice: {', '.join(task.variants)}")
 
 
 def check_capabilities(model: Model, task: Task) -> None:
@@ -190,6 +209,8 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
         )
     for scorer in task.scorers:
         registry.get("scorer", scorer)
+    for aggregate in task.aggregates:
+        registry.get("aggregate", aggregate)
     prompter = Prompter(task, prompt, settings.seed)
     # A prompt that cannot be built must fail here, not at the first request. Other inferencers may have axes of their own.
     for variant in task.variants if INFERENCERS.get(task.infer) is generate else ():

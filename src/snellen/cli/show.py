@@ -54,26 +54,29 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
     if as_json:
         sys.stdout.write(msgspec.json.encode(result.results).decode() + "\n")
     if not quiet:
-        console = watcher.console if as_json else Console()
-        for name, task in result.results["tasks"].items():
-            console.print(results_table(name, task))
-            for note in task.get("notes", ()):
-                console.print(plain(note))
-            for table in group_tables(task):
-                console.print(table)
-            if "acuity_px" in task["metrics"]:
-                console.print(plain("\n".join(plot_run(result.folder, name))))
-        means = dimension_means(result.results["tasks"], result.dimensions)
-        if len(means) > 1:
-            console.print(dimension_table(means))
-        for kind, count in result.state.failures.items():
-            console.print(plain(f"{count} trials failed: {kind}"))
-        if result.state.last_error and result.failed:
-            console.print(plain(f"last error: {result.state.last_error}"))
-        console.print(plain(f"results {result.folder / 'results.json'} · every trial {result.folder / 'records.jsonl'}"))
+        _print_tables(result, watcher.console if as_json else Console())
     if result.interrupted:
         done = result.state.done + result.state.resumed
         click.echo(f"interrupted after {done} of {result.state.planned} trials; run the same command again to continue", err=True)
+
+
+def _print_tables(result: RunResult, console: Console) -> None:
+    for name, task in result.results["tasks"].items():
+        console.print(results_table(name, task))
+        for note in task.get("notes", ()):
+            console.print(plain(note))
+        for table in group_tables(task):
+            console.print(table)
+        if "acuity_px" in task["metrics"]:
+            console.print(plain("\n".join(plot_run(result.folder, name))))
+    means = dimension_means(result.results["tasks"], result.dimensions)
+    if len(means) > 1:
+        console.print(dimension_table(means))
+    for kind, count in result.state.failures.items():
+        console.print(plain(f"{count} trials failed: {kind}"))
+    if result.state.last_error and result.failed:
+        console.print(plain(f"last error: {result.state.last_error}"))
+    console.print(plain(f"results {result.folder / 'results.json'} · every trial {result.folder / 'records.jsonl'}"))
 
 
 def _duration(seconds: float) -> str:

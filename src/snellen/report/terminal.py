@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,9 +13,9 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.table import Table
 from rich.text import Text
 
+from ..core.text import show_text
 from ..engine.state import RunState
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 REFRESH_S = 0.25
 SIDE_METRICS = ("_rate", "_strict", "_micro")
 MACRO = "_macro_"
@@ -26,7 +25,7 @@ VARIANCE = "_variance_"
 
 def plain(text: str) -> Text:
     """Return foreign text as it may be shown: no control bytes, no markup."""
-    return Text(CONTROL.sub("�", text))
+    return Text(show_text(text))
 
 
 class Progressbar:
@@ -70,7 +69,7 @@ class Progressbar:
         def line() -> None:
             if time.monotonic() - last[0] >= 10:
                 last[0] = time.monotonic()
-                self._console.print(Text(f"{state.done + state.resumed}/{state.planned} {facts(state)}"))
+                self._console.print(plain(f"{state.done + state.resumed}/{state.planned} {facts(state)}"))
 
         poll = asyncio.get_running_loop().create_task(_poll(line))
         try:
