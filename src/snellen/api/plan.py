@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +21,7 @@ from ..core.ids import content_hash
 from ..core.protocols import Capability, LoadContext, Model
 from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
+from ..core.variants import parse_variant
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
 from ..infer import dialogue, document, generate, likelihood
@@ -29,6 +31,7 @@ from ..prompt.build import Prompter
 from ..prompt.duplicate import duplicate
 from ..prompt.pack import apply_pack, read_pack
 from ..prompt.shots import make_retriever
+from ..score.profiles import profile_named
 from .settings import RunSettings
 
 INFERENCERS: dict[str, ModuleType] = {
@@ -89,6 +92,8 @@ class Plan(NamedTuple):
 def make_plan(settings: RunSettings) -> Plan:
     """Resolve every name, read the data once, and refuse what cannot work before the first request."""
     registry = default_registry()
+    if settings.profile not in (None, "snellen"):
+        profile_named(str(settings.profile))
     for plugin in settings.plugins:
         registry.load_plugin(plugin)
     model = create_model(settings, registry)
@@ -147,8 +152,19 @@ def check_trials(task: Task) -> None:
     """Refuse a task without trials, or with the same one twice."""
     if task.repeats < 1 or not task.variants:
         raise UsageError(f"task {task.name!r} has {task.repeats} repeats and {len(task.variants)} variants: at least one of each")
+    if not 0 <= (task.params.temperature or 0) < math.inf:
+        raise UsageError(f"task {task.name!r}: temperature {task.params.temperature} is not a number from 0")
     if len(set(task.variants)) != len(task.variants):
         raise UsageError(f"task {task.name!r} names a variant twice: {', '.join(task.variants)}")
+
+
+def check_groups(task: Task, found: Survey) -> None:
+    """Refuse to group by what no sample has, before anything is asked."""
+    known = {"variant", "repeat", *found.tags}.union(*(parse_variant(variant) for variant in task.variants))
+    for key in task.group_by:
+        if key not in known:
+            tip = did_you_mean(key, known)
+            raise UsageError(f"task {task.name!r}: cannot group by {key!r}{tip}; known: {', '.join(sorted(known))}")
 
 
 def check_capabilities(model: Model, task: Task) -> None:
@@ -211,6 +227,7 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
         registry.get("scorer", scorer)
     for aggregate in task.aggregates:
         registry.get("aggregate", aggregate)
+    check_groups(task, found)
     prompter = Prompter(task, prompt, settings.seed)
     # A prompt that cannot be built must fail here, not at the first request. Other inferencers may have axes of their own.
     for variant in task.variants if INFERENCERS.get(task.infer) is generate else ():

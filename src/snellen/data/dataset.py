@@ -54,6 +54,8 @@ class Survey(msgspec.Struct, frozen=True):
     missing: tuple[str, ...] = ()
     """The first few images that are not there, as `sample: file`."""
     missing_count: int = 0
+    tags: frozenset[str] = frozenset()
+    """What the samples can be grouped by."""
 
 
 def survey(dataset: Dataset) -> Survey:
@@ -63,6 +65,7 @@ def survey(dataset: Dataset) -> Survey:
     repeated: list[str] = []
     images = characters = missing_count = 0
     missing: list[str] = []
+    tags: set[str] = set()
     for sample in dataset:
         name = sample.id if sample.id.isascii() else unicodedata.normalize("NFC", sample.id)  # equal on screen is equal
         if name in ids:
@@ -71,6 +74,7 @@ def survey(dataset: Dataset) -> Survey:
         check_sample(sample)
         digest.update(encode(_without_places(sample)))
         characters += len(sample.question)
+        tags.update(sample.tags)
         for image in sample.images:
             images += 1
             digest.update(Path(image.ref).name.encode() if not image.ref.startswith("data:") else image.ref.encode())
@@ -82,7 +86,7 @@ def survey(dataset: Dataset) -> Survey:
         raise DataError(f"task {dataset.task.name!r}: {len(repeated)} samples repeat an id ({shown}); ids must be unique")
     if not ids:
         raise DataError(f"task {dataset.task.name!r} has no samples")
-    return Survey(len(ids), images, characters, digest.hexdigest()[:16], tuple(missing), missing_count)
+    return Survey(len(ids), images, characters, digest.hexdigest()[:16], tuple(missing), missing_count, frozenset(tags))
 
 
 def _is_there(ref: str) -> bool:
