@@ -46,6 +46,7 @@ PILLOW_ERRORS = (OSError, ValueError, SyntaxError, TypeError, LookupError, EOFEr
 
 # Our own limit is lower than the one Pillow warns at, and it raises.
 warnings.filterwarnings("ignore", category=PIL.Image.DecompressionBombWarning)
+warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")  # what it says of damaged files, our errors say by name
 
 
 class Header(Struct, frozen=True):
