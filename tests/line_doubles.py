@@ -91,11 +91,19 @@ def jobs(count: int, **options: Any) -> Iterator[OneTrial]:
 
 def header(*tasks: str) -> RunHeader:
     names = tasks or ("t",)
-    return RunHeader("id", {"a": 1}, {}, "2026-01-01", tasks=[Task(name, {"loader": "table"}, Form.OPEN, scorers=("exact",)) for name in names])
+    return RunHeader(
+        "id", {"a": 1}, {}, "2026-01-01", tasks=[Task(name, {"loader": "table"}, Form.OPEN, scorers=("exact",)) for name in names]
+    )
 
 
 def work(
-    folder: Path, model: Scripted, todo: Iterator[Any], *, cache: ResponseCache | None = None, prepare: Callable[[Engine], None] | None = None, **policy: Any
+    folder: Path,
+    model: Scripted,
+    todo: Iterator[Any],
+    *,
+    cache: ResponseCache | None = None,
+    prepare: Callable[[Engine], None] | None = None,
+    **policy: Any,
 ) -> Engine:
     """Run jobs to their end on a clock that does not wait; the engine is returned also when `run` raised (see `engine.problem`)."""
 

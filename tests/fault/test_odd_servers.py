@@ -29,7 +29,9 @@ leaves = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.floats(allow
 FIELDS = ["choices", "message", "content", "text", "delta", "usage", "prompt_tokens", "completion_tokens_details", "reasoning_tokens"]
 FIELDS += ["finish_reason", "reasoning_content", "refusal", "error", "model", "candidates", "parts", "type", "stop_reason", "index"]
 FIELDS += ["usageMetadata", "input_tokens", "finishReason", "promptTokenCount", "content_block", "stop_details", "thought"]
-values = st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5), max_leaves=12)
+values = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5), max_leaves=12
+)
 
 
 class Canned:
@@ -95,7 +97,9 @@ def changed(path: list[Any], value: Any) -> bytes:
 
 
 @pytest.mark.parametrize("value", [5, 1.5, "x", [], {}, [1], {"a": 1}, True])
-@pytest.mark.parametrize("path", [["choices"], ["choices", 0], ["choices", 0, "message"], ["choices", 0, "finish_reason"], ["usage"], ["model"]])
+@pytest.mark.parametrize(
+    "path", [["choices"], ["choices", 0], ["choices", 0, "message"], ["choices", 0, "finish_reason"], ["usage"], ["model"]]
+)
 def test_one_field_of_another_kind(path: list[Any], value: Any) -> None:
     check(OpenAI, changed(path, value))
 
@@ -115,7 +119,9 @@ def test_odd_counts_of_tokens_never_make_a_run_unreadable(value: Any) -> None:
         assert msgspec.json.decode(msgspec.json.encode(prediction), type=Prediction) == prediction
 
 
-@pytest.mark.parametrize("body", [b"", b"null", b"[" * 100_000, b'{"choices":' * 50_000, b"\xff\xfe", b'"text"', b"<html>", b"NaN", b"{} {}"])
+@pytest.mark.parametrize(
+    "body", [b"", b"null", b"[" * 100_000, b'{"choices":' * 50_000, b"\xff\xfe", b'"text"', b"<html>", b"NaN", b"{} {}"]
+)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_bodies_that_are_no_reply(dialect: Any, body: bytes) -> None:
     for stream in (False, True):

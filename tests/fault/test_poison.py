@@ -180,7 +180,9 @@ def test_the_whole_corpus_in_one_run_costs_only_the_damaged_samples(tmp_path: Pa
     for name, data in sorted(files.items(), key=lambda pair: pair[0] in REFUSED):  # the damaged ones stand in a row
         (tmp_path / name).write_bytes(data)
         rows.append({"id": name, "image": name, "question": "What is it?", "options": ["cat", "dog"], "answer": "A"})
-    rows += [{"id": f"missing{n}", "image": f"missing{n}.png", "question": "?", "options": ["cat", "dog"], "answer": "A"} for n in range(40)]
+    rows += [
+        {"id": f"missing{n}", "image": f"missing{n}.png", "question": "?", "options": ["cat", "dog"], "answer": "A"} for n in range(40)
+    ]
     data_file = tmp_path / "corpus.jsonl"
     data_file.write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(DataError, match="40 images missing"):

@@ -45,7 +45,7 @@ FLAGS: list[list[str]] = [
     ["--num-infers", "2", "--temperature", "0.5", "--top-p", "0.9", "--max-tokens", "5", "--sampling-seed", "3"],
     ["--seed", "7", "--shuffle-options", "--option-mark", "random"],
     ["--stream", "--max-workers", "2", "--max-retries", "0", "--timeout", "3", "--max-errors", "50%"],
-    ["--infer-method", "likelihood", "--likelihood-reduction", "mean", "--candidates", "letters", "--calibration", "content-free"],
+    ["--infer-method", "likelihood", "--likelihood-reduction", "sum", "--candidates", "letters", "--calibration", "content-free"],
     ["--dataset-duplication", "2", "--random-instruct", "--in-context-sample"],
     ["--shots", "random:2", "--response-prefix", "The answer is"],
     ["--answer-space-instruct", "--yesno-instruct", "--style", "llama_2"],
@@ -59,7 +59,9 @@ FLAGS: list[list[str]] = [
 
 
 @pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
-def test_every_flag_gives_one_json_document_and_nothing_else(snellen: Callable[..., Any], data: Path, tmp_path: Path, flags: list[str]) -> None:
+def test_every_flag_gives_one_json_document_and_nothing_else(
+    snellen: Callable[..., Any], data: Path, tmp_path: Path, flags: list[str]
+) -> None:
     code, out, _ = snellen("run", data, "--model", "blind/first", "-o", tmp_path / "run", "--json", *flags)
     assert code == 0
     results = json.loads(out)
@@ -135,7 +137,9 @@ def test_tables_go_to_stdout_and_progress_to_stderr(snellen: Callable[..., Any],
     assert snellen("run", data, "--model", "blind/first", "-o", tmp_path / "run", "--quiet")[1:] == ("", "")
 
 
-def test_an_interrupted_run_says_so_and_goes_on(snellen: Callable[..., Any], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_says_so_and_goes_on(
+    snellen: Callable[..., Any], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from snellen.engine.loop import Engine
     from snellen.model.blind import Blind
 
@@ -248,14 +252,19 @@ def test_a_closed_pipe_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_command_is_kept_without_keys() -> None:
     assert command_line(["x", "run", "a b", "--api-key", "sk-1"]) == "snellen run 'a b' --api-key '****'"
-    assert command_line(["x", "--api-key=sk-1", "--base-url", "http://me:pw@host/v1"]) == "snellen '--api-key=****' --base-url http://****@host/v1"
+    assert (
+        command_line(["x", "--api-key=sk-1", "--base-url", "http://me:pw@host/v1"])
+        == "snellen '--api-key=****' --base-url http://****@host/v1"
+    )
     assert command_line(["x", "--api-key"]) == "snellen --api-key"
 
 
 def test_keys_come_from_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("K", "from the environment")
     (tmp_path / "key").write_text("from the file\n")
-    assert [key and key.reveal() for key in (read_key("flag", None, None), read_key(None, "K", None), read_key(None, None, tmp_path / "key"))] == [
+    assert [
+        key and key.reveal() for key in (read_key("flag", None, None), read_key(None, "K", None), read_key(None, None, tmp_path / "key"))
+    ] == [
         "flag",
         "from the environment",
         "from the file",
@@ -270,7 +279,9 @@ def test_keys_come_from_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_model_files(tmp_path: Path) -> None:
     file = tmp_path / "m.json"
-    file.write_text(json.dumps({"model_name": "m", "temperature": 0, "presence_penalty": 0.5, "extra_body": {"top_k": 3}, "timeout": 9, "seed": 4}))
+    file.write_text(
+        json.dumps({"model_name": "m", "temperature": 0, "presence_penalty": 0.5, "extra_body": {"top_k": 3}, "timeout": 9, "seed": 4})
+    )
     assert read_model_file(file) == {
         "model": "openai/m",
         "temperature": 0,

@@ -99,7 +99,9 @@ def test_how_it_is_asked_does_not_name_a_run(tmp_path: Path, change: dict[str, A
     assert plan(path).header.id == plan(path, **change).header.id
 
 
-@pytest.mark.parametrize("change", [*OTHER, {"shuffle_options": True}, {"option_mark": "number"}, {"prompt_template": "{question} {options}"}])
+@pytest.mark.parametrize(
+    "change", [*OTHER, {"shuffle_options": True}, {"option_mark": "number"}, {"prompt_template": "{question} {options}"}]
+)
 def test_what_changes_results_names_a_run(tmp_path: Path, change: dict[str, Any]) -> None:
     path = write(tmp_path / "d.jsonl")
     assert plan(path).header.id != plan(path, **change).header.id
@@ -123,7 +125,9 @@ def test_changed_data_is_refused_and_changed_scorers_are_used(tmp_path: Path) ->
     path, folder = write(tmp_path / "d.jsonl"), tmp_path / "run"
     first = snellen.run(str(path), "blind/first", output_dir=folder)
     assert "exact_match" not in first.results["tasks"]["d"]["metrics"]
-    other = snellen.run(str(path), "blind/first", output_dir=folder, overrides=(("scorers", ["choice", "exact"]),), detailed_keys=("topic",))
+    other = snellen.run(
+        str(path), "blind/first", output_dir=folder, overrides=(("scorers", ["choice", "exact"]),), detailed_keys=("topic",)
+    )
     assert (other.state.done, other.state.resumed) == (0, 6)
     assert "exact_match" in other.results["tasks"]["d"]["metrics"]
     assert set(other.results["tasks"]["d"]["groups"]) == {"topic"}
@@ -134,8 +138,12 @@ def test_changed_data_is_refused_and_changed_scorers_are_used(tmp_path: Path) ->
 
 
 def test_several_tasks_in_one_run_keep_their_own_counts(tmp_path: Path) -> None:
-    result = snellen.run((str(write(tmp_path / "a.jsonl", 3)), str(write(tmp_path / "b.jsonl", 5, answer="B"))), "blind/first", output_dir=tmp_path / "r")
-    found = {name: (task["metrics"]["accuracy"]["n"], task["metrics"]["accuracy"]["value"]) for name, task in result.results["tasks"].items()}
+    result = snellen.run(
+        (str(write(tmp_path / "a.jsonl", 3)), str(write(tmp_path / "b.jsonl", 5, answer="B"))), "blind/first", output_dir=tmp_path / "r"
+    )
+    found = {
+        name: (task["metrics"]["accuracy"]["n"], task["metrics"]["accuracy"]["value"]) for name, task in result.results["tasks"].items()
+    }
     assert found == {"a": (3, 1.0), "b": (5, 0.0)}
     assert result.results["status"] == {"complete": True, "planned": {"a": 3, "b": 5}, "not_yet_asked": {"a": 0, "b": 0}, "until_ci": None}
 
@@ -152,7 +160,12 @@ def test_policies_follow_the_settings() -> None:
 
 
 def test_a_plug_in_that_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
-    for name, text, words in (("a", "def (", "SyntaxError"), ("b", "1/0", "ZeroDivisionError"), ("c", "import nothing_like_it", "ModuleNotFoundError"), ("d", "x = 1", "no model")):
+    for name, text, words in (
+        ("a", "def (", "SyntaxError"),
+        ("b", "1/0", "ZeroDivisionError"),
+        ("c", "import nothing_like_it", "ModuleNotFoundError"),
+        ("d", "x = 1", "no model"),
+    ):
         (tmp_path / f"{name}.py").write_text(text)
         with pytest.raises(UsageError, match=words):
             plan("eyechart", plugins=(tmp_path / f"{name}.py",))
@@ -180,7 +193,9 @@ ROWS: list[tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("row", "options", "answers"), ROWS)
-def test_options_by_key_and_by_column_keep_their_labels(tmp_path: Path, row: dict[str, Any], options: tuple[str, ...], answers: tuple[str, ...]) -> None:
+def test_options_by_key_and_by_column_keep_their_labels(
+    tmp_path: Path, row: dict[str, Any], options: tuple[str, ...], answers: tuple[str, ...]
+) -> None:
     path = tmp_path / "d.jsonl"
     path.write_text(json.dumps({"id": 1, "question": "?"} | row))
     (sample,) = snellen.load_dataset(str(path))

@@ -36,7 +36,9 @@ def scorer(sample: Sample, request: Request, prediction: Prediction, options: An
 def make_run(folder: Path, outcomes: list[list[str]], order: list[int] | None = None) -> dict[str, Any]:
     """Store sample × repeat with the given outcomes, score them, write the files."""
     told = header("t")
-    told = msgspec.structs.replace(told, tasks=[msgspec.structs.replace(told.tasks[0], scorers=("own",))], planned={"t": sum(map(len, outcomes))})
+    told = msgspec.structs.replace(
+        told, tasks=[msgspec.structs.replace(told.tasks[0], scorers=("own",))], planned={"t": sum(map(len, outcomes))}
+    )
 
     async def go(writer: RunWriter) -> None:
         for place in order or range(len(outcomes)):
@@ -44,7 +46,13 @@ def make_run(folder: Path, outcomes: list[list[str]], order: list[int] | None = 
                 key = TrialKey("t", f"s{place}", repeat=repeat)
                 failure = Failure(FailureKind.SERVER, "HTTP 500", 500, 3) if word == "failed" else None
                 found = Prediction(key, text=None if failure else word, failure=failure, timing=Timing(1.0, 3.5), usage=Usage(7, 2))
-                await writer.put(place, Sample(f"s{place}", "t", Form.OPEN, "?", tags={"topic": place % 2}), Request(key, (Turn("user", "?"),)), found, "")
+                await writer.put(
+                    place,
+                    Sample(f"s{place}", "t", Form.OPEN, "?", tags={"topic": place % 2}),
+                    Request(key, (Turn("user", "?"),)),
+                    found,
+                    "",
+                )
 
     writer = RunWriter(folder, told)
     asyncio.run(go(writer))
@@ -114,7 +122,10 @@ def test_a_record_says_what_happened() -> None:
     lost = record(Prediction(key, failure=Failure(FailureKind.TOO_LONG, "too long", 400, 2)), [])
     assert (lost["outcome"], lost["text"], lost["value"], lost["latency_s"]) == ("failed", None, None, None)
     assert lost["error"] == {"kind": "too_long", "message": "too long", "status": 400, "attempts": 2}
-    found = record(Prediction(key, text="A", timing=Timing(1.0, 3.5), cached=True), [Score(key, "accuracy", 1.0, "A", "bare"), Score(key, "exact", 0.0)])
+    found = record(
+        Prediction(key, text="A", timing=Timing(1.0, 3.5), cached=True),
+        [Score(key, "accuracy", 1.0, "A", "bare"), Score(key, "exact", 0.0)],
+    )
     assert (found["sample"], found["variant"], found["repeat"], found["latency_s"], found["cached"]) == ("s", "order=1", 2, 2.5, True)
     assert (found["metric"], found["value"], found["answer"], found["rule"]) == ("accuracy", 1.0, "A", "bare")
     assert found["scores"] == {"accuracy": 1.0, "exact": 0.0}

@@ -15,7 +15,19 @@ from snellen.engine.state import RunState
 from snellen.report import terminal
 from snellen.report.terminal import Progressbar, dimension_table, facts, group_tables, number, plain, results_table, tells_more
 
-ESCAPES = ["\x1b[2J", "\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "\x07", "\x9b31m", "\x1bP1$r\x1b\\", "\u202egnp.exe", "\u2066x", "\r", "\x00", "\x7f", "\u200f"]
+ESCAPES = [
+    "\x1b[2J",
+    "\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\",
+    "\x07",
+    "\x9b31m",
+    "\x1bP1$r\x1b\\",
+    "\u202egnp.exe",
+    "\u2066x",
+    "\r",
+    "\x00",
+    "\x7f",
+    "\u200f",
+]
 
 
 def shown(*renderables: Any, tty: bool = True) -> str:
@@ -31,8 +43,13 @@ def estimate(value: float | None, n: int = 4, ci95: list[float] | None = None) -
 
 @pytest.mark.parametrize("escape", ESCAPES)
 def test_no_foreign_text_commands_the_terminal(escape: str) -> None:
-    result = {"metrics": {f"m{escape}": estimate(0.5)}, "groups": {f"k{escape}": {f"v{escape}": {"m": estimate(0.5)}, "w": {"m": estimate(0.5)}}}}
-    text = shown(plain(escape), results_table(f"t{escape}", result), *group_tables(result), dimension_table({f"d{escape}": (0.5, 1), "e": (0.5, 1)}))
+    result = {
+        "metrics": {f"m{escape}": estimate(0.5)},
+        "groups": {f"k{escape}": {f"v{escape}": {"m": estimate(0.5)}, "w": {"m": estimate(0.5)}}},
+    }
+    text = shown(
+        plain(escape), results_table(f"t{escape}", result), *group_tables(result), dimension_table({f"d{escape}": (0.5, 1), "e": (0.5, 1)})
+    )
     assert not set(text) & set("\x1b\x07\x9b\r\x00\x7f\u202e\u2066\u200f")
     assert "\ufffd" in text
 

@@ -55,7 +55,12 @@ def test_the_baseline_counts_where_candidates_are_scored() -> None:
 def test_damaged_rows_are_misses(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "c.db")
     failed = msgspec.json.encode(Prediction(KEY, failure=Failure(FailureKind.SERVER, "x")))
-    for digest, body in (("junk", b"\xff{"), ("shape", b'{"key": 5}'), ("nothing", b'{"key":{"task":"t","sample":"s"}}'), ("failed", failed)):
+    for digest, body in (
+        ("junk", b"\xff{"),
+        ("shape", b'{"key": 5}'),
+        ("nothing", b'{"key":{"task":"t","sample":"s"}}'),
+        ("failed", failed),
+    ):
         cache._write([(digest, "m", 0.0, body)])
         assert cache.get(digest, KEY) is None
     cache.close()

@@ -23,7 +23,9 @@ def put(folder: Path, ids: list[str], task: str = "t", text: str = "x") -> None:
     async def go(writer: RunWriter) -> None:
         for position, name in enumerate(ids):
             key = TrialKey(task, name)
-            await writer.put(position, Sample(name, task, Form.OPEN, "?"), Request(key, (Turn("user", "?"),)), Prediction(key, text=text), "d")
+            await writer.put(
+                position, Sample(name, task, Form.OPEN, "?"), Request(key, (Turn("user", "?"),)), Prediction(key, text=text), "d"
+            )
 
     writer = RunWriter(folder, header("t", "u"))
     asyncio.run(go(writer))
@@ -137,7 +139,9 @@ def test_other_scorers_are_taken_over_and_the_first_command_stays(tmp_path: Path
 
     put(tmp_path, ["1"])
     first = header("t", "u")
-    other = msgspec.structs.replace(first, created="later", tasks=[msgspec.structs.replace(task, scorers=("contains",)) for task in first.tasks])
+    other = msgspec.structs.replace(
+        first, created="later", tasks=[msgspec.structs.replace(task, scorers=("contains",)) for task in first.tasks]
+    )
     RunWriter(tmp_path, other).close()
     found = RunReader(tmp_path).header()
     assert found.created == first.created

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from .. import __version__
 from ..core.errors import EnvironmentProblem, SnellenError
 from ..core.text import clean_text, show_text
 
@@ -64,7 +65,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="snellen")
+@click.version_option(__version__)
 def cli() -> None:
     """Snellen, the eye chart for vision-language models.
 
