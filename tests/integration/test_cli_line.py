@@ -232,7 +232,7 @@ def test_score_again_and_a_damaged_run(snellen: Callable[..., Any], data: Path, 
     assert (tmp_path / "run" / "results.json").read_bytes() == before
     with sqlite3.connect(tmp_path / "run" / "run.db") as database:
         database.execute("PRAGMA user_version=99")
-    code, out, err = snellen("score", tmp_path / "run", "--json")
+    code, out, _ = snellen("score", tmp_path / "run", "--json")
     assert (code, json.loads(out)["error"]["kind"]) == (3, "EnvironmentProblem")
 
 

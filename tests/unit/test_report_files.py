@@ -151,7 +151,7 @@ def test_a_file_is_replaced_whole_or_stays_as_it_was(tmp_path: Path) -> None:
         file.write(b"half")
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(EnvironmentProblem, match="No space left.*snellen score"):
+    with pytest.raises(EnvironmentProblem, match=r"No space left.*snellen score"):
         write_atomically(path, fail)
     assert path.read_bytes() == b"old"
     assert [each.name for each in tmp_path.iterdir()] == ["x.json"]

@@ -91,11 +91,7 @@ class Plan(NamedTuple):
 
 def make_plan(settings: RunSettings) -> Plan:
     """Resolve every name, read the data once, and refuse what cannot work before the first request."""
-    registry = default_registry()
-    if settings.profile not in (None, "snellen"):
-        profile_named(str(settings.profile))
-    for plugin in settings.plugins:
-        registry.load_plugin(plugin)
+    registry = _registry_for(settings)
     model = create_model(settings, registry)
     catalog = Catalog(settings.catalogs)
     names = list(dict.fromkeys(name for given in settings.tasks for name in catalog.expand(given)))
@@ -105,10 +101,7 @@ def make_plan(settings: RunSettings) -> Plan:
     check_names(tasks, names)
     prompts = [_prompt_for(catalog, task, settings) for task in tasks]
     if settings.duplication is not None or settings.random_instruct:
-        tasks = [
-            duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
-            for task, prompt in zip(tasks, prompts, strict=True)
-        ]
+        tasks = [_duplicated(task, prompt, settings) for task, prompt in zip(tasks, prompts, strict=True)]
     for task in tasks:
         check_trials(task)
         check_capabilities(model, task)
@@ -116,6 +109,19 @@ def make_plan(settings: RunSettings) -> Plan:
     planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in zip(tasks, prompts, strict=True)]
     check_images(model, planned)
     return Plan(planned, model, registry, make_header(planned, model, settings), folder, settings.seed)
+
+
+def _registry_for(settings: RunSettings) -> Registry:
+    registry = default_registry()
+    if settings.profile not in (None, "snellen"):
+        profile_named(str(settings.profile))
+    for plugin in settings.plugins:
+        registry.load_plugin(plugin)
+    return registry
+
+
+def _duplicated(task: Task, prompt: Prompt, settings: RunSettings) -> Task:
+    return duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
 
 
 def create_model(settings: RunSettings, registry: Registry) -> Model:
