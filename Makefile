@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-TEST_EXTRAS := dev,ocr,parquet,caption,view,plots,pdf,hf
+TEST_EXTRAS := dev,ocr,parquet,caption,view,browser,plots,pdf,hf-test
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: demo test check bench crash fault pages clean help
@@ -14,7 +14,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
-	$(PIP) install -e '.[ocr]'
+	$(PIP) install -e '.[ocr,view]'
 	touch $@
 
 $(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
@@ -23,6 +23,11 @@ $(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
 
 demo: $(VENV)/demo.stamp ## the eye chart on the embedded reader: no network, no GPU
 	$(BIN)/snellen run eyechart --model reader -o runs/demo
+	@echo
+	@echo "The chart, the curve and every reply, in your browser:"
+	@echo
+	@echo "    $(BIN)/snellen view runs/demo --open"
+	@echo
 
 test: $(VENV)/test.stamp ## the whole test suite
 	sh tests/system_packages.sh

@@ -20,6 +20,7 @@ _PUBLIC = {
     "load_model": "snellen.api.load",
     "load_reform_dataset": "snellen.api.reform",
     "load_run": "snellen.api.load",
+    "frame": "snellen.api.look",
     "RunResult": "snellen.api.run",
     "RunSettings": "snellen.api.settings",
     "extract_choice": "snellen.score.extract",
@@ -40,6 +41,7 @@ _PUBLIC = {
 
 if TYPE_CHECKING:
     from .api.load import load_dataset, load_model, load_run
+    from .api.look import frame
     from .api.reform import load_reform_dataset
     from .api.run import RunResult, run
     from .api.score import score
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Estimate", "Extraction", "Form", "Image", "Params", "Prediction", "Request", "RunResult", "RunSettings", "Sample", "Score",
-    "SnellenError", "Task", "extract_choice", "load_dataset", "load_model", "load_reform_dataset", "load_run", "run", "score",
+    "SnellenError", "Task", "extract_choice", "frame", "load_dataset", "load_model", "load_reform_dataset", "load_run", "run", "score",
     "score_predictions",
 ]  # fmt: skip
 

@@ -94,9 +94,7 @@ def test_other_formats_work_too_and_columns_can_be_named(home: Path, ending: str
         Path("t.json").write_text(json.dumps(rows))
     elif ending == "parquet":
         pyarrow = pytest.importorskip("pyarrow")
-        import pyarrow.parquet
-
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), "t.parquet")
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(rows), "t.parquet")
     else:
         cut = "," if ending == "csv" else "\t"
         Path(f"t.{ending}").write_text("\n".join([cut.join(rows[0]), *(cut.join(map(str, row.values())) for row in rows)]))

@@ -253,6 +253,85 @@ def test_bad_raw_files(raw: Any, slug: str, file: str, change: Any, message: str
         read(slug, root)
 
 
+@pytest.mark.parametrize(
+    ("slug", "file", "change", "message"),
+    [
+        ("cifar10", "cifar-10-batches-bin/test_batch.bin", lambda data: data[:4000], "record 1 is cut off"),
+        ("flickr30k", "results_20130124.token", lambda data: data + b"no tab here\n", "line 61: expected"),
+        ("funsd", "testing_data/annotations/page1.json", lambda data: data[:40], "page1.json is not valid JSON"),
+        ("poie", "test.txt", lambda data: data + b"{broken\n", "line 6 is not valid JSON"),
+        (
+            "textvqa",
+            "TextVQA_0.5.1_val.json",
+            lambda data: data.replace(b'"brand3"', b'""').replace(b'"other"', b'""'),
+            "question 3 has no answer",
+        ),
+        ("grounded-ic15", "Challenge4_Test_Task1_GT/gt_img_2.txt", lambda data: b"1,2,3,word\n", "line 1: expected eight coordinates"),
+        ("coco-text", "cocotext.v2.json", lambda data: data.replace(b'"image_id": 901', b'"image_id": 77'), "no picture 77"),
+        (
+            "refcoco",
+            "refcoco/instances.json",
+            lambda data: data.replace(b'"id": 3, "image_id"', b'"id": 333, "image_id"'),
+            "no annotation 3",
+        ),
+        (
+            "visdial",
+            "visdial_1.0_val.json",
+            lambda data: data.replace(b'"question": 11', b'"question": 99'),
+            "index outside the string tables",
+        ),
+        (
+            "clevr",
+            "questions/CLEVR_val_questions.json",
+            lambda data: data.replace(b'"answer": "cyan"', b'"answer": "cyan"').replace(b"query_color", b"query_smell"),
+            "has no known set of values",
+        ),
+        ("flowers102", "cat_to_name.json", lambda data: data.replace(b'"7"', b'"99"'), "class '7' has no name"),
+        ("gqa", "testdev_balanced_questions.json", lambda data: data.replace(b'"imageId"', b'"image"'), "record 1 has no field 'imageId'"),
+        (
+            "winoground",
+            "examples.jsonl",
+            lambda data: data.replace(b"a cat on a lamp", b"lamp").replace(b"a lamp on a cat", b"the lamp"),
+            "all options are equal after normalising",
+        ),
+        (
+            "vqa-v2",
+            "v2_mscoco_val2014_annotations.json",
+            lambda data: data.replace(b'"question_id": 1005', b'"question_id": 9005'),
+            "question 1005 has no annotation",
+        ),
+    ],
+)
+def test_more_bad_raw_files(raw: Any, slug: str, file: str, change: Any, message: str) -> None:
+    root = raw(slug)
+    (root / file).write_bytes(change((root / file).read_bytes()))
+    with pytest.raises(DataError, match=message):
+        read(slug, root)
+
+
+def test_confusable_classes_come_from_a_table(raw: Any) -> None:
+    root = raw("pets37")
+    (root / "confusion.csv").write_text("true,predicted,count\n1,6,50\n1,2,40\n1,3,30\n")
+    files = {"labels": "annotations/test.txt", "confusion": "confusion.csv"}
+    samples = read("pets37", root, **{"raw.files": files, "raw.negatives": "confusable", "options": 2})
+    assert all("confusable" in str(sample.meta["distractors"]) for sample in samples)
+
+
+def test_boxes_can_be_counted(raw: Any) -> None:
+    root = raw("coco-mci")
+    samples = read(
+        "coco-counting",
+        root,
+        **{
+            "raw.reader": "count.instances",
+            "raw.files": {"instances": "annotations/instances_val2017.json"},
+            "raw.images": "val2017/{image}",
+        },
+    )
+    assert len(samples) == 48
+    assert all(sample.answers == ("1",) for sample in samples)
+
+
 def test_missing_files_say_where_to_get_them(tmp_path: Path) -> None:
     task = Catalog().task("reform/vqa-v2")
     with pytest.raises(DataError, match=r"no bundle or prepared or raw data for 'reform/vqa-v2'.*visualqa.org"):

@@ -182,6 +182,17 @@ def test_documents_in_flight_are_bounded_and_variants_stay_with_their_document()
     assert recorder.most <= 2 and len(recorder.sent) == 12
 
 
+def test_single_questions_are_not_held_back() -> None:
+    jobs = jobs_of([sample for number in range(20) for sample in questions(f"d{number}", 1)], documents_in_flight=2)
+    recorder = Recorder()
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(job.run(recorder) for job in jobs))
+
+    asyncio.run(all_at_once())
+    assert recorder.most == 20
+
+
 def test_a_question_without_pages_is_settled_without_a_request() -> None:
     skipped = Sample("s", "t", Form.OPEN, "q", group="d", meta={"skip": {"": "page gap: 2 missing of 3"}})
     long = Sample("l", "t", Form.OPEN, "q", group="e", meta={"skip": {"": "too long: 9 pages where the model takes 4"}})

@@ -83,3 +83,18 @@ def test_one_who_gave_up_does_not_disturb_the_others() -> None:
         return (await asyncio.wait_for(stays, 5)).text
 
     assert asyncio.run(go()) == "stays"
+
+
+def test_one_who_gave_up_does_not_keep_the_error_from_the_others() -> None:
+    def fail(requests: Sequence[Request]) -> list[Prediction]:
+        raise RuntimeError("out of memory")
+
+    async def go() -> BaseException | None:
+        batcher = Batcher(ScriptedBatch(fail))
+        gone, stays = asyncio.create_task(batcher.predict(request("gone"))), asyncio.create_task(batcher.predict(request("stays")))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait({stays}, timeout=5)
+        return stays.exception()
+
+    assert isinstance(asyncio.run(go()), RuntimeError)

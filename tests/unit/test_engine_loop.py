@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from line_doubles import OneTrial, Scripted, ScriptedBatch, jobs, work
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, ModelError, StopRun
-from snellen.core.types import Failure, FailureKind, Image, Prediction, Request
+from snellen.core.types import Failure, FailureKind, Form, Image, ImageSent, Prediction, Request, Sample, TrialKey, Turn
 from snellen.engine.loop import DEAD_AFTER, Engine
+from snellen.infer.jobs import Item
 from snellen.store.cache import ResponseCache
 from snellen.store.reader import RunReader
 
@@ -287,8 +289,9 @@ def test_a_model_that_depends_on_the_trial_is_never_answered_for(tmp_path: Path)
 
 def test_a_batch_model_gets_batches_and_no_timeout_counts_its_waiting(tmp_path: Path) -> None:
     model = ScriptedBatch(lambda requests: [Prediction(request.key, text="ok") for request in requests])
-    engine = work(tmp_path, model, jobs(17), timeout_s=1e-9)
+    engine = work(tmp_path, model, jobs(17), timeout_s=5.0)
     assert engine.state.done == 17
+    assert engine._retrier.policy.timeout_s is None
     assert max(map(len, model.batches)) == 4
     assert engine.state.failed == 0
 
@@ -307,3 +310,52 @@ def test_max_errors_by_count_and_by_share(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentProblem, match=r"\d+ of 100 trials"):
         work(tmp_path / "share", Scripted(third), jobs(300), max_workers=1, max_errors=ErrorBudget.parse("30%"))
     assert work(tmp_path / "fine", Scripted(third), jobs(300), max_workers=1, max_errors=ErrorBudget.parse("50%")).state.done == 300
+
+
+def test_a_part_of_a_trial_is_asked_and_not_stored(tmp_path: Path) -> None:
+    class Parts(OneTrial):
+        async def run(self, ask: Any) -> None:
+            sample = Sample("s0", "t", Form.OPEN, "?")
+            part = await ask(Item(0, sample), Request(TrialKey("t", "s0", "part"), (Turn("user", "part"),)), keep=False)
+            assert part.text == "ok"
+            await ask(Item(0, sample), Request(self.key, (Turn("user", "whole"),)))
+
+    model = Scripted()
+    engine = work(tmp_path, model, iter([Parts(0)]))
+    assert (len(model.asked), engine.state.done) == (2, 1)
+    assert [prediction.key.variant for prediction in stored(tmp_path).values()] == ["base"]
+
+
+def test_the_first_problem_is_the_one_that_is_told(tmp_path: Path) -> None:
+    async def refuse(request: Request) -> Prediction:
+        if number(request) == 0:
+            return Prediction(request.key, text="ok")
+        for _ in range(number(request)):
+            await asyncio.sleep(0)
+        raise StopRun(FailureKind.AUTH, f"refused {number(request)}")
+
+    with pytest.raises(StopRun, match="refused 1"):
+        work(tmp_path, Scripted(refuse), jobs(5))
+
+
+def test_many_in_flight_may_fail_together_before_the_server_is_called_dead(tmp_path: Path) -> None:
+    async def dead(request: Request) -> Prediction:
+        raise ModelError(FailureKind.SERVER, "HTTP 500")
+
+    with pytest.raises(EnvironmentProblem, match="80 trials failed in a row"):
+        work(tmp_path, Scripted(dead), jobs(500), max_workers=40, adaptive=False)
+
+
+def test_what_a_model_says_of_its_pictures_stands(tmp_path: Path) -> None:
+    import PIL.Image
+
+    PIL.Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
+    own = ImageSent("hash", "image/png", 2, 2, 9)
+
+    async def answer(request: Request) -> Prediction:
+        return Prediction(request.key, text="ok", images=(own,) if number(request) else ())
+
+    work(tmp_path / "run", Scripted(answer), jobs(2, image=Image(str(tmp_path / "a.png"))))
+    found = stored(tmp_path / "run")
+    assert found["s1"].images == (own,)
+    assert (found["s0"].images[0].width, len(found["s0"].images[0].sha256)) == (4, 64)

@@ -157,6 +157,16 @@ UNITS = [
     "'",
     "yes no ",
     "answer is: ",
+    "\\frac{1",
+    "^\\circ ",
+    "&lt;",
+    "let me consider each option ",
+    "[ ] A\n",
+    "there is no ",
+    "it is a dog but ",
+    "B is also ",
+    "A -> ",
+    "ответом ",
 ]
 
 
@@ -173,6 +183,16 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
     ]
     for call in itertools.chain(readers, [lambda rule=rule: rule(reader, reply) for _, rule in RULES]):
         assert min(_seconds(call) for _ in range(3)) <= 0.1
+
+
+SIGNS = {"A": "< 5", "B": "= 5 °C", "C": "x = 1", "D": "50 % of all"}
+
+
+@pytest.mark.parametrize("unit", [" ", "= ", "x ", "5 ", "< ", "\t", "5 ° ", "50 % "])
+def test_options_with_signs_take_linear_time(unit: str) -> None:
+    text = (unit * (50_000 // len(unit) + 1))[:50_000]
+    reader = reader_for(SIGNS)
+    assert min(_seconds(lambda: read(reader, text)) for _ in range(3)) <= 0.1
 
 
 def _seconds(call: Callable[[], object]) -> float:

@@ -9,6 +9,7 @@ import pytest
 
 from snellen.core.errors import ConfigError
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Prompt, Request, Sample, Task, Turn
+from snellen.infer import dialogue_likelihood
 from snellen.infer.dialogue import plan, read_answer
 from snellen.infer.jobs import Item
 from snellen.prompt.build import Prompter
@@ -102,6 +103,23 @@ def test_a_failed_round_ends_the_dialogue() -> None:
 def test_likelihoods_choose_too() -> None:
     request = Prompter(Task("t", {}), PROMPT, 0).build(dialogue("a", 1)[0])
     assert read_answer(request, Prediction(request.key, loglikelihoods=(-3.0, -1.0, -2.0))) == "green"
+
+
+def test_a_dialogue_by_likelihood() -> None:
+    task = Task("t", {}, prompt="p", infer_options={"majority": False})
+    items = [Item(place, sample) for place, sample in enumerate(dialogue("a", 3))]
+    (job,) = dialogue_likelihood.plan(task, items, Prompter(task, PROMPT, 0))
+    asked: list[Request] = []
+
+    async def ask(item: Item, request: Request) -> Prediction:
+        asked.append(request)
+        return Prediction(request.key, loglikelihoods=(-3.0, -2.0, -1.0 if len(asked) == 1 else -9.0))
+
+    asyncio.run(job.run(ask))
+    assert [request.choices for request in asked] == [OPTIONS] * 3
+    assert said(asked[2]) == ["blue", "green"], "no marks: the options were hidden"
+    with pytest.raises(ConfigError, match="unknown key"):
+        dialogue_likelihood.read_options(Task("t", {}, infer_options={"reductoin": "sum"}))
 
 
 def test_unknown_options_are_refused() -> None:

@@ -7,8 +7,10 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
+from snellen.core.config import convert
 from snellen.core.errors import ConfigError
 from snellen.core.types import Form, Image, Prompt, Sample, Task, TrialKey
+from snellen.data.catalog import Catalog
 from snellen.data.images import open_image
 from snellen.infer.jobs import Item
 from snellen.infer.likelihood import LikelihoodOptions, build_request, grey_image, mark_as_answered, plan, read_options
@@ -16,7 +18,7 @@ from snellen.prompt.build import Prompter
 
 IMAGE = Image(ref="/nowhere.png")
 SAMPLE = Sample("s", "d", Form.CHOICE, "What colour?", (IMAGE,), ("red", "blue"), ("red",))
-CHOICE_PROMPT = Prompt(instructions=("Answer with the letter.",))
+CHOICE_PROMPT = convert(Catalog().card("prompts", "choice"), Prompt, "choice")
 
 
 def requests(task, sample=SAMPLE, prompt=CHOICE_PROMPT):
@@ -53,6 +55,14 @@ def test_a_tasks_own_prompt_keeps_its_words_and_loses_the_options_and_the_beginn
     (request,) = requests(task(prompt=own), prompt=own)
     assert request.messages[-1].text == "Look. What colour?"
     assert request.prefix == ""
+
+
+def test_the_rest_of_the_prompt_stays_as_it_was_told():
+    told = replace(CHOICE_PROMPT, system="Be brief.", style="one")
+    (request,) = requests(task(), prompt=told)
+    assert request.messages[-1].text.startswith("Be brief.")
+    assert request.messages[-1].text.endswith("Bot:")
+    assert "letter" not in request.messages[-1].text
 
 
 def test_letters_are_asked_after_the_options_as_shown():

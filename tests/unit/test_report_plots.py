@@ -11,6 +11,7 @@ import pytest
 from snellen.report.document_plots import cells, plots_of, severity_rows, variant_rows
 from snellen.report.plots import curves, heat_map, interval_bars, render_png, render_svg, save_plot, to_csv
 from snellen.score.reading import read_tables
+from snellen.score.table import ScoreTable
 
 ROWS = [{"length": "8000", "depth": "0%", "value": 1.0, "n": 3}, {"length": "16000", "depth": "50%", "value": 0.25, "n": 4}]
 
@@ -39,7 +40,7 @@ def test_csv_holds_all_columns_once() -> None:
     assert read == [{"a": "1", "b": ""}, {"a": "2", "b": "x,y"}]
 
 
-def table() -> object:
+def table() -> ScoreTable:
     rows, samples = [], []
     for depth in ("0.0", "0.5", "1.0"):
         for length in ("900", "10000"):
@@ -61,5 +62,7 @@ def test_the_rows_of_a_run() -> None:
     assert all(row["n"] == 3 for row in whole) and whole[0]["value"] == 1.0
     assert [row["value"] for row in severity_rows(found)] == [1.0, pytest.approx(1 / 3), pytest.approx(1 / 3)]
     assert {row["variant"] for row in variant_rows(found)} == {"base", "perturb=blur:1", "perturb=blur:2"}
+    holes = cells(found.take(found.sample != 0), "length", "depth")
+    assert [(row["value"], row["n"]) for row in holes].count((None, 0)) == 1 and len(holes) == 6
     names = set(plots_of(found))
     assert {"depth-length-base", "row-column-perturb_blur_1", "severity", "variants"} <= names

@@ -119,7 +119,7 @@ def test_every_route_agrees_with_scratch(kind, route, monkeypatch):
     inputs = replica._inputs([prepared])
     candidates, _ = replica.prompter.encode_candidates(prepared.text, CHOICES, alone=False)
     replica.memory.clear()
-    got = replica._try_route(route, inputs, candidates)
+    got = replica._score_by(route, inputs, candidates)
     for values, candidate in zip(got, candidates, strict=True):
         assert values == pytest.approx(local_likelihood.score_from_scratch(replica.model, inputs, candidate), abs=1e-4)
 
@@ -147,6 +147,21 @@ def test_positions_in_three_dimensions(route, cuts):
         assert values == pytest.approx(local_likelihood.score_from_scratch(model, inputs, candidate), abs=1e-4)
 
 
+def test_an_encoder_decoder_is_tested_too_and_can_go_from_scratch(monkeypatch):
+    from snellen.model import local_encoder_decoder
+
+    fast = predict(model_of("instructblip"), ask("instructblip", choices=CHOICES))[0]
+    assert fast.detail["route"] == "encoder-decoder"
+
+    def broken(model, inputs, candidates):
+        raise AttributeError("no such cache")
+
+    monkeypatch.setattr(local_encoder_decoder, "score_encoder_decoder", broken)
+    slow = predict(create(str(checkpoint("instructblip")), ModelOptions()), ask("instructblip", choices=CHOICES))[0]
+    assert slow.detail["route"] == "scratch"
+    assert slow.loglikelihoods == pytest.approx(fast.loglikelihoods, abs=1e-4, rel=1e-5)
+
+
 def test_the_self_test_falls_back_when_a_route_is_wrong(monkeypatch):
     from snellen.model import local_replica
 
@@ -163,6 +178,9 @@ def test_the_self_test_falls_back_when_a_route_is_wrong(monkeypatch):
     (reply,) = predict(model, ask("text", choices=CHOICES))
     assert reply.loglikelihoods == pytest.approx(predict(model_of("text"), ask("text", choices=CHOICES))[0].loglikelihoods, abs=1e-4)
     assert reply.detail["route"] == "scratch"
+    (whole,) = predict(model, ask("text", choices=CHOICES, likelihood=Likelihood(with_prompt=True)))
+    assert whole.loglikelihoods == reply.loglikelihoods
+    assert len(whole.detail["prompt_logprobs"]) == whole.usage.input_tokens - 1
 
 
 @pytest.mark.parametrize("kind", ["text", "llava", "idefics3", "blip2", "instructblip"])
@@ -234,6 +252,19 @@ def test_the_prompts_own_log_probabilities_are_the_librarys_loss(kind):
     assert -np.mean(reply.detail["prompt_logprobs"]) == pytest.approx(loss, abs=1e-4)
 
 
+def test_prompt_mean_needs_a_decoder_alone():
+    request = ask("t5", choices=CHOICES, likelihood=Likelihood(reduction="prompt-mean", with_prompt=True))
+    assert predict(model_of("t5"), request)[0].failure.kind is FailureKind.CAPABILITY
+
+
+def test_inputs_to_score_are_made_ahead_and_are_the_same():
+    prompter = model_of("llava")._replicas[0].prompter
+    scored, generated = prompter.prepare(ask("llava", choices=CHOICES)), prompter.prepare(ask("llava"))
+    assert generated.tensors is None
+    again = prompter.encode([generated.text], [generated.pictures])
+    assert {name: value.tolist() for name, value in scored.tensors.items()} == {name: value.tolist() for name, value in again.items()}
+
+
 def test_dialogue_rounds_reuse_the_prefix_and_change_no_bit():
     turns = (Turn("user", "Can you see the image?", (picture(),)), Turn("assistant", "Yes"), Turn("user", "Is it a dog?"))
     longer = (*turns, Turn("assistant", "No"), Turn("user", "What colour is it?"))
@@ -302,6 +333,48 @@ def test_bad_requests_fail_alone_and_by_name():
     assert unreadable.failure.kind is FailureKind.DECODE
 
 
+@pytest.mark.parametrize("kind", VISION)
+def test_odd_requests_are_answered_or_fail_alone(kind):
+    choices = ("ja", "日本語の答え", " leading", "emoji 🦊", "a" * 300)
+    one, two = (picture(1),), (picture(1), picture(2))
+    odd = {
+        "two images": (Turn("user", "compare", two),),
+        "system": (Turn("system", "be brief"), Turn("user", "q", one)),
+        "image later": (Turn("user", "hi"), Turn("assistant", "yes"), Turn("user", "look", one)),
+        "no image": (Turn("user", "hello there"),),
+        "empty": (Turn("user", "" if kind != "instructblip" else "?"),),  # its tokenizer makes no tensor of nothing
+    }
+    scored = predict(model_of(kind), *(Request(TrialKey("t", name), messages, choices=choices) for name, messages in odd.items()))
+    told = Params(max_tokens=3)
+    made = predict(model_of(kind), *(Request(TrialKey("t", name), messages, told) for name, messages in odd.items()))
+    takes_one = kind in ("blip2", "instructblip")
+    expected = [FailureKind.CAPABILITY if takes_one and name == "two images" else None for name in odd]
+    assert [reply.failure.kind if reply.failure else None for reply in scored] == expected
+    assert [reply.failure.kind if reply.failure else None for reply in made] == expected
+
+
+def test_what_the_architecture_raises_costs_one_request(monkeypatch):
+    model = create(str(checkpoint("text")), ModelOptions(arguments={"batch_size": 4}))
+    asyncio.run(model.check())
+    replica = model._replicas[0]
+    real = replica._inputs
+
+    def broken(batch):
+        if any(prepared.request.key.sample == "bad" for prepared in batch):
+            raise RuntimeError("shapes do not match\nmore")
+        return real(batch)
+
+    monkeypatch.setattr(replica, "_inputs", broken)
+    replies = predict(
+        model,
+        *(ask("text", name=name, params=Params(max_tokens=2)) for name in ("a", "bad", "b")),
+        ask("text", name="bad", choices=CHOICES),
+    )
+    assert [reply.failure is None for reply in replies] == [True, False, True, False]
+    assert replies[1].failure.message == "bad: the model raised RuntimeError: shapes do not match"
+    assert replies[3].failure.kind is FailureKind.SERVER
+
+
 def test_out_of_memory_shrinks_the_batch_and_the_run_goes_on(monkeypatch):
     model = create(str(checkpoint("text")), ModelOptions(arguments={"batch_size": 8}))
     asyncio.run(model.check())
@@ -319,6 +392,26 @@ def test_out_of_memory_shrinks_the_batch_and_the_run_goes_on(monkeypatch):
     assert all(reply.text is not None for reply in replies)
     assert sizes == [8, 4, 2, 2, 2, 2]
     assert model.batch_size == 2
+
+
+def test_out_of_memory_in_scoring_is_tried_once_more_without_what_was_kept(monkeypatch):
+    model = create(str(checkpoint("text")), ModelOptions())
+    asyncio.run(model.check())
+    replica = model._replicas[0]
+    predict(model, ask("text", name="kept", choices=CHOICES))
+    real, calls = replica.score, []
+
+    def tight(prepared):
+        calls.append(len(replica.memory._kept))
+        if prepared.request.key.sample == "huge" or replica.memory._kept:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(prepared)
+
+    monkeypatch.setattr(replica, "score", tight)
+    good, huge = predict(model, ask("text", name="good", choices=CHOICES), ask("text", name="huge", choices=CHOICES))
+    assert good.failure is None
+    assert calls == [1, 0, 1, 0]
+    assert huge.failure.kind is FailureKind.PAYLOAD
 
 
 def test_two_devices_share_a_batch_without_collectives():

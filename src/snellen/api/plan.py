@@ -24,7 +24,7 @@ from ..core.types import Prompt, RunHeader, Task
 from ..core.variants import parse_variant
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
-from ..infer import dialogue, document, generate, likelihood
+from ..infer import chain, dialogue, dialogue_likelihood, document, generate, likelihood
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
@@ -39,7 +39,9 @@ INFERENCERS: dict[str, ModuleType] = {
     "generation": generate,
     "likelihood": likelihood,
     "document": document,
+    "chain": chain,
     "every": dialogue,
+    "every_likelihood": dialogue_likelihood,
     "every_with_gt": generate,
     "last": generate,
 }
@@ -97,16 +99,14 @@ def make_plan(settings: RunSettings) -> Plan:
     names = list(dict.fromkeys(name for given in settings.tasks for name in catalog.expand(given)))
     if not names:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
-    tasks = [catalog.task(name, settings.task_overrides()) for name in names]
+    asked = [_resolve(catalog, name, settings) for name in names]
+    tasks = [task for task, _ in asked]
     check_names(tasks, names)
-    prompts = [_prompt_for(catalog, task, settings) for task in tasks]
-    if settings.duplication is not None or settings.random_instruct:
-        tasks = [_duplicated(task, prompt, settings) for task, prompt in zip(tasks, prompts, strict=True)]
     for task in tasks:
         check_trials(task)
         check_capabilities(model, task)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
-    planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in zip(tasks, prompts, strict=True)]
+    planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in asked]
     check_images(model, planned)
     return Plan(planned, model, registry, make_header(planned, model, settings), folder, settings.seed)
 
@@ -120,8 +120,13 @@ def _registry_for(settings: RunSettings) -> Registry:
     return registry
 
 
-def _duplicated(task: Task, prompt: Prompt, settings: RunSettings) -> Task:
-    return duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
+def _resolve(catalog: Catalog, name: str, settings: RunSettings) -> tuple[Task, Prompt]:
+    """Return one task as it will be asked, and its prompt."""
+    task = catalog.task(name, settings.task_overrides())
+    prompt = _prompt_for(catalog, task, settings)
+    if settings.duplication is not None or settings.random_instruct:
+        task = duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
+    return task, prompt
 
 
 def create_model(settings: RunSettings, registry: Registry) -> Model:
@@ -214,7 +219,7 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
     table = msgspec.to_builtins(planned.task)
     for field in NOT_IN_IDENTITY:
         table.pop(field)
-    for field in ("path", "image_root", "documents_in_flight"):  # the data's content counts, not where it lies
+    for field in ("path", "image_root", "image_list", "documents_in_flight"):  # the data's content counts, not where it lies
         table["dataset"].pop(field, None)
     table["params"].pop("timeout_s", None)
     table["params"].pop("stream", None)

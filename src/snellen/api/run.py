@@ -18,6 +18,7 @@ from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
 from ..engine.state import RunState
 from ..report.files import write_records, write_results
+from ..report.page import write_report
 from ..score.run import score_run
 from ..store.cache import ResponseCache
 from ..store.writer import RunWriter
@@ -81,6 +82,7 @@ def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:
     results = score_run(folder, plan.registry, profile=profile)
     write_results(folder, results)
     write_records(folder)
+    write_report(folder, results=results)
     return results
 
 
@@ -119,7 +121,7 @@ async def _run_engine(
     """Run the plan; return the counts, and whether it was interrupted before its end."""
     engine.state.planned = plan.trials
     early = _early_stop(plan, settings, engine)
-    with _stop_on_signals(engine.stop, asyncio.current_task()), _watching(watcher, engine.state):
+    with stop_on_signals(engine.stop, asyncio.current_task()), watching(watcher, engine.state):
         await engine.run(plan.jobs(early.shuffle if early else None))
     if early is None:
         return engine.state, engine.stopping
@@ -153,7 +155,7 @@ def _is_complete(plan: Plan, writer: RunWriter) -> bool:
 
 
 @contextmanager
-def _stop_on_signals(stop: Callable[[], None], task: asyncio.Task[Any] | None) -> Iterator[None]:
+def stop_on_signals(stop: Callable[[], None], task: asyncio.Task[Any] | None) -> Iterator[None]:
     """First Ctrl-C: take nothing new and drain; second: leave at once. Nothing stored is lost either way."""
     if threading.current_thread() is not threading.main_thread() or task is None:
         yield
@@ -177,7 +179,8 @@ def _stop_on_signals(stop: Callable[[], None], task: asyncio.Task[Any] | None) -
 
 
 @contextmanager
-def _watching(watcher: Watcher | None, state: RunState) -> Iterator[None]:
+def watching(watcher: Watcher | None, state: RunState) -> Iterator[None]:
+    """Let the watcher, if there is one, look on during the block."""
     if watcher is None:
         yield
     else:

@@ -11,6 +11,7 @@ from ..core.errors import UsageError
 from ..core.registry import Registry
 from ..core.types import Prediction, Request, Sample, Score
 from ..report.files import write_records, write_results
+from ..report.page import write_report
 from ..score.judge import Judge, rename_without_judge
 from ..score.run import score_run
 from .judge import ask_judge, load_judge
@@ -50,6 +51,7 @@ def score(
     results = score_run(Path(folder), registry, profile=profile, scorers=scorers, more=more, reduction=likelihood_reduction)
     write_results(Path(folder), results)
     write_records(Path(folder))
+    write_report(Path(folder), results=results)
     return results
 
 

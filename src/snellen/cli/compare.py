@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,13 @@ SHOWN_FLIPS = 10
 @click.option("--metric", help="Compare this metric only.")
 @click.option("--scored-only", is_flag=True, help="Leave out trials without a score instead of counting them as 0.")
 @click.option("--flips", default=SHOWN_FLIPS, show_default=True, help="How many flipped samples to list each way.")
+@click.option(
+    "--format", "form", type=click.Choice(["terminal", "markdown", "html", "csv", "latex"]), default="terminal", show_default=True
+)
 @click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
-def compare(runs: tuple[Path, ...], *, task: str | None, metric: str | None, scored_only: bool, flips: int, as_json: bool) -> None:
+def compare(
+    runs: tuple[Path, ...], *, task: str | None, metric: str | None, scored_only: bool, flips: int, form: str, as_json: bool
+) -> None:
     """Compare runs on the samples they share.
 
     \b
@@ -36,8 +41,19 @@ def compare(runs: tuple[Path, ...], *, task: str | None, metric: str | None, sco
     if as_json:
         sys.stdout.write(to_json({"tasks": results}).decode() + "\n")
         return
+    if form != "terminal":
+        sys.stdout.write(_in_form(results, form))
+        return
     for name, comparisons in results.items():
         show(name, comparisons, flips)
+
+
+def _in_form(results: Mapping[str, Sequence[Comparison]], form: str) -> str:
+    from ..report.comparison import sheets_of
+    from ..report.sheet import render
+
+    names = list(dict.fromkeys(name for found in results.values() for one in found for name in (one.first, one.second)))
+    return render(sheets_of(results, names), form)
 
 
 def show(task: str, comparisons: list[Comparison], flips: int) -> None:

@@ -24,6 +24,7 @@ from ..core.errors import UsageError
     show_default=True,
     help="SIGHT[:k=v,…][+STYLE]: perfect noisy lost-middle; plain verbose thinking refusing off-format.",
 )
+@click.option("--drafter", help="Draft items for `snellen curate`: good, sloppy, malformed or artefact.")
 @click.option("--answer", default="A", show_default=True, help="Reply to a question that is not in the answer file.")
 @click.option(
     "--fault",
@@ -95,12 +96,14 @@ def write_answer_file(task: str, path: Path | None, seed: int, limit: int | None
 def build_options(arguments: dict[str, Any]) -> Any:
     """Turn the command's arguments into MockOptions; a wrong one is a UsageError that names it."""
     from ..mock.answers import AnswerBook
+    from ..mock.drafter import check_style
     from ..mock.faults import parse_fault
     from ..mock.readers import parse_reader
     from ..mock.server import MockOptions
     from ..mock.wire import Pace
 
     values = dict(arguments)
+    values["drafter"] = check_style(values["drafter"])
     answers = values.pop("answers")
     if answers is not None and not answers.is_file():
         raise UsageError(f"--answers {answers}: no such file")

@@ -99,6 +99,8 @@ Examples:
 @click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards.")
 @click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Python file with register(registry).")
 @click.option("--model-arg", "model_arguments", multiple=True, metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…")
+@click.option("--price", metavar="IN,OUT", help="Price of a million input and output tokens, to show the cost while it runs.")
+@click.option("--plain", "as_lines", is_flag=True, help="Progress as plain lines, for logs.")
 @click.option(
     "--until-ci", type=click.FloatRange(min=0, max=50, min_open=True, max_open=True), help="Stop when the interval is ± this many points."
 )
@@ -107,19 +109,23 @@ Examples:
 )
 @click.option("--half", is_flag=True, help="Local models in half precision (the same as --model-arg half=true).")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Local models: requests a batch and device.  [default: as memory allows]")
+@click.option(
+    "--eval-stability", is_flag=True, expose_value=False, help="Accepted; instability is reported whenever there are repeats or variants."
+)
 @click.option("--quiet", is_flag=True, help="No progress, no tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
-def run(quiet: bool, as_json: bool, **flags: Any) -> int:
+def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, **flags: Any) -> int:
     """Measure a model on tasks: plan, ask, store, score, report.
 
     TASK is a name from `snellen tasks`, a task file (.toml), or your own data (.jsonl .json .csv .tsv .parquet).
     The same command again continues where it stopped, and costs nothing when it is complete.
     """
     from ..api.run import run_settings
+    from ..report.progress import parse_price
     from .show import TerminalWatcher, print_result
 
     settings = make_settings(**flags)
-    watcher = TerminalWatcher(quiet=quiet)
+    watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, price=parse_price(price))
     result = run_settings(settings, watcher)
     print_result(result, watcher, as_json=as_json, quiet=quiet)
     if result.interrupted:
@@ -138,7 +144,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     if flags.pop("capitalize"):
         overrides.insert(0, ("dataset.capitalise", True))
     if flags.pop("online_multi_round"):
-        flags["infer_method"] = "every"
+        flags["infer_method"] = "every_likelihood" if flags["infer_method"] == "likelihood" else "every"
     variants = tuple(dict.fromkeys((*flags.pop("variants"), *_perturbations(flags.pop("perturb")))))
     wording = read_prompt_flags(flags)
     arguments = _model_arguments(flags)
@@ -193,7 +199,7 @@ def _image_policy(side: int | None) -> Any:
 def _perturbations(spec: str | None) -> tuple[str, ...]:
     if not spec:
         return ()
-    from ..data.documents.perturb import parse_variants  # type: ignore[import-not-found,unused-ignore]
+    from ..data.documents.perturb import parse_variants
 
     return ("base", *parse_variants(spec))
 
@@ -203,12 +209,7 @@ def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str
     if path is None:
         return {}
     table = read_config_file(path)
-    for name in needed:
-        if table.get(name) is None:
-            raise ConfigError(f"{path}: key {name!r} is missing")
-    for name in table:
-        if name not in MODEL_FILE_KEYS:
-            raise ConfigError(f"{path}: unknown key {name!r}{did_you_mean(name, MODEL_FILE_KEYS)}; known: {', '.join(MODEL_FILE_KEYS)}")
+    _check_model_file(table, path, needed)
     extra = dict(table.get("extra_body") or {})
     if table.get("presence_penalty") is not None:
         extra["presence_penalty"] = table["presence_penalty"]
@@ -225,6 +226,15 @@ def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str
         "extra_body": extra or None,
     }
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def _check_model_file(table: dict[str, Any], path: Path, needed: tuple[str, ...]) -> None:
+    for name in needed:
+        if table.get(name) is None:
+            raise ConfigError(f"{path}: key {name!r} is missing")
+    for name in table:
+        if name not in MODEL_FILE_KEYS:
+            raise ConfigError(f"{path}: unknown key {name!r}{did_you_mean(name, MODEL_FILE_KEYS)}; known: {', '.join(MODEL_FILE_KEYS)}")
 
 
 def read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:

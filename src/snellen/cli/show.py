@@ -11,11 +11,14 @@ from rich.console import Console
 
 from ..api.plan import Plan
 from ..api.run import RunResult
+from ..data.catalog import Catalog
 from ..engine.policy import Policy
 from ..engine.state import RunState
 from ..report.curves import plot_run
 from ..report.dimensions import dimension_means
-from ..report.terminal import Progressbar, dimension_table, group_tables, plain, results_table
+from ..report.progress import Price, Progressbar
+from ..report.published import comparison_table, published_for
+from ..report.terminal import dimension_table, group_tables, plain, results_table
 
 TOKENS_PER_CHARACTER = 0.3
 TOKENS_PER_IMAGE = 1000
@@ -24,9 +27,11 @@ TOKENS_PER_IMAGE = 1000
 class TerminalWatcher:
     """Prints the plan and shows progress on stderr."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, as_lines: bool = False, price: Price | None = None) -> None:
         self.console = Console(stderr=True)
         self._quiet = quiet
+        self._as_lines = as_lines
+        self._price = price
 
     def planned(self, plan: Plan, policy: Policy) -> None:
         """Print what is about to happen: counts, rough tokens, and the worst case."""
@@ -46,7 +51,7 @@ class TerminalWatcher:
 
     def watch(self, state: RunState) -> AbstractContextManager[None]:
         """Show progress."""
-        return Progressbar(self.console, quiet=self._quiet).watch(state)
+        return Progressbar(self.console, quiet=self._quiet, as_lines=self._as_lines, price=self._price).watch(state)
 
 
 def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, quiet: bool) -> None:
@@ -54,7 +59,14 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
     if as_json:
         sys.stdout.write(msgspec.json.encode(result.results).decode() + "\n")
     if not quiet:
-        _print_tables(result, watcher.console if as_json else Console())
+        console = watcher.console if as_json else Console()
+        _print_tables(result, console)
+        for kind, count in result.state.failures.items():
+            console.print(plain(f"{count} trials failed: {kind}"))
+        if result.state.last_error and result.failed:
+            console.print(plain(f"last error: {result.state.last_error}"))
+        console.print(plain(f"results {result.folder / 'results.json'} · every trial {result.folder / 'records.jsonl'}"))
+        console.print(plain(f"page {result.folder / 'report.html'} · every reply in the browser: snellen view {result.folder}"))
     if result.interrupted:
         done = result.state.done + result.state.resumed
         click.echo(f"interrupted after {done} of {result.state.planned} trials; run the same command again to continue", err=True)
@@ -67,16 +79,14 @@ def _print_tables(result: RunResult, console: Console) -> None:
             console.print(plain(note))
         for table in group_tables(task):
             console.print(table)
+        card = published_for(Catalog(), name, task["metrics"])
+        if card is not None:
+            console.print(comparison_table(task["metrics"], card, result.results["model"]))
         if "acuity_px" in task["metrics"]:
             console.print(plain("\n".join(plot_run(result.folder, name))))
     means = dimension_means(result.results["tasks"], result.dimensions)
     if len(means) > 1:
         console.print(dimension_table(means))
-    for kind, count in result.state.failures.items():
-        console.print(plain(f"{count} trials failed: {kind}"))
-    if result.state.last_error and result.failed:
-        console.print(plain(f"last error: {result.state.last_error}"))
-    console.print(plain(f"results {result.folder / 'results.json'} · every trial {result.folder / 'records.jsonl'}"))
 
 
 def _duration(seconds: float) -> str:

@@ -8,6 +8,7 @@ LOADERS = {
     "table": "snellen.data.loaders.table:load",
     "reform": "snellen.data.loaders.reform:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
+    "cure": "snellen.data.loaders.cure:load",
     "longbench-v2": "snellen.data.loaders.document:load_choice",
     "niah": "snellen.data.loaders.document:load_needles",
 }
@@ -63,6 +64,7 @@ AGGREGATES = {
     "ladder": "snellen.score.documents:ladder",
     "page-cost": "snellen.score.documents:page_cost",
     "caption": "snellen.score.caption:aggregate",
+    "cure": "snellen.score.cure:aggregate",
 }
 
 

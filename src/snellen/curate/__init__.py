@@ -1,1 +1,1 @@
-"""Drafts by a model, gates, review by people, a dataset."""
+"""Coarse annotations to an audited dataset: draft, gates, review, publish."""

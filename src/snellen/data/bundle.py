@@ -79,6 +79,7 @@ class _Pictures:
         self.count = 0
 
     def keep(self, image: Image, where: str) -> Image:
+        """Copy a picture into the bundle and return its reference there."""
         key = image.ref if len(image.ref) < 512 else sha256_hex(image.ref.encode())
         if key not in self._known:
             try:
@@ -105,6 +106,7 @@ class _Lines:
         self._stream.close()
 
     def write(self, sample: Sample) -> None:
+        """Add one line."""
         self._stream.write(msgspec.json.encode(sample) + b"\n")
 
 
@@ -132,6 +134,7 @@ class _Parquet:
         self._writer.close()
 
     def write(self, sample: Sample) -> None:
+        """Add one row."""
         row = {"images": [image.ref for image in sample.images], "tags": msgspec.json.encode(sample.tags).decode()}
         row["sample"] = msgspec.json.encode(sample).decode()
         plain = {name: getattr(sample, name) for name in ("id", "question", "group")}

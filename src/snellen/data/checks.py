@@ -245,6 +245,7 @@ class _Prior:
         self._offered = Counter(form for sample in choices for form in map(normalise, sample.options))
 
     def guess(self, sample: Sample) -> str:
+        """Return the option that was most often right elsewhere."""
         return max(sample.options, key=lambda option: self._rate(normalise(option), normalise(sample.answers[0])))
 
     def _rate(self, option: str, answer: str) -> float:

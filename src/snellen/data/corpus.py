@@ -133,16 +133,20 @@ def box_edits(item: Item, image: Image, colours: tuple[str, ...] = ("",)) -> tup
     """Return the edits that draw (or cut out) the item's pixel boxes on its picture, as fractions of its size."""
     if not item.boxes:
         return ()
-    width, height = item.size or picture_size(image)
-    edits = []
-    for number, (x, y, w, h) in enumerate(item.boxes[: 1 if item.crop else None]):
-        corners = (x / width, y / height, (x + w) / width, (y + h) / height)
-        if w <= 0 or h <= 0 or corners[0] >= 1 or corners[1] >= 1 or corners[2] <= 0 or corners[3] <= 0:
-            raise DataError(f"record {item.id}: box {(x, y, w, h)} lies outside the {width}×{height} picture")
-        colour = "" if item.crop else colours[number % len(colours)]
-        place = ",".join(f"{value:.5g}" for value in corners)
-        edits.append(f"{'crop' if item.crop else 'box'}:{place}{',' + colour if colour else ''}")
-    return tuple(edits)
+    size = item.size or picture_size(image)
+    if item.crop:
+        return (f"crop:{_fractions(item.boxes[0], size, item.id)}",)
+    marked = [f"box:{_fractions(box, size, item.id)},{colours[place % len(colours)]}" for place, box in enumerate(item.boxes)]
+    return tuple(edit.rstrip(",") for edit in marked)
+
+
+def _fractions(box: Box, size: tuple[int, int], name: str) -> str:
+    """Return `x0,y0,x1,y1` as shares of the picture; a box that misses the picture is an error."""
+    (x, y, w, h), (width, height) = box, size
+    x0, y0, x1, y1 = x / width, y / height, (x + w) / width, (y + h) / height
+    if not (x0 < min(x1, 1) and y0 < min(y1, 1) and min(x1, y1) > 0):
+        raise DataError(f"record {name}: box {(x, y, w, h)} lies outside the {width}×{height} picture")
+    return ",".join(f"{value:.5g}" for value in (x0, y0, x1, y1))
 
 
 def picture_size(image: Image) -> tuple[int, int]:

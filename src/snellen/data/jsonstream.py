@@ -69,6 +69,7 @@ class _Scanner:
         self._count = 0
 
     def walk(self, pointer: tuple[str, ...], where: str) -> Iterator[tuple[str, Any]]:
+        """Yield the elements at `pointer` and what surrounds them."""
         opening = self._peek()
         if opening == b"[" and not pointer:
             yield from self._elements()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickletools  # lists instructions, runs none
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +33,25 @@ def read_pickled(path: Path) -> Any:
 
 
 def _step(name: str, argument: Any, stack: Stack, memo: dict[int, Any]) -> None:
-    if name in VALUES:
-        stack.append(argument)
-    elif name in FIXED:
-        stack.append(FIXED[name]())
-    elif name in ("PUT", "BINPUT", "LONG_BINPUT"):
-        memo[int(argument)] = stack[-1]
-    elif name == "MEMOIZE":
-        memo[len(memo)] = stack[-1]
-    elif name in ("GET", "BINGET", "LONG_BINGET"):
-        stack.append(memo[int(argument)])
-    elif name in BUILDERS:
+    if name in BUILDERS:
         BUILDERS[name](stack)
-    elif name not in ("PROTO", "FRAME"):
-        raise ValueError(f"the instruction {name} can run code")
+        return
+    if name in PUTS:
+        memo[len(memo) if argument is None else int(argument)] = stack[-1]
+        return
+    if name not in IGNORED:
+        stack.append(_value(name, argument, memo))
+
+
+def _value(name: str, argument: Any, memo: dict[int, Any]) -> Any:
+    """Return what an instruction puts on the stack."""
+    if name in VALUES:
+        return argument
+    if name in FIXED:
+        return FIXED[name]()
+    if name in GETS:
+        return memo[int(argument)]
+    raise ValueError(f"the instruction {name} can run code")
 
 
 def _since_mark(stack: Stack) -> list[Any]:
@@ -89,15 +95,15 @@ def _tuple(stack: Stack) -> None:
     stack.append(tuple(_since_mark(stack)))
 
 
-def _short_tuple(size: int) -> Callable[[Stack], None]:
-    def build(stack: Stack) -> None:
-        values = tuple(stack[-size:])
-        del stack[-size:]
-        stack.append(values)
-
-    return build
+def _short_tuple(size: int, stack: Stack) -> None:
+    values = tuple(stack[-size:])
+    del stack[-size:]
+    stack.append(values)
 
 
+IGNORED = ("PROTO", "FRAME")
+PUTS = ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE")
+GETS = ("GET", "BINGET", "LONG_BINGET")
 VALUES = frozenset(
     (
         "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "STRING", "BINSTRING", "SHORT_BINSTRING",
@@ -121,7 +127,7 @@ BUILDERS: dict[str, Callable[[Stack], None]] = {
     "LIST": _list,
     "DICT": _dict,
     "TUPLE": _tuple,
-    "TUPLE1": _short_tuple(1),
-    "TUPLE2": _short_tuple(2),
-    "TUPLE3": _short_tuple(3),
+    "TUPLE1": partial(_short_tuple, 1),
+    "TUPLE2": partial(_short_tuple, 2),
+    "TUPLE3": partial(_short_tuple, 3),
 }

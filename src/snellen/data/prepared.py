@@ -52,6 +52,10 @@ class Prepared(Struct, frozen=True, forbid_unknown_fields=True):
     option_end: str = ""
     """A mark that every option is made to end with."""
 
+    def make_options(self, given: list[Any] | None) -> tuple[str, ...]:
+        """Return the options of a record, or the fixed ones, each with its end mark."""
+        return tuple(_ended(str(text), self.option_end) for text in given or self.options)
+
 
 def fetch(file: str) -> Path:
     """Download one prepared file from the hub, or return it from the hub's cache."""
@@ -108,27 +112,26 @@ class PreparedReader:
             yield self._sample(self._item(record, where, number), where)
 
     def _item(self, record: Mapping[str, Any], where: str, number: int) -> Item:
-        columns, layout = self._layout.columns, self._layout
-        fields = {field: _column(record, column, where) for field, column in columns.items()}
-        options = tuple(_ended(str(text), layout.option_end) for text in fields.pop("options", None) or layout.options)
-        answer = fields.pop("answer", None)
-        wordings = fields.pop("wordings", None) or ()
-        question = _fill_question(layout.question, record, where) if layout.question else str(fields.pop("question", "") or "")
-        fields.pop("question", None)
+        layout = self._layout
+        fields = {field: _column(record, column, where) for field, column in layout.columns.items()}
+        options = layout.make_options(fields.pop("options", None))
+        answer, references = fields.pop("answer", None), fields.pop("references", None)
+        wordings = tuple(map(str, fields.pop("wordings", None) or ()))
+        plain = str(fields.pop("question", "") or "".join(wordings[:1]))
         image = self._picture(fields.pop("image"), where)
-        boxes = _boxes(fields.pop("box", None), layout.box)
-        item = Item(
+        return Item(
             id=str(fields.pop("id", number)),
             image=image.ref,
-            question=question or (str(wordings[0]) if wordings else ""),
+            question=_fill_question(layout.question, record, where) if layout.question else plain,
             options=options,
             answer=_answer_text(answer, options, layout, where) if options else "",
-            accepted=_texts(fields.pop("references", answer)) if not options else (),
-            boxes=boxes,
+            accepted=() if options else _texts(answer if references is None else references),
+            boxes=_boxes(fields.pop("box", None), layout.box),
             crop=layout.crop,
-            wordings=tuple(map(str, wordings)),
+            wordings=wordings,
+            slots={key: str(value).strip() for key, value in fields.items()},
+            data={"image": image},
         )
-        return msgspec.structs.replace(item, slots={key: str(value).strip() for key, value in fields.items()}, data={"image": image})
 
     def _sample(self, item: Item, where: str, meta: Mapping[str, Any] | None = None) -> Sample:
         image: Image = item.data["image"]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..core.errors import ConfigError, DataError, did_you_mean
-from ..core.types import Form, Sample
+from ..core.types import Form, Image, Sample
 from .corpus import Corpus, Item, box_edits
 from .options import Distractor, place, sample_rng
 
@@ -86,23 +86,33 @@ def fixed(item: Item, corpus: Corpus, recipe: Recipe, options: tuple[str, ...]) 
 
 def sample(item: Item, corpus: Corpus, recipe: Recipe, meta: Mapping[str, Any] | None = None) -> Sample:
     """Make the Sample of an item whose options (if any) are settled."""
-    image = corpus.image(item.image, item.size) if item.image else None
-    edits = box_edits(item, image, BOX_COLOURS) if image else ()
-    answers = (item.answer,) if item.options else tuple(dict.fromkeys((item.answer, *item.accepted) if item.answer else item.accepted))
     known = {"slots": item.slots, "wordings": list(item.wordings), "boxes": [list(box) for box in item.boxes]}
-    extra = {**(meta or {}), **{key: value for key, value in known.items() if value}}
     return Sample(
         id=item.id,
         dataset=recipe.dataset,
         form=recipe.form,
-        question=item.question or (item.wordings[0] if item.wordings else ""),
-        images=((msgspec.structs.replace(image, edits=edits),) if image else ()) + tuple(map(corpus.image, item.more_images)),
+        question=item.question or "".join(item.wordings[:1]),
+        images=_images(item, corpus),
         options=item.options,
-        answers=answers,
+        answers=_answers(item),
         group=item.group,
         tags=item.tags,
-        meta=extra,
+        meta={**(meta or {}), **{key: value for key, value in known.items() if value}},
     )
+
+
+def _images(item: Item, corpus: Corpus) -> tuple[Image, ...]:
+    if not item.image:
+        return ()
+    first = corpus.image(item.image, item.size)
+    return (msgspec.structs.replace(first, edits=box_edits(item, first, BOX_COLOURS)), *map(corpus.image, item.more_images))
+
+
+def _answers(item: Item) -> tuple[str, ...]:
+    """A choice has one answer; an open question has every accepted one, the main one first."""
+    if item.options:
+        return (item.answer,)
+    return tuple(dict.fromkeys(text for text in (item.answer, *item.accepted) if text))
 
 
 def native(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:

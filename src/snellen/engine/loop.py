@@ -123,35 +123,32 @@ class Engine:
 
     async def _ask(self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Prediction:
         if settled is not None:
-            await self._writer.put(item.position, item.sample, request, settled, "")
-            self.state.count(settled)
-            self._tell(item, request, settled)
+            await self._keep(item, request, settled, "")
             return settled
         if self._is_finished(request.key):
             stored = self._writer.stored(request.key)
             if stored is not None:
                 self.state.resumed += 1
-                self._tell(item, request, stored)
+                if self.observe is not None:
+                    self.observe(item, request, stored)
                 return stored
         try:
             sent, size_bytes = await self._prepare(request)
         except DataError as error:
-            prediction, digest, asked = failed(request, ModelError(FailureKind.DECODE, str(error)), 1), "", False
+            prediction, digest = failed(request, ModelError(FailureKind.DECODE, str(error)), 1), ""
         else:
-            asked = True
             digest = request_digest(self._identity, request, [image.sha256 for image in sent])
             prediction = await self._answer(request, digest, size_bytes)
             if sent and not prediction.images:
                 prediction = msgspec.structs.replace(prediction, images=sent)
-        if not keep:
-            return prediction
-        await self._writer.put(item.position, item.sample, request, prediction, digest)
-        self.state.count(prediction)
-        self._watch(prediction, asked=asked)
-        self._tell(item, request, prediction)
+        if keep:
+            await self._keep(item, request, prediction, digest)
+            self._watch(prediction, reached=bool(digest))
         return prediction
 
-    def _tell(self, item: Item, request: Request, prediction: Prediction) -> None:
+    async def _keep(self, item: Item, request: Request, prediction: Prediction, digest: str) -> None:
+        await self._writer.put(item.position, item.sample, request, prediction, digest)
+        self.state.count(prediction)
         if self.observe is not None:
             self.observe(item, request, prediction)
 
@@ -177,6 +174,7 @@ class Engine:
             self.state.in_flight -= 1
             self._limiter.release(size_bytes)
             self.state.slots = self._limiter.slots
+            self.state.paused_until = self._limiter.paused_until
         if self._cache is not None:
             self._cache.put(digest, self._model.name, prediction)
         return prediction
@@ -194,13 +192,13 @@ class Engine:
         if self._lost_connections >= self._dead_after():
             raise EnvironmentProblem(f"stopped: the server is gone ({error}); run the same command again to continue")
 
-    def _watch(self, prediction: Prediction, *, asked: bool) -> None:
+    def _watch(self, prediction: Prediction, *, reached: bool) -> None:
         """Stop when nothing succeeds any more or the error budget is spent."""
         failure = prediction.failure
         if failure is None:
             self._failed_in_a_row = self._lost_connections = 0
             return
-        if asked and failure.kind not in OWN_FAULT:
+        if reached and failure.kind not in OWN_FAULT:  # a picture that cannot be read says nothing about the server
             self._failed_in_a_row += 1
         if self._failed_in_a_row >= self._dead_after():
             reason = f"{self._failed_in_a_row} trials failed in a row"

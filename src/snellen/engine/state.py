@@ -16,6 +16,9 @@ class RunState:
     done: int = 0
     failed: int = 0
     cached: int = 0
+    cut_off: int = 0
+    """Replies that ended at the token limit: most of these cannot be read."""
+    empty: int = 0
     retries: int = 0
     in_flight: int = 0
     slots: int = 0
@@ -23,7 +26,8 @@ class RunState:
     output_tokens: int = 0
     failures: dict[str, int] = field(default_factory=dict)
     last_error: str = ""
-    paused_s: float = 0.0
+    paused_until: float = 0.0
+    """When the pool may send again, on the engine's monotonic clock: the time a server asked for."""
 
     def count(self, prediction: Prediction) -> None:
         """Count one finished trial."""
@@ -34,6 +38,8 @@ class RunState:
             kind = prediction.failure.kind.value
             self.failures[kind] = self.failures.get(kind, 0) + 1
             self.last_error = prediction.failure.message
+        self.cut_off += prediction.finish == "length"
+        self.empty += prediction.text is not None and not prediction.text.strip()
         if prediction.usage is not None:
             self.input_tokens += prediction.usage.input_tokens or 0
             self.output_tokens += prediction.usage.output_tokens or 0

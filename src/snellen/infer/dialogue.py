@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
 
 from ..core.config import convert
 from ..core.protocols import Capability
-from ..core.types import Prediction, Request, Task, TrialKey
+from ..core.types import Prediction, Request, Sample, Task, TrialKey
 from ..prompt.build import Prompter
 from ..prompt.history import chosen_text
 from .jobs import Ask, Item
 
 NEEDS = frozenset({Capability.GENERATE})
+
+Build = Callable[[Sample, str, int, Sequence[str] | None], Request]
+"""Sample, variant, repeat and the model's own answers so far to a Request."""
 
 
 class DialogueOptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,23 +33,22 @@ class DialogueOptions(Struct, frozen=True, forbid_unknown_fields=True):
 class DialogueJob:
     """One dialogue: its rounds in order, in one lane (a variant and repeat) or, for a majority, in all of them side by side."""
 
+    task: str
     items: tuple[Item, ...]
     lanes: tuple[tuple[str, int], ...]
-    prompter: Prompter
+    build: Build
 
     @property
     def keys(self) -> Sequence[TrialKey]:
         """Return the trials of all rounds and lanes."""
-        task = self.prompter.task.name
-        return [TrialKey(task, item.sample.id, variant, repeat) for item in self.items for variant, repeat in self.lanes]
+        return [TrialKey(self.task, item.sample.id, variant, repeat) for item in self.items for variant, repeat in self.lanes]
 
     async def run(self, ask: Ask) -> None:
         """Ask round by round. A failed round ends the dialogue: its later rounds wait for the next attempt."""
         said: list[list[str]] = [[] for _ in self.lanes]
         for item in self.items:
             requests = [
-                self.prompter.build(item.sample, variant, repeat, replies)
-                for (variant, repeat), replies in zip(self.lanes, said, strict=True)
+                self.build(item.sample, variant, repeat, replies) for (variant, repeat), replies in zip(self.lanes, said, strict=True)
             ]
             predictions = await asyncio.gather(*(ask(item, request) for request in requests))
             if any(prediction.failure for prediction in predictions):
@@ -59,15 +61,19 @@ class DialogueJob:
 
 def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[DialogueJob]:
     """Yield a job a dialogue and lane, in whatever order the items come; rounds follow their number."""
-    options = read_options(task)
+    return plan_dialogues(task, items, prompter.build, read_options(task).majority)
+
+
+def plan_dialogues(task: Task, items: Iterable[Item], build: Build, majority: bool) -> Iterator[DialogueJob]:
+    """The same for any way to build a round's request."""
     lanes = tuple((variant, repeat) for variant in task.variants for repeat in range(task.repeats))
     dialogues: dict[str, list[Item]] = {}
     for item in items:
         dialogues.setdefault(item.sample.group or item.sample.id, []).append(item)
     for members in dialogues.values():
         rounds = tuple(sorted(members, key=_round))
-        for chosen in (lanes,) if options.majority else ((lane,) for lane in lanes):
-            yield DialogueJob(rounds, chosen, prompter)
+        for chosen in (lanes,) if majority else ((lane,) for lane in lanes):
+            yield DialogueJob(task.name, rounds, chosen, build)
 
 
 def read_options(task: Task) -> DialogueOptions:
@@ -79,7 +85,8 @@ def read_answer(request: Request, prediction: Prediction) -> str:
     """Return what enters the history: the chosen option's text, else the reply as it is."""
     if prediction.loglikelihoods is not None:
         values = prediction.loglikelihoods
-        return request.shown[max(range(len(values)), key=values.__getitem__)]
+        best = max(range(len(values)), key=values.__getitem__)
+        return request.shown[request.likelihood.stands_for[best] if request.likelihood.stands_for else best]
     return chosen_text(prediction.text or "", request.marks, request.shown)
 
 

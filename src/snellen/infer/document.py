@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -21,8 +22,8 @@ from ..prompt.document import skip_reason
 from .jobs import Ask, Item
 
 NEEDS = frozenset({Capability.GENERATE})
-DOCUMENTS_IN_FLIGHT = 4
-"""How many documents are asked about at once: few enough that a server's cache holds them all."""
+DOCUMENTS_IN_FLIGHT = 8
+"""How many documents with several questions are open at once: few enough that a server's cache holds them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,9 @@ class DocumentJob:
     gate: asyncio.Semaphore
 
     async def run(self, ask: Ask) -> None:
-        """Ask the first question alone, then the others side by side."""
-        async with self.gate:
-            (item, key), *others = zip(self.items, self.keys, strict=True)
+        """Ask the first question alone, then the others side by side; a single question has no cache to spare and waits for nobody."""
+        (item, key), *others = zip(self.items, self.keys, strict=True)
+        async with self.gate if others else nullcontext():
             await self._ask(ask, item, key)
             await asyncio.gather(*(self._ask(ask, item, key) for item, key in others))
 

@@ -64,8 +64,12 @@ class LikelihoodJob:
 def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[LikelihoodJob]:
     """Yield a job for every sample × variant × repeat; a wrong option is refused before the first."""
     options = read_options(task)
-    asks = prompter if options.candidates == "letters" else replace(prompter, prompt=prompt_without_options(task, prompter.prompt))
-    return _jobs(task, items, asks, options)
+    return _jobs(task, items, without_options(prompter, options), options)
+
+
+def without_options(prompter: Prompter, options: LikelihoodOptions) -> Prompter:
+    """Return the prompter that asks for the candidates: options hidden, unless their letters are the candidates."""
+    return prompter if options.candidates == "letters" else replace(prompter, prompt=prompt_without_options(prompter.prompt))
 
 
 def _jobs(task: Task, items: Iterable[Item], prompter: Prompter, options: LikelihoodOptions) -> Iterator[LikelihoodJob]:
@@ -87,17 +91,19 @@ def read_options(task: Task) -> LikelihoodOptions:
     return options
 
 
-def prompt_without_options(task: Task, prompt: Prompt) -> Prompt:
+def prompt_without_options(prompt: Prompt) -> Prompt:
     """Return the prompt to ask for option texts: no options in it, no forced beginning, and no plea for a letter."""
-    if task.prompt == "" and task.form is Form.CHOICE:
-        own = convert(Catalog().card("prompts", "likelihood"), Prompt, "prompt 'likelihood'")
-        return change(own, system=prompt.system)
-    return change(prompt, template=OPTIONS.sub("", prompt.template), prefix="")
+    bare = change(prompt, template=OPTIONS.sub("", prompt.template), prefix="")
+    if prompt.hidden or list(prompt.instructions) != Catalog().card("prompts", "choice")["instructions"]:
+        return bare
+    return change(bare, instructions=tuple(Catalog().card("prompts", "likelihood")["instructions"]))
 
 
-def build_request(prompter: Prompter, sample: Sample, key: TrialKey, options: LikelihoodOptions) -> Request:
+def build_request(
+    prompter: Prompter, sample: Sample, key: TrialKey, options: LikelihoodOptions, replies: Sequence[str] | None = None
+) -> Request:
     """Return the request of one trial, with its candidates and, if told, the prompt its priors are taken after."""
-    request = prompter.build(sample, key.variant, key.repeat)
+    request = prompter.build(sample, key.variant, key.repeat, replies)
     choices, stands_for = make_candidates(sample, request, prompter.prompt, options)
     likelihood = Likelihood(
         reduction=options.reduction,

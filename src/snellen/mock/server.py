@@ -16,6 +16,7 @@ from ..core.errors import EnvironmentProblem
 from ..core.ids import rng, sha256_hex
 from .answers import AnswerBook, Entry
 from .ask import Ask, BadRequestError, as_json, parse_ask
+from .drafter import draft_reply
 from .faults import Fault, Occasion, first_striking
 from .http import ConstantProtocol, Exchange, HttpProtocol, response_head
 from .limits import Bucket, Limits
@@ -53,6 +54,8 @@ class MockOptions:
     strict_model: bool = False
     logprobs: str = "ok"
     """ok, shifted (off by one), none (silently ignored), error (400)."""
+    drafter: str | None = None
+    """Answer the workshop's drafting and checking prompts in this style (good, sloppy, malformed, artefact)."""
     answer: str = "A"
     """The reply to a question that is not in the answer file."""
     log: Path | None = None
@@ -196,7 +199,9 @@ class MockServer:
 
     def _reply(self, ask: Ask, entry: Entry | None, index: int) -> Reply:
         if entry is None:
-            return Reply(self.options.answer)
+            style, seed = self.options.drafter, self.options.seed + (ask.body.seed or 0)
+            drafted = draft_reply(ask.text, style, seed) if style else None
+            return Reply(self.options.answer if drafted is None else drafted)
         draw = index
         if ask.body.temperature and ask.body.seed is None:
             self._draws[ask.digest] += 1

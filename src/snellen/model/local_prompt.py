@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,8 @@ class Prepared:
     pictures: tuple[PIL.Image.Image, ...]
     rounds: tuple[str, ...] = ()
     """Leading parts of `text` that end with a finished round of the dialogue."""
+    tensors: dict[str, Any] | None = None
+    """The model's inputs, where one prompt is one row: made ahead, in the worker thread."""
 
 
 class LocalPrompter:
@@ -35,6 +38,7 @@ class LocalPrompter:
     def __init__(self, processor: Any, kind: str, *, use_template: bool = True) -> None:
         self.processor = processor
         self.tokenizer = getattr(processor, "tokenizer", processor)
+        self._one_at_a_time = threading.Lock()  # fast tokenizers keep their padding as state: two threads in one raise
         self.sees = kind == IMAGE_TEXT and getattr(processor, "image_processor", None) is not None
         self.has_template = use_template and getattr(processor, "chat_template", None) is not None
         self.image_token = self._find_image_token()
@@ -48,10 +52,17 @@ class LocalPrompter:
             pictures = tuple(open_image(image).convert("RGB") for turn in request.messages for image in turn.images)
         except DataError as error:
             raise ModelError(FailureKind.DECODE, str(error)) from None
-        if self.needs_image and not pictures:
-            pictures = (grey(),)
+        if self.needs_image:
+            pictures = self._one_picture(request, pictures)
         text = self.render(request.messages, answer=True) + request.prefix
-        return Prepared(request, text, pictures, self._rounds(request.messages, text))
+        tensors = self.encode([text], [pictures]) if request.choices else None
+        return Prepared(request, text, pictures, self._rounds(request.messages, text), tensors)
+
+    def _one_picture(self, request: Request, pictures: tuple[PIL.Image.Image, ...]) -> tuple[PIL.Image.Image, ...]:
+        """Return the one picture such an architecture takes: a grey one without, an error with more."""
+        if len(pictures) > 1:
+            raise ModelError(FailureKind.CAPABILITY, f"{request.key.sample}: {len(pictures)} images, the checkpoint takes one a question")
+        return pictures or (grey(),)
 
     def render(self, messages: Sequence[Turn], answer: bool) -> str:
         """Return the prompt as text; `answer` opens the model's turn."""
@@ -69,10 +80,11 @@ class LocalPrompter:
         arguments: dict[str, Any] = {"return_tensors": "pt", "padding": len(texts) > 1}
         arguments["add_special_tokens"] = not (bos and all(text.startswith(bos) for text in texts))
         try:
-            if self.sees:
-                images = [list(group) for group in pictures] if any(pictures) else None
-                return dict(self.processor(text=list(texts), images=images, **arguments))
-            return dict(self.tokenizer(list(texts), return_token_type_ids=False, **arguments))
+            with self._one_at_a_time:
+                if self.sees:
+                    images = [list(group) for group in pictures] if any(pictures) else None
+                    return dict(self.processor(text=list(texts), images=images, **arguments))
+                return dict(self.tokenizer(list(texts), return_token_type_ids=False, **arguments))
         except (ValueError, TypeError, IndexError) as error:
             raise ModelError(FailureKind.REQUEST, f"the checkpoint's processor refuses the input: {first_line(error)}") from None
 
@@ -97,7 +109,8 @@ class LocalPrompter:
         return self._ids([text])[0]
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
-        ids: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+        with self._one_at_a_time:
+            ids: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False)["input_ids"]
         return ids
 
     def _content(self, turn: Turn) -> Any:

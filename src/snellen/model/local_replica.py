@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -43,24 +44,27 @@ class Replica:
         )
         text_model = getattr(model, "language_model", model)
         self.is_encoder_decoder = bool(model.config.is_encoder_decoder or getattr(text_model.config, "is_encoder_decoder", False))
-        self.route = ENCODER_DECODER_ROUTE if self.is_encoder_decoder else SCRATCH
+        self.route = SCRATCH
         if self.is_encoder_decoder:
             prompter.tokenizer.padding_side = "right"
 
     def choose_route(self) -> None:
         """Find the fastest way of scoring that agrees with scoring from scratch on a fixed question."""
-        if self.is_encoder_decoder:
-            return
         prepared = self._probe()
         inputs = self._inputs([prepared])
         candidates, _ = self.prompter.encode_candidates(prepared.text, PROBE_CHOICES, alone=True)
-        wanted = [score_from_scratch(self.model, inputs, candidate) for candidate in candidates]
+        wanted = _attempt(partial(self._score_from_scratch, inputs, candidates))
         tolerance = TOLERANCE.get(self.model.dtype, HALF_TOLERANCE)
-        for route in [ROWS] if self._has_windows() else [TREE, ROWS]:
-            if _agrees(self._try_route(route, inputs, candidates), wanted, tolerance):
+        for route in self._fast_routes():
+            if _agrees(_attempt(partial(self._score_by, route, inputs, candidates)), wanted, tolerance):
                 self.route = route
                 break
         self.memory.clear()
+
+    def _fast_routes(self) -> list[str]:
+        if self.is_encoder_decoder:
+            return [ENCODER_DECODER_ROUTE]
+        return [ROWS] if self._has_windows() else [TREE, ROWS]
 
     def _probe(self) -> Prepared:
         """Return the fixed question, with a grey picture for a model that sees."""
@@ -135,14 +139,32 @@ class Replica:
     def _token_logprobs(
         self, prepared: Prepared, inputs: dict[str, Any], candidates: Candidates
     ) -> tuple[TokenLogprobs, tuple[float, ...]]:
-        if self.is_encoder_decoder:
-            return encoder_decoder.score_encoder_decoder(self.model, inputs, candidates), ()
+        """Return the values of the candidates' tokens, and of the prompt's if they were asked for."""
         with_prompt = prepared.request.likelihood.with_prompt
-        if self.route == SCRATCH and not with_prompt:
-            return [score_from_scratch(self.model, inputs, candidate) for candidate in candidates], ()
+        if with_prompt and self.is_encoder_decoder:
+            raise ModelError(
+                FailureKind.CAPABILITY, "an encoder–decoder gives no log-probabilities of the prompt itself, which prompt-mean needs"
+            )
+        if self.route not in (TREE, ROWS) and not with_prompt:
+            return self._score_by(self.route, inputs, candidates), ()
         images = ",".join(f"{picture.size}:{sha256_hex(picture.tobytes())}" for picture in prepared.pictures)
-        prefix = encode_prefix(self.model, inputs, self._cuts(prepared, inputs), self.memory, key=images, with_prompt=with_prompt)
+        cuts = self._cuts(prepared, inputs)
+        prefix = encode_prefix(self.model, inputs, cuts, self.memory, key=images, with_prompt=with_prompt)
+        if self.route == SCRATCH:
+            return self._score_from_scratch(inputs, candidates), prefix.prompt_logprobs
         return score_candidates(self.model, self.route, prefix, candidates), prefix.prompt_logprobs
+
+    def _score_by(self, route: str, inputs: dict[str, Any], candidates: Candidates) -> TokenLogprobs:
+        if route == ENCODER_DECODER_ROUTE:
+            return encoder_decoder.score_encoder_decoder(self.model, inputs, candidates)
+        if route == SCRATCH:
+            return self._score_from_scratch(inputs, candidates)
+        prefix = encode_prefix(self.model, inputs, (), self.memory, key=route, with_prompt=False)
+        return score_candidates(self.model, route, prefix, candidates)
+
+    def _score_from_scratch(self, inputs: dict[str, Any], candidates: Candidates) -> TokenLogprobs:
+        one = encoder_decoder.score_from_scratch if self.is_encoder_decoder else score_from_scratch
+        return [one(self.model, inputs, candidate) for candidate in candidates]
 
     def _cuts(self, prepared: Prepared, inputs: dict[str, Any]) -> tuple[int, ...]:
         """Return the token counts at which rounds end, where the text can be cut there without moving a token."""
@@ -154,15 +176,6 @@ class Replica:
                 cuts.append(len(ids) - len(tail))
         return tuple(cuts)
 
-    def _try_route(self, route: str, inputs: dict[str, Any], candidates: Candidates) -> TokenLogprobs | None:
-        """Return the scores by a route, or None if the architecture does not take it."""
-        try:
-            return score_candidates(
-                self.model, route, encode_prefix(self.model, inputs, (), self.memory, key=route, with_prompt=False), candidates
-            )
-        except (TypeError, ValueError, AttributeError, IndexError, RuntimeError, NotImplementedError):
-            return None
-
     def _has_windows(self) -> bool:
         """Tell whether some layer sees less than the whole prompt: only the library's own masks know how much."""
         text = self.model.config.get_text_config(decoder=True)
@@ -170,7 +183,8 @@ class Replica:
         return kinds != {"full_attention"} or bool(getattr(text, "sliding_window", None) and getattr(text, "use_sliding_window", True))
 
     def _inputs(self, batch: Sequence[Prepared]) -> dict[str, Any]:
-        tensors = self.prompter.encode([prepared.text for prepared in batch], [prepared.pictures for prepared in batch])
+        ahead = batch[0].tensors if len(batch) == 1 else None
+        tensors = ahead or self.prompter.encode([prepared.text for prepared in batch], [prepared.pictures for prepared in batch])
         device, dtype = self.model.device, self.model.dtype
         return {name: value.to(device, dtype) if value.is_floating_point() else value.to(device) for name, value in tensors.items()}
 
@@ -189,8 +203,16 @@ class Replica:
             torch.cuda.empty_cache()
 
 
-def _agrees(scores: TokenLogprobs | None, wanted: TokenLogprobs, tolerance: float) -> bool:
-    if scores is None:
+def _attempt(score: Callable[[], TokenLogprobs]) -> TokenLogprobs | None:
+    """Return the scores, or None if the architecture does not take this way."""
+    try:
+        return score()
+    except (TypeError, ValueError, AttributeError, IndexError, KeyError, RuntimeError, NotImplementedError):
+        return None
+
+
+def _agrees(scores: TokenLogprobs | None, wanted: TokenLogprobs | None, tolerance: float) -> bool:
+    if scores is None or wanted is None:
         return False
     return all(abs(a - b) <= tolerance for got, want in zip(scores, wanted, strict=True) for a, b in zip(got, want, strict=True))
 

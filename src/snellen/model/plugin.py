@@ -115,6 +115,10 @@ class PluginModel:
             raise ModelError(FailureKind.CAPABILITY, f"{self.name} cannot score candidates: it has no raw_batch_predict")
         for request in requests:
             check_choices(request, byte_counts(request))
+            if request.likelihood.with_prompt:
+                raise ModelError(
+                    FailureKind.CAPABILITY, f"{self.name} gives no log-probabilities of the prompt itself, which prompt-mean needs"
+                )
         answers = self._call(self._interface.predict, requests)
         timing = Timing(sent, self._clock.monotonic())
         found = [self._to_likelihoods(request, answer, timing) for request, answer in zip(requests, answers, strict=True)]

@@ -6,25 +6,28 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from ..core.errors import ModelError, UsageError
 from ..core.protocols import ImagePolicy
 from ..core.types import Failure, FailureKind, Prediction, Request, TrialKey
 from .local_batch import is_out_of_memory
-from .local_checkpoint import choose_devices, load_processor, load_weights, read_checkpoint
+from .local_checkpoint import choose_devices, first_line, load_processor, load_weights, read_checkpoint
 from .local_options import read_options
 from .local_prompt import LocalPrompter, Prepared
 from .options import ModelOptions
 
 PREFETCH_BATCHES = 2
+MODEL_ERRORS = (RuntimeError, ValueError, IndexError)
+"""What an architecture raises on inputs it was not made for: that costs the request, not the run."""
 
 
 def create(name: str, options: ModelOptions) -> TransformersModel:
     """Return the model `hf/NAME`; reads its configuration, loads no weights yet."""
     if not name:
         raise UsageError("model 'hf' needs a folder or a hub name: hf/PATH_OR_ID")
-    return TransformersModel(name, options)
+    return TransformersModel(str(Path(name).expanduser()) if name.startswith("~") else name, options)
 
 
 class TransformersModel:
@@ -155,21 +158,24 @@ def _generate(replica: Any, batch: Sequence[Prepared]) -> list[Prediction]:
         return []
     try:
         predictions: list[Prediction] = replica.sizer.run(batch, replica.generate)
-    except ModelError:
+    except (ModelError, *MODEL_ERRORS):
         return [_guarded(replica, lambda one: replica.generate([one])[0], item) for item in batch]
     return predictions
 
 
-def _guarded(replica: Any, act: Callable[[Prepared], Prediction], item: Prepared) -> Prediction:
-    """Return a prediction, or the typed failure of this one request."""
+def _guarded(replica: Any, act: Callable[[Prepared], Prediction], item: Prepared, *, again: bool = True) -> Prediction:
+    """Return a prediction, or the typed failure of this one request; when memory is short, once more without what was kept."""
     try:
         return act(item)
     except ModelError as error:
         return _failed(item.request, error)
-    except RuntimeError as error:
+    except MODEL_ERRORS as error:
         if not is_out_of_memory(error):
-            raise
+            message = f"{item.request.key.sample}: the model raised {type(error).__name__}: {first_line(error)}"
+            return _failed(item.request, ModelError(FailureKind.SERVER, message))
         replica.free_memory()
+        if again:
+            return _guarded(replica, act, item, again=False)
         return _failed(
             item.request, ModelError(FailureKind.PAYLOAD, f"{item.request.key.sample}: one request alone does not fit in memory")
         )

@@ -70,20 +70,12 @@ def fill_lines(lines: Sequence[Line], fields: Mapping[str, str]) -> list[Line]:
 def to_text(template: MetaTemplate, lines: Sequence[Line]) -> str:
     """Return one string that ends where the model goes on; without a role to generate it ends with the template's `end`."""
     said = _speakers(template, lines)
-    pieces, generating = [template.begin], False
-    for place, (role, text) in enumerate(said):
-        last_round = not any(_begins_round(template, said, later) for later in range(place + 1, len(said)))
-        if role.generate and last_round:
-            pieces.append(role.begin)
-            generating = True
-            break
-        pieces.append(role.begin + text + role.end)
-    if not generating and said and not said[-1][0].generate:
-        follow = next((role for role in template.round if role.generate), None)
-        if follow is not None:
-            pieces.append(follow.begin)
-            generating = True
-    return "".join(pieces) + ("" if generating else template.end)
+    last = _last_round(template, said)
+    goes_on = next((role for role, _ in said[last:] if role.generate), None)
+    kept = said[: last + [role for role, _ in said[last:]].index(goes_on)] if goes_on else said
+    goes_on = goes_on or next((role for role in template.round if role.generate), None)
+    text = template.begin + "".join(role.begin + words + role.end for role, words in kept)
+    return text + (goes_on.begin if goes_on else template.end)
 
 
 def to_messages(template: MetaTemplate, lines: Sequence[Line]) -> tuple[Turn, ...]:
@@ -128,8 +120,9 @@ def _speakers(template: MetaTemplate, lines: Sequence[Line]) -> list[tuple[Role,
     return said
 
 
-def _begins_round(template: MetaTemplate, said: Sequence[tuple[Role, str]], place: int) -> bool:
-    """A round begins where the order of roles starts again."""
+def _last_round(template: MetaTemplate, said: Sequence[tuple[Role, str]]) -> int:
+    """Return where the last round begins: where the order of roles starts again."""
     order = {role.role: rank for rank, role in enumerate(template.round)}
-    here, before = order.get(said[place][0].role), order.get(said[place - 1][0].role)
-    return here is not None and before is not None and here <= before
+    ranks = [order.get(role.role, -1) for role, _ in said]
+    starts = [place for place in range(1, len(ranks)) if 0 <= ranks[place] <= ranks[place - 1]]
+    return starts[-1] if starts else 0

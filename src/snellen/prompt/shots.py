@@ -49,6 +49,7 @@ def _fixed(shots: Shots, pool: Sequence[Sample]) -> Finder:
 
 def _random(shots: Shots, pool: Sequence[Sample]) -> Finder:
     def find(sample: Sample, draw: random.Random) -> Sequence[Sample]:
+        """Return the examples for one sample."""
         drawn = draw.sample(range(len(pool)), min(len(pool), shots.count * 4 + 4))
         return [pool[place] for place in drawn if _may_show(pool[place], sample)][: shots.count]
 
@@ -59,6 +60,7 @@ def _similar(shots: Shots, pool: Sequence[Sample]) -> Finder:
     texts = [text_of(sample) for sample in pool]
 
     def find(sample: Sample, draw: random.Random) -> Sequence[Sample]:
+        """Return the examples for one sample."""
         near = process.extract(text_of(sample), texts, scorer=fuzz.token_set_ratio, limit=shots.count * 4 + 8)
         found = [pool[place] for _, _, place in near if _may_show(pool[place], sample)][: shots.count]
         return found[::-1]  # the nearest stands next to the question
@@ -70,6 +72,7 @@ def _bm25(shots: Shots, pool: Sequence[Sample]) -> Finder:
     index = Bm25([text_of(sample) for sample in pool])
 
     def find(sample: Sample, draw: random.Random) -> Sequence[Sample]:
+        """Return the examples for one sample."""
         ranked = (pool[place] for place in index.rank(text_of(sample)))
         found = [each for each in ranked if _may_show(each, sample)][: shots.count]
         return found[::-1]

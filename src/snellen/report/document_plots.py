@@ -56,15 +56,14 @@ def plots_of(table: ScoreTable) -> dict[str, tuple[Spec, Rows]]:
 
 
 def cells(table: ScoreTable, x: str, y: str) -> Rows:
-    """Return mean and count of every (x, y) that was measured; failed trials count as wrong. Numbers are sorted as numbers."""
+    """Return mean and count of every (x, y), numbers sorted as numbers; None and 0 where nobody measured. Failed trials are wrong."""
     (codes_x, values_x), (codes_y, values_y) = table.tags[x], table.tags[y]
     rows = []
     for across in _sorted(values_x):
         for down in _sorted(values_y):
             chosen = (codes_x[table.sample] == list(values_x).index(across)) & (codes_y[table.sample] == list(values_y).index(down))
-            if chosen.any():
-                values = table.value[chosen]
-                rows.append({x: _shown(x, across), y: _shown(y, down), "value": float(values.mean()), "n": int(chosen.sum())})
+            mean = float(table.value[chosen].mean()) if chosen.any() else None
+            rows.append({x: _shown(x, across), y: _shown(y, down), "value": mean, "n": int(chosen.sum())})
     return rows
 
 

@@ -1,24 +1,19 @@
-"""Results to the terminal: the plan, live progress, and the table with its intervals."""
+"""Results to the terminal: the tables with their intervals, foreign text made harmless."""
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from ..core.text import show_text
-from ..engine.state import RunState
 
-REFRESH_S = 0.25
 SIDE_METRICS = ("_rate", "_strict", "_micro")
 MACRO = "_macro_"
+BLIND = "_blind"
+"""Figures of blind rules have a table of their own."""
 VARIANCE = "_variance_"
 """Parts of the variance: said in words below the table."""
 
@@ -28,84 +23,6 @@ def plain(text: str) -> Text:
     return Text(show_text(text))
 
 
-class Progressbar:
-    """Shows a RunState a few times a second on stderr; on a pipe it writes a plain line now and then."""
-
-    def __init__(self, console: Console, *, quiet: bool = False) -> None:
-        self._console = console
-        self._quiet = quiet
-
-    @contextmanager
-    def watch(self, state: RunState) -> Iterator[None]:
-        """Show progress until the block ends."""
-        if self._quiet:
-            yield
-            return
-        show = self._live(state) if self._console.is_terminal else self._lines(state)
-        with show:
-            yield
-
-    @contextmanager
-    def _live(self, state: RunState) -> Iterator[None]:
-        columns: list[str | ProgressColumn] = [
-            SpinnerColumn(),
-            BarColumn(),
-            TextColumn("{task.completed}/{task.total}"),
-            _Facts(state),
-            TimeRemainingColumn(),
-        ]
-        with Progress(*columns, console=self._console, transient=True, refresh_per_second=4) as bar:
-            task = bar.add_task("", total=state.planned)
-            poll = asyncio.get_running_loop().create_task(_poll(lambda: bar.update(task, completed=state.done + state.resumed)))
-            try:
-                yield
-            finally:
-                poll.cancel()
-
-    @contextmanager
-    def _lines(self, state: RunState) -> Iterator[None]:
-        last = [time.monotonic()]
-
-        def line() -> None:
-            if time.monotonic() - last[0] >= 10:
-                last[0] = time.monotonic()
-                self._console.print(plain(f"{state.done + state.resumed}/{state.planned} {facts(state)}"))
-
-        poll = asyncio.get_running_loop().create_task(_poll(line))
-        try:
-            yield
-        finally:
-            poll.cancel()
-
-
-async def _poll(show: Any) -> None:
-    while True:
-        await asyncio.sleep(REFRESH_S)
-        show()
-
-
-class _Facts(ProgressColumn):
-    def __init__(self, state: RunState) -> None:
-        super().__init__()
-        self._state = state
-
-    def render(self, task: Task) -> Text:
-        """Return the counters beside the bar."""
-        speed = task.finished_speed or task.speed
-        return plain((f"{speed:.1f}/s " if speed else "") + facts(self._state))
-
-
-def facts(state: RunState) -> str:
-    """Return what is worth knowing while one waits."""
-    parts = [f"{state.in_flight} in flight (limit {state.slots})" if state.slots else ""]
-    parts += [
-        f"{count} {name}" for name, count in (("cached", state.cached), ("failed", state.failed), ("retries", state.retries)) if count
-    ]
-    if state.retries and state.last_error:
-        parts.append(f"last: {state.last_error[:60]}")
-    return " · ".join(part for part in parts if part)
-
-
 def results_table(name: str, result: Mapping[str, Any]) -> Table:
     """Return one task's metrics with their 95 % intervals and counts."""
     table = Table(title=plain(name), title_justify="left", title_style="bold")
@@ -113,7 +30,7 @@ def results_table(name: str, result: Mapping[str, Any]) -> Table:
     for column in ("value", "95 % interval", "n", "unscored", "failed"):
         table.add_column(column, justify="right")
     metrics = result["metrics"]
-    metrics = {name: estimate for name, estimate in metrics.items() if VARIANCE not in name}
+    metrics = {name: estimate for name, estimate in metrics.items() if VARIANCE not in name and not name.endswith(BLIND)}
     main = [metric for metric in metrics if not is_side_metric(metric)]
     side = [metric for metric in metrics if is_side_metric(metric) and tells_more(metric, metrics)]
     for metric in main:

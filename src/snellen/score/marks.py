@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from .verdict import Extraction
-from .words import WORD_AFTER, WORD_BEFORE
+from .words import MARK_NOUNS, WORD_AFTER, WORD_BEFORE
 
-_NOT_AFTER = r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&])"
+_NOT_AFTER = r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&](?!\s?[A-Z](?![A-Za-z])))"
 _NOT_BEFORE = r"(?<![0-9a-zA-Z_\u00aa-\u024f\u0370-\u06ff\u0900-\u0dff\u1e00-\u1eff&°-][\s\S])(?<![A-Za-z]\.[\s\S])"
+_BULLET = r"[\s*_#>•|-]{0,6}(?:[Oo]ption |[Cc]hoice |选项)?[(*]{0,3}"
+_COLON = r"(?:\s\([^()\n]{1,40}\))?[*_]{0,2}\s?[.):|]"
+"""How an item of a list of options begins: `- **A.**`, `Option A:`, `| A |`."""
 _SHAPES = {
     "whole": (
         "{}",
@@ -53,10 +56,11 @@ class MarkPatterns:
         )
         self.wrapped = re.compile(rf"[(\[](?<![A-Za-z0-9].)\s?({either})\s?[)\]]")
         self.lower = re.compile(f"{WORD_BEFORE}({lower}){WORD_AFTER}{_NOT_AFTER}")
-        self.head = re.compile(rf"[\s*_#>•-]{{0,6}}\(?({either})[.):]")
-        self.item = re.compile(rf"\n[\s*_#>•-]{{0,6}}\(?({either})[.):]")
+        self.head = re.compile(rf"{_BULLET}({either}){_COLON}")
+        self.item = re.compile(rf"\n{_BULLET}({either}){_COLON}")
+        self.later = re.compile(rf"[.;,\n]\s+(?:[Oo]ption |[Cc]hoice )?\(?{either}[.):]\s")
         self.line = re.compile(
-            r"\W{0,8}(?:(?:option|choice|answer|letter|ans|选项|选|opción|réponse|antwort)\s?:?\s?)?\W{0,6}"
+            r"\W{0,8}(?:(?:" + MARK_NOUNS + r")\s?:?\s?)?\W{0,6}"
             rf"({either}){WORD_AFTER}(\W*)(.*)",
             re.IGNORECASE,
         )
@@ -65,7 +69,7 @@ class MarkPatterns:
             rf"({upper}){WORD_AFTER}{_NOT_AFTER}"
         )
         self.joined = re.compile(
-            r"[)\]}\"'*_`.\s]{0,6},?\s?(?P<join>and/or|and|or|y|et|und|oder|ou|и|или|[,/&|、]|和|或者|或|与|または|또는)\s?"
+            r"[)\]}\"'*_`.\s]{0,6},?\s?(?P<join>and/or|and|or|y|et|und|oder|ou|и|или|[,/&|、+→]|->|和|或者|或|与|または|또는)\s?"
             rf"(?:also |maybe |perhaps |possibly |even |option |choice )*+"
             rf"(?:(?P<second>{upper})|[(\[\"'*]{{1,3}}(?P<wrapped>{either})){WORD_AFTER}"
         )

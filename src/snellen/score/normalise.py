@@ -33,10 +33,12 @@ _ODD = re.compile("[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in _RANG
 """Ranges, not single characters: a set of a thousand of them above U+FFFF is searched one by one."""
 
 _LOOKALIKES = dict(zip("АВСЕНІЈКМОРЅТХУΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABCEHIJKMOPSTXYABEZHIKMNOPTYX", strict=True))
-_LOOKALIKE = re.compile("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?!\s{1,3}[\u0370-\u052f])")
+_LOOKALIKE = re.compile("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[а-яё:]\s.)|(?!\s{1,3}[\u0370-\u052f]))")
+"""Before a word of its own script a capital is a word (`А это`), unless it stands within a sentence (`вариант А верный`)."""
 
 _LATEX = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|bf|rm|mathcal|underline|displaystyle|operatorname)\b\s?\{?"
+    r"|\\(?:[ ,;:!]|q?quad\b)"
 )
 _MARKUP = re.compile(
     r"</?(?:b|strong|i|em|p|br|u|span|div|li|ul|ol|mark|code|h\d|td|tr|table|center|font|s)(?:\s[^<>]{0,80})?/?>"
@@ -44,6 +46,17 @@ _MARKUP = re.compile(
     re.IGNORECASE,
 )
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(?:s|del|strike)>[^<>\n]{1,200}</(?:s|del|strike)>")
+
+
+_ESCAPED = {"&lt;": "<   ", "&gt;": ">   ", "&amp;": "&    ", "&quot;": '"     ', "&#39;": "'    ", "&nbsp;": "      "}
+_ESCAPE = re.compile("|".join(_ESCAPED))
+_WRITTEN_LINE_END = re.compile(r"\\n(?![a-z])")
+_DEGREE = re.compile(r"\^\s?\{?\s?\\circ\s?\}?\$?")
+_FRACTION = re.compile(r"\\[dt]?frac\s?\{(\d{1,9})\}\s?\{(\d{1,9})\}")
+
+
+def _fraction(match: re.Match[str]) -> str:
+    return f"{match.group(1)}/{match.group(2)}".ljust(match.end() - match.start())
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -59,7 +72,11 @@ def normalise(text: str, *, lookalikes: bool = True) -> str:
     elif "\r" in text:
         text = text.replace("\r", "\n")
     if "\\" in text:
+        text = _WRITTEN_LINE_END.sub(" \n", text)
+        text = _DEGREE.sub(lambda match: "°".rjust(match.end() - match.start()), _FRACTION.sub(_fraction, text))
         text = _LATEX.sub(_blank, text)
+    if "&" in text:
+        text = _ESCAPE.sub(lambda match: _ESCAPED[match.group()], text)
     if "~~" in text or "<" in text:
         text = _MARKUP.sub(_blank, _STRUCK.sub(_blank, text))
     return text

@@ -22,12 +22,13 @@ _NUMBER = re.compile(
     r"(?P<part>\.\d+|,\d{1,2}(?!\d)|,\d{4,})?"
     r"(?P<power>e[-+]?\d{1,3}|\s?(?:\\times|\*|x|×)\s?10\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?)?"
     r"(?:\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/]))?"
-    r"(?P<scale>\s?(?:thousand|million|billion|trillion|bn|[kmb](?![\w/])))?"
+    r"(?P<scale>\s?(?:thousand|million|billion|trillion|bn)|[kmb](?![\w/]))?"
     r"(?P<percent>\s?(?:%|percent|per cent))?",
     re.IGNORECASE,
 )
 _SPELT = re.compile(
-    rf"(?<!\w)(?P<minus>minus |negative )?(?P<words>(?:{_WORDS})(?:(?:\s+and\s+|[\s-]+)(?:{_WORDS})){{0,12}}+)(?!\w)", re.IGNORECASE
+    rf"(?<!\w)(?P<minus>minus |negative )?(?P<words>(?:{_WORDS})(?:(?:\s+and\s+|"
+    rf"[\s-]+)(?:{_WORDS})){{0,12}}+)(?!\w)(?P<half>\s+and\s+a\s+half(?!\w))?", re.IGNORECASE
 )
 _SHORT_SCALES = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9, **{name: float(value) for name, value in _SCALES.items()}}
 _VULGAR = re.compile("[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]")
@@ -73,7 +74,7 @@ def words_value(words: str) -> float:
 
 
 def _from_words(match: re.Match[str]) -> Number:
-    value = words_value(match.group("words"))
+    value = words_value(match.group("words")) + (0.5 if match.group("half") else 0.0)
     return Number(-value if match.group("minus") else value, False, match.start(), match.end())
 
 

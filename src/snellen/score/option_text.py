@@ -11,11 +11,23 @@ from .numbers import WORD_VALUES, Number, find_numbers, parse_number
 from .polarity import Mention
 from .words import UNDECIDABLE, WORD_AFTER, WORD_BEFORE
 
-_ARTICLE = re.compile(r"(?:a|an|the|el|la|los|las|un|una|le|les|une|der|die|das|ein|eine|il|lo|gli|uno|o|os|as|um|uma)\s+(?=\S)")
+_ARTICLE = re.compile(
+    r"(?:a|an|the|el|la|los|las|un|una|le|les|une|der|die|das|ein|eine|il|lo|gli|uno|o|os|as|um|uma)\s+(?=\S)"
+    r"|(?:it|they|he|she)\s+(?=\w{4,}\Z)"
+)
 _NUMERAL_WORDS = {str(value): word for word, value in WORD_VALUES.items()}
 _STOP_TEXTS_TEXT = "a|an|the|i|it|is|in|on|at|to|of|no|yes|or|and|be|as|by|we|he|she|so|do|if|up|not|one"
 _STOP_TEXTS = frozenset(_STOP_TEXTS_TEXT.split("|"))
 _SPACES = re.compile(r"\s+")
+_TIGHT = re.compile(r"(?:\\ )?(\\?[=<>+*/×°%])(?:\\ )?|(?<=\d)(?:\\ )?(?=[a-z])")
+_LOOSE = re.compile(r",\\ |\\ |(?<=[a-z])\\-(?=[a-z])")
+_TIGHT_SPACE = re.compile(r"\s?([=<>+*/×°%])\s?|(?<=\d)\s(?=[a-z])")
+"""Where spaces may be or not be: around signs, and before a unit."""
+_OTHER_USE = {
+    "may": r"(?!\s(?:also |well |not )?(?:be|have|seem|look|appear|indicate|suggest|mean)(?!\w))",
+    "right": r"(?!\s(?:next|now|here|there|behind|above|below|beside|in|before|after|away|answer|choice|option)(?!\w))",
+}
+"""Option words that are often something else."""
 _NUMERIC = re.compile(
     r"[-+$€£¥₹₩\s\d.,'%/]*\d[-+$€£¥₹₩\s\d.,'%/]*(?:[a-zµ°]{1,12}(?:/[a-z]{1,4})?[²³]?(?:\s[a-z]{1,10})?)?|[a-z]+(?:[-\s][a-z]+)?"
 )
@@ -26,8 +38,8 @@ NONE_TEXT = re.compile(
 )
 _ORDER = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
 _ORDINAL = Gated(
-    r"(?<!\w)(?P<word>first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|final|\d{1,2}(?:st|nd|"
-    r"rd|th))\s(?:answer\s)?(?:option|choice|alternative|statement|answer(?! is)|one|possibility|caption|description|"
+    r"(?<!\w)(?P<word>first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|final(?=\s(?:option|one))|"
+    r"\d{1,2}(?:st|nd|rd|th))\s(?:answer\s)?(?:option|choice|alternative|statement|answer(?! is)|one|possibility|caption|description|"
     r"image|item)(?!\w)"
     r"|(?<!\w)(?:option|choice|answer|number)\s(?:no\.?\s|number\s)?#?(?P<number>\d{1,2}|one|two|three|four|five|"
     r"six|seven|eight|nine|ten)(?![\w.]\d|\w)"
@@ -42,11 +54,16 @@ NONE_SAID = Gated(
     r"statements?|candidates?|four|three|five|these|those|it|following)"
     r"|none of (?:these|those|them)(?!\s\w+ed\sothers)|no (?:option|choice|answer)s? (?:is|are|seems?|matches|match|"
     r"fits?|here|listed|given|provided|works)"
+    r"|none of (?:the |these |those )(?!other)\w{3,12}(?: \w{3,10})? (?:listed|given|shown|offered|fits?|match(?:es)?|is|are)(?!\w)"
     r"|neither of (?:the |these |them)|(?:isn't|not|never) (?:one of|among|any of|listed|in the list|given among|"
     r"an option|offered)|none (?:applies|apply|fits?|matches|match|is (?:right|correct)|are (?:right|correct))"
-    r"|(?:nothing|none) (?:listed|offered)|以上都不|以上皆非|都不(?:是|对|正确)|ninguna de las|aucune? des|keine der|nessuna delle|"
+    r"|all (?:of )?(?:the |these |those |given |listed |provided |above |two |three |four |five )*(?!other)\w{1,12} (?:are|is) (?:wrong|"
+    r"incorrect|false)"
+    r"|(?:n't|not) (?:match|fit|correspond to|belong to|equal) any|match(?:es)? none|(?:nothing|none) (?:listed|offered)|以上都不|"
+    r"以上皆非|都不(?:是|对|正确)|ninguna de las|aucune? des|keine der|nessuna delle|"
     r"nenhuma das|ни один|どれも|해당 없",
-    "none |none of|no option|no choice|no answer|neither of|one of|among|any of|listed|in the list|an option|offered|"
+    "none|all |match|fit|corresp|belong|equal|no option|no choice|no answer|neither of|one of|among|any of|listed|in the list|an option|"
+    "offered|"
     "以上|都不|ninguna de|aucun|keine der|nessuna|nenhuma|ни один|どれも|해당 없",
 )
 
@@ -64,10 +81,12 @@ class OptionTexts:
     def __init__(self, texts: Sequence[str]) -> None:
         self.plain = [plain(text) for text in texts]
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
+        self.by_loose = {_loose(text): i for text, i in self.by_text.items()}
         self.longest = max((len(text) for text in self.plain), default=0) + 8
         self.none = _only(i for i, text in enumerate(self.plain) if NONE_TEXT.match(text))
         self.undecidable = _only(i for i, text in enumerate(self.plain) if UNDECIDABLE.search(text))
-        self.yesno = set(self.plain) <= {"yes", "no", "maybe", "not sure", "unsure"} and "yes" in self.plain
+        rest = {text for i, text in enumerate(self.plain) if i != self.undecidable}
+        self.yesno = "yes" in rest and rest <= {"yes", "no", "maybe", "unsure"}
 
     @cached_property
     def pattern(self) -> re.Pattern[str] | None:
@@ -115,6 +134,8 @@ class OptionTexts:
         text = _SPACES.sub(" ", found)
         if text in self.by_text:
             return self.by_text[text]
+        if (loose := _loose(text)) in self.by_loose:
+            return self.by_loose[loose]
         return self.by_text[str(WORD_VALUES[text])] if text in WORD_VALUES else self.by_text[_NUMERAL_WORDS[text]]
 
     def by_value(self, low: str) -> list[Mention]:
@@ -151,10 +172,17 @@ def _tellable(text: str) -> bool:
 
 
 def _spelling(text: str) -> str:
-    """The ways one option text may be written: runs of spaces, small numbers as words."""
-    spelt = re.escape(text).replace(r"\ ", r"\s+")
+    """The ways one option text may be written: runs of spaces, hyphens as spaces, without commas, small numbers as words."""
+    spelt = _TIGHT.sub(lambda match: rf"\s*{match.group(1)}\s*" if match.group(1) else r"\s*", re.escape(text))
+    spelt = spelt.removeprefix(r"\s*").removesuffix(r"\s*")
+    spelt = _LOOSE.sub(lambda match: r",?\s+" if match.group() == r",\ " else r"(?:-|\s+)", spelt) + _OTHER_USE.get(text, "")
     other = _NUMERAL_WORDS.get(text) or (str(WORD_VALUES[text]) if text in WORD_VALUES else None)
-    return f"{spelt}|{other}" if other else spelt
+    return rf"(?<![-−])(?<!minus )(?<!negative )(?:{spelt}|{other})(?!\s(?:hundred|thousand|million|billion))" if other else spelt
+
+
+def _loose(text: str) -> str:
+    """The form in which spellings of one text are equal."""
+    return _TIGHT_SPACE.sub(r"\1", text.replace(", ", " ").replace("-", " "))
 
 
 def _only(indices: Iterator[int]) -> int | None:

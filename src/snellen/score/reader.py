@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -9,15 +10,26 @@ from .marks import derive_marks, mark_patterns
 from .option_text import OptionTexts, plain
 from .polarity import Mention
 from .verdict import Extraction
+from .words import MARK_NOUNS
 
 _DECORATION = " \t\n\r*_`\"'.,:;!?()[]{}<>$#-–—…。，：；、「」『』【】《》（）“”\\|=→"
-_BEFORE_MARK = frozenset(
-    ["option", "choice", "answer", "letter", "ans", "选项", "选", "opción", "réponse", "antwort", "answer:", "ans:", "答案"]
-)
+_BEFORE_MARK = frozenset(MARK_NOUNS.split("|"))
 
 
 _CROSSED = frozenset("❌✗✘×🚫")
 _SEPARATES = frozenset(".):-–—")
+
+
+_FULL_STOPS = frozenset(".!?。")
+_UNFINISHED = re.compile(
+    r"(?<!\w)(?:the|an|of|to|and|or|with|because|by|from|which|its|their|if|than|into|between|shows|means?|as|for|at|"
+    r"(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:is|are|was|has|have|would|will|can|could|should|be))[\s*_`(\[\"']*\Z"
+    r"|(?:\A|[.!\n]\s*)(?:among|out of) (?:the|these|all)[^.\n]{0,30}, [a-z]\Z"
+    r"|(?<!\w)(?:that|which|whereas|while) (?!one)(?:the |an? )?[a-z]{2,16}\Z"
+    r"|[.:!\n]\s*the(?: (?!is |are |was |has |shows )\w{1,16}){1,3}\Z"
+    r"|(?:options|choices|each|one by one|analy\w+|evaluat\w+|consider)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*\Z"
+)
+"""How a reply ends that was cut off: at a word that leads on, or at the first option of those it was about to go through."""
 
 
 class Reply:
@@ -33,8 +45,10 @@ class Reply:
 
     @property
     def cut(self) -> bool:
-        """Whether generation ended at the token limit."""
-        return self.finish == "length"
+        """Whether generation ended at the token limit, or the text ends in the midst of a sentence."""
+        if self.low[-1:] in _FULL_STOPS:
+            return self.finish == "length"
+        return self.finish == "length" or _UNFINISHED.search(self.low, max(0, len(self.low) - 160)) is not None
 
 
 class Reader:
@@ -46,6 +60,7 @@ class Reader:
         self.letters, self.lookalikes, self.whole = shared.letters, shared.lookalikes, shared.whole
         self.label, self.mention, self.wrapped, self.lower = shared.label, shared.mention, shared.wrapped, shared.lower
         self.head, self.item, self.line, self.far, self.joined = shared.head, shared.item, shared.line, shared.far, shared.joined
+        self.later = shared.later
         self.texts = OptionTexts(texts)
 
     def found(self, reply: Reply, index: int, rule: str, start: int, end: int) -> Extraction:
@@ -74,7 +89,8 @@ class Reader:
         own = self.texts.plain[index]
         if not rest or rest == own:
             return index
-        return index if not _SEPARATES.isdisjoint(match.group(2)) and rest.startswith(own) else None
+        separated = bool(own) and not _SEPARATES.isdisjoint(match.group(2)) and rest.startswith(own)
+        return index if separated and not self.later.search(match.group(3)) else None
 
 
 @lru_cache(maxsize=4096)

@@ -21,6 +21,7 @@ from .words import (
     DOUBT,
     DOUBT_CLAUSE,
     LINK,
+    NEGATION,
     NOT_AFTER,
     VERB_DENIED,
     VERB_SUBJECT,
@@ -29,16 +30,23 @@ from .words import (
 
 _TAIL = 480
 _MOST_CUES = 60
+_SHORTEST_TURN = 5
+"""No self-correction fits into fewer characters: `No, B`."""
 _QUESTION = re.compile(r"[)\]}\"'*_`\s]*\?")
 _ENDS = re.compile(
-    r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|because|since|as |given|due|\(|and |but |which |is the|it is)|"
+    r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|because|since|as |given|due|perch[eé]|porque|parce|weil|denn|car |pois|omdat|"
+    r"потому|ponieważ|karena|\(|and |but |which |is the|it is)|"
     r"[^\x00-\x7f]"
 )
 _VERB_AFTER = re.compile(
     r"[)\]}\"'*_`]*\s(?:is|was|are|does|has|would|can|cannot|could|shows|isn't|doesn't|looks|seems|had|were|will)(?!\w)"
 )
 _TEXT_JOIN = re.compile(r"\s?(?:,\s?)?(?:or|and|/|oder|ou|o|y|或|和)\s?")
-_DENIES = re.compile(r"(?<!\w)(?:not|cannot|never|neither|nor|no)(?!\w)|n't")
+_DENIES = re.compile(r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't")
+_FEW_WORDS = re.compile(r"[^\W\d_]{0,4}(?:\s[^\W\d_]{1,14}){0,3}?[:\s]\s?[(\[\"'*]{0,3}(?=[a-z](?![^\W_]))")
+_OPENING = re.compile(r"(?:\A|[.!\n]\s?)\**(?:(?:therefore|so|thus|hence),? )?(?:the |my )?(?:correct |final |best )?\Z")
+"""The cue opens its sentence: nothing before it can take its force."""
+_OPEN_END = re.compile(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
 _STOP = re.compile(r"[.;!?\n。；！？]")
 _STRANGER = re.compile(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
 
@@ -81,17 +89,35 @@ def _vocabularies(low: str, split: int) -> tuple[tuple[str, ...], ...]:
 
 
 def _last_cue(reader: Reader, reply: Reply, words: Sequence[str], begin: int, end: int) -> Extraction | None:
-    low = reply.low
     asked: Extraction | None = None
-    for start, word in reversed(places(low, words, begin, end, _MOST_CUES)):
-        found = Cue(start, start + len(word), word, CUES[word])
-        verdict = None if _discusses(low, found) or _inside_word(low, found) else _value(reader, reply, found)
-        if verdict is None or _doubted(low, found):
+    for start, word in reversed(places(reply.low, words, begin, end, _MOST_CUES)):
+        verdict = _announced(reader, reply, Cue(start, start + len(word), word, CUES[word]))
+        if verdict is None:
             continue
         if not _asked(reply, verdict):
-            return _corrected(reader, reply, verdict)
+            return Extraction(None, "cue", AMBIGUOUS, verdict.span) if _enumerated(reply, verdict) else corrected(reader, reply, verdict)
         asked = asked or verdict
     return asked if asked and not _others(reader, reply, asked) else None
+
+
+def _announced(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
+    """Return what the cue announces, if it announces something and the words before it do not take that back."""
+    if _discusses(reply.low, cue) or _inside_word(reply.low, cue):
+        return None
+    verdict = _value(reader, reply, cue)
+    return None if verdict is None or _doubted(reply.low, cue) else verdict
+
+
+def _enumerated(reply: Reply, verdict: Extraction) -> bool:
+    """Whether the line before says the same of another label (`Answer: A`, then `Answer: B`)."""
+    low, (start, end) = reply.low, verdict.span or (0, 0)
+    start, end = start - reply.offset, end - reply.offset
+    line = low.rfind("\n", 0, max(0, start)) + 1
+    if verdict.letter is None or line == 0 or end - start != 1:
+        return False
+    before = low[low.rfind("\n", 0, line - 1) + 1 : line - 1]
+    same = before[: start - line] == low[line:start] and len(before) <= end - line + 2
+    return same and before[start - line : end - line] not in {"", low[start:end]}
 
 
 def _discusses(low: str, cue: Cue) -> bool:
@@ -118,10 +144,12 @@ def _inside_word(low: str, cue: Cue) -> bool:
 
 
 def _doubted(low: str, cue: Cue) -> bool:
-    """Whether the words before the cue deny it, make it a condition, or give it to somebody else."""
+    """Whether the words around the cue deny it, make it a condition, or give it to somebody else."""
     start = cue.start
     window = max(0, start - 64)
-    if start and low[start - 1] in "不非没別别":
+    if cue.kind == "answer" and _OPENING.search(low, max(0, start - 28), start):
+        return low.startswith(" would have been", cue.end)
+    if (start and low[start - 1] in "不非没別别") or low.startswith(" would have been", cue.end):
         return True
     if _unspoken(low, cue) if cue.kind == "verb" and cue.word.isascii() else DOUBT.search(low, max(0, start - 40), start):
         return True
@@ -142,11 +170,13 @@ def _value(reader: Reader, reply: Reply, cue: Cue) -> Extraction | None:
     low = reply.low
     link = LINK.match(low, cue.end)
     at = link.end() if link else cue.end
-    bound = cue.kind == "verb" or _bound(low, cue.end, at)
+    bound = _bound(low, cue, at)
     if not bound and (cue.kind == "option" or cue.word == "correct"):
         return None
     if at >= len(low):
         return _dangling(low, bound)
+    if bound and low.startswith("also ", at):
+        return Extraction(None, "cue", AMBIGUOUS)
     label = reader.label.match(reply.body, at)
     if label and not _wordy(reply, label):
         return _label_value(reader, reply, label, bound)
@@ -158,9 +188,11 @@ def _dangling(low: str, bound: bool) -> Extraction | None:
     return Extraction(None, "cue", TRUNCATED) if bound and low.rstrip()[-1:] not in {".", "*", ")", "!"} else None
 
 
-def _bound(low: str, start: int, end: int) -> bool:
-    """Whether a copula, colon or arrow ties the cue to what follows."""
-    return low[start:end] in {":", "="} or (end > start + 1 and BINDER.search(low, start, end) is not None)
+def _bound(low: str, cue: Cue, at: int) -> bool:
+    """Whether the cue is tied to what stands at `at`: by a copula, colon or arrow, or as verbs and cues of other languages are."""
+    if cue.kind == "verb" or low[cue.end : at] in {":", "="} or (at > cue.end + 1 and BINDER.search(low, cue.end, at)):
+        return True
+    return cue.kind == "answer" and cue.word not in CUES_ENGLISH and at > cue.end
 
 
 def _worded_value(reader: Reader, reply: Reply, cue: Cue, slot: Slot) -> Extraction | None:
@@ -173,8 +205,12 @@ def _worded_value(reader: Reader, reply: Reply, cue: Cue, slot: Slot) -> Extract
         return _label_value(reader, reply, slot.label, slot.bound)
     if text is not None and slot.bound:
         return _text_value(reader, reply, text)
-    far = _far_value(reader, reply, slot.at) if cue.kind == "answer" else None
-    return _strange_value(reader, reply, slot) or far
+    return _strange_value(reader, reply, slot) or (_distant_value(reader, reply, cue, slot.at) if cue.kind == "answer" else None)
+
+
+def _distant_value(reader: Reader, reply: Reply, cue: Cue, at: int) -> Extraction | None:
+    far = _far_value(reader, reply, at)
+    return far if far or cue.word in CUES_ENGLISH else _foreign_value(reader, reply, cue.end)
 
 
 def _strange_value(reader: Reader, reply: Reply, slot: Slot) -> Extraction | None:
@@ -206,6 +242,8 @@ def _label_value(reader: Reader, reply: Reply, label: re.Match[str], bound: bool
     if not _fits(reader, reply, label, bound) or DENIED_AFTER.match(low, end, end + 120) or _heads_list(reader, reply, label):
         return None
     found = reader.found(reply, index, "cue", label.start(1), label.end(1))
+    if _OPEN_END.match(low, end):
+        return Extraction(None, "cue", TRUNCATED, found.span)
     return Extraction(None, "cue", AMBIGUOUS, found.span) if _coordinated(reader, reply, index, end) else found
 
 
@@ -266,26 +304,38 @@ def _far_value(reader: Reader, reply: Reply, at: int) -> Extraction | None:
     return _label_value(reader, reply, label, True) if label else None
 
 
-def _corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:
+def _foreign_value(reader: Reader, reply: Reply, at: int) -> Extraction | None:
+    """Look past a few words of a language whose copulas are not known, none of them a negation, for a capital that ends the clause."""
+    match = _FEW_WORDS.match(reply.low, at)
+    label = reader.label.match(reply.body, match.end()) if match and not NEGATION.search(reply.low, at, match.end()) else None
+    return _label_value(reader, reply, label, True) if label and label.group(1).isupper() and _ENDS.match(reply.low, label.end()) else None
+
+
+def corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:
     """Let a self-correction after the cue overrule it."""
     end = verdict.span[1] - reply.offset if verdict.span else len(reply.low)
+    if len(reply.low) - end <= _SHORTEST_TURN:
+        return verdict
     turn = CORRECTION.search(reply.low, end)
     if turn is None:
-        return (_settled(reader, reply, end) if verdict.reason == AMBIGUOUS else None) or verdict
+        return _settled(reader, reply, verdict, end)
     later = _named_after(reader, reply, turn.end())
     chosen = agreed([mention for mention in later if mention.affirmed] or later)
     if chosen is not None:
         return reader.found(reply, chosen.index, "self_correction", chosen.start, chosen.end)
-    return Extraction(None, "self_correction", AMBIGUOUS) if not later and WITHDRAWN.search(reply.low, turn.end()) else verdict
+    return Extraction(None, "self_correction", AMBIGUOUS) if not later and WITHDRAWN.search(reply.low, turn.start()) else verdict
 
 
 def _named_after(reader: Reader, reply: Reply, start: int) -> list[Mention]:
     """Return what a self-correction may turn to: labels that stand alone, and option texts that are affirmed."""
     labels = [mention for mention in label_mentions(reader, reply, start) if mention.alone and not mention.asked]
-    return labels + [mention for mention in text_mentions(reader, reply, start) if mention.alone and mention.affirmed]
+    texts = [mention for mention in text_mentions(reader, reply, start) if mention.alone]
+    return labels + [mention for mention in texts if mention.affirmed or mention.start - start <= 6]
 
 
-def _settled(reader: Reader, reply: Reply, start: int) -> Extraction | None:
+def _settled(reader: Reader, reply: Reply, verdict: Extraction, start: int) -> Extraction:
     """After `A or D`, take a later, affirmed `so D`."""
+    if verdict.reason != AMBIGUOUS:
+        return verdict
     later = agreed([mention for mention in label_mentions(reader, reply, start) if mention.sure and mention.start > start + 8])
-    return reader.found(reply, later.index, "affirmed", later.start, later.end) if later else None
+    return reader.found(reply, later.index, "affirmed", later.start, later.end) if later else verdict

@@ -7,27 +7,48 @@ from collections.abc import Sequence
 
 from .mentions import label_mentions, text_mentions
 from .option_text import NONE_SAID
-from .polarity import Mention, agreed, judge
+from .polarity import DENIED_BEFORE, Mention, agreed, judge
 from .reader import Reader, Reply
 from .verdict import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
-from .words import CORRECTION, REFUSAL, STILL, UNDECIDABLE
+from .words import CORRECTION, INTRODUCES, REFUSAL, STILL, UNDECIDABLE
 
 _TAIL = 160
 _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
 _CONCLUDES = re.compile(
     r"(?:(?<!\w)(?:so|hence|therefore|thus|total|totals|totaling|altogether|equals?|gives|in all|overall|makes?|"
-    r"conclude)|[=→⇒]|因此|所以)[^.\n;]{0,30}\Z"
+    r"conclude|leaves|leaving|left with|points? to|indicates?|consistent with|typical of|giving|making|yields?|resulting in)|[=→⇒]|因此|"
+    r"所以)[^.\n;]{0,30}\Z|(?<!\w)(?:only|must be|should be|应该是|就是)\s?(?:the |an? )?\Z"
 )
+_SUPERLATIVE = re.compile(
+    r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)"
+)
+_OR = re.compile(r"(?<!\w)(?:or|and|including|oder|ou|或)\s(?:option |choice )?[(\[\"'*]*\Z")
+_GOES_THROUGH = re.compile(rf"(?:{'|'.join(INTRODUCES)})[^.!?\n:]{{0,80}}[.:][\s*_(]*(?:[a-z][.:)]\s?)?\Z")
+_RIVAL = re.compile(
+    r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:correct|right|likely|possible|plausible|valid|good|true)(?!\w)"
+)
+"""Another option is called as good."""
 _LIKENED = re.compile(
     r"(?<!\w)(?:although|though|like|unlike|resembl\w{1,4}|similar|mistak\w{1,4}|confus\w{1,4}|take it for|opposed|compared)(?!\w)"
 )
+_EARLIER = re.compile(r"(?<!\w)(?:at first|first|misread|initially|originally|looks? like|seems?|appears?|counted|thought)(?!\w)")
+_IDENTIFIES = re.compile(
+    r"(?<!\w)(?:it|this|that|animal|object|shown|pictured|depicted|visible|image|picture|photo)"
+    r"(?:'s| is| was| must be| shows| depicts)(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
+)
+"""The speaker says what it is; other options are then named in passing (`it is a dog, which barks at a cat`)."""
+_COUNTS = re.compile(r"(?<!\w)(?:there (?:are|is)|i (?:can )?(?:see|count))(?: exactly| only| a total of)? \Z")
 _TURNED = re.compile(r"(?<!\w)(?:but|however|yet|though)(?!\w)")
 _YES = re.compile(
-    r"\W*(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|"
+    r"\W*(?:(?:clearly|definitely|certainly|absolutely|probably|obviously|well|indeed|correct|hmm|oh)\W{1,3})?(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|"
     r"problem|and no|or no))"
 )
-_SAID_YES = re.compile(r"(?<!\w)(?:say|says|be|is|answer|with|:)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])")
+_SAID_YES = re.compile(
+    r"(?<!\w)(?:say|says|be|is|answer|with|so|hence|thus|therefore|:)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])"
+    r"|[,;:—–]\s?(yes|no)\W*\Z"
+)
+_LACKS = re.compile(r"\W*there (?:(?:is|are|was|were) (?:no(?!\s(?:doubt|question|problem))|not)|isn't|aren't|wasn't)(?!\w)")
 _YES_WORDS = frozenset(["yes", "yeah", "yep", "是", "是的", "はい", "네", "si", "sí", "oui", "ja", "да"])
 
 
@@ -61,9 +82,19 @@ def affirmed(reader: Reader, reply: Reply) -> Extraction | None:
     """The last label that the sentence around it affirms (`hence B`, `it's B`, `B fits best`, `only D remains`)."""
     tail = len(reply.low) - _TAIL
     chosen = (_affirmed(label_mentions(reader, reply, tail)) if tail > 0 else None) or _affirmed(label_mentions(reader, reply))
+    chosen = chosen or _singled_out(reply.low, label_mentions(reader, reply))
     if chosen is None or _spoken_against(reader, reply, chosen):
         return None
+    if _RIVAL.search(reply.low, chosen.start):
+        return Extraction(None, "affirmed", AMBIGUOUS)
     return reader.found(reply, chosen.index, "affirmed", chosen.start, chosen.end)
+
+
+def _singled_out(low: str, mentions: Sequence[Mention]) -> Mention | None:
+    """Return the last label if it alone is called the largest, the least or the like."""
+    standing = [mention for mention in mentions if mention.alone and not mention.asked and not mention.tentative]
+    chosen = agreed([mention for mention in standing if _SUPERLATIVE.match(low, mention.end)])
+    return chosen if standing and chosen is standing[-1] else None
 
 
 def _affirmed(mentions: Sequence[Mention]) -> Mention | None:
@@ -80,17 +111,17 @@ def yes_no(reader: Reader, reply: Reply) -> Extraction | None:
     """Options are yes and no, and the reply opens with one of them."""
     if not reader.texts.yesno:
         return None
-    match = _YES.match(reply.low) or _SAID_YES.search(reply.low)
+    match = _YES.match(reply.low) or _SAID_YES.search(reply.low) or _LACKS.match(reply.low)
     if match is None:
         return None
-    index = reader.texts.by_text.get("yes" if match.group(1) in _YES_WORDS else "no")
-    return reader.found(reply, index, "yes_no", match.start(1), match.end(1)) if index is not None else None
+    index = reader.texts.by_text.get("yes" if match[match.lastindex or 0] in _YES_WORDS else "no")
+    return reader.found(reply, index, "yes_no", *match.span(match.lastindex or 0)) if index is not None else None
 
 
 def none_of_above(reader: Reader, reply: Reply) -> Extraction | None:
     """The reply says that no option fits: the option for that if there is one, else no valid answer."""
     match = NONE_SAID.search(reply.low)
-    if match is None or reply.low.startswith(" other", match.end()):
+    if match is None or _not_meant(reply.low, match):
         return None
     if reader.texts.none is not None:
         return reader.found(reply, reader.texts.none, "none_of_above", match.start(), match.end())
@@ -99,12 +130,28 @@ def none_of_above(reader: Reader, reply: Reply) -> Extraction | None:
     return Extraction(None, "none_of_above", NOT_OFFERED, (match.start() + reply.offset, match.end() + reply.offset))
 
 
+def _not_meant(low: str, match: re.Match[str]) -> bool:
+    """Whether it reads `none of the other …`, `not none of the above` or `… or none of the above`."""
+    start, end = match.span()
+    if _OR.search(low, max(0, start - 12), start):
+        return True
+    return low.startswith(" other", end) or DENIED_BEFORE.search(low, max(0, start - 24), start) is not None
+
+
 def lone_label(reader: Reader, reply: Reply) -> Extraction | None:
     """Exactly one label stands undenied, after the last self-correction if there is one, and no option text contradicts it."""
-    chosen = agreed(_after_turn(reply, [mention for mention in label_mentions(reader, reply) if mention.stands]))
-    if chosen is None or _tells_otherwise(reader, reply, chosen.index):
+    standing = _after_turn(reply, [mention for mention in label_mentions(reader, reply) if mention.stands])
+    chosen = agreed([mention for mention in standing if mention.joined or not mention.asked] or standing)
+    if chosen is None or _only_named(reply.low, chosen) or _tells_otherwise(reader, reply, chosen.index):
         return None
     return reader.found(reply, chosen.index, "lone_label", chosen.start, chosen.end)
+
+
+def _only_named(low: str, chosen: Mention) -> bool:
+    """Whether it is one of several (`or B`), or the first of the options that the reply goes through (`Each option. A: a car …`)."""
+    if _OR.search(low, max(0, chosen.start - 12), chosen.start):
+        return True
+    return len(low) - chosen.end > 8 and _GOES_THROUGH.search(low, max(0, chosen.start - 100), chosen.start) is not None
 
 
 def _after_turn(reply: Reply, standing: list[Mention]) -> list[Mention]:
@@ -151,16 +198,21 @@ def by_value(reader: Reader, reply: Reply) -> Extraction | None:
 
 def _by_text(reader: Reader, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
     standing = [mention for mention in mentions if mention.stands]
-    if _labels_differ(reply, {mention.index for mention in standing}):
+    if _labels_differ(reply, standing):
         return None
     pool = _after_turn(reply, standing)
-    chosen = agreed(pool) or _concluded(reply.low, pool) or _contrasted(reply.low, pool)
+    chosen = agreed(pool)
+    if chosen and _only_named(reply.low, chosen):
+        return None
+    chosen = chosen or next(filter(None, (find(reply.low, pool) for find in _SETTLES)), None)
     return reader.found(reply, chosen.index, rule, chosen.start, chosen.end) if chosen else None
 
 
-def _labels_differ(reply: Reply, named: set[int]) -> bool:
-    """Whether a label stands for an option whose text is not named."""
-    return any(label.stands and label.index not in named for label in reply.labels or ())
+def _labels_differ(reply: Reply, standing: Sequence[Mention]) -> bool:
+    """Whether a label stands for an option whose text is not named, and is not itself part of a text (`5 °C`)."""
+    named = {mention.index for mention in standing}
+    apart = [label for label in reply.labels or () if label.stands and label.index not in named]
+    return any(not any(text.start <= label.start < text.end for text in standing) for label in apart)
 
 
 def _concluded(low: str, pool: list[Mention]) -> Mention | None:
@@ -173,11 +225,36 @@ def _contrasted(low: str, pool: list[Mention]) -> Mention | None:
     """Of two texts set against each other, the one meant: the first in `a dog that looks like a cat`, the last after `but it is`."""
     if not pool or pool[0].joined:
         return None
-    first, last = pool[0], pool[-1]
-    others = [mention for mention in pool if mention.index != first.index]
+    first, others = pool[0], [mention for mention in pool if mention.index != pool[0].index]
     if all(_LIKENED.search(low, first.end, mention.start) for mention in others):
         return first
-    return last if last.sure and _TURNED.search(low, first.end, last.start) and len(others) == 1 else None
+    return pool[-1] if len(others) == 1 and _turned_to(low, first, pool[-1]) else None
+
+
+def _turned_to(low: str, first: Mention, last: Mention) -> bool:
+    """Whether a `but` leads from a first impression to what it is."""
+    if last.asked or last.tentative or not _TURNED.search(low, first.end, last.start):
+        return False
+    return last.affirmed or _EARLIER.search(low, max(0, first.start - 40), first.start) is not None
+
+
+def _identified(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the option of which alone it is said that this is it."""
+    counted = [m for m in pool if m.alone and _COUNTS.search(low, max(0, m.start - 32), m.start)]
+    if counted and agreed(counted) is pool[-1]:
+        return pool[-1]
+    return agreed([m for m in pool if not m.asked and not m.joined and _IDENTIFIES.search(low, max(0, m.start - 40), m.start)])
+
+
+def _stated_last(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the only option of which the last sentence says that something is it (`… The city is Prague.`)."""
+    end = max(low.rfind(stop, 0, len(low.rstrip()) - 1) for stop in (". ", "! ", "? ", "\n"))
+    chosen = agreed([mention for mention in pool if mention.affirmed])
+    return chosen if chosen and chosen.sure and chosen is pool[-1] and chosen.start > end >= pool[0].start else None
+
+
+_SETTLES = (_concluded, _contrasted, _identified, _stated_last)
+"""Ways to tell which of several option texts is meant, in turn."""
 
 
 def ordinal(reader: Reader, reply: Reply) -> Extraction | None:

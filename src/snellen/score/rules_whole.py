@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 
+from .mentions import find_labels, text_mentions
 from .option_text import plain
 from .reader import Reader, Reply
+from .rules_cue import corrected
 from .verdict import DEGENERATE, EMPTY, HARNESS_ERROR, NOT_OFFERED, TRUNCATED, Extraction
-from .words import HARNESS
+from .words import HARNESS, INTRODUCES
 
 _HEAD = re.compile(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")
 _ALNUM = re.compile(r"[^\W_]")
+_NAME = re.compile(r"[A-Z]\. [A-Z][a-z]+ [a-z]")
+_REPEATS = re.compile(r"[\s,]+")
 _LOOPS = 8
-_INTRODUCES = ("option", "choice", "each", "analy", "consider", "let me", "let's", "following", "选项", "分析")
 
 
 def harness_error(reader: Reader, reply: Reply) -> Extraction | None:
@@ -33,15 +36,22 @@ def whole(reader: Reader, reply: Reply) -> Extraction | None:
     if len(text) > 300:
         return None
     index = reader.bare(text)
-    if index is None and "\n" in text:
-        lines = {line.strip() for line in text.split("\n") if line.strip()}
-        index = reader.bare(next(iter(lines))) if len(lines) == 1 else None
+    if index is None:
+        index = _repeated(reader, text)
     if index is None:
         return _stranger(reader, text)
     start = len(reply.body) - len(reply.body.lstrip())
     mark = reader.label.search(reply.body) if reader.texts.by_text.get(reply.low.strip()) != index else None
     span = (mark.start(1), mark.end(1)) if mark and mark.group(1).lower() == reader.marks[index].lower() else (start, start + len(text))
     return reader.found(reply, index, "whole", *span)
+
+
+def _repeated(reader: Reader, text: str) -> int | None:
+    """Return the option of a reply that says the same thing again: `A A A`, or the same line twice."""
+    if len(text) >= 16 and "\n" not in text:
+        return None
+    parts = set(_REPEATS.split(text) if len(text) < 16 else map(str.strip, filter(str.strip, text.split("\n"))))
+    return reader.bare(parts.pop()) if len(parts) == 1 else None
 
 
 def _stranger(reader: Reader, text: str) -> Extraction | None:
@@ -77,7 +87,7 @@ def last_line(reader: Reader, reply: Reply) -> Extraction | None:
     if index is None:
         return None
     lines = [text for text in body.split("\n") if text.strip()]
-    if _introduced(lines, reader) or (len(lines) < 3 and reader.bare(lines[0]) not in {None, index}):
+    if _introduced(lines, reader) or _enumerated(lines, reader, index):
         return None
     return reader.found(reply, index, "last_line", at, len(body))
 
@@ -93,16 +103,25 @@ def first_line(reader: Reader, reply: Reply) -> Extraction | None:
     if first is None or last not in {None, first} or sum(reader.head.match(text) is not None for text in lines[:40]) > 1:
         return None
     start = reply.body.index(lines[0])
-    return reader.found(reply, first, "first_line", start, start + len(lines[0]))
+    return corrected(reader, reply, reader.found(reply, first, "first_line", start, start + len(lines[0])))
+
+
+def _enumerated(lines: list[str], reader: Reader, index: int) -> bool:
+    """Whether the line before names another option in the same way: `A`, then `B`."""
+    if len(lines) < 2 or reader.bare(lines[-2]) in {None, index}:
+        return False
+    return len(lines) < 3 or (reader.head.match(lines[-2]) is None) == (reader.head.match(lines[-1]) is None)
 
 
 def _introduced(lines: list[str], reader: Reader) -> bool:
-    """Whether the last line is the last item of a list, or the first of one that was cut off."""
+    """Whether the last line is the last item of a list, the first of one that was cut off, or a box that is not ticked."""
+    if "[ ]" in lines[-1] or "☐" in lines[-1]:
+        return True
     if len(lines) < 2:
         return False
     before = lines[-2].lower()
     headed = reader.head.match(lines[-1]) is not None
-    return headed and (reader.head.match(lines[-2]) is not None or any(word in before for word in _INTRODUCES))
+    return headed and (reader.head.match(lines[-2]) is not None or any(word in before for word in INTRODUCES))
 
 
 def _leading(reader: Reader, reply: Reply) -> Extraction | None:
@@ -112,10 +131,12 @@ def _leading(reader: Reader, reply: Reply) -> Extraction | None:
         return _leading_text(reader, reply)
     if match.group(1).islower() and not reply.body.lstrip().startswith("("):
         return None
-    others = {found.group(1).lower() for found in reader.mention.finditer(reply.body, match.end())} - {match.group(1).lower()}
+    index = reader.by_mark[match.group(1).lower()]
+    labels = find_labels(reader, reply, match.end())
+    others = any(label.index != index and not _NAME.match(reply.body, label.start) for label in labels)
     if others or reply.body[match.end() : match.end() + 1].isalpha():
         return None
-    return reader.found(reply, reader.by_mark[match.group(1).lower()], "leading", match.start(1), match.end(1))
+    return reader.found(reply, index, "leading", match.start(1), match.end(1))
 
 
 def _leading_text(reader: Reader, reply: Reply) -> Extraction | None:
@@ -124,4 +145,6 @@ def _leading_text(reader: Reader, reply: Reply) -> Extraction | None:
     index = reader.texts.by_text.get(plain(head.group(1))) if head else None
     if head is None or index is None or reader.label_set.intersection(reply.body.split()):
         return None
-    return reader.found(reply, index, "leading", head.start(1), head.end(1))
+    verdict = corrected(reader, reply, reader.found(reply, index, "leading", head.start(1), head.end(1)))
+    others = any(mention.stands and mention.index != index for mention in text_mentions(reader, reply))
+    return None if others and verdict.rule == "leading" else verdict

@@ -60,9 +60,9 @@ def score_run(
             },
             "model": header.model,
             "tasks": tasks,
-            "usage": _usage(reader),
+            "usage": usage_of(reader),
             "versions": header.versions,
-            "status": _status(reader, header),
+            "status": status_of(reader, header),
         }
     finally:
         reader.close()
@@ -78,36 +78,37 @@ def score_trials(reader: RunReader, task: Task, registry: Registry, options: Map
 
 
 def _score_task(reader: RunReader, task: Task, registry: Registry, told: Mapping[str, Any], scorers: Sequence[str]) -> dict[str, Any]:
-    options: dict[str, Any] = {"chance": _chance(reader, task), **told}
+    options: dict[str, Any] = {"chance": chance_of(reader, task), **told}
     scores = chain(score_trials(reader, task, registry, options, scorers), stored_verdicts(reader, task.name))
     write_scores(reader.folder, task.name, scores)
     tables = stored_tables(reader, task.name, metrics=() if reader.has_scores(task.name) else ("accuracy",))
     scored = ScoredTask(task, tables, lambda: _pairs(reader, task.name))
-    result = summarize(tables, group_by=_group_keys(tables, task), options=options)
-    for name in _aggregates(task):
+    result = summarize(tables, group_by=group_keys(tables, task), options=options)
+    for name in aggregates_of(task):
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, options)
         result["metrics"] |= msgspec.to_builtins(dict(estimates))
-    return result | {"notes": _notes(tables)}
+    return result | {"notes": notes_on(tables)}
 
 
-def _notes(tables: Mapping[str, ScoreTable]) -> list[str]:
+def notes_on(tables: Mapping[str, ScoreTable]) -> list[str]:
     """Say in words what the spread of the trials means for the next run."""
     return [f"{name}: {advise(split_variance(table))}" for name, table in sorted(tables.items()) if table.is_repeated or table.is_varied]
 
 
-def _chance(reader: RunReader, task: Task) -> float:
+def chance_of(reader: RunReader, task: Task) -> float:
     """Return what guessing would score: robustness is counted from there."""
     shares = [1.0 / len(sample.options) for sample in reader.samples(task.name) if sample.options]
     return sum(shares) / len(shares) if shares else 0.0
 
 
-def _aggregates(task: Task) -> list[str]:
+def aggregates_of(task: Task) -> list[str]:
     """Return the task's aggregates; perturbed pictures also get theirs, where chance and unread replies count."""
     perturbed = any("perturb=" in variant for variant in task.variants)
     return list(dict.fromkeys([*task.aggregates, *(["perturbed"] if perturbed else [])]))
 
 
-def _group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
+def group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
+    """Return what to group by: as the task says, else every tag with a few values, and the variants."""
     table = next(iter(tables.values()), None)
     if table is None:
         return []
@@ -121,14 +122,16 @@ def _pairs(reader: RunReader, task: str) -> Iterator[tuple[Sample, Score]]:
         yield samples[score.key.sample], score
 
 
-def _usage(reader: RunReader) -> dict[str, int]:
+def usage_of(reader: RunReader) -> dict[str, int]:
+    """Return the tokens of all stored replies."""
     fields = ("input_tokens", "output_tokens", "reasoning_tokens")
     sums = ", ".join(f"COALESCE(SUM(json_extract(CAST(body AS TEXT), '$.usage.{field}')), 0)" for field in fields)
     row = next(reader.rows(f"SELECT {sums}, COUNT(*) FROM predictions"))  # noqa: S608
     return {**dict(zip(fields, row, strict=False)), "requests": row[-1]}
 
 
-def _status(reader: RunReader, header: RunHeader) -> dict[str, Any]:
+def status_of(reader: RunReader, header: RunHeader) -> dict[str, Any]:
+    """Return whether every planned trial is stored."""
     stored = dict(reader.rows("SELECT task, COUNT(*) FROM predictions GROUP BY task"))
     missing = {task: planned - stored.get(task, 0) for task, planned in header.planned.items()}
     until_ci = reader.meta("until_ci")

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ..core.types import Estimate
-from . import consistency, instability, repeats, robustness, variance
+from . import chains, consistency, instability, repeats, robustness, variance
 from .aggregate import groups, macro_over_groups, mean, rates
 from .table import ScoreTable
 
@@ -35,7 +35,7 @@ def fitting_aggregates(table: ScoreTable) -> Iterator[AggregateFunction]:
     if "round" in table.tags:
         yield instability.rounds
     if {"role", "step"} <= set(table.tags):
-        yield consistency.aggregate
+        yield chains.chain_estimates if "steps" in table.tags else consistency.aggregate
 
 
 def summarize(

@@ -18,7 +18,7 @@ _END = rf"(?![{_W}])"
 _ASCII_ANSWER = (
     "answer|ans|solution|final choice|prediction|verdict|conclusion|correct one|correct|right one|best one|respuesta|"
     "solucion|reponse|antwoord|"
-    "antwort|loesung|losung|risposta|resposta|soluzione|cevap|cevabi|yanit|jawaban|odpowiedz|svaret|svar|vastaus|"
+    "antwort|loesung|losung|risposta|resposta|soluzione|cevap|cevabi|yanit|jawabannya|jawaban|odpowiedz|svaret|svar|vastaus|"
     "sagot|jawapan|jibu|dap an"
 )
 _ASCII_OPTION = (
@@ -27,11 +27,12 @@ _ASCII_OPTION = (
 )
 _ASCII_VERB = (
     "choose|chose|choosing|select|selecting|picking|go with|going with|went with|opt for|opting for|settle on|settling on|"
-    "settled on|vote for|"
-    "stick with|sticking with|elijo|escojo|je choisis|ich wahle|scelgo|escolho|wybieram|ik kies"
+    "settled on|vote for|vote|"
+    "stick with|sticking with|elijo|escojo|je choisis|ich wahle|scelgo|escolho|escolheria|choisirais|memilih|rispondo|respondo|wybieram|"
+    "ik kies"
 )
 _OTHER_OPTION = "opción|opção|вариант|буква|选项|選項|選択肢|보기|번호|الخيار|विकल्प|ข้อ"
-_OTHER_VERB = "ich wähle|выбираю|选择|選擇|选|選|選び"
+_OTHER_VERB = "ich wähle|chọn|elegiría|выбираю|选择|選擇|选|選|選び"
 _OTHER_ANSWER = (
     "solución|réponse|lösung|cevabı|yanıt|odpowiedź|odpověď|răspunsul|răspuns|đáp án|câu trả lời|ответ|відповідь|отговор|απάντηση|"
     "答案|正解|答え|回答|解答|正确的是|정답|답변|답|الإجابة|الاجابة|الجواب|إجابة|جواب|उत्तर|जवाब|উত্তর|பதில்|คำตอบ|התשובה|תשובה|پاسخ"
@@ -52,8 +53,14 @@ CUES_ENGLISH = tuple(_CUES_ENGLISH_TEXT.split("|"))
 CUES_ASCII = tuple(word for word in CUES if word.isascii() and word not in CUES_ENGLISH)
 CUES_ALL = tuple(CUES)
 
+MARK_NOUNS = (
+    "option|choice|answer|letter|ans|opción|opcion|opção|opcao|opzione|alternativa|letra|lettre|lettera|réponse|respuesta|resposta|risposta|"
+    "antwort|antwoord|вариант|ответ|选项|選項|选|答案"
+)
+"""What may stand before a mark when both are the whole reply: `Option B`."""
+
 _LINK_WORDS = (
-    "is|are|was|were|be|been|would|should|must|will|has|have|can|could|may|might|to|this|that|the|my|our|your|its|"
+    "is|are|was|were|be|been|on|er|would|should|must|will|has|have|can|could|may|might|to|this|that|the|my|our|your|its|"
     "it's|it|that's|question|problem|"
     "option|choice|letter|answer|number|statement|alternative|indeed|therefore|thus|then|clearly|definitely|certainly|"
     "most|likely|probably|"
@@ -63,7 +70,7 @@ _LINK_WORDS = (
     "es|est|ist|é|è|la|le|el|die|der|das|den|il|lo|opci[oó]n|letra|lettre|lettera|buchstabe|alternativa|op[cç][aã]o|opzione|"
     "correct[ao]|correcte|corret[ao]|corrett[ao]|richtige?|juste|bonne|sera|serait|sería|wäre|lautet|lauten|je|"
     "yang|benar|tepat|adalah|to|juiste|là|đúng|chính xác|jest|är|este|"
-    "это|вариант|буква|под|буквой|правильный|верный|هي|هو|الصحيحة|الصحيح|الخيار|رقم|حرف|सही|विकल्प|है|คือ|ข้อ|היא|"
+    "это|является|corect|ni|вариант|буква|под|буквой|правильный|верный|هي|هو|الصحيحة|الصحيح|الخيار|رقم|حرف|सही|विकल्प|है|คือ|ข้อ|היא|"
     "הוא|הנכונה|گزینه|است|doğru"
 )
 _LINK_CJK = r"是|为|為|应该|应当|应|该|选择|选项|選項|选|選|即|项|就|の|は|が|記号|番号|은|는|이|가|보기|번|选出|l'"
@@ -80,11 +87,17 @@ NOT_AFTER = re.compile(
 )
 """What stands after a link and denies what follows it."""
 
+NEGATION = re.compile(
+    rf"(?<![{_W}])(?:not|no|non|nu|ne|nie|nicht|kein\w{{0,2}}|não|nao|pas|ei|ej|inte|ikke|niet|değil|bukan|không|si|не|нет|لا|ليس|ليست|नहीं|nem|nije)(?![{_W}])"
+)
+"""Words that deny, in the languages of the cues."""
+
 DOUBT = Gated(
     rf"(?<![{_W}])(?:(?:wrong|incorrect|false|worst|other|another|least|poor|bad|falsche|incorrecta|неправильный|"
     rf"неверный|错误|不正确|错误的|誤った)[\s的]*(?:answer |final )?"
     r"|(?:if|whether|suppose|assuming|unless|why|were) (?:that )?(?:the |my |your |it |its )?(?:correct |right |"
     r"best |final |real |true )*"
+    r"|(?:don't|do not) (?:think|believe) (?:that )?(?:the |my )?(?:correct |right |best |final )*"
     r"|(?:isn't|is not|not|wasn't|no|never) (?:the |a |my |an )?(?:correct |right |best |final |real |true )*"
     r"|(?:first|initial|original|previous|earlier|early|old|naive|wrong) (?:answer |choice |guess |thought )?)\Z",
     "wrong|incorrect|false|worst|other|least|poor|bad |falsche|if |whether|suppose|assuming|unless|why|were |not|"
@@ -93,35 +106,44 @@ DOUBT = Gated(
 )
 """What stands directly before a cue and takes its force."""
 DOUBT_CLAUSE = Gated(
-    rf"(?<![{_W}])(?:initially|at first|originally|previously|first thought|i thought|i'd have|had thought|would have|"
+    rf"(?<![{_W}])(?:initially|at first|originally|previously|if (?:the|it) |first thought|first,? i|i first|i thought|i'd have|"
+    r"had thought|would have|"
     r"(?:some|many|most|other|several) (?:people|readers|students|viewers|models|users|might|may|would|could)|others (?:say|"
     r"think|might|may|would|chose|answer)|one might|you might|students|people|"
     r"tempt\w{0,5}|mistak\w{0,6}|distract\w{0,6}|for example|e\.g\.|for instance|hypothetical\w{0,2}|au début|al principio|"
     r"zuerst dachte|一开始|起初|最初)",
-    "initially|at first|originally|previously|first thought|i thought|i'd have|had thought|would have|some |many |"
+    "initially|at first|originally|previously|if |first thought|first i|first, i|i first|i thought|i'd have|had thought|would have|"
+    "some |many |"
     "most |other|several |one might|you might|students|people|tempt|"
     "mistak|distract|for example|e.g.|for instance|hypothetical|au début|al principio|zuerst dachte|一开始|起初|最初",
 )
 """Anywhere in the clause before a cue: the speaker reports a thought that is not the answer."""
 VERB_SUBJECT = re.compile(
     rf"(?:(?<![{_W}])(?:i|we|i'd|i'll|i'm|we'd|we'll|would|will|shall|must|should|let's|let me|to|therefore|so|thus|"
-    rf"hence|and|then|finally|have to|am|are|could|ll)|[.!?,:;\n—–-]|\A)\s*(?:therefore |thus |then |to |now |finally |"
+    r"hence|and|then|finally|have to|am|are|could|ll|je|ich|ik|yo|eu|io|saya)|[.!?,:;\n—–-]|\A)\s*(?:therefore |thus |then |to |now |"
+    r"finally |"
     rf"definitely |rather )*\Z"
 )
 """Who may be the subject of `choose B` for it to be an answer: the speaker, or nobody."""
 VERB_DENIED = re.compile(rf"(?:(?<![{_W}])(?:not|never|cannot|nor|neither|no one|nobody)|n't)(?:\s+\w{{1,12}}){{0,2}}\s*\Z")
 
 CORRECTION = Gated(
-    rf"(?<![{_W}])(?:wait|hold on|actually|correction|on second thou?ghts?|on reflection|scratch that|let me (?:re|"
+    rf"(?<![{_W}])(?:wait|hold on|actually|correction|(?:up)?on second thou?ghts?|(?:up)?on (?:further )?reflection|(?:up)?on closer|"
+    r"scratch that|let me (?:re|"
     rf"double|correct|fix|look again)\w{{0,10}}|my mistake|my bad|"
-    r"i made (?:a|an) (?:mistake|error)|i was wrong|i take (?:that|it) back|oops|sorry,|no,|nope|rather,|hmm|espera|"
+    r"i made (?:a|an) (?:mistake|error)|i was wrong|i take (?:that|it) back|oops|just kidding|i meant|i misread|sorry,|no,|nope|rather,|"
+    r"hmm|espera|"
     r"perd[oó]n|attendez|moment mal|warte|подождите|нет,)"
-    r"|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
-    "wait|hold on|actually|correction|on second|on reflection|scratch that|let me re|let me double|let me correct|"
-    "let me fix|let me look again|my mistake|my bad|i made a|i was wrong|i take |oops|sorry,|no,|nope|rather,|hmm|"
-    "espera|perdon|perdón|attendez|moment mal|warte|подождите|нет,|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
+    r"|等等|(?<![^。，,.!?\s…;])不对|更正|等一下|いや|待って|訂正|아니|잠깐",
+    "wait|hold on|actually|correction|on second|reflection|on closer|scratch that|let me re|let me double|let me correct|"
+    "let me fix|let me look again|my mistake|my bad|i made a|i was wrong|i take |oops|just kidding|i meant|i misread|sorry,|no,|nope|"
+    "rather,|hmm|"
+    "espera|perd|attendez|moment mal|warte|подождите|нет,|等等|不对|更正|等一下|いや|待って|訂正|아니|잠깐",
 )
-WITHDRAWN = re.compile(rf"(?<![{_W}])(?:wrong|incorrect|mistake|error|not right|not correct|false)(?![{_W}])|不对|错")
+WITHDRAWN = re.compile(
+    rf"(?<![{_W}])(?:oops|scratch that|i meant|i misread|i take (?:that|it) back|wrong|incorrect|mistake|error|not right|"
+    rf"not correct|false)(?![{_W}])|不对|错"
+)
 
 REFUSAL = Gated(
     rf"(?<![{_W}])(?:can(?:no|')t|cannot|could not|couldn't|can not|unable to|not able to|impossible to|not possible to|"
@@ -158,6 +180,12 @@ STILL = re.compile(
     rf"但|不过|しかし|하지만|pero|mais|aber|но)"
 )
 
+INTRODUCES = (
+    *("option", "choice", "each", "analy", "consider", "let me", "let's", "let us", "following", "evaluat", "one by one"),
+    *("选项", "分析"),
+)
+"""A line with one of these speaks of the options: what follows lists them and does not choose."""
+
 HARNESS = re.compile(
     r"\s*(?:error(?: code| occurred)?\s?[:\-]?\s?(?:\d{3}|code|\{)|error:|\[error|failed to (?:obtain|get|call|fetch|"
     r"connect|generate|parse|load)|api (?:error|call failed|request failed)|"
@@ -167,6 +195,7 @@ HARNESS = re.compile(
     r"internal server error|bad gateway|"
     r"service unavailable|gateway time-?out|cuda (?:out of memory|error)|out of memory|torch\.|valueerror|runtimeerror|"
     r"keyerror|typeerror|badrequesterror|"
-    r"openai\.|anthropic\.|\{\s?[\"']error[\"']|<html|<!doctype|input data may contain inappropriate|can not answer because of|"
+    r"openai\.|anthropic\.|\{\s?[\"'](?:error|detail|status|status_code)[\"']|<html|<!doctype|input data may contain inappropriate|"
+    r"can not answer because of|"
     r"null\s*$|none\s*$|nan\s*$|n/a$|\[(?:failed|timeout|none|null)\])"
 )

@@ -36,7 +36,7 @@ class DocumentSource(Struct, frozen=True, forbid_unknown_fields=True):
     controls: tuple[str, ...] = ()
     """`text` loads the context itself for the variant `control=text`."""
     limits: Limits = Limits()
-    documents_in_flight: int = 4
+    documents_in_flight: int = 8
     """How many documents are asked about at once; does not change results."""
     max_documents: int | None = None
     """Use only the first so many documents."""
@@ -110,7 +110,12 @@ def needle_facts(record: Mapping[str, Any], place: int) -> dict[str, Any]:
     if needles and needles[0].get("page") is not None:
         tags |= {"page": needles[0]["page"], "row": tenth(needles[0]["row"]), "column": tenth(needles[0]["column"])}
     pages = sorted({needle["page"] for needle in needles if needle.get("page") is not None})
-    return {"tags": tags, "answers": query["answers"], "match": query["match"], "needle_pages": pages}
+    return {"tags": tags, "answers": query["answers"], "match": query["match"], "needle_pages": pages, "boxes": _boxes(needles)}
+
+
+def _boxes(needles: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return where needles stand: page from 0 and box in pixels, for whoever shows the page."""
+    return [{"page": needle["page"] - 1, "box": needle["bbox"]} for needle in needles if needle.get("page") and needle.get("bbox")]
 
 
 def tenth(share: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -50,17 +50,20 @@ def read_clevr(corpus: Corpus) -> Iterator[Item]:
 def choose_value(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
     """CLEVR answers have closed vocabularies: all values of the attribute (drawn from when many), yes/no, or near numbers."""
     for item in items:
-        kind, generator = item.kinds[0], recipe.rng(item.id, "distractors")
         if item.answer in ("yes", "no"):
             yield fixed(item, corpus, recipe, ("yes", "no"))
-        elif item.answer.isdigit():
-            yield choice(item, corpus, recipe, near_integers(int(item.answer), recipe.options - 1, generator))
-        elif kind in VALUES:
-            others = [value for value in VALUES[kind] if value != item.answer]
-            texts = generator.sample(others, min(len(others), recipe.options - 1))
-            yield choice(item, corpus, recipe, [Distractor(text, f"values of {kind}") for text in texts])
         else:
-            raise DataError(f"record {item.id}: answer {item.answer!r} of {kind!r} has no known set of values")
+            yield choice(item, corpus, recipe, _other_values(item, recipe))
+
+
+def _other_values(item: Item, recipe: Recipe) -> list[Distractor]:
+    kind, generator, count = item.kinds[0], recipe.rng(item.id, "distractors"), recipe.options - 1
+    if item.answer.isdigit():
+        return near_integers(int(item.answer), count, generator)
+    if kind not in VALUES:
+        raise DataError(f"record {item.id}: answer {item.answer!r} of {kind!r} has no known set of values")
+    others = [value for value in VALUES[kind] if value != item.answer]
+    return [Distractor(text, f"values of {kind}") for text in generator.sample(others, min(len(others), count))]
 
 
 def read_vsr(corpus: Corpus) -> Iterator[Item]:
@@ -99,12 +102,14 @@ def read_houses(corpus: Corpus) -> Iterator[Item]:
     for path in corpus.glob("houses"):
         house = _parse_house(path)
         for view in house["images"]:
-            seen = _visible(house, view)
-            for place, (left, right) in enumerate(pairwise(seen)):
-                relation = _relation(left, right)
-                if relation:
-                    number, image = f"{path.stem}_{view['name']}_{place}", f"{path.stem}/{view['name']}"
-                    yield _pair_item(number, image, left, right, relation)
+            yield from _view_items(path.stem, view, _visible(house, view))
+
+
+def _view_items(house: str, view: dict[str, Any], seen: list[dict[str, Any]]) -> Iterator[Item]:
+    for place, (left, right) in enumerate(pairwise(seen)):
+        relation = _relation(left, right)
+        if relation:
+            yield _pair_item(f"{house}_{view['name']}_{place}", f"{house}/{view['name']}", left, right, relation)
 
 
 def _pair_item(number: str, image: str, left: dict[str, Any], right: dict[str, Any], relation: str) -> Item:
@@ -121,24 +126,30 @@ def _pair_item(number: str, image: str, left: dict[str, Any], right: dict[str, A
 
 
 def _parse_house(path: Path) -> dict[str, list[Any]]:
-    """Read the ASCII records that matter: C categories, R regions, P panoramas, I images, O objects."""
-    found: dict[str, list[Any]] = {"categories": [], "panoramas": [], "images": [], "objects": []}
+    """Read the ASCII records that matter: C categories, P panoramas, I images, O objects."""
+    found: dict[str, list[Any]] = {name: [] for name, _ in RECORDS.values()}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         parts = line.split()
+        if not parts or parts[0] not in RECORDS:
+            continue
+        name, parse = RECORDS[parts[0]]
         try:
-            if parts[:1] == ["C"]:
-                found["categories"].append(parts[3].replace("#", " "))
-            elif parts[:1] == ["P"]:
-                found["panoramas"].append({"name": parts[1], "region": int(parts[3])})
-            elif parts[:1] == ["I"]:
-                found["images"].append(_parse_view(parts))
-            elif parts[:1] == ["O"]:
-                found["objects"].append(
-                    {"region": int(parts[2]), "category": int(parts[3]), "centre": [float(value) for value in parts[4:7]]}
-                )
+            found[name].append(parse(parts))
         except (IndexError, ValueError):
             raise DataError(f"{path.name} line {number} is not a complete {parts[0]} record") from None
     return found
+
+
+def _parse_category(parts: list[str]) -> str:
+    return parts[3].replace("#", " ")
+
+
+def _parse_panorama(parts: list[str]) -> dict[str, Any]:
+    return {"name": parts[1], "region": int(parts[3])}
+
+
+def _parse_object(parts: list[str]) -> dict[str, Any]:
+    return {"region": int(parts[2]), "category": int(parts[3]), "centre": [float(parts[4]), float(parts[5]), float(parts[6])]}
 
 
 def _parse_view(parts: list[str]) -> dict[str, Any]:
@@ -146,6 +157,14 @@ def _parse_view(parts: list[str]) -> dict[str, Any]:
     numbers = [float(value) for value in parts[6:38]]
     name = f"{parts[3]}_i{parts[4]}_{parts[5]}.jpg"
     return {"panorama": int(parts[2]), "name": name, "world": numbers[:16], "lens": numbers[16:25], "size": (numbers[25], numbers[26])}
+
+
+RECORDS: dict[str, tuple[str, Callable[[list[str]], Any]]] = {
+    "C": ("categories", _parse_category),
+    "P": ("panoramas", _parse_panorama),
+    "I": ("images", _parse_view),
+    "O": ("objects", _parse_object),
+}
 
 
 def _visible(house: dict[str, list[Any]], view: dict[str, Any]) -> list[dict[str, Any]]:

@@ -95,23 +95,24 @@ def read_viquae(corpus: Corpus) -> Iterator[Item]:
     """ViQuAE: JSON Lines with input, output and image; with a passages file, the first passage that supports the answer."""
     passages: dict[int, str] = {}
     if corpus.has("passages"):
-        passages = {int(row["index"]): row["passage"] for row in corpus.rows("passages")}
+        passages = {int(row["index"]): row["passage"].strip() for row in corpus.rows("passages")}
     for row in corpus.rows("questions"):
-        output = row["output"]
-        answer = output.get("original_answer") or output["answer"][0]
-        support = row.get("provenance_indices") or []
-        context = next((passages[index] for index in support if index in passages), "").strip()
-        if corpus.settings.get("context") and not context:
-            continue
-        yield Item(
-            id=str(row["id"]),
-            image=row["image"],
-            question=f"{row['input']} Context: {context}" if context else row["input"],
-            answer=answer,
-            accepted=tuple(output["answer"]),
-            kinds=(" ".join(row["input"].lower().split()[:2]), ""),
-            slots={"context": context} if context else {},
-        )
+        context = next((passages[index] for index in row.get("provenance_indices") or [] if index in passages), "")
+        if context or not corpus.settings.get("context"):
+            yield _entity_question(row, context)
+
+
+def _entity_question(row: dict[str, Any], context: str) -> Item:
+    question, output = row["input"], row["output"]
+    return Item(
+        id=str(row["id"]),
+        image=row["image"],
+        question=f"{question} Context: {context}" if context else question,
+        answer=output.get("original_answer") or output["answer"][0],
+        accepted=tuple(output["answer"]),
+        kinds=(" ".join(question.lower().split()[:2]), ""),
+        slots={"context": context} if context else {},
+    )
 
 
 def read_aokvqa(corpus: Corpus) -> Iterator[Item]:

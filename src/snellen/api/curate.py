@@ -1,0 +1,181 @@
+"""The workshop's four steps, each one call: draft, gates, review, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ..core.builtins import default_registry
+from ..core.config import convert
+from ..core.errors import DataError, UsageError
+from ..core.ids import content_hash
+from ..curate.checks import CARD, CHECKERS, TASK, plan_checks, read_checks
+from ..curate.draft import TASK as DRAFT_TASK
+from ..curate.draft import Drafting, DraftPrompt, collect_drafts, plan_drafts
+from ..curate.gates import GateReport, GateSettings, Replies, run_gates
+from ..curate.publish import Published, Title, cure_rows
+from ..curate.publish import publish as write_published
+from ..curate.records import Draft, Finding, SetAside, Source, write_lines
+from ..curate.sources import read_sources
+from ..curate.workshop import Workshop
+from ..data.catalog import Catalog
+from ..score.judge import read_judge
+from ..store.reader import RunReader
+from .plan import create_model
+from .run import Watcher, run_settings
+from .settings import RunSettings
+from .sideline import Errand, run_errand
+
+
+class DraftResult(Struct, frozen=True):
+    """What drafting left."""
+
+    sources: int
+    drafts: int
+    set_aside: int
+    reasons: dict[str, int]
+    requests: int
+    cached: int
+    failed: int
+    interrupted: bool
+    over_budget: bool
+
+
+def draft(
+    source: Path,
+    folder: Path,
+    settings: RunSettings,
+    *,
+    image_root: Path | None = None,
+    prompt: str = "draft",
+    columns: Mapping[str, str] | None = None,
+    requests_at_most: int | None = None,
+    watcher: Watcher | None = None,
+) -> DraftResult:
+    """Have an LLM draft an item for every coarse annotation; the same call again continues."""
+    workshop = Workshop(folder)
+    words = convert(Catalog(settings.catalogs).card("curate", prompt), DraftPrompt, f"curate card {prompt!r}")
+    model = create_model(settings, default_registry())
+    records = list(read_sources(source, image_root, columns))[: settings.limit]
+    sources = [record for record in records if isinstance(record, Source)]
+    unusable = [record for record in records if isinstance(record, SetAside)]
+    if not sources:
+        raise DataError(f"{source.name} has no usable record: {unusable[0].reason if unusable else 'it is empty'}")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_lines(workshop.sources, sources)
+    drafting = Drafting(words, settings.seed)
+    config = {"prompt": msgspec.to_builtins(words), "seed": settings.seed, "sources": content_hash(sources)}
+    errand = Errand(workshop.drafting, model, plan_drafts(sources, drafting), {DRAFT_TASK: 2 * len(sources)}, config)
+    state, interrupted, over_budget = run_errand(errand, settings, watcher, requests_at_most)
+    drafts, set_aside = _read_drafts(workshop, drafting, unusable)
+    return DraftResult(
+        sources=len(records),
+        drafts=len(drafts),
+        set_aside=len(set_aside),
+        reasons=_tally(set_aside),
+        requests=state.done - state.cached,
+        cached=state.cached,
+        failed=state.failed,
+        interrupted=interrupted,
+        over_budget=over_budget,
+    )
+
+
+def _read_drafts(workshop: Workshop, drafting: Drafting, unusable: list[SetAside]) -> tuple[list[Draft], list[SetAside]]:
+    reader = RunReader(workshop.drafting)
+    try:
+        made = list(collect_drafts(reader, drafting))
+    finally:
+        reader.close()
+    drafts = [each for each in made if isinstance(each, Draft)]
+    set_aside = [*unusable, *(each for each in made if isinstance(each, SetAside))]
+    write_lines(workshop.drafts, drafts)
+    write_lines(workshop.set_aside("draft"), set_aside)
+    return drafts, set_aside
+
+
+def gates(
+    folder: Path,
+    gate_settings: GateSettings | None = None,
+    *,
+    checker: RunSettings | None = None,
+    blind_models: Sequence[RunSettings] = (),
+) -> GateReport:
+    """Pass all drafts through the gates; `checker` is asked as a judge, `blind_models` answer without pictures."""
+    workshop = Workshop(folder)
+    drafts = workshop.read_drafts()
+    checks = _ask_checker(workshop, drafts, checker) if checker is not None else {}
+    judges = {settings.model: _ask_blindly(workshop, drafts, settings) for settings in blind_models}
+    kept, set_aside, report = run_gates(drafts, gate_settings, checks, judges)
+    if workshop.ledger.is_file() and workshop.gated.is_file() and kept != workshop.read_gated():
+        raise UsageError(f"{folder} is under review: these gates would change what people decided on; gate a copy of the folder instead")
+    write_lines(workshop.gated, kept)
+    write_lines(workshop.set_aside("gates"), set_aside)
+    workshop.gate_report.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+    return report
+
+
+def _ask_checker(workshop: Workshop, drafts: Sequence[Draft], settings: RunSettings) -> dict[str, dict[str, Finding]]:
+    findings = {}
+    catalog = Catalog(settings.catalogs)
+    for name in CHECKERS:
+        judge = read_judge(catalog.card("judges", CARD.format(name)), CARD.format(name))
+        model = create_model(settings, default_registry())
+        jobs = plan_checks(judge, drafts, with_picture=name == "grounded")
+        config = {"judge": msgspec.to_builtins(judge), "drafts": content_hash(drafts)}
+        folder = workshop.checking / f"{name}-{content_hash(config, 8)}"
+        run_errand(Errand(folder, model, jobs, {f"{TASK}@{judge.name}": judge.votes * len(drafts)}, config), settings)
+        reader = RunReader(folder)
+        try:
+            findings[f"{name} (checker)"] = read_checks(reader, judge, drafts, f"{name} (checker)")
+        finally:
+            reader.close()
+    return findings
+
+
+def _ask_blindly(workshop: Workshop, drafts: Sequence[Draft], settings: RunSettings) -> Replies:
+    """Run a model on all questions without pictures, as a task like any other, and return what it got right."""
+    name = content_hash([drafts, settings.model, settings.base_url], 8)
+    folder = workshop.checking / f"blind-{name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    data = folder / "annotations.json"
+    data.write_bytes(msgspec.json.encode(cure_rows(drafts)))
+    overrides = (*settings.overrides, ("dataset.path", str(data)), ("dataset.pictures", False))
+    told = msgspec.structs.replace(settings, tasks=("cure",), overrides=overrides, output_dir=folder / "run")
+    run_settings(told, None)
+    reader = RunReader(folder / "run")
+    found: dict[str, dict[str, list[float]]] = {}
+    try:
+        for score in reader.scores("cure"):
+            place, _, part = score.key.sample.partition(".")
+            role = "inference" if part == "h" else "step"
+            found.setdefault(drafts[int(place)].id, {}).setdefault(role, []).append(score.value or 0.0)
+    finally:
+        reader.close()
+    return found
+
+
+def publish(folder: Path, out: Path | None = None, *, name: str = "", licence: str = "") -> Published:
+    """Write the accepted items as a dataset with its card."""
+    workshop = Workshop(folder)
+    if not workshop.ledger.is_file():
+        raise UsageError(f"{folder} has no review yet: run `snellen curate review {folder} --reviewer NAME` first")
+    desk = workshop.open_desk()
+    try:
+        gate_report: dict[str, Any] = msgspec.json.decode(workshop.gate_report.read_bytes())
+        title = Title(name or workshop.name, licence)
+        return write_published(desk, out or workshop.published, title, gate_report, workshop.read_set_aside())
+    finally:
+        desk.ledger.close()
+
+
+def _tally(set_aside: Sequence[SetAside]) -> dict[str, int]:
+    reasons: dict[str, int] = {}
+    for each in set_aside:
+        reason = each.reason.partition(" (after")[0]
+        reasons[reason] = reasons.get(reason, 0) + 1
+    return dict(sorted(reasons.items(), key=lambda pair: -pair[1]))

@@ -1,0 +1,92 @@
+"""Jobs that are not a task's trials (drafts, checks) down the same line: store, cache, limits, retries, resume."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..core.clock import SystemClock
+from ..core.errors import EnvironmentProblem
+from ..core.ids import content_hash
+from ..core.protocols import Model
+from ..core.types import RunHeader
+from ..engine.loop import Engine
+from ..engine.state import RunState
+from ..infer.jobs import Job
+from ..store.writer import RunWriter
+from .run import Watcher, make_policy, response_cache, stop_on_signals, watching
+from .settings import RunSettings
+
+
+class Errand(NamedTuple):
+    """Some jobs for one model, the folder that keeps the replies, and what changes them."""
+
+    folder: Path
+    model: Model
+    jobs: Iterable[Job]
+    planned: Mapping[str, int]
+    """Requests by task, at least."""
+    config: dict[str, Any]
+
+
+class Ran(NamedTuple):
+    """How an errand went: the counters, and why it ended early, if it did."""
+
+    state: RunState
+    interrupted: bool = False
+    over_budget: bool = False
+
+
+def run_errand(errand: Errand, settings: RunSettings, watcher: Watcher | None = None, requests_at_most: int | None = None) -> Ran:
+    """Ask everything that is not stored yet, within a budget of paid requests; the same call again continues."""
+    return asyncio.run(_ask(errand, settings, watcher, requests_at_most))
+
+
+async def _ask(errand: Errand, settings: RunSettings, watcher: Watcher | None, requests_at_most: int | None) -> Ran:
+    try:
+        if not (errand.folder / "run.db").exists():
+            await errand.model.check()
+        with closing(RunWriter(errand.folder, _header(errand, settings))) as writer, response_cache(settings) as cache:
+            engine = Engine(errand.model, writer, make_policy(settings), SystemClock(), cache=cache)
+            engine.state.planned = sum(errand.planned.values())
+            budget = Budget(errand.jobs, engine.state, requests_at_most)
+            with stop_on_signals(engine.stop, asyncio.current_task()), watching(watcher, engine.state):
+                await engine.run(iter(budget))
+            return Ran(engine.state, engine.stopping, budget.spent)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {error.filename or errand.folder}: {error.strerror}") from None
+    finally:
+        await errand.model.close()
+
+
+class Budget:
+    """Hands out jobs until so many requests were paid for; what is stored or cached costs nothing."""
+
+    def __init__(self, jobs: Iterable[Job], state: RunState, requests_at_most: int | None) -> None:
+        self._jobs = jobs
+        self._state = state
+        self._most = requests_at_most
+        self.spent = False
+        """True once a job was held back."""
+
+    def __iter__(self) -> Iterator[Job]:
+        for job in self._jobs:
+            if self._most is not None and self._state.done - self._state.cached >= self._most:
+                self.spent = True
+                return
+            yield job
+
+
+def _header(errand: Errand, settings: RunSettings) -> RunHeader:
+    identity = {key: value for key, value in errand.model.identity().items() if key != "base_url"}
+    config = msgspec.json.decode(msgspec.json.encode({"model": identity, **errand.config}))
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    return RunHeader(content_hash(config), config, {}, created, settings.command, errand.model.name, planned=dict(errand.planned))

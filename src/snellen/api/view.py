@@ -1,0 +1,54 @@
+"""Folders of runs to a viewer in the browser, on this machine only."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import EnvironmentProblem, MissingExtra
+from .compare import compare_runs
+
+
+def make_viewer(folders: Sequence[str | Path], token: str, *, may_write: bool = False) -> Any:
+    """Return the viewer as an ASGI application that lets in who knows `token`."""
+    try:
+        from ..report.web.app import create_app
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "starlette":
+            raise
+        raise MissingExtra("view", "the viewer") from None
+    from ..report.web.shelf import Shelf
+
+    return create_app(Shelf([Path(folder) for folder in folders]), compare_runs, token, may_write=may_write)
+
+
+def view(folders: Sequence[str | Path], *, port: int = 0, may_write: bool = False, ready: Callable[[str], None] | None = None) -> None:
+    """Serve runs on 127.0.0.1 until interrupted; `ready` is given the address to open, key included."""
+    token = secrets.token_urlsafe(24)
+    app = make_viewer(folders, token, may_write=may_write)
+    try:
+        import uvicorn
+    except ImportError:
+        raise MissingExtra("view", "the viewer") from None
+    listener = _listen(port)
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}/?token={token}"
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", server_header=False, ws="none", access_log=False))
+    if ready is not None:
+        ready(address)
+    with listener:
+        server.run(sockets=[listener])
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        raise EnvironmentProblem(f"cannot listen on 127.0.0.1:{port}: {error.strerror}; choose another --port, or none") from None
+    listener.listen(128)
+    return listener

@@ -1,0 +1,217 @@
+"""`snellen curate`: draft, gates, review and publish, each one call of the library, printed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from ..api.settings import RunSettings
+from ..core.config import parse_assignment
+from .run import command_line, read_key
+
+FOLDER = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stdout.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def curate() -> None:
+    """Build a dataset of reasoning chains with an LLM and people.
+
+    \b
+    snellen curate draft sherlock.json DIR --image-root pictures --model openai/NAME --base-url URL
+    snellen curate gates DIR
+    snellen curate review DIR --reviewer ana --reviewer ben
+    snellen curate publish DIR --licence CC-BY-4.0
+    snellen run DIR/published/task.toml --model openai/NAME --base-url URL
+    """
+
+
+@curate.command()
+@click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
+@FOLDER
+@click.option("--model", required=True, help="provider/name of the LLM that drafts.")
+@click.option("--base-url", "--url", "base_url", help="Where an OpenAI-compatible server answers.")
+@click.option("--api-key-env", help="Environment variable that holds the key.")
+@click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key.")
+@click.option("--image-root", type=click.Path(path_type=Path), help="Folder of the pictures; found by the end of their URL.")
+@click.option(
+    "--map", "columns", multiple=True, metavar="FIELD=COLUMN", help="Where id, image, box, clue, inference are (a.b goes deeper)."
+)
+@click.option("--prompt", default="draft", show_default=True, help="Card in catalog/curate with the words of drafting.")
+@click.option("--limit", type=click.IntRange(min=1), help="Use the first N annotations.")
+@click.option("--max-requests", type=click.IntRange(min=1), help="Budget: stop after so many paid requests; the same command goes on.")
+@click.option("--max-workers", type=click.IntRange(min=1), help="Requests in flight at most.  [default: 32]")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
+@click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards.")
+@JSON
+def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
+    """Have an LLM write the chain and the wrong candidates for every coarse annotation.
+
+    FILE is in the Sherlock format, or JSON, JSONL or CSV with id, image, box, clue and inference. The same command continues.
+
+    \b
+    snellen curate draft sherlock.json shop --image-root pictures --model openai/NAME --base-url http://localhost:8000/v1
+    """
+    from ..api.curate import draft as run_draft
+    from .show import TerminalWatcher
+
+    columns = {key: str(value) for key, value in map(parse_assignment, flags.pop("columns"))}
+    told = {name: flags.pop(name) for name in ("image_root", "prompt")}
+    budget = flags.pop("max_requests")
+    watcher = TerminalWatcher(quiet=as_json)
+    result = run_draft(source, folder, _settings(**flags), columns=columns, requests_at_most=budget, watcher=watcher, **told)
+    _print(result, as_json)
+    if not as_json:
+        cost = f"{result.requests} requests, {result.cached} cached"
+        click.echo(f"{result.drafts} of {result.sources} drafted, {result.set_aside} set aside; {cost}")
+        _print_reasons(result.reasons)
+    if result.interrupted or result.over_budget:
+        click.echo("stopped before the end: the same command goes on", err=True)
+    return 130 if result.interrupted else int(result.over_budget or result.failed > 0)
+
+
+@curate.command()
+@FOLDER
+@click.option("--margin", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="How far above chance blind judges may be.")
+@click.option("--repair/--no-repair", default=True, show_default=True, help="Make candidates look alike before they are tested.")
+@click.option("--trim/--no-trim", default=True, show_default=True, help="Set aside items that blind judges answer.")
+@click.option("--forbid", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File of words that no item may contain.")
+@click.option("--checker", help="provider/name of an LLM that judges every item with k votes (unique, chain, grounded).")
+@click.option("--blind-model", "blind_models", multiple=True, help="provider/name that answers without pictures; repeatable.")
+@click.option("--base-url", "--url", "base_url", help="Server of the checker and of the blind models.")
+@click.option("--api-key-env", help="Environment variable that holds the key.")
+@click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key.")
+@click.option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
+@JSON
+def gates(folder: Path, as_json: bool, **flags: Any) -> int:
+    """Pass the drafts through every gate; exit code 1 when the set as a whole does not pass.
+
+    \b
+    snellen curate gates shop --checker openai/NAME --blind-model openai/NAME --base-url http://localhost:8000/v1
+    """
+    from ..api.curate import gates as run_gates
+    from ..curate.gates import GateSettings
+
+    forbid = flags.pop("forbid")
+    words = frozenset(forbid.read_text(encoding="utf-8").casefold().split()) if forbid else frozenset()
+    wanted = GateSettings(flags.pop("repair"), flags.pop("trim"), flags.pop("margin"), forbidden=words)
+    checker, blind = flags.pop("checker"), flags.pop("blind_models")
+    report = run_gates(
+        folder,
+        wanted,
+        checker=_settings(model=checker, **flags) if checker else None,
+        blind_models=[_settings(model=model, **flags) for model in blind],
+    )
+    _print(report, as_json)
+    if not as_json:
+        _print_gates(report)
+    return 0 if report.passed else 1
+
+
+@curate.command()
+@FOLDER
+@click.option("--reviewer", "reviewers", multiple=True, help="A reviewer's name; repeatable; kept for the next time.")
+@click.option("--overlap", type=click.FloatRange(0, 1), default=0.2, show_default=True, help="Share of items that two people judge.")
+@click.option("--audit", type=click.IntRange(0), default=100, show_default=True, help="Accepted items that are looked at once more.")
+@click.option("--ceiling", type=click.IntRange(0), default=50, show_default=True, help="Accepted items that people answer themselves.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port on 127.0.0.1; 0 picks a free one.")
+@JSON
+def review(folder: Path, reviewers: tuple[str, ...], port: int, as_json: bool, **flags: Any) -> int:
+    """Open the review page on localhost, with one link for every reviewer, until Ctrl-C.
+
+    \b
+    snellen curate review shop --reviewer ana --reviewer ben --overlap 0.3
+    """
+    from ..curate.desk import ReviewSettings
+    from ..curate.serve import serve
+    from ..curate.web import Keys
+    from ..curate.workshop import Workshop
+    from ..store.lock import RunLock
+
+    workshop = Workshop(folder)
+    desk = workshop.open_desk(ReviewSettings(tuple(reviewers), **flags) if reviewers else None)
+    lock = RunLock(folder)  # one server a folder: the state that pages see lives in its memory
+
+    def ready(links: dict[str, str], chosen: int) -> None:
+        if as_json:
+            sys.stdout.write(msgspec.json.encode({"links": links, "port": chosen, "pid": os.getpid()}).decode() + "\n")
+            sys.stdout.flush()
+        else:
+            click.echo(f"{len(desk.items)} items; each reviewer opens the own link (Ctrl-C ends, nothing is lost):")
+            for who, link in links.items():
+                click.echo(f"  {who}: {link}")
+
+    try:
+        serve(desk, Keys(workshop.key), workshop.name, port, ready)
+    finally:
+        lock.release()
+    return 0
+
+
+@curate.command()
+@FOLDER
+@click.option("-o", "--output-dir", "out", type=click.Path(path_type=Path), help="Where to write.  [default: DIR/published]")
+@click.option("--name", default="", help="The dataset's name.")
+@click.option("--licence", default="", help="The dataset's licence.")
+@JSON
+def publish(folder: Path, out: Path | None, name: str, licence: str, as_json: bool) -> int:
+    """Write the accepted items in the CURE format, with pictures, task file, provenance and data card.
+
+    \b
+    snellen curate publish shop --licence CC-BY-4.0
+    snellen run shop/published/task.toml --model blind/longest
+    """
+    from ..api.curate import publish as run_publish
+    from ..curate.figures import audit_sentence
+
+    result = run_publish(folder, out, name=name, licence=licence)
+    _print(result, as_json)
+    if not as_json:
+        click.echo(f"{result.items} items, {result.questions} questions in {result.folder}; audit: {audit_sentence(result.card['audit'])}")
+    return 0
+
+
+def _settings(*, model: str, api_key_env: str | None, api_key_file: Path | None, no_cache: bool, **flags: Any) -> RunSettings:
+    told = {name: value for name, value in flags.items() if value is not None}
+    key = read_key(None, api_key_env, api_key_file)
+    return RunSettings(tasks=(), model=model, api_key=key, cache=not no_cache, command=command_line(sys.argv), **told)
+
+
+def _print(result: Any, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
+
+
+def _print_reasons(reasons: dict[str, int], most: int = 8) -> None:
+    for reason, count in list(reasons.items())[:most]:
+        click.echo(f"  {count} × {reason}")
+
+
+def _print_gates(report: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{report.kept} of {report.drafts} drafts kept", title_justify="left")
+    for column in ("gate", "seen", "set aside", "repaired", "noted", "set passes"):
+        table.add_column(column, justify="left" if column == "gate" else "right")
+    for count in report.gates:
+        numbers = map(str, (count.seen, count.failed, count.repaired, count.warned))
+        table.add_row(count.gate, *numbers, "yes" if count.passed else "NO")
+    console = Console()
+    console.print(table)
+    blind = Table(title="answered without the picture", title_justify="left", title_style="dim")
+    for column in ("judge", "question", "accuracy", "chance", "n", ""):
+        blind.add_column(column, justify="right" if column in ("accuracy", "chance", "n") else "left")
+    for test in report.tests:
+        verdict = "" if test.passed else "above chance"
+        blind.add_row(test.judge, test.role, f"{test.accuracy:.1%}", f"{test.chance:.1%}", str(test.questions), verdict)
+    console.print(blind)
+    if not report.passed:
+        click.echo("the set does not pass: without the picture the right options are found above chance; see gates.json", err=True)

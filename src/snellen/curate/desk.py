@@ -1,0 +1,194 @@
+"""The reviewers' desk: who gets which item next, in each mode, and what the page may see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ..core.errors import UsageError, did_you_mean
+from ..core.ids import derive_seed
+from .assign import assign
+from .decisions import MODES, UNDO, Decision, Ledger
+from .outcome import Outcome, Status, apply_edit, outcome_of
+from .records import Draft, Gated
+
+REASONS = (
+    "more than one right answer",
+    "the right answer is wrong",
+    "not to be seen in the picture",
+    "the chain does not lead there",
+    "answerable without the picture",
+    "offensive or private",
+)
+
+
+class ReviewSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the review is organised; kept in review.json so that a restart goes on as before."""
+
+    reviewers: tuple[str, ...]
+    overlap: float = 0.2
+    seed: int = 0
+    audit: int = 100
+    """Accepted items looked at once more, to say how many are valid."""
+    ceiling: int = 50
+    """Accepted items that people answer as a model would."""
+
+
+class Desk:
+    """Hands out items and takes decisions. Reads are from memory; every decision is on disk before `decide` returns."""
+
+    def __init__(self, items: Sequence[Gated], ledger: Ledger, settings: ReviewSettings) -> None:
+        self.items = {gated.draft.id: gated for gated in items}
+        self.ledger = ledger
+        self.settings = settings
+        self.queues = assign(list(self.items), settings.reviewers, settings.overlap, settings.seed)
+        self._places = {name: {item: place for place, item in enumerate(queue)} for name, queue in self.queues.items()}
+        self._cursor = dict.fromkeys(self.queues, 0)
+        self._orders: dict[str, list[str]] = {}
+        """Mode -> all items in the order in which they would be drawn as its sample."""
+        self._status: dict[str, Status] = {}
+        self._by_status: dict[Status, dict[str, None]] = {status: {} for status in Status}
+        for gated in self.items.values():
+            self._note(gated)
+
+    def decide(self, told: Decision) -> Decision:
+        """Check, store and take in one decision; returns it with its number."""
+        self.check(told)
+        stored, fresh = self.ledger.write(told)
+        if fresh:
+            self.take(stored)
+        return stored
+
+    def check(self, told: Decision) -> None:
+        """Refuse a decision that does not fit, by name."""
+        gated = self._item(told.item)
+        if told.action not in MODES.get(told.mode, ()):
+            raise UsageError(f"no action {told.action!r} in mode {told.mode!r}{did_you_mean(told.mode, MODES)}")
+        if told.action == "reject" and not told.reason.strip():
+            raise UsageError("a rejection needs a reason")
+        if told.action == "edit":
+            apply_edit(gated.draft, told.body)
+        if told.action == "answer":
+            check_answer(self.outcome(told.item).draft, told.body)
+
+    def take(self, stored: Decision) -> None:
+        """Let a stored decision change the state and the queues."""
+        self.ledger.take(stored)
+        self._note(self._item(stored.item))
+        if stored.action == UNDO:
+            place = self._places.get(stored.reviewer, {}).get(stored.item, 0)
+            self._cursor[stored.reviewer] = min(self._cursor.get(stored.reviewer, 0), place)
+
+    def outcome(self, item: str) -> Outcome:
+        """Return where an item stands."""
+        return outcome_of(self._item(item), self.ledger)
+
+    def next_item(self, mode: str, reviewer: str, after: str = "") -> str | None:
+        """Return the next item for a reviewer, or None when the queue is done; skipped ones come back at the end."""
+        if mode == "review":
+            return self._next_review(reviewer, after)
+        open_items = (item for item in self.queue(mode) if not self._has(mode, item, reviewer) and item != after)
+        return next((item for item in open_items if mode == "settle" or not self._knows(item, reviewer)), None)
+
+    def queue(self, mode: str) -> list[str]:
+        """Return the items of a mode other than the review itself."""
+        if mode == "settle":
+            return list(self._by_status[Status.DISPUTED])
+        size = self.settings.audit if mode == "audit" else self.settings.ceiling
+        if mode not in self._orders:
+            self._orders[mode] = sorted(self.items, key=lambda item: derive_seed(self.settings.seed, mode, item))
+        return list(islice((item for item in self._orders[mode] if self._status[item] is Status.ACCEPTED), size))
+
+    def show(self, item: str, mode: str, reviewer: str) -> dict[str, Any]:
+        """Return what the page may know: in the mode `answer` neither the right candidates nor the annotation."""
+        gated, (status, draft, decisions) = self._item(item), self.outcome(item)
+        hidden = mode == "answer"
+        own = self.ledger.current.get((mode, item), {}).get(reviewer)
+        shown: dict[str, Any] = {
+            "id": item,
+            "status": status.value,
+            "questions": [
+                {"name": name, "question": each.question, "candidates": each.candidates, "right": None if hidden else each.right}
+                for name, each in draft.questions()
+            ],
+            "own": own.action if own else None,
+        }
+        if not hidden:
+            shown |= {"clue": draft.source.clue, "inference": draft.source.inference, "provenance": draft.provenance}
+            shown["findings"] = [msgspec.to_builtins(finding) for finding in gated.findings]
+        if mode in ("settle", "audit"):
+            shown["decisions"] = [{"reviewer": d.reviewer, "action": d.action, "reason": d.reason, "body": d.body} for d in decisions]
+        return shown
+
+    def state(self, reviewer: str) -> dict[str, Any]:
+        """Return progress and agreement as they are now."""
+        agreement = self.ledger.agreement
+        queue = self.queues.get(reviewer, [])
+        return {
+            "reviewer": reviewer,
+            "items": len(self.items),
+            "assigned": len(queue),
+            "decided": sum(1 for _ in self._decided(reviewer)),
+            "counts": {status.value: len(self._by_status[status]) for status in Status},
+            "alpha": agreement.alpha(),
+            "observed": agreement.observed,
+            "shared": agreement.items,
+            "kappas": [{"pair": pair, "kappa": kappa, "n": shared} for pair, (kappa, shared) in agreement.kappas().items()],
+        }
+
+    def _decided(self, reviewer: str) -> Iterable[Decision]:
+        held = {each.item: each for each in self.ledger.stacks.get(("review", reviewer), [])}
+        return (each for each in held.values() if each.action != "skip")
+
+    def _next_review(self, reviewer: str, after: str) -> str | None:
+        queue = self.queues.get(reviewer, [])
+        place = self._cursor.get(reviewer, 0)
+        while place < len(queue) and self._has("review", queue[place], reviewer):
+            place += 1
+        if reviewer in self._cursor:
+            self._cursor[reviewer] = place
+        if place < len(queue):
+            return queue[place] if queue[place] != after or place + 1 == len(queue) else queue[place + 1]
+        skipped = [each.item for each in self.ledger.stacks.get(("review", reviewer), []) if self._skipped(each.item, reviewer)]
+        return next((item for item in skipped if item != after), skipped[0] if skipped else None)
+
+    def _skipped(self, item: str, reviewer: str) -> bool:
+        held = self.ledger.current.get(("review", item), {}).get(reviewer)
+        return held is not None and held.action == "skip"
+
+    def _knows(self, item: str, reviewer: str) -> bool:
+        """Tell whether somebody else should audit or answer an item: who reviewed it knows it already."""
+        return len(self.queues) > 1 and self._has("review", item, reviewer)
+
+    def _has(self, mode: str, item: str, reviewer: str) -> bool:
+        return reviewer in self.ledger.current.get((mode, item), {})
+
+    def _note(self, gated: Gated) -> None:
+        """Keep the lists by status right after a decision."""
+        name = gated.draft.id
+        status = outcome_of(gated, self.ledger).status
+        before = self._status.get(name)
+        if before is not status:
+            if before is not None:
+                self._by_status[before].pop(name, None)
+            self._by_status[status][name] = None
+            self._status[name] = status
+
+    def _item(self, item: str) -> Gated:
+        if item not in self.items:
+            raise UsageError(f"no item {item!r}")
+        return self.items[item]
+
+
+def check_answer(draft: Draft, body: Any) -> None:
+    """Refuse an answer that does not name one candidate for every question."""
+    places = body.get("places") if isinstance(body, dict) else None
+    sizes = [len(question.candidates) for _, question in draft.questions()]
+    if not isinstance(places, list) or len(places) != len(sizes):
+        raise UsageError(f"an answer names one candidate for each of {len(sizes)} questions")
+    if not all(isinstance(place, int) and 0 <= place < size for place, size in zip(places, sizes, strict=True)):
+        raise UsageError("an answer names a candidate that is not there")

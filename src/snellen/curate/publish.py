@@ -1,0 +1,184 @@
+"""Accepted items to a dataset others can use: the CURE format, pictures, a task file, provenance by item, and a data card."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..core.errors import DataError, UsageError
+from ..core.ids import content_hash, sha256_hex
+from ..core.protocols import LoadContext
+from ..core.types import Image, Task
+from ..data.bundle import write_bundle
+from ..data.images import FORMATS, read_bytes, read_header
+from ..data.loaders.cure import load
+from .card import write_card
+from .desk import Desk
+from .figures import agreement_figures, audit_figures, ceiling_figures, outcome_counts
+from .outcome import Outcome, Status
+from .records import Draft, Question, SetAside
+
+SUFFIXES = {"image/jpeg": ".jpg", **{mime: f".{mime.partition('/')[2]}" for mime in FORMATS.values() if mime != "image/jpeg"}}
+ANNOTATIONS = "annotations.json"
+TASK_FILE = """name = "{slug}"
+title = "{title}"
+dimension = "reasoning"
+form = "choice"
+aggregates = ["cure"]
+group_by = ["role", "step"]
+shuffle_options = true
+licence = "{licence}"
+
+[dataset]
+loader = "cure"
+path = "annotations.json"
+region = "box"
+
+[params]
+max_tokens = 64
+temperature = 0.0
+"""
+
+
+class Title(NamedTuple):
+    """What the dataset is called, and under which licence it goes out."""
+
+    name: str
+    licence: str = ""
+
+    @property
+    def slug(self) -> str:
+        """Return the name as a task may carry it."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.casefold()).strip("-") or "items"
+
+
+class Published(msgspec.Struct, frozen=True):
+    """What was written."""
+
+    folder: str
+    items: int
+    questions: int
+    card: dict[str, Any]
+
+
+def publish(desk: Desk, out: Path, title: Title, gates: Mapping[str, Any], set_aside: Sequence[SetAside]) -> Published:
+    """Write the dataset folder, whole or not at all. Items that are open or disputed do not go in, and are counted."""
+    outcomes = {item: desk.outcome(item) for item in desk.items}
+    drafts = [outcome.draft for outcome in outcomes.values() if outcome.status is Status.ACCEPTED]
+    if not drafts:
+        raise UsageError(f"nothing to publish: {outcome_counts(desk)}; review first with `snellen curate review`")
+    if out.exists() and not (out / ANNOTATIONS).is_file() and any(out.iterdir()):
+        raise UsageError(f"{out} exists and is not a published dataset: choose another -o")
+    part = out.with_name(f".{out.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    (part / "images").mkdir(parents=True)
+    try:
+        _write_data(part, outcomes, title)
+        card = make_card(desk, title, gates, set_aside, drafts)
+        card["annotations_sha256"] = sha256_hex((part / ANNOTATIONS).read_bytes())
+        write_card(part, card)
+        shutil.rmtree(out, ignore_errors=True)
+        part.replace(out)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return Published(str(out), len(drafts), card["questions"], card)
+
+
+def _write_data(part: Path, outcomes: Mapping[str, Outcome], title: Title) -> None:
+    accepted = [(item, outcome) for item, outcome in outcomes.items() if outcome.status is Status.ACCEPTED]
+    rows = [_row(outcome.draft, _keep_picture(outcome.draft.source.image, part)) for _, outcome in accepted]
+    (part / ANNOTATIONS).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
+    (part / "task.toml").write_text(TASK_FILE.format(slug=title.slug, title=_plain(title.name), licence=_plain(title.licence)))
+    _write_lines(part / "provenance.jsonl", [_provenance(place, *each) for place, each in enumerate(accepted)])
+    _write_bundle(part, title)
+    left_out = [_left_out(item, outcome) for item, outcome in outcomes.items() if outcome.status is not Status.ACCEPTED]
+    _write_lines(part / "set_aside.jsonl", left_out)
+
+
+def _write_bundle(part: Path, title: Title) -> None:
+    """Write the same items as a bundle of Samples, for everything that reads bundles."""
+    task = Task(name="items", dataset={"loader": "cure", "path": str(part / ANNOTATIONS)})
+    write_bundle(load(task, LoadContext()), part / "bundle", name=title.name, licence=title.licence, made_by="snellen curate")
+
+
+def make_card(desk: Desk, title: Title, gates: Mapping[str, Any], set_aside: Sequence[SetAside], drafts: Sequence[Draft]) -> dict[str, Any]:
+    """Return every figure of the data card."""
+    lengths: dict[str, int] = {}
+    for draft in drafts:
+        lengths[str(len(draft.steps))] = lengths.get(str(len(draft.steps)), 0) + 1
+    reasons: dict[str, int] = {}
+    for each in set_aside:
+        reasons[each.stage] = reasons.get(each.stage, 0) + 1
+    return {
+        "name": title.name,
+        "licence": title.licence,
+        "items": len(drafts),
+        "questions": sum(len(draft.steps) + 1 for draft in drafts),
+        "chain_lengths": dict(sorted(lengths.items())),
+        "set_aside": reasons,
+        "outcomes": outcome_counts(desk),
+        "reviewers": len(desk.settings.reviewers),
+        "decisions": desk.ledger.count,
+        "drafted_by": sorted({str(draft.provenance.get("model", "people")) for draft in drafts}),
+        "gates": dict(gates),
+        "agreement": agreement_figures(desk.ledger),
+        "audit": audit_figures(desk),
+        "human_ceiling": ceiling_figures(desk),
+    }
+
+
+def cure_rows(drafts: Sequence[Draft]) -> list[dict[str, Any]]:
+    """Return items in the CURE format, pictures by the path where they lie now."""
+    return [_row(draft, draft.source.image) for draft in drafts]
+
+
+def _row(draft: Draft, picture: str) -> dict[str, Any]:
+    source = draft.source
+    box = source.box or (0.0, 0.0, float(source.width), float(source.height))
+    return {
+        "image": {"url": picture, "width": source.width, "height": source.height},
+        "bboxes": [dict(zip(("left", "top", "width", "height"), box, strict=True))],
+        "clue": source.clue,
+        "inference": _choice(draft.inference),
+        "cot_inference": {"total_step": len(draft.steps), "chain": [{"question": step.question, **_choice(step)} for step in draft.steps]},
+    }
+
+
+def _choice(question: Question) -> dict[str, Any]:
+    return {"candidate": list(question.candidates), "gt": question.right}
+
+
+def _keep_picture(path: str, folder: Path) -> str:
+    """Copy a picture under its content's name; one that cannot be read stops the publication by name."""
+    try:
+        data = read_bytes(Image(path))
+        header = read_header(data, path)
+    except DataError as error:
+        raise DataError(f"cannot publish: {error}") from None
+    name = f"images/{sha256_hex(data)[:24]}{SUFFIXES[header.mime]}"
+    (folder / name).write_bytes(data)
+    return name
+
+
+def _provenance(place: int, item: str, outcome: Outcome) -> dict[str, Any]:
+    draft = outcome.draft
+    people = [{"reviewer": d.reviewer, "action": d.action, "at": d.at, "mode": d.mode} for d in outcome.decisions]
+    told = {"item": place, "source": item, "origin": draft.source.url or draft.source.image, "draft": draft.provenance}
+    return {**told, "decisions": people, "content": content_hash([draft.steps, draft.inference])}
+
+
+def _left_out(item: str, outcome: Outcome) -> dict[str, Any]:
+    return {"source": item, "status": outcome.status.value, "reasons": [each.reason for each in outcome.decisions if each.reason]}
+
+
+def _write_lines(path: Path, records: Sequence[Any]) -> None:
+    path.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("\\", " ").replace('"', "'").split())

@@ -1,0 +1,250 @@
+"""The desk as a web page on localhost: own link for every reviewer, no foreign origin, no script but ours, pictures re-encoded."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.errors import DataError, EnvironmentProblem, MissingExtra, SnellenError
+from ..data.images import open_image
+from .decisions import MODES, Decision
+from .desk import REASONS, Desk
+
+try:
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.middleware import Middleware
+    from starlette.requests import Request
+    from starlette.responses import RedirectResponse, Response
+    from starlette.routing import Route
+except ImportError:
+    raise MissingExtra("view", "the review page") from None
+
+COOKIE = "snellen-review"
+LARGEST_SIDE_PX = 1200
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+STATIC = {"review.js": "text/javascript", "review.css": "text/css"}
+
+
+class Keys:
+    """One secret a workshop, and from it a token for every reviewer: who decided is known, not claimed."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text(secrets.token_hex(32))
+        self._secret = path.read_text().strip().encode()
+
+    def token(self, reviewer: str) -> str:
+        """Return the reviewer's own token."""
+        return hmac.new(self._secret, reviewer.encode(), hashlib.sha256).hexdigest()[:32]
+
+    def reviewer(self, claim: str) -> str | None:
+        """Return the reviewer of `name:token`, or None."""
+        name, _, token = claim.rpartition(":")
+        return name if name and hmac.compare_digest(token.encode(), self.token(name).encode()) else None
+
+
+class LocalOnly:
+    """Refuses requests that name another host or come from another page (DNS rebinding, CSRF)."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Let a request through, or answer 403."""
+        if scope["type"] == "http" and not self._allowed(scope):
+            await Response("refused: not from this page\n", 403, HEADERS)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    @staticmethod
+    def _allowed(scope: Any) -> bool:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        host = headers.get("host", "")
+        origin = headers.get("origin")
+        if host.rpartition(":")[0] not in LOCAL_HOSTS and host not in LOCAL_HOSTS:
+            return False
+        if origin is not None and origin != f"http://{host}":
+            return False
+        posted = scope["method"] not in ("GET", "HEAD")
+        return not posted or (headers.get("x-snellen") == "1" and headers.get("content-type", "").startswith("application/json"))
+
+
+class Decide(msgspec.Struct, frozen=True):
+    """The body of a save."""
+
+    mode: str
+    item: str
+    action: str
+    ticket: str
+    reason: str = ""
+    body: Any = None
+
+
+class Pages:
+    """The handlers; each answers from memory, and a save only after it is on disk."""
+
+    def __init__(self, desk: Desk, keys: Keys, name: str) -> None:
+        self._desk = desk
+        self._keys = keys
+        self._name = name
+        self._picture: Callable[[str], bytes] = lru_cache(maxsize=256)(self._draw)
+
+    def routes(self) -> list[Route]:
+        """Return the addresses of the page."""
+        return [
+            Route("/", self.page),
+            Route("/favicon.ico", self.no_icon),
+            Route("/static/{name}", self.static),
+            Route("/image/{item:path}", self.image),
+            Route("/api/next", self.next),
+            Route("/api/item/{item:path}", self.item),
+            Route("/api/state", self.state),
+            Route("/api/decide", self.decide, methods=["POST"]),
+            Route("/api/undo", self.undo, methods=["POST"]),
+        ]
+
+    async def page(self, request: Request) -> Response:
+        """Serve the page; a link with a token sets the cookie and leaves the address clean."""
+        claim = f"{request.query_params.get('reviewer', '')}:{request.query_params.get('token', '')}"
+        if self._keys.reviewer(claim):
+            answer = RedirectResponse("/", 303, HEADERS)
+            answer.set_cookie(COOKIE, claim.encode().hex(), httponly=True, samesite="strict")
+            return answer
+        if self._who(request) is None:
+            return Response("open the link that `snellen curate review` printed for you\n", 403, HEADERS)
+        return Response(_file("review.html"), 200, HEADERS, "text/html")
+
+    async def no_icon(self, request: Request) -> Response:
+        """Say that there is no icon."""
+        return Response(None, 204, HEADERS)
+
+    async def static(self, request: Request) -> Response:
+        """Serve our own script and style."""
+        name = request.path_params["name"]
+        return Response(_file(name), 200, HEADERS, STATIC[name]) if name in STATIC else Response("", 404, HEADERS)
+
+    async def image(self, request: Request) -> Response:
+        """Serve a picture, drawn anew from its pixels with the region marked."""
+        if self._who(request) is None:
+            return _json({"error": "open your own link"}, 403)
+        try:
+            data = await run_in_threadpool(self._picture, request.path_params["item"])
+        except SnellenError as error:
+            return _json({"error": str(error)}, 404)
+        return Response(data, 200, HEADERS | {"Cache-Control": "private, max-age=3600"}, "image/png")
+
+    async def next(self, request: Request) -> Response:
+        """Return the next item of a mode, with the state beside it."""
+        return self._answer(request, lambda who, mode: self._desk.next_item(mode, who, request.query_params.get("after", "")))
+
+    async def item(self, request: Request) -> Response:
+        """Return one item by name."""
+        return self._answer(request, lambda who, mode: str(request.path_params["item"]))
+
+    def _answer(self, request: Request, choose: Callable[[str, str], str | None]) -> Response:
+        who, mode = self._who(request), request.query_params.get("mode", "review")
+        if who is None or mode not in MODES:
+            return _json({"error": "open your own link" if who is None else f"no mode {mode!r}"}, 403 if who is None else 400)
+        try:
+            item = choose(who, mode)
+            shown = self._desk.show(item, mode, who) if item is not None else None
+        except SnellenError as error:
+            return _json({"error": str(error)}, 404)
+        return _json({"item": shown, "state": self._desk.state(who), "name": self._name, "reasons": REASONS})
+
+    async def state(self, request: Request) -> Response:
+        """Return progress and agreement."""
+        who = self._who(request)
+        return _json(self._desk.state(who)) if who else _json({"error": "open your own link"}, 403)
+
+    async def decide(self, request: Request) -> Response:
+        """Store a decision and hand out the next item."""
+        who = self._who(request)
+        if who is None:
+            return _json({"error": "open your own link"}, 403)
+        try:
+            told = msgspec.json.decode(await request.body(), type=Decide)
+            decision = Decision(told.mode, told.item, who, _now(), told.action, told.ticket, told.reason.strip(), told.body)
+            self._desk.check(decision)
+            stored = await self._store(decision)
+        except (msgspec.DecodeError, SnellenError) as error:
+            return _json({"error": str(error)}, 503 if isinstance(error, EnvironmentProblem) else 400)
+        following = self._desk.next_item(told.mode, who)
+        shown = self._desk.show(following, told.mode, who) if following else None
+        return _json({"saved": stored.id, "item": shown, "state": self._desk.state(who), "name": self._name, "reasons": REASONS})
+
+    async def undo(self, request: Request) -> Response:
+        """Take back the last decision."""
+        who = self._who(request)
+        if who is None:
+            return _json({"error": "open your own link"}, 403)
+        try:
+            told = msgspec.json.decode(await request.body(), type=dict[str, str])
+            undo = self._desk.ledger.undo_of(told.get("mode", "review"), who, _now(), told["ticket"])
+            item = (await self._store(undo)).item if undo is not None else None
+        except (msgspec.DecodeError, KeyError, SnellenError) as error:
+            return _json({"error": str(error)}, 400)
+        shown = self._desk.show(item, told.get("mode", "review"), who) if item else None
+        return _json({"undone": item, "item": shown, "state": self._desk.state(who), "name": self._name, "reasons": REASONS})
+
+    async def _store(self, decision: Decision) -> Decision:
+        """Wait for the disk in a thread, then change the state here, where alone it is read."""
+        stored: Decision
+        stored, fresh = await run_in_threadpool(self._desk.ledger.write, decision)
+        if fresh:
+            self._desk.take(stored)
+        return stored
+
+    def _who(self, request: Request) -> str | None:
+        try:
+            return self._keys.reviewer(bytes.fromhex(request.cookies.get(COOKIE, "")).decode())
+        except ValueError:
+            return None
+
+    def _draw(self, item: str) -> bytes:
+        gated = self._desk.items.get(item)
+        if gated is None:
+            raise DataError(f"no item {item!r}")
+        picture = open_image(gated.draft.source.picture())
+        picture.thumbnail((LARGEST_SIDE_PX, LARGEST_SIDE_PX))
+        out = io.BytesIO()
+        picture.convert("RGB").save(out, "PNG", compress_level=1)
+        return out.getvalue()
+
+
+def make_app(desk: Desk, keys: Keys, name: str) -> Starlette:
+    """Return the web application."""
+    return Starlette(routes=Pages(desk, keys, name).routes(), middleware=[Middleware(LocalOnly)])
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, HEADERS, "application/json")
+
+
+@lru_cache(maxsize=8)
+def _file(name: str) -> bytes:
+    return (files("snellen.curate") / "static" / name).read_bytes()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,151 @@
+"""CURE annotations to Samples: for each item the sub-questions of its chain in order, then the inference they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from ...core.config import convert
+from ...core.errors import DataError, UsageError
+from ...core.protocols import LoadContext
+from ...core.types import Form, Image, Sample, Task
+from ..chains import recount
+from ..cure_file import CureBox, CureImage, CureItem, read_items
+from ..sources import read_rows
+
+PUNCTUATION = " .。!！…"
+INFERENCE = "inference"
+Tags = dict[str, str | int | float | bool | None]
+STEP = "step"
+POINTERS = {
+    "box": ("Look at the region in the red box.", "What can be inferred about the region in the red box?"),
+    "crop": ("", "The picture is one part of a larger one. What can be inferred about it?"),
+    "coordinates": ("Look at the region {place}.", "What can be inferred about the region {place}?"),
+    "none": ("", "What can be inferred from the picture?"),
+}
+"""What stands before a sub-question, and the inference question (the file has none), by the way the region is shown."""
+
+
+class CureSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of the CURE loader."""
+
+    loader: str
+    path: str = ""
+    image_root: str | None = None
+    """Folder of the pictures; found by the end of their URL (VG_100K/1.jpg, or 1.jpg)."""
+    image_list: str | None = None
+    """A table with columns `url` and `path`, for pictures that lie elsewhere."""
+    region: Literal["box", "crop", "coordinates", "none"] = "box"
+    chain: Literal["none", "gold"] = "none"
+    """What the inference question is told: nothing, or the right answers of its chain."""
+    ask: Literal["all", "inference", "steps"] = "all"
+    punctuation: Literal["keep", "strip"] = "keep"
+    """`strip` takes the final full stop from every option: the published wrong ones have it, the right ones mostly do not."""
+    pictures: bool = True
+    """False asks without any picture: what the words alone give away."""
+    items: int | None = None
+
+
+def load(task: Task, context: LoadContext) -> Iterator[Sample]:
+    """Yield the samples item by item; a limit never cuts a chain."""
+    source = convert(task.dataset, CureSource, f"dataset of task {task.name!r}")
+    if not source.path:
+        raise UsageError(f"task {task.name!r} needs the annotation file: -p dataset.path=FILE (and -p dataset.image_root=FOLDER)")
+    find = PictureFinder(source, context.root)
+    count = 0
+    for number, item in enumerate(read_items(_resolve(source.path, context.root))):
+        if source.items is not None and number >= source.items:
+            return
+        samples = list(item_samples(item, number, source, find, task.name))
+        count += len(samples)
+        if context.limit is not None and count > context.limit:
+            if count == len(samples):
+                raise UsageError(f"task {task.name!r}: --limit {context.limit} is less than the first chain ({count} questions)")
+            return
+        yield from samples
+
+
+def item_samples(item: CureItem, number: int, source: CureSource, find: PictureFinder, dataset: str) -> Iterator[Sample]:
+    """Yield the steps of one item, then its inference, all in one group."""
+    images, (before, question) = _show_region(item, source, find)
+    name = f"{number:05d}"
+    chain = item.cot_inference.chain
+    shared: dict[str, Any] = {"dataset": dataset, "form": Form.CHOICE, "images": images, "group": name, "meta": {"clue": item.clue}}
+    for place, step in enumerate(chain, 1):
+        if source.ask != INFERENCE:
+            options, answer = _options(step.candidate, step.gt, source, f"{name} step {place}")
+            text = f"{before} {step.question}".strip()
+            tags: Tags = {"role": STEP, "step": place, "steps": len(chain)}
+            yield Sample(id=f"{name}.{place}", question=text, options=options, answers=(answer,), tags=tags, **shared)
+    if source.ask != "steps":
+        options, answer = _options(item.inference.candidate, item.inference.gt, source, f"{name} inference")
+        known = [(step.question, step.candidate[step.gt]) for step in chain] if source.chain == "gold" else []
+        last: Tags = {"role": INFERENCE, "step": 0, "steps": len(chain)}
+        yield Sample(id=f"{name}.h", question=recount(question, known), options=options, answers=(answer,), tags=last, **shared)
+
+
+def _options(candidates: Sequence[str], right: int, source: CureSource, where: str) -> tuple[tuple[str, ...], str]:
+    """Return the distinct options and the answer; a wrong option written twice, or as the right one, counts once."""
+    texts = [text.strip() for text in candidates]
+    if source.punctuation == "strip":
+        texts = [text.rstrip(PUNCTUATION) or text for text in texts]
+    options = tuple(dict.fromkeys(texts))
+    if len(options) < 2:
+        raise DataError(f"item {where}: all candidates read the same ({texts[0]!r})")
+    return options, texts[right]
+
+
+def _show_region(item: CureItem, source: CureSource, find: PictureFinder) -> tuple[tuple[Image, ...], tuple[str, str]]:
+    picture = item.image
+    region = source.region if source.pictures and item.bboxes else "none"
+    place, edits = "", tuple[str, ...]()
+    if region != "none":
+        left, top, right, bottom = clamp(item.bboxes[0], picture)
+        place = f"from ({left:.0f}, {top:.0f}) to ({right:.0f}, {bottom:.0f}) of a picture of {picture.width} × {picture.height} px"
+        fractions = left / picture.width, top / picture.height, right / picture.width, bottom / picture.height
+        edits = (f"{region}:{','.join(f'{value:.6f}' for value in fractions)}",) if region in ("box", "crop") else ()
+    before, question = POINTERS[region]
+    images = (Image(find(picture.url), edits=edits),) if source.pictures else ()
+    return images, (before.format(place=place), question.format(place=place))
+
+
+def clamp(box: CureBox, picture: CureImage) -> tuple[float, float, float, float]:
+    """Return left, top, right, bottom in px inside the picture, at least one px wide and high (some boxes reach over)."""
+    left = min(max(box.left, 0.0), picture.width - 1.0)
+    top = min(max(box.top, 0.0), picture.height - 1.0)
+    right = min(max(box.left + box.width, left + 1.0), float(picture.width))
+    bottom = min(max(box.top + box.height, top + 1.0), float(picture.height))
+    return left, top, right, bottom
+
+
+class PictureFinder:
+    """URL -> local file: by a list, by the end of the URL under a root, by the URL itself where it is a path."""
+
+    def __init__(self, source: CureSource, root: Path | None) -> None:
+        self._root = _resolve(source.image_root or "", root) if source.image_root else _resolve(source.path, root).parent
+        self._listed = _read_list(_resolve(source.image_list, root)) if source.image_list else {}
+
+    def __call__(self, url: str) -> str:
+        """Return the file's path; where none exists, the one that was looked for, so that it is reported as missing."""
+        if url in self._listed:
+            return self._listed[url]
+        parts = [part for part in unquote(urlsplit(url).path if "://" in url else url).split("/") if part not in ("", ".", "..")]
+        tails = [self._root.joinpath(*parts[-length:]) for length in range(min(len(parts), 4), 0, -1)]
+        return str(next((path for path in tails if path.is_file()), tails[-1] if tails else self._root / "unnamed"))
+
+
+def _read_list(path: Path) -> dict[str, str]:
+    listed = {}
+    for number, row in read_rows(path):
+        if not isinstance(row.get("url"), str) or not isinstance(row.get("path"), str):
+            raise DataError(f"{path.name} record {number} must have columns url and path")
+        listed[row["url"]] = str(path.parent / row["path"])
+    return listed
+
+
+def _resolve(path: str, root: Path | None) -> Path:
+    return Path(path) if root is None else root / path

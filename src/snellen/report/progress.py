@@ -1,0 +1,158 @@
+"""The counters of a run to what one wants to know while waiting: a live bar, or plain lines for a log."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from ..core.errors import UsageError
+from ..engine.state import RunState
+from .terminal import plain
+
+REFRESH_S = 0.25
+LINE_EVERY_S = 10.0
+ERROR_SHOWN = 70
+
+
+class Price(NamedTuple):
+    """What a million tokens cost, in whatever money."""
+
+    input: float
+    output: float
+
+
+def parse_price(text: str | None) -> Price | None:
+    """Read `IN,OUT`."""
+    if text is None:
+        return None
+    try:
+        given = [float(part) for part in text.split(",")]
+        return Price(*given)
+    except (ValueError, TypeError):
+        raise UsageError(f"--price {text!r} is not IN,OUT: two numbers, the price of a million input and output tokens") from None
+
+
+class Progressbar:
+    """Shows a RunState a few times a second on stderr; on a pipe, or if told so, a plain line now and then."""
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        quiet: bool = False,
+        as_lines: bool = False,
+        price: Price | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._console = console
+        self._quiet = quiet
+        self._as_lines = as_lines or not console.is_terminal
+        self._price = price
+        self._clock = clock
+
+    @contextmanager
+    def watch(self, state: RunState) -> Iterator[None]:
+        """Show progress until the block ends."""
+        if self._quiet:
+            yield
+            return
+        with self._lines(state) if self._as_lines else self._live(state):
+            yield
+
+    @contextmanager
+    def _live(self, state: RunState) -> Iterator[None]:
+        facts = _Facts(state, self._price, self._clock)
+        columns: list[str | ProgressColumn] = [
+            SpinnerColumn(),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total}"),
+            facts,
+            TimeRemainingColumn(),
+        ]
+        with Progress(*columns, console=self._console, transient=True, refresh_per_second=4) as bar:
+            task = bar.add_task("", total=state.planned)
+            poll = asyncio.get_running_loop().create_task(_poll(lambda: bar.update(task, completed=state.done + state.resumed)))
+            try:
+                yield
+            finally:
+                poll.cancel()
+
+    @contextmanager
+    def _lines(self, state: RunState) -> Iterator[None]:
+        started = self._clock()
+        last = [started]
+
+        def line() -> None:
+            if self._clock() - last[0] >= LINE_EVERY_S:
+                last[0] = self._clock()
+                self._console.print(plain(progress_line(state, self._clock() - started, self._price, last[0])))
+
+        poll = asyncio.get_running_loop().create_task(_poll(line))
+        try:
+            yield
+        finally:
+            poll.cancel()
+
+
+async def _poll(show: Callable[[], None]) -> None:
+    while True:
+        await asyncio.sleep(REFRESH_S)
+        show()
+
+
+class _Facts(ProgressColumn):
+    def __init__(self, state: RunState, price: Price | None, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._state, self._price, self._clock = state, price, clock
+        self._started = clock()
+
+    def render(self, task: Task) -> Text:
+        """Return the counters beside the bar."""
+        now = self._clock()
+        return plain(facts(self._state, now - self._started, self._price, now))
+
+
+def progress_line(state: RunState, elapsed_s: float, price: Price | None, now: float) -> str:
+    """Return one line for a log: how far, how fast, how long still."""
+    done = state.done + state.resumed
+    left = (state.planned - done) * elapsed_s / state.done if state.done else None
+    eta = f" · about {left:,.0f} s left" if left is not None else ""
+    return f"{done}/{state.planned} {facts(state, elapsed_s, price, now)}{eta}"
+
+
+def facts(state: RunState, elapsed_s: float = 0.0, price: Price | None = None, now: float = 0.0) -> str:
+    """Return what is worth knowing while one waits: speed, cost, what goes wrong, and why it waits."""
+    parts = [*_speed(state, elapsed_s), _cost(state, price), f"{state.in_flight} in flight (limit {state.slots})" if state.slots else ""]
+    counted = (
+        ("cached", state.cached),
+        ("failed", state.failed),
+        ("cut off", state.cut_off),
+        ("empty", state.empty),
+        ("retries", state.retries),
+    )
+    parts += [f"{count:,} {name}" for name, count in counted if count]
+    if state.paused_until > now > 0.0:
+        parts.append(f"waits {state.paused_until - now:.0f} s as the server asked")
+    if state.retries and state.last_error:
+        parts.append(f"last: {state.last_error[:ERROR_SHOWN]}")
+    return " · ".join(part for part in parts if part)
+
+
+def _speed(state: RunState, elapsed_s: float) -> list[str]:
+    if elapsed_s <= 0.0 or not state.done:
+        return []
+    tokens = state.output_tokens / elapsed_s
+    return [f"{state.done / elapsed_s:.1f}/s", f"{tokens:,.0f} tokens/s" if tokens >= 1 else ""]
+
+
+def _cost(state: RunState, price: Price | None) -> str:
+    if price is None:
+        return ""
+    return f"cost {(state.input_tokens * price.input + state.output_tokens * price.output) / 1e6:.4f}"

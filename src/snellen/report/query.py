@@ -1,0 +1,126 @@
+"""A filter and an order over the columns of a task to the rows that match: the sample browser's engine."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable
+from itertools import accumulate
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from ..store.reader import RunReader
+from .trials import Costs, Outcome, TrialColumns
+
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+SEARCHED = 4_000
+"""Characters of a reply that the text search looks at."""
+SORTS = ("plan", "value", "latency", "tokens", "sample")
+OUTCOMES = ("all", "wrong", "partly", "right", "unparsed", "failed", "flipped", "pending")
+
+
+class Query(Struct, frozen=True):
+    """What to show. Unknown values match nothing instead of failing: a permalink may outlive its run."""
+
+    outcome: str = "all"
+    rule: str = ""
+    key: str = ""
+    group: str = ""
+    text: str = ""
+    sort: str = "plan"
+    descending: bool = False
+
+
+class _Reply(Struct):
+    text: str | None = None
+
+
+class TextSearch:
+    """Questions and replies of a task as one lower-case text: a search is one pass of the fastest loop Python has."""
+
+    def __init__(self, reader: RunReader, columns: TrialColumns) -> None:
+        decode = msgspec.json.Decoder(_Reply).decode
+        row_of = {row: place for place, row in enumerate(columns.row_id.tolist())}
+        pieces = [""] * len(columns)
+        for row, body in reader.rows("SELECT rowid, body FROM predictions WHERE +task = ?", (columns.task.name,)):
+            place = row_of.get(row)
+            if place is not None:
+                pieces[place] = (decode(body).text or "")[:SEARCHED].lower()
+        self._questions = _Haystack([f"{sample.id}\n{sample.question}".lower() for sample in columns.samples])
+        self._replies = _Haystack(pieces)
+        self._sample = columns.sample
+
+    def find(self, needle: str) -> Mask:
+        """Return which trials have the text in their question, id or reply."""
+        asked = self._questions.find(needle.lower())
+        return self._replies.find(needle.lower()) | (np.append(asked, False)[self._sample] if self._sample.size else np.empty(0, np.bool_))
+
+
+class _Haystack:
+    def __init__(self, pieces: list[str]) -> None:
+        self._whole = "\x00".join(pieces)
+        self._starts = [0, *accumulate(len(piece) + 1 for piece in pieces)][: len(pieces)]
+
+    def find(self, needle: str) -> Mask:
+        found = np.zeros(len(self._starts), np.bool_)
+        at = self._whole.find(needle) if needle else -1
+        while at >= 0:
+            row = bisect.bisect_right(self._starts, at) - 1
+            found[row] = True
+            at = self._whole.find(needle, self._starts[row + 1]) if row + 1 < len(self._starts) else -1
+        return found
+
+
+def select(
+    columns: TrialColumns, query: Query, *, search: Callable[[str], Mask] | None = None, costs: Callable[[], Costs] | None = None
+) -> Rows:
+    """Return the row numbers that match, in the order asked for; what costs to know is asked for only where it is needed."""
+    keep = _by_outcome(columns, query.outcome)
+    if query.rule:
+        keep &= (columns.rule == columns.rules.find(query.rule)) | (columns.reason == columns.reasons.find(query.rule))
+    if query.key:
+        keep &= _by_group(columns, query.key, query.group)
+    if query.text and search is not None:
+        keep &= search(query.text)
+    rows = np.flatnonzero(keep)
+    keys = _keys(columns, query.sort, costs)[rows]
+    order = np.argsort(keys, kind="stable")
+    order = order[::-1] if query.descending else order
+    unknown = np.isnan(keys[order])  # what has no number stands last, whichever way one sorts
+    return np.asarray(rows[np.concatenate([order[~unknown], order[unknown]])], dtype=np.int64)
+
+
+def _by_outcome(columns: TrialColumns, name: str) -> Mask:
+    if name == "flipped":
+        return columns.flipped.copy()
+    if name == "all":
+        return np.ones(len(columns), np.bool_)
+    if name == "wrong":
+        return np.asarray((columns.outcome == Outcome.WRONG) | (columns.outcome == Outcome.PARTLY), dtype=np.bool_)
+    kind = Outcome.UNSCORED if name == "unparsed" else Outcome.__members__.get(name.upper())
+    return np.asarray(columns.outcome == (-1 if kind is None else kind.value), dtype=np.bool_)
+
+
+def _by_group(columns: TrialColumns, key: str, value: str) -> Mask:
+    if key == "variant":
+        return np.asarray(columns.variant == columns.variants.find(value), dtype=np.bool_)
+    if key == "group":
+        of_sample = [sample.group == value for sample in columns.samples]
+    else:
+        of_sample = [key in sample.tags and str(sample.tags[key]) == value for sample in columns.samples]
+    return np.append(np.array(of_sample, np.bool_), False)[columns.sample]
+
+
+def _keys(columns: TrialColumns, sort: str, costs: Callable[[], Costs] | None) -> NDArray[np.float64]:
+    if sort == "value":
+        return columns.value
+    if sort == "sample" and columns.samples:
+        names = np.argsort(np.argsort([sample.id for sample in columns.samples]))
+        return np.append(names, -1)[columns.sample].astype(np.float64)
+    if sort in ("latency", "tokens") and costs is not None:
+        found = costs()
+        return found.latency_s if sort == "latency" else found.tokens.astype(np.float64)
+    return np.arange(len(columns), dtype=np.float64)

@@ -1,0 +1,1 @@
+"""The viewer: stored runs to pages in the browser, rendered here, shown as text."""

@@ -1,0 +1,321 @@
+"""Addresses to pages: the routes of the viewer. Each reads, renders, and answers; only `again` can write, and only if asked to."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from ...core.builtins import default_registry
+from ...core.errors import DataError, MissingExtra, SnellenError, UsageError
+from ...core.types import TrialKey
+from ...data.images import encode_png, open_image
+from ...score.compare import Comparison
+from ...score.profiles import PROFILES
+from ...score.run import score_run
+from ...store.reader import RunReader
+from ..comparison import sheets_of
+from ..export import csv_lines, jsonl_lines, parquet_bytes
+from ..files import write_records, write_results
+from ..gallery import Shown, read_trial, thumbnail
+from ..html import Html, static, tag
+from ..leaderboard import Board, Entry, board_sheet, make_board
+from ..plots import to_csv
+from ..sheet import render
+from .browse import browse_page
+from .compare_page import compare_page
+from .guard import Asgi, Guard
+from .home import again_page, board_page, runs_page
+from .run_page import figures_page, run_page
+from .shelf import OpenRun, Shelf
+from .shell import link, shell
+from .trial_page import pictures_of, trial_page
+
+STATIC = {"snellen.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
+MOST_RUNS = 5
+LINES_AT_ONCE = 500
+Compare = Callable[[Sequence[Path]], Mapping[str, Sequence[Comparison]]]
+Told = Mapping[str, str]
+
+
+class NotFound(Exception):
+    """What was asked for is not there."""
+
+
+class Viewer:
+    """The pages over one shelf. `compare` comes from outside: it belongs to a room further right."""
+
+    def __init__(self, shelf: Shelf, compare: Compare, *, may_write: bool = False) -> None:
+        self._shelf = shelf
+        self._compare = compare
+        self._may_write = may_write
+
+    def home(self, _: Request) -> Response:
+        """All runs."""
+        return page(runs_page(self._shelf))
+
+    def board(self, _: Request) -> Response:
+        """The leaderboard."""
+        return page(board_page(self._board(), {run.name: run.key for run in self._shelf.runs()}))
+
+    def board_download(self, request: Request) -> Response:
+        """The leaderboard as a file."""
+        return download(render([board_sheet(self._board())], _form(request)), f"leaderboard.{_ending(request)}", "text/plain")
+
+    def state(self, request: Request) -> Response:
+        """A text that changes when a run has grown."""
+        keys = request.query_params.getlist("run")
+        runs = [self._run(key) for key in keys] if keys else self._shelf.runs()
+        return Response(" ".join(f"{run.key}:{_count(run)}" for run in runs), media_type="text/plain")
+
+    def run(self, request: Request) -> Response:
+        """One run."""
+        with self._opened(request) as run:
+            return page(run_page(run, request.query_params.get("task", ""), has_report=(run.folder / "report.html").is_file()))
+
+    def figures(self, request: Request) -> Response:
+        """The figures of a run alone."""
+        with self._opened(request) as run:
+            return page(figures_page(run, request.query_params.get("task", "")))
+
+    def trials(self, request: Request) -> Response:
+        """The sample browser."""
+        with self._opened(request) as run:
+            return page(browse_page(run, request.query_params.get("task", ""), request.query_params))
+
+    def trial(self, request: Request) -> Response:
+        """One trial."""
+        with self._opened(request) as run:
+            return page(trial_page(run, _shown(run, request.query_params)))
+
+    def image(self, request: Request) -> Response:
+        """The n-th picture of a stored request, decoded and encoded again by us; no address ever names a file."""
+        told = request.query_params
+        with self._opened(request) as run:
+            images = pictures_of(_shown(run, told))
+        number = told.get("n", "0")
+        if not number.isdecimal() or len(number) > 6 or int(number) >= len(images):
+            raise NotFound("there is no such picture in this trial")
+        chosen = images[int(number)]
+        if told.get("small"):
+            return Response(thumbnail(chosen, 220), media_type="image/webp")
+        return Response(encode_png(open_image(chosen), compress_level=1), media_type="image/png")
+
+    def reply(self, request: Request) -> Response:
+        """One reply as a text file, however long."""
+        with self._opened(request) as run:
+            shown = _shown(run, request.query_params)
+        return download(shown.prediction.text or "", "reply.txt", "text/plain")
+
+    def figure(self, request: Request) -> Response:
+        """The data of a figure, as CSV or as a Vega-Lite specification."""
+        told = request.query_params
+        with self._opened(request) as run:
+            found = next(
+                (each for each in run.overview(run.task(told.get("task", "")).name).figures if each.name == told.get("name")), None
+            )
+        if found is None:
+            raise NotFound("there is no such figure")
+        if told.get("format") == "json":
+            return download(
+                msgspec.json.format(msgspec.json.encode(found.spec), indent=1).decode(), f"{found.name}.vl.json", "application/json"
+            )
+        return download(to_csv(found.rows), f"{found.name}.csv", "text/csv")
+
+    def download(self, request: Request) -> Response:
+        """All trials of a run as CSV, JSONL or Parquet."""
+        form = request.query_params.get("format", "csv")
+        with self._opened(request) as run:
+            if form == "parquet":
+                return download(parquet_bytes(run.reader), f"{run.key}.parquet", "application/vnd.apache.parquet")
+        form = "jsonl" if form == "jsonl" else "csv"
+        headers = {"content-disposition": f'attachment; filename="{run.key}.{form}"'}
+        return StreamingResponse(_lines(run.folder, form), media_type="text/csv", headers=headers)
+
+    def compare(self, request: Request) -> Response:
+        """Two to five runs side by side."""
+        runs, names, results = self._compared(request)
+        return page(compare_page(runs, names, results))
+
+    def compare_download(self, request: Request) -> Response:
+        """A comparison as a file."""
+        _, names, results = self._compared(request)
+        return download(render(sheets_of(results, names), _form(request)), f"comparison.{_ending(request)}", "text/plain")
+
+    def again(self, request: Request) -> Response:
+        """The replies of a run read another way; nothing is written."""
+        profile = _profile(request.query_params.get("profile", ""))
+        with self._opened(request) as run:
+            return page(again_page(run, profile, may_write=self._may_write))
+
+    async def keep(self, request: Request) -> Response:
+        """Write the scores of another profile into the run, where the viewer was started with --write."""
+        if not self._may_write:
+            raise UsageError("this viewer only reads: start it with `snellen view --write` to keep other scores")
+        form = await request.body()
+        profile = _profile(form.decode("utf-8", "replace").partition("profile=")[2])
+        run = self._run(request.path_params["key"])
+        await run_in_threadpool(_keep_scores, run.folder, profile)
+        return RedirectResponse(f"/run/{run.key}", status_code=303)
+
+    def _run(self, key: str) -> OpenRun:
+        run = self._shelf.find(key)
+        if run is None:
+            raise NotFound("there is no such run here")
+        return run
+
+    def _opened(self, request: Request) -> _Opened:
+        return _Opened(self._run(request.path_params["key"]))
+
+    def _board(self) -> Board:
+        entries = []
+        for run in self._shelf.runs():
+            with _Opened(run):
+                entries.append(Entry(run.name, run.header(), run.results()))
+        return make_board(entries)
+
+    def _compared(self, request: Request) -> tuple[list[OpenRun], list[str], Mapping[str, Sequence[Comparison]]]:
+        keys = list(dict.fromkeys(request.query_params.getlist("run")))
+        if not 2 <= len(keys) <= MOST_RUNS:
+            raise UsageError(f"choose two to {MOST_RUNS} runs to compare, not {len(keys)}")
+        runs = [self._run(key) for key in keys]
+        results = self._compare([run.folder for run in runs])
+        short = [run.folder.name for run in runs]
+        names = short if len(set(short)) == len(short) else [str(run.folder) for run in runs]
+        return runs, names, results
+
+
+class _Opened:
+    """A run held for one answer, read again first if it has grown."""
+
+    def __init__(self, run: OpenRun) -> None:
+        self._run = run
+
+    def __enter__(self) -> OpenRun:
+        self._run.lock.acquire()
+        self._run.refresh()
+        return self._run
+
+    def __exit__(self, *_: object) -> None:
+        self._run.lock.release()
+
+
+def create_app(shelf: Shelf, compare: Compare, token: str, *, may_write: bool = False) -> Asgi:
+    """Return the whole viewer behind its guard."""
+    viewer = Viewer(shelf, compare, may_write=may_write)
+    pages: dict[str, Callable[[Request], Any]] = {
+        "/": viewer.home,
+        "/leaderboard": viewer.board,
+        "/leaderboard/download": viewer.board_download,
+        "/state": viewer.state,
+        "/compare": viewer.compare,
+        "/compare/download": viewer.compare_download,
+        "/run/{key}": viewer.run,
+        "/run/{key}/figures": viewer.figures,
+        "/run/{key}/trials": viewer.trials,
+        "/run/{key}/trial": viewer.trial,
+        "/run/{key}/image": viewer.image,
+        "/run/{key}/reply": viewer.reply,
+        "/run/{key}/figure": viewer.figure,
+        "/run/{key}/download": viewer.download,
+        "/run/{key}/again": viewer.again,
+        "/static/{name}": own_file,
+    }
+    routes = [Route(path, function) for path, function in pages.items()]
+    routes.append(Route("/run/{key}/again", viewer.keep, methods=["POST"]))
+    problems: dict[Any, Any] = {NotFound: not_found, SnellenError: explained, sqlite3.Error: explained, 404: not_found}
+    return Guard(Starlette(routes=routes, exception_handlers=problems), token)
+
+
+def own_file(request: Request) -> Response:
+    """One of our own three files, by name."""
+    name = request.path_params["name"]
+    if name not in STATIC:
+        raise NotFound("there is no such file")
+    return Response(static(name), media_type=STATIC[name])
+
+
+def page(html: Html, status: int = 200) -> Response:
+    """Answer with a page."""
+    return HTMLResponse(html.encode("utf-8", "replace"), status_code=status)
+
+
+def download(body: str | bytes, name: str, kind: str) -> Response:
+    """Answer with a file to keep; the browser never shows it as a page."""
+    data = body.encode("utf-8", "replace") if isinstance(body, str) else body
+    return Response(data, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})
+
+
+def not_found(_: Request, error: Exception) -> Response:
+    """Say that something is not there."""
+    words = str(error) if isinstance(error, NotFound) else "there is no such page"
+    return _problem("Not found", words, 404)
+
+
+def explained(request: Request, error: Exception) -> Response:
+    """Say what is wrong, in a page or, for a picture, in a line."""
+    if isinstance(error, DataError) and request.url.path.endswith("/image"):
+        return Response(str(error), 404, media_type="text/plain")
+    return _problem("That did not work", str(error), 501 if isinstance(error, MissingExtra) else 400)
+
+
+def _problem(title: str, words: str, status: int) -> Response:
+    return page(shell(title, [tag("h1", title), tag("p", words, class_="notice"), tag("p", link("All runs", "/"))]), status)
+
+
+def _lines(folder: Path, form: str) -> Iterator[bytes]:
+    """Yield a large file piece by piece, from a reader of its own: nobody else waits for it."""
+    reader = RunReader(folder)
+    try:
+        lines = jsonl_lines(reader) if form == "jsonl" else csv_lines(reader)
+        while piece := "".join(islice(lines, LINES_AT_ONCE)):
+            yield piece.encode("utf-8", "replace")
+    finally:
+        reader.close()
+
+
+def _shown(run: OpenRun, told: Told) -> Shown:
+    repeat = told.get("repeat", "0")
+    number = int(repeat) if repeat.isdecimal() and len(repeat) < 9 else -1
+    found = read_trial(run.reader, TrialKey(told.get("task", ""), told.get("sample", ""), told.get("variant", "") or "base", number))
+    if found is None:
+        raise NotFound("there is no such trial in this run")
+    return found
+
+
+def _count(run: OpenRun) -> int:
+    with run.lock:
+        return run.version() * 10**9 + run.progress().stored
+
+
+def _form(request: Request) -> str:
+    form = request.query_params.get("format", "csv")
+    return form if form in ("csv", "markdown", "latex") else "csv"
+
+
+def _ending(request: Request) -> str:
+    return {"markdown": "md", "latex": "tex"}.get(_form(request), "csv")
+
+
+def _profile(name: str) -> str:
+    if name not in PROFILES:
+        raise UsageError(f"no profile {name!r}; known: {', '.join(_names())}")
+    return name
+
+
+def _names() -> Iterator[str]:
+    yield from PROFILES
+
+
+def _keep_scores(folder: Path, profile: str) -> None:
+    write_results(folder, score_run(folder, default_registry(), profile=profile))
+    write_records(folder)

@@ -1,0 +1,109 @@
+"""Requests to refusals: another host name, no token, a foreign origin. Every answer carries the rules for the browser."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+from ...core.ids import sha256_hex
+
+Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
+POLICY = "; ".join(
+    (
+        "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "form-action 'self'",
+        "base-uri 'none'", "frame-ancestors 'none'",
+    )
+)  # fmt: skip
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Guard:
+    """Lets a request in only if it names this host and knows the token (once in the address, then as a cookie)."""
+
+    def __init__(self, app: Asgi, token: str) -> None:
+        self._app = app
+        self._token = token
+        self._cookie = cookie_name(token)
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Check one request and pass it on, or answer it here."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        if not _host_is_ours(headers.get("host", "")):
+            await _answer(send, 421, "This viewer answers to 127.0.0.1 and localhost only.")
+        elif scope["method"] not in ("GET", "HEAD") and headers.get("origin") != f"http://{headers['host']}":
+            await _answer(send, 403, "A change must come from the viewer's own page.")
+        elif (rest := self._token_in_address(scope)) is not None:
+            cookie = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
+            await _answer(send, 303, "", {"location": quote(scope["path"]) + (f"?{rest}" if rest else ""), "set-cookie": cookie})
+        elif not self._knows(_cookie(headers.get("cookie", ""), self._cookie)):
+            await _answer(send, 403, "Open the address that `snellen view` printed: it carries the key.")
+        else:
+            await self._app(scope, receive, _with_headers(send))
+
+    def _token_in_address(self, scope: dict[str, Any]) -> str | None:
+        """Return the rest of the query if it carries the right token."""
+        pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = dict(pairs).get("token")
+        if given is None or not self._knows(given) or scope["path"].startswith("//"):
+            return None
+        return urlencode([pair for pair in pairs if pair[0] != "token"])
+
+    def _knows(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
+
+
+def _host_is_ours(host: str) -> bool:
+    name, _, port = host.rpartition(":") if not host.endswith("]") else (host, "", "")
+    name, port = (name, port) if name else (port, "")
+    return name.lower() in HOSTS and (not port or port.isdigit())
+
+
+def cookie_name(token: str) -> str:
+    """Return the name of a viewer's cookie: two viewers on one machine share a host, and must not take each other's."""
+    return f"snellen-{sha256_hex(token.encode())[:8]}"
+
+
+def _cookie(header: str, name: str) -> str:
+    try:
+        found = SimpleCookie(header).get(name)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def _with_headers(send: Any) -> Any:
+    async def sending(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+            message = {**message, "headers": [*message.get("headers", []), *own]}
+        await send(message)
+
+    return sending
+
+
+async def _answer(send: Any, status: int, words: str, more: dict[str, str] | None = None) -> None:
+    headers = {"content-type": "text/plain; charset=utf-8", **HEADERS, **(more or {})}
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(k.encode(), v.encode("latin-1", "replace")) for k, v in headers.items()],
+        }
+    )
+    await send({"type": "http.response.body", "body": words.encode()})

@@ -1,0 +1,99 @@
+"""One run to its page: the number, the figures, the groups, and the ways onward to single trials."""
+
+from __future__ import annotations
+
+from ...core.errors import SnellenError
+from ..html import Child, Html, tag
+from ..overview import TaskOverview
+from ..page import groups_section, hero, spread_section
+from ..parts import derived_table, figure_card, metric_table
+from .home import profile_choice
+from .shelf import OpenRun
+from .shell import address, link, progress_bar, shell
+
+LARGE = 20_000
+"""From so many trials on, figures come after the numbers."""
+
+
+def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
+    """Return the page of one run and one of its tasks."""
+    header, progress = run.header(), run.progress()
+    chips = [header.created.replace("T", " ")[:16], f"run {header.id}", f"{progress.stored:,} trials"]
+    parts: list[Child] = [
+        tag("h1", header.model),
+        tag("ul", *(tag("li", chip, class_="chip") for chip in chips), class_="chips"),
+        progress_bar(progress),
+    ]
+    name = run.task(task).name
+    if len(header.tasks) > 1:
+        tabs = [
+            link(each.name, address(f"/run/{run.key}", task=each.name), class_="button" if each.name == name else "button quiet")
+            for each in header.tasks
+        ]
+        parts.append(tag("nav", *tabs, class_="bar-of-buttons", aria_label="Tasks"))
+    try:
+        parts += _task_parts(run, _overview(run, name), has_report=has_report)
+    except SnellenError as error:
+        parts.append(tag("p", f"This task cannot be summed up: {error}", class_="notice"))
+    parts.append(tag("p", tag("b", "Command "), tag("code", header.command or "not recorded", class_="mono")))
+    live = None if progress.complete else address("/state", run=run.key)
+    return shell(run.name, parts, crumbs=[link("Runs", "/"), run.name, name], live=live)
+
+
+def _overview(run: OpenRun, task: str) -> TaskOverview:
+    """Return the task with its figures, or, for a large run that was not summed up yet, without: they follow by themselves."""
+    columns = run.columns(task)
+    if len(columns) <= LARGE or run.has_overview(task):
+        return run.overview(task)
+    result = run.results()["tasks"].get(task) or {"metrics": {}, "groups": {}}
+    return TaskOverview(columns.task, result, columns, [], "", ())
+
+
+def figures_page(run: OpenRun, task: str) -> Html:
+    """Return the figures of a large run as a page of their own, which the run's page takes in when it is ready."""
+    one = run.overview(run.task(task).name)
+    cards = [figure_card(figure, _figure_links(run, one.task.name, figure.name)) for figure in one.figures]
+    return shell(
+        f"Figures of {run.name}",
+        [tag("div", *cards, class_="grid"), *spread_section(one)],
+        crumbs=[link("Runs", "/"), link(run.name, f"/run/{run.key}"), "figures"],
+    )
+
+
+def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Child]:
+    name, metrics = one.task.name, one.result["metrics"]
+    ways = [("all", "Every trial"), ("wrong", "Wrong"), ("unparsed", "Unparsed"), ("flipped", "Flipped"), ("failed", "Failed")]
+    browse = [
+        link(
+            words,
+            address(f"/run/{run.key}/trials", task=name, outcome="" if kind == "all" else kind),
+            class_="button" if kind == "all" else "button quiet",
+        )
+        for kind, words in ways
+    ]
+    forms = [
+        link(form.upper(), address(f"/run/{run.key}/download", format=form), class_="button quiet") for form in ("csv", "parquet", "jsonl")
+    ]
+    cards = [figure_card(figure, _figure_links(run, name, figure.name)) for figure in one.figures]
+    first = _figure_links(run, name, one.figures[0].name) if one.figures else None
+    parts: list[Child] = [
+        tag("nav", *browse, class_="bar-of-buttons", aria_label="Trials"),
+        hero(one, first),
+        tag("div", *cards[1:], class_="grid"),
+    ]
+    parts += [
+        tag("h2", "All metrics"),
+        tag("div", metric_table(metrics, "Metrics with their 95 % intervals"), derived_table(metrics), class_="card"),
+    ]
+    parts += [*groups_section(one), *spread_section(one), tag("h2", "Take it with you"), tag("p", *forms, class_="bar-of-buttons")]
+    if has_report:
+        parts.append(tag("p", "The page for others is report.html in the run's folder."))
+    return [*parts, tag("h2", "Read the replies another way"), profile_choice(run, name)]
+
+
+def _figure_links(run: OpenRun, task: str, figure: str) -> Html:
+    made = [
+        link(words, address(f"/run/{run.key}/figure", task=task, name=figure, format=form))
+        for form, words in (("csv", "CSV"), ("json", "Vega-Lite"))
+    ]
+    return tag("span", made[0], " · ", made[1], class_="small nowrap")

@@ -1,0 +1,181 @@
+"""Folders to the runs in them, each opened once, read-only, and read again when it has grown."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ...core.builtins import default_registry
+from ...core.errors import SnellenError, UsageError
+from ...core.ids import content_hash
+from ...core.types import RunHeader, Task
+from ...score.again import score_again
+from ...store.reader import RunReader
+from ..overview import Results, TaskOverview, overview_of, read_results
+from ..query import TextSearch
+from ..trials import LIVE_SCORING, Costs, TrialColumns, group_values, metrics_of, read_columns, read_costs
+
+DEPTH = 3
+"""How deep below a named folder runs are looked for."""
+REST = 3.0
+"""A growing run is read again after at most this many times as long as reading took."""
+
+
+class Progress(Struct, frozen=True):
+    """Where a run stands, counted directly in its database."""
+
+    planned: int
+    stored: int
+    failed: int
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether every planned trial is stored."""
+        return self.stored >= self.planned
+
+
+class OpenRun:
+    """One run: its reader, and what was computed from what it held when last looked at. All use is under `lock`."""
+
+    def __init__(self, key: str, name: str, folder: Path) -> None:
+        self.key, self.name, self.folder = key, name, folder
+        self.lock = threading.RLock()
+        self.reader = RunReader(folder)
+        self._counted: tuple[int, Progress] | None = None
+        self._version: tuple[int, int] | None = None
+        self._fresh_after = 0.0
+        self._kept: dict[tuple[str, ...], Any] = {}
+
+    def header(self) -> RunHeader:
+        """Return the header."""
+        return self.reader.header()
+
+    def progress(self) -> Progress:
+        """Count what is stored: cheap, so it is never older than the page that shows it."""
+        version = self.version()
+        if self._counted is None or self._counted[0] != version:
+            stored, failed = next(self.reader.rows("SELECT COUNT(*), COALESCE(SUM(failed), 0) FROM predictions"))
+            self._counted = (version, Progress(sum(self.header().planned.values()), stored, failed))
+        return self._counted[1]
+
+    def version(self) -> int:
+        """Return a number that changes whenever anyone wrote to the run."""
+        return int(next(self.reader.rows("PRAGMA data_version"))[0])
+
+    def refresh(self) -> None:
+        """Forget what was computed if the run has grown since; large runs are given a rest between readings."""
+        version, now = (self.version(), self._results_written()), time.monotonic()
+        if version != self._version and now >= self._fresh_after:
+            self._version, self._kept = version, {}
+
+    def _results_written(self) -> int:
+        try:
+            return (self.folder / "results.json").stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    def task(self, name: str) -> Task:
+        """Return a task by name, the first one for the empty name."""
+        tasks = self.header().tasks
+        found = next((task for task in tasks if task.name == name or not name), None)
+        if found is None:
+            raise UsageError(f"this run has no task {name!r}; it has {', '.join(task.name for task in tasks) or 'none'}")
+        return found
+
+    def columns(self, task: str, metric: str = "") -> TrialColumns:
+        """Return the trials of a task as columns."""
+        found = self.task(task)
+        metric = metric if metric in metrics_of(self.reader, found.name) else ""
+        columns: TrialColumns = self._keep(("columns", found.name, metric), lambda: read_columns(self.reader, found, metric or None))
+        return columns
+
+    def costs(self, task: str) -> Costs:
+        """Return latency and tokens of the trials of a task, read at their first use."""
+        costs: Costs = self._keep(("costs", task), lambda: read_costs(self.reader, self.columns(task)))
+        return costs
+
+    def groups(self, task: str) -> dict[str, list[str]]:
+        """Return what the trials of a task can be grouped by."""
+        groups: dict[str, list[str]] = self._keep(("groups", task), lambda: group_values(self.columns(task)))
+        return groups
+
+    def search(self, task: str) -> TextSearch:
+        """Return the text search of a task, made at its first use."""
+        search: TextSearch = self._keep(("search", task), lambda: TextSearch(self.reader, self.columns(task)))
+        return search
+
+    def results(self) -> Results:
+        """Return the results of what is stored."""
+        results: Results = self._keep(("results",), lambda: read_results(self.reader, self.header(), most=LIVE_SCORING))
+        return results
+
+    def rescored(self, profile: str) -> Results:
+        """Return the results as another profile reads the replies; nothing is written."""
+        results: Results = self._keep(("again", profile), lambda: score_again(self.reader, default_registry(), profile=profile))
+        return results
+
+    def overview(self, task: str) -> TaskOverview:
+        """Return a task with its figures."""
+        overview: TaskOverview = self._keep(("overview", task), lambda: overview_of(self.reader, self.columns(task), self.results()))
+        return overview
+
+    def has_overview(self, task: str) -> bool:
+        """Tell whether a task's figures are at hand."""
+        return ("overview", task) in self._kept
+
+    def _keep(self, key: tuple[str, ...], make: Any) -> Any:
+        if key not in self._kept:
+            started = time.monotonic()
+            self._kept[key] = make()
+            self._fresh_after = time.monotonic() + REST * (time.monotonic() - started)
+        return self._kept[key]
+
+
+class Shelf:
+    """All runs below the named folders. A run is known by a hash: no address ever holds a path."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._roots = [folder.resolve() for folder in folders]
+        for folder in self._roots:
+            if not folder.is_dir():
+                raise UsageError(f"no folder {folder}: name a run folder or one that holds runs")
+        self._open: dict[str, OpenRun] = {}
+        self._lock = threading.Lock()
+        self.problems: dict[str, str] = {}
+
+    def runs(self) -> list[OpenRun]:
+        """Return all runs that can be read, by name; what cannot is in `problems`, with the reason."""
+        with self._lock:
+            self.problems = {}
+            for folder in self._folders():
+                self._open_run(folder)
+            return sorted(self._open.values(), key=lambda run: run.name)
+
+    def find(self, key: str) -> OpenRun | None:
+        """Return a run by its key."""
+        return self._open.get(key) or next((run for run in self.runs() if run.key == key), None)
+
+    def _folders(self) -> Iterable[Path]:
+        patterns = ["/".join(["*"] * depth + ["run.db"]) for depth in range(DEPTH + 1)]
+        return sorted({path.parent for root in self._roots for pattern in patterns for path in root.glob(pattern)})
+
+    def _open_run(self, folder: Path) -> None:
+        key = content_hash(str(folder), 12)
+        name = self._name(folder)
+        try:
+            run = self._open.get(key) or OpenRun(key, name, folder)
+            run.header()
+        except (SnellenError, sqlite3.Error, ValueError) as error:
+            self.problems[name] = str(error)
+            return
+        self._open[key] = run
+
+    def _name(self, folder: Path) -> str:
+        root = next(root for root in self._roots if folder.is_relative_to(root))
+        return str(folder.relative_to(root)) if folder != root else root.name

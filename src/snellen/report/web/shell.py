@@ -1,0 +1,65 @@
+"""Parts of a page to the page: head, bar, crumbs, and addresses that hold keys and names only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import quote, urlencode
+
+from ...core.types import TrialKey
+from ..draw import logo
+from ..html import Child, Html, tag
+from .shelf import OpenRun, Progress
+
+PLACES = (("/", "Runs"), ("/leaderboard", "Leaderboard"))
+
+
+def address(path: str, **query: object) -> str:
+    """Return a local address; empty values are left out."""
+    told = urlencode({key: value for key, value in query.items() if value not in ("", None, False)}, doseq=True, errors="replace")
+    return quote(path) + (f"?{told}" if told else "")
+
+
+def trial_address(run: OpenRun, key: TrialKey, place: str = "trial", **more: object) -> str:
+    """Return the permanent address of one trial, or of something that belongs to it."""
+    variant = key.variant if key.variant != "base" else ""
+    return address(f"/run/{run.key}/{place}", task=key.task, sample=key.sample, variant=variant, repeat=key.repeat or "", **more)
+
+
+def link(words: Child, to: str, **attributes: str | None) -> Html:
+    """Return a link."""
+    return tag("a", words, href=to, **attributes)
+
+
+def shell(title: str, parts: Sequence[Child], *, place: str = "", crumbs: Sequence[Child] = (), live: str | None = None) -> Html:
+    """Return a whole page of the viewer; `live` is the address that tells when there is something new."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", f"{title} – Snellen"),
+        tag("link", rel="icon", href="/static/icon.svg", type="image/svg+xml"),
+        tag("link", rel="stylesheet", href="/static/snellen.css"),
+        tag("script", src="/static/view.js", defer=True),
+    )
+    places = [link(words, to, aria_current="page" if to == place else None) for to, words in PLACES]
+    bar = tag("header", tag("a", logo(), "SNELLEN", href="/", class_="brand"), tag("nav", *places, aria_label="Pages"), class_="topbar")
+    trail: list[Child] = []
+    for each in crumbs:
+        trail += [each, " › "]
+    path = tag("p", *trail[:-1], class_="crumbs") if crumbs else None
+    main = tag("main", path, *parts, id="main", class_="wrap wide", data_live=live)
+    body = tag("body", tag("a", "Skip to the content", href="#main", class_="skip"), bar, main)
+    return Html("<!doctype html>\n" + tag("html", head, body, lang="en"))
+
+
+def progress_bar(progress: Progress) -> Html | None:
+    """Return how far a run is while it is not complete."""
+    if progress.complete:
+        return None
+    words = f"{progress.stored:,} of {progress.planned:,} trials stored, {progress.failed:,} failed"
+    return tag(
+        "p",
+        tag("span", words, class_="live"),
+        tag("progress", value=progress.stored, max=progress.planned, aria_label=words),
+        role="status",
+    )

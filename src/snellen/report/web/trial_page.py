@@ -1,0 +1,269 @@
+"""One trial to its page: what was seen, what was asked, what came back, why it counts so, and all its siblings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeGuard
+
+import msgspec
+import numpy as np
+
+from ...core.types import Image, Score, TrialKey
+from ..gallery import Shown, read_trial, trial_key
+from ..html import Child, Html, join, shorten, tag
+from ..parts import facts, outcome_tag, reply_text
+from ..trials import TrialColumns
+from .shelf import OpenRun
+from .shell import link, shell, trial_address
+
+REPLY_SHOWN = 30_000
+SIBLINGS = 60
+PICTURES = 60
+
+
+def trial_page(run: OpenRun, shown: Shown) -> Html:
+    """Return the page of one stored trial."""
+    key = shown.prediction.key
+    columns = run.columns(key.task)
+    row = _row_of(columns, key)
+    outcome = outcome_tag(int(columns.outcome[row]), float(columns.value[row])) if row is not None else None
+    parts: list[Child] = [
+        tag("div", tag("h1", shorten(shown.sample.question, 240)), class_="title"),
+        tag("p", outcome, " ", tag("span", _name(key), class_="mono muted")),
+        _around(run, columns, row),
+    ]
+    left = tag("div", tag("h2", "What it saw"), _pictures(run, shown), tag("h2", "Messages as sent"), *_messages(shown))
+    right = tag(
+        "div",
+        tag("h2", "What it answered"),
+        *_answer(run, shown),
+        tag("h2", "Score"),
+        *_scores(shown),
+        *_options(shown),
+        tag("h2", "Facts"),
+        _facts(run, shown),
+    )
+    parts += [tag("div", left, right, class_="two"), *_siblings(run, columns, key)]
+    crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), link("trials", f"/run/{run.key}/trials"), key.sample]
+    return shell(f"{key.sample} in {run.name}", parts, crumbs=crumbs)
+
+
+def _name(key: TrialKey) -> str:
+    return " · ".join([key.sample, *([key.variant] if key.variant != "base" else []), f"inference {key.repeat + 1}"])
+
+
+def _row_of(columns: TrialColumns, key: TrialKey) -> int | None:
+    place = next((number for number, sample in enumerate(columns.samples) if sample.id == key.sample), -1)
+    found = np.flatnonzero(
+        (columns.sample == place) & (columns.variant == columns.variants.find(key.variant)) & (columns.repeat == key.repeat)
+    )
+    return int(found[0]) if found.size else None
+
+
+def _around(run: OpenRun, columns: TrialColumns, row: int | None) -> Html | None:
+    if row is None:
+        return None
+    before = (
+        link("← Previous trial", trial_address(run, trial_key(columns, row - 1)), rel="prev", class_="button quiet")
+        if row > 0
+        else tag("span")
+    )
+    after = (
+        link("Next trial →", trial_address(run, trial_key(columns, row + 1)), rel="next", class_="button quiet")
+        if row + 1 < len(columns)
+        else tag("span")
+    )
+    return tag(
+        "nav", before, tag("span", f"trial {row + 1:,} of {len(columns):,}", class_="muted"), after, class_="pager", aria_label="Trials"
+    )
+
+
+def pictures_of(shown: Shown) -> list[Image]:
+    """Return all pictures of a request in the order sent."""
+    return [image for turn in shown.request.messages for image in turn.images]
+
+
+def _pictures(run: OpenRun, shown: Shown) -> Html:
+    images = pictures_of(shown)
+    if not images:
+        return tag("p", "No picture was sent.", class_="muted")
+    key = shown.prediction.key
+    strip = [
+        link(tag("img", src=trial_address(run, key, "image", n=n, small=1), alt=f"Picture {n + 1}", loading="lazy"), f"#picture-{n}")
+        for n in range(len(images[:PICTURES]))
+    ]
+    stages = [_stage(run, shown, n, image) for n, image in enumerate(images[:PICTURES])]
+    more = tag("p", f"and {len(images) - PICTURES:,} more pictures", class_="muted") if len(images) > PICTURES else None
+    return join(
+        (
+            tag("div", *strip, class_="strip") if len(images) > 1 else "",
+            *stages,
+            more,
+            tag("p", "Click a picture to see it pixel by pixel.", class_="muted small"),
+        )
+    )
+
+
+def _stage(run: OpenRun, shown: Shown, number: int, image: Image) -> Html:
+    source = trial_address(run, shown.prediction.key, "image", n=number)
+    picture = tag("img", src=source, alt=f"Picture {number + 1} of {shown.sample.id} as sent", loading="lazy")
+    boxes = [
+        tag("rect", x=x0, y=y0, width=max(0.0, x1 - x0), height=max(0.0, y1 - y0)) for x0, y0, x1, y1 in boxes_of(shown, number, image)
+    ]
+    layer = tag("svg", *boxes, viewBox="0 0 1 1", preserveAspectRatio="none", aria_hidden="true") if boxes else None
+    return tag(
+        "div",
+        tag("div", picture, layer, class_="frame"),
+        class_="stage",
+        id=f"picture-{number}",
+        tabindex=0,
+        role="group",
+        aria_label=f"Picture {number + 1}, enlargeable",
+        data_zoom=True,
+    )
+
+
+def boxes_of(shown: Shown, number: int, image: Image) -> Iterator[tuple[float, float, float, float]]:
+    """Yield regions to outline on a picture, as fractions: `boxes` (or `box`) in the sample's meta, of this page where a page is named."""
+    meta = shown.sample.meta
+    told = meta.get("boxes") or [meta.get("box")]
+    for each in told if isinstance(told, list) else []:
+        page, values = (each.get("page", 0), each.get("box")) if isinstance(each, dict) else (0, each)
+        if page == number and _is_box(values) and (max(values) <= 1.0 or (image.width and image.height)):
+            yield _fractions(values, image)
+
+
+def _is_box(values: Any) -> TypeGuard[list[float]]:
+    return isinstance(values, list) and len(values) == 4 and all(isinstance(value, int | float) for value in values)
+
+
+def _fractions(values: Sequence[float], image: Image) -> tuple[float, float, float, float]:
+    pixels = max(values) > 1.0 and image.width and image.height
+    scale = (image.width or 1, image.height or 1) if pixels else (1, 1)
+    x0, y0, x1, y1 = (value / scale[place % 2] for place, value in enumerate(values))
+    return x0, y0, x1, y1
+
+
+def _messages(shown: Shown) -> Iterator[Html]:
+    for turn in shown.request.messages:
+        pictures = f" · {len(turn.images)} picture{'s' if len(turn.images) != 1 else ''}" if turn.images else ""
+        yield tag("div", tag("header", turn.role + pictures), tag("pre", shorten(turn.text, REPLY_SHOWN)), class_="message")
+    if shown.request.prefix:
+        yield tag("div", tag("header", "begin of the answer, given"), tag("pre", shown.request.prefix), class_="message")
+
+
+def _answer(run: OpenRun, shown: Shown) -> Iterator[Child]:
+    prediction = shown.prediction
+    if prediction.failure is not None:
+        failure = prediction.failure
+        why = f" after {failure.attempts} attempts. {shorten(failure.message, 2000)}"
+        yield tag("p", tag("b", f"No reply: {failure.kind.value}"), why, class_="notice")
+    elif prediction.loglikelihoods is not None:
+        yield _likelihoods(shown.request.choices or shown.request.shown, prediction.loglikelihoods)
+    else:
+        yield from _reply(run, shown, prediction.text or "")
+    if prediction.reasoning:
+        summary = tag("summary", f"Reasoning ({len(prediction.reasoning):,} characters)")
+        yield tag("details", summary, reply_text(prediction.reasoning, most=REPLY_SHOWN, tall=True))
+
+
+def _likelihoods(choices: Sequence[str], values: Sequence[float]) -> Html:
+    head = tag("thead", tag("tr", tag("th", "choice", scope="col"), tag("th", "log-likelihood", scope="col", class_="n")))
+    pairs = zip(choices, values, strict=False)
+    return tag(
+        "table",
+        head,
+        tag("tbody", *(tag("tr", tag("th", text, scope="row"), tag("td", f"{value:.4f}", class_="n")) for text, value in pairs)),
+    )
+
+
+def _reply(run: OpenRun, shown: Shown, text: str) -> Iterator[Child]:
+    yield reply_text(text, shown.scores[0].detail.get("span") if shown.scores else None, most=REPLY_SHOWN, tall=True)
+    if len(text) > REPLY_SHOWN:
+        yield tag("p", link(f"Download the whole reply ({len(text):,} characters)", trial_address(run, shown.prediction.key, "reply")))
+
+
+def _scores(shown: Shown) -> Iterator[Child]:
+    yield facts([("expected", shorten("\n".join(shown.sample.answers), 2000))])
+    if not shown.scores:
+        yield tag("p", "Not scored.", class_="muted")
+        return
+    heads = ("metric", "value", "read as", "rule", "reason")
+    rows = [
+        tag(
+            "tr",
+            tag("th", s.metric, scope="row"),
+            tag("td", "–" if s.value is None else f"{s.value:.3g}"),
+            *(tag("td", shorten(told or "", 200), class_="text") for told in (s.answer, s.rule, s.reason)),
+        )
+        for s in shown.scores
+    ]
+    yield tag("table", tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads))), tag("tbody", *rows))
+    details = [s for s in shown.scores if s.detail]
+    if details:
+        yield tag("details", tag("summary", "Details of the scorer"), tag("pre", *(_pretty(s) for s in details), class_="code", tabindex=0))
+
+
+def _pretty(score: Score) -> str:
+    return shorten(msgspec.json.format(msgspec.json.encode({score.metric: score.detail}), indent=1).decode(), 20_000)
+
+
+def _options(shown: Shown) -> Iterator[Child]:
+    request, score = shown.request, shown.scores[0] if shown.scores else None
+    if not request.shown:
+        return
+    rows = []
+    for mark, text in zip(request.marks, request.shown, strict=False):
+        signs = [
+            *(["expected"] if text in shown.sample.answers else []),
+            *(["chosen"] if score is not None and score.answer == text else []),
+        ]
+        rows.append(tag("tr", tag("th", mark, scope="row"), tag("td", text, class_="text"), tag("td", " and ".join(signs))))
+    yield tag("table", tag("caption", "Options as shown"), tag("tbody", *rows))
+
+
+def _facts(run: OpenRun, shown: Shown) -> Html:
+    prediction, timing, usage = shown.prediction, shown.prediction.timing, shown.prediction.usage
+    told: list[tuple[str, Any]] = [("finish", prediction.finish), ("from the cache", "yes" if prediction.cached else None)]
+    if timing is not None:
+        told.append(("total", f"{timing.done - timing.sent:.3f} s"))
+        told += [("first token", f"{timing.first_token - timing.sent:.3f} s")] if timing.first_token is not None else []
+    if usage is not None:
+        told += [(name.replace("_", " "), f"{value:,}") for name, value in msgspec.to_builtins(usage).items() if value is not None]
+    told += [
+        ("parameters", msgspec.json.encode(shown.request.params).decode()),
+        ("tags", msgspec.json.encode(shown.sample.tags).decode()),
+        ("group", shown.sample.group),
+    ]
+    for n, sent in enumerate(prediction.images):
+        shrunk = f", made smaller from {sent.original[0]}×{sent.original[1]}" if sent.original else ""
+        told.append((f"picture {n + 1}", f"{sent.width}×{sent.height} {sent.mime}, {sent.size_bytes:,} bytes{shrunk}"))
+    attempts = run.reader.rows(
+        "SELECT at, kind, message FROM attempts WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? ORDER BY at LIMIT 20",
+        msgspec.structs.astuple(prediction.key),
+    )
+    told += [(f"failed attempt {at}", f"{kind}: {shorten(message, 300)}") for at, kind, message in attempts]
+    return facts(told)
+
+
+def _siblings(run: OpenRun, columns: TrialColumns, key: TrialKey) -> Iterator[Child]:
+    place = next((number for number, sample in enumerate(columns.samples) if sample.id == key.sample), -1)
+    rows = np.flatnonzero(columns.sample == place)
+    if rows.size < 2:
+        return
+    cards = []
+    for row in rows[:SIBLINGS].tolist():
+        other = trial_key(columns, row)
+        shown = read_trial(run.reader, other)
+        if shown is not None:
+            text = shown.prediction.text if shown.prediction.failure is None else shown.prediction.failure.message
+            span = shown.scores[0].detail.get("span") if shown.scores else None
+            head = tag(
+                "p",
+                outcome_tag(int(columns.outcome[row]), float(columns.value[row])),
+                " ",
+                link(f"{other.variant} · {other.repeat + 1}", trial_address(run, other), aria_current="true" if other == key else None),
+            )
+            cards.append(tag("article", head, reply_text(text, span, most=600), class_="card"))
+    yield tag("h2", f"All {rows.size:,} trials of this sample: variants and inferences side by side")
+    yield tag("div", *cards, class_="columns", tabindex=0, role="region", aria_label="All trials of this sample")

@@ -1,0 +1,360 @@
+"""The viewer and report.html in a real browser: they work, look right, are usable by all, and run nothing that is not ours."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+import pytest
+
+from hostile_run import make_hostile_run
+from made_runs import make_run, make_task
+from payloads import PAYLOADS
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
+SCREENSHOTS = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
+VARIANTS = ("base", "perturb=jpeg:1", "perturb=jpeg:3", "perturb=jpeg:5", "perturb=blur:1", "perturb=blur:3", "perturb=blur:5")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync_api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+class Served:
+    """A viewer in a thread of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        from snellen.api.view import _listen, make_viewer
+
+        uvicorn = pytest.importorskip("uvicorn", reason="the extra `view` is not installed")
+        self.listener = _listen(0)
+        self.base = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.address = f"{self.base}/?token=secret"
+        config = uvicorn.Config(make_viewer([folder], "secret"), log_level="error", lifespan="off", ws="none")
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True)
+        self.thread.start()
+
+    def close(self) -> None:
+        self.server.should_exit = True
+        self.thread.join(10)
+        self.listener.close()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    for name, skill in (("small", 0.62), ("large", 0.8), ("quick", 0.78)):
+        make_run(folder / name, model=f"openai/{name}", skill=skill, count=60, task=make_task(variants=VARIANTS, repeats=2))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def served(runs: Path) -> Iterator[Served]:
+    viewer = Served(runs)
+    yield viewer
+    viewer.close()
+
+
+@pytest.fixture
+def page(browser: Any, served: Served) -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": 1200, "height": 860})
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(served.address)
+    yield page
+    assert problems == []
+    context.close()
+
+
+def _key(page: Any, name: str) -> str:
+    page.goto("/".join(page.url.split("/")[:3]) + "/")
+    return str(page.get_by_role("link", name=name, exact=True).get_attribute("href"))
+
+
+def _keep(page: Any, name: str, *, whole: bool = False) -> None:
+    """Keep a picture for the docs; few colours and no more than a screen or two, so that the project stays small.
+
+    Pictures that are there are drawn anew only when asked for (SNELLEN_SCREENSHOTS=1): a test run leaves no changes behind.
+    """
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    picture = PIL.Image.open(io.BytesIO(page.screenshot(full_page=whole))).convert("RGB")
+    picture = picture.crop((0, 0, picture.width, min(picture.height, 1500)))
+    small = picture.quantize(96, method=PIL.Image.Quantize.FASTOCTREE, dither=PIL.Image.Dither.NONE)
+    assert len(set(small.getdata())) > 8, "a page was drawn"
+    if os.environ.get("SNELLEN_SCREENSHOTS") or not (SCREENSHOTS / f"{name}.png").is_file():
+        small.save(SCREENSHOTS / f"{name}.png", optimize=True)
+
+
+def test_newcomer_finds_runs_run_trials_and_trial(page: Any, served: Served) -> None:
+    assert page.get_by_role("heading", name="Runs").is_visible()
+    _keep(page, "runs")
+    page.get_by_role("link", name="small", exact=True).click()
+    assert page.get_by_text("What degradation does").first.is_visible()
+    _keep(page, "run", whole=True)
+    page.get_by_role("link", name="Wrong", exact=True).click()
+    assert page.locator("tbody .tag.right").count() == 0
+    assert page.locator("tbody .tag.wrong").count() == 50
+    _keep(page, "trials")
+    page.locator("tbody th a").first.click()
+    assert page.locator("mark").count() >= 1, "the part that decided the answer is marked"
+    assert page.locator("img").first.evaluate("picture => picture.complete && picture.naturalWidth > 0")
+    _keep(page, "trial", whole=True)
+
+
+def test_filters_sort_and_paging_have_their_own_addresses(page: Any, served: Served) -> None:
+    run = _key(page, "small")
+    page.goto(f"{served.base}{run}/trials")
+    page.get_by_label("outcome").select_option("unparsed")
+    page.wait_for_url("**outcome=unparsed**")
+    kept = page.url
+    shown = page.locator("tbody tr").count()
+    assert 0 < shown < 50
+    page.goto(served.base)
+    page.goto(kept)
+    assert page.locator("tbody tr").count() == shown, "a permalink shows the same again"
+    page.goto(f"{served.base}{run}/trials?text=clearly+visible")
+    replies = page.locator("tbody tr td:nth-child(7)").all_inner_texts()
+    assert replies
+    assert all("clearly visible" in reply for reply in replies)
+    page.goto(f"{served.base}{run}/trials")
+    page.get_by_role("link", name="seconds").click()
+    seconds = [float(text) for text in page.locator("tbody tr td:nth-child(8)").all_inner_texts() if text]
+    assert seconds == sorted(seconds)
+    page.get_by_role("link", name="Next →").first.click()
+    assert "page=2" in page.url
+
+
+def test_keys_and_zoom(page: Any, served: Served) -> None:
+    page.goto(f"{served.base}{_key(page, 'small')}/trials")
+    page.locator("tbody th a").first.click()
+    page.wait_for_url("**/trial?**", wait_until="load")
+    first = page.url
+    page.keyboard.press("j")
+    page.wait_for_url(lambda url: url != first, wait_until="load")
+    page.keyboard.press("k")
+    page.wait_for_url(first)
+    stage = page.locator("[data-zoom]").first
+    stage.click()
+    assert "zoomed" in str(stage.get_attribute("class"))
+    stage.press("Enter")
+    assert "zoomed" not in str(stage.get_attribute("class"))
+
+
+def test_compare_leaderboard_and_other_profile(page: Any, served: Served) -> None:
+    for name in ("large", "small"):
+        page.get_by_label(f"Compare {name}").check()
+    page.get_by_role("button", name="Compare the chosen runs").click()
+    assert page.get_by_text("large is better").or_(page.get_by_text("not distinguishable")).first.is_visible()
+    _keep(page, "compare")
+    page.get_by_role("link", name="Leaderboard").click()
+    assert page.locator("tbody tr").count() == 3
+    assert page.locator("tbody tr").first.inner_text().startswith("1\topenai/large")
+    _keep(page, "leaderboard")
+    page.goto(f"{served.base}{_key(page, 'small')}")
+    page.get_by_label("read the replies as").select_option("reform")
+    page.get_by_role("button", name="Score again").click()
+    assert page.get_by_text("Nothing was asked, nothing was written.").is_visible()
+    _keep(page, "other-profile")
+
+
+def test_live_page_follows_the_run_within_two_seconds(browser: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "live"
+    make_run(folder, count=40, stop_after=10, score=False)
+    viewer = Served(tmp_path)
+    context = browser.new_context()
+    page = context.new_page()
+    try:
+        page.goto(viewer.address)
+        page.get_by_role("link", name="live", exact=True).click()
+        assert "10 of 40" in page.inner_text("main")
+        page.wait_for_timeout(1100)
+        make_run(folder, count=40, stop_after=30, score=False)
+        written = time.monotonic()
+        page.get_by_text("30 of 40").first.wait_for(timeout=10_000)
+        lag_s = time.monotonic() - written
+        make_run(folder, count=40, score=False)
+        page.get_by_text("of 40 trials stored").first.wait_for(state="hidden", timeout=10_000)
+        assert lag_s <= 2.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    finally:
+        context.close()
+        viewer.close()
+
+
+def test_eye_chart_from_run_to_page(browser: Any, mock_server: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a newcomer sees: the chart, the curve, every reply."""
+    import snellen
+    from snellen.mock.answers import write_answers
+
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+    answers = tmp_path / "answers.jsonl"
+    write_answers(snellen.load_dataset("eyechart"), answers)
+    server = mock_server("--answers", answers, "--reader", "noisy:px50=6")
+    with ThreadPoolExecutor(1) as pool:  # the browser has a loop running in this thread
+        run = pool.submit(
+            lambda: snellen.run("eyechart", "openai/mock", base_url=server.base_url, output_dir=tmp_path / "runs" / "eyechart")
+        )
+        assert run.result().failed == 0
+    viewer = Served(tmp_path / "runs")
+    context = browser.new_context(viewport={"width": 1200, "height": 860})
+    page = context.new_page()
+    try:
+        page.goto((tmp_path / "runs" / "eyechart" / "report.html").as_uri())
+        assert page.get_by_text("How small can it read?").first.is_visible()
+        assert page.locator("details table tbody tr").count() >= 42, "every reply is in the report of a small run"
+        _keep(page, "report-eyechart", whole=True)
+        page.goto(viewer.address)
+        page.get_by_role("link", name="Every trial").or_(page.get_by_role("link", name="eyechart").first).first.click()
+        page.get_by_role("link", name="Every trial").click()
+        page.locator("tbody th a").first.click()
+        page.wait_for_url("**/trial?**", wait_until="load")
+        assert page.locator(".stage img").first.evaluate("picture => picture.decode().then(() => picture.naturalWidth)") == 640
+        _keep(page, "trial-eyechart")
+    finally:
+        context.close()
+        viewer.close()
+
+
+def test_report_in_light_dark_and_print(browser: Any, runs: Path, tmp_path: Path) -> None:
+    from snellen.report.page import write_report
+
+    path = write_report(runs / "small")
+    for scheme in ("light", "dark"):
+        context = browser.new_context(viewport={"width": 1200, "height": 860}, color_scheme=scheme)
+        page = context.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request, asked=asked: asked.append(request.url))
+        page.goto(path.as_uri())
+        assert [url for url in asked if not url.startswith(("file:", "data:"))] == [], "a report loads nothing"
+        assert page.locator("script").count() == 0
+        assert page.locator(".shot img").first.evaluate("picture => picture.complete && picture.naturalWidth > 0")
+        ink = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (ink == "rgb(20, 22, 27)") == (scheme == "dark")
+        _keep(page, f"report-{scheme}", whole=True)
+        context.close()
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    assert len(page.pdf()) > 20_000
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile")
+    make_hostile_run(folder / "one")
+    make_hostile_run(folder / "two", model=PAYLOADS[20])
+    return folder
+
+
+def test_120_payloads_in_every_field_fire_nothing(browser: Any, hostile: Path) -> None:
+    from snellen.report.page import write_report
+
+    viewer = Served(hostile)
+    context = browser.new_context()
+    page = context.new_page()
+    fired: list[str] = []
+    page.on("dialog", lambda dialog: (fired.append("dialog"), dialog.dismiss()))
+    page.on("request", lambda request: fired.append(request.url) if "evil" in request.url.partition("?")[0] else None)
+    page.expose_function("fired", lambda: fired.append("call"))
+    try:
+        page.goto(viewer.address)
+        keys = [
+            str(link.get_attribute("href")).rpartition("/")[2]
+            for link in page.get_by_role("link").all()
+            if "/run/" in str(link.get_attribute("href"))
+        ]
+        one, two = list(dict.fromkeys(key.partition("?")[0] for key in keys))[:2]
+        pages = [
+            f"/run/{one}",
+            f"/run/{one}/trials",
+            f"/run/{one}/trials?text=%3Cscript%3E",
+            "/leaderboard",
+            f"/compare?run={one}&run={two}",
+            f"/run/{one}/again?profile=reform",
+        ]
+        pages += [f"/run/{one}/trials?page={number}" for number in range(2, 6)]
+        trials: list[str] = []
+        for path in pages:
+            assert page.goto(viewer.base + path).status == 200, path
+            page.mouse.move(300, 300)
+            trials += [str(link.get_attribute("href")) for link in page.locator("tbody th a.mono").all()]
+        chosen = list(dict.fromkeys(trials))[:: 4 if len(trials) > 240 else 2]
+        assert len(chosen) >= 60
+        for path in chosen:
+            assert page.goto(viewer.base + path).status == 200
+        for folder in ("one", "two"):
+            page.goto(write_report(hostile / folder).as_uri())
+        assert fired == []
+        assert page.evaluate("typeof fired") == "function", "the trap itself was set"
+    finally:
+        context.close()
+        viewer.close()
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = Path(os.environ.get("AXE_FOLDER") or tmp_path_factory.mktemp("axe"))
+    script = folder / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.is_file():
+        if shutil.which("npm") is None:
+            pytest.skip("axe-core needs npm, which is not installed")
+        done = subprocess.run(
+            ["npm", "install", "axe-core", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, timeout=120, check=False
+        )
+        if done.returncode or not script.is_file():
+            pytest.skip("axe-core could not be installed (no network?)")
+    return script.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_accessibility_fault(browser: Any, served: Served, runs: Path, axe: str, scheme: str) -> None:
+    from snellen.report.page import write_report
+
+    context = browser.new_context(viewport={"width": 1200, "height": 860}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(served.address)
+    run = _key(page, "small")
+    page.goto(f"{served.base}{run}/trials")
+    trial = str(page.locator("tbody th a").first.get_attribute("href"))
+    other = _key(page, "large")
+    keys = [path.rpartition("/")[2] for path in (run, other)]
+    report = write_report(runs / "small").as_uri()
+    addresses = [
+        served.base + path
+        for path in (
+            "/",
+            run,
+            f"{run}/trials",
+            trial,
+            "/leaderboard",
+            f"/compare?run={keys[0]}&run={keys[1]}",
+            f"{run}/again?profile=reform",
+        )
+    ]
+    faults = []
+    for address in [*addresses, report]:
+        page.goto(address)
+        page.evaluate(axe)
+        found = page.evaluate(
+            "async () => (await axe.run()).violations.map(v => [v.id, v.impact, v.nodes.length, v.nodes[0].html.slice(0, 200)])"
+        )
+        faults += [(address.rpartition("/")[2], *fault) for fault in found if fault[1] in ("serious", "critical")]
+    context.close()
+    assert faults == []

@@ -1,0 +1,53 @@
+"""A review server in a process of its own, and a person at a browser in front of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+COMMAND = [sys.executable, "-c", "from snellen.cli.main import main; main()"]
+
+
+@dataclass
+class ReviewServer:
+    """A running `snellen curate review`."""
+
+    process: subprocess.Popen[str]
+    links: dict[str, str]
+    port: int
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """End it, by default without a chance to tidy up."""
+        os.kill(self.process.pid, number)
+        self.process.wait()
+
+
+@contextmanager
+def review_server(folder: Path, *arguments: str) -> Iterator[ReviewServer]:
+    """Start the server and wait for its line; it is ended with the block."""
+    process = subprocess.Popen([*COMMAND, "curate", "review", str(folder), "--json", *arguments], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        yield ReviewServer(process, ready["links"], ready["port"])
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def snellen(*arguments: object, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
+    """Run a command with --json and return what it printed."""
+    done = subprocess.run([*COMMAND, *map(str, arguments), "--json"], capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode in codes, (done.returncode, done.stderr[-2000:])
+    return json.loads(done.stdout) if done.stdout else {}

@@ -1,0 +1,76 @@
+"""The leaderboard: ranks, ties, missing tasks, directions and bands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snellen.core.types import Form, RunHeader, Task
+from snellen.report.leaderboard import Entry, board_sheet, make_board
+
+
+def entry(name: str, *, dimension: dict[str, str] | None = None, metric: str = "accuracy", **values: float | None) -> Entry:
+    tasks = {}
+    for task, value in values.items():
+        bounds = None if value is None else [max(0.0, value - 0.05), value + 0.05]
+        estimate: dict[str, Any] = {"value": value, "stderr": 0.0255, "ci95": bounds, "n": 100, "unscored": 1, "failed": 2}
+        tasks[task] = {"metrics": {metric: estimate, f"{metric}_strict": estimate}, "groups": {}}
+    told = [Task(task, {}, Form.CHOICE, dimension=(dimension or {}).get(task, "")) for task in values]
+    header = RunHeader("id", {}, {}, "2026", model=f"model/{name}", tasks=told, planned={})
+    return Entry(name, header, {"tasks": tasks})
+
+
+def test_best_first_with_average_rank_over_tasks() -> None:
+    board = make_board([entry("low", a=0.2, b=0.9), entry("high", a=0.8, b=0.91)])
+    assert [line.name for line in board.lines] == ["high", "low"]
+    assert [line.average_rank for line in board.lines] == [1.0, 2.0]
+    assert board.lines[0].mean == (0.8 + 0.91) / 2
+
+
+def test_equal_values_share_their_rank() -> None:
+    board = make_board([entry("x", a=0.5), entry("y", a=0.5), entry("z", a=0.1)])
+    assert [line.average_rank for line in board.lines] == [1.5, 1.5, 3.0]
+
+
+def test_errors_rank_upwards() -> None:
+    board = make_board([entry("bad", metric="wer", a=0.9), entry("good", metric="wer", a=0.1)])
+    assert board.lines[0].name == "good"
+    assert board.lines[0].mean is None, "an error rate is no share to average"
+
+
+def test_a_missing_task_does_not_count_and_is_shown() -> None:
+    board = make_board([entry("both", a=0.5, b=0.5), entry("one", a=0.9)])
+    assert [line.name for line in board.lines] == ["both", "one"], "who did more tasks stands above"
+    assert board.lines[1].band == 2, "runs that did other tasks are never put into one band"
+    assert board_sheet(board).rows[1][-1] == "–"
+
+
+def test_bands_join_what_cannot_be_told_apart() -> None:
+    board = make_board([entry("a", t=0.80), entry("b", t=0.79), entry("c", t=0.5)])
+    assert [line.band for line in board.lines] == [1, 1, 2]
+    assert [row[0] for row in board_sheet(board).rows] == ["1", "1=", "2"]
+
+
+def test_dimensions_are_means_of_their_tasks() -> None:
+    told = {"a": "text", "b": "text", "c": "scene"}
+    board = make_board([entry("x", dimension=told, a=0.2, b=0.4, c=0.9)])
+    assert board.dimensions == ("scene", "text")
+    assert board.lines[0].dimensions["scene"] == 0.9
+    assert abs(board.lines[0].dimensions["text"] - 0.3) < 1e-12
+
+
+def test_a_run_without_values_stands_last() -> None:
+    board = make_board([entry("none", a=None), entry("some", a=0.1)])
+    assert [line.name for line in board.lines] == ["some", "none"]
+    assert board.lines[1].average_rank is None
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_ranks_always_add_up(values: list[float]) -> None:
+    board = make_board([entry(f"m{i}", a=value) for i, value in enumerate(values)])
+    count = len(values)
+    assert abs(sum(line.average_rank or 0 for line in board.lines) - count * (count + 1) / 2) < 1e-9
+    shown = [line.tasks["a"].value or 0.0 for line in board.lines]
+    assert shown == sorted(shown, reverse=True)

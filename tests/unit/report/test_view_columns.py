@@ -1,0 +1,152 @@
+"""Columns, filters and text search against a plain reading of the same store."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from made_runs import make_run, make_task
+from snellen.report.gallery import pick_rows, trial_key
+from snellen.report.query import OUTCOMES, SORTS, Query, TextSearch, _Haystack, select
+from snellen.report.trials import Names, Outcome, TrialColumns, _outcomes, group_values, read_columns, read_costs
+from snellen.store.reader import RunReader
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> RunReader:
+    folder = tmp_path_factory.mktemp("columns")
+    return RunReader(make_run(folder, count=40, task=make_task(variants=("base", "wording=1"), repeats=3)))
+
+
+@pytest.fixture(scope="module")
+def columns(reader: RunReader) -> TrialColumns:
+    return read_columns(reader, reader.header().tasks[0])
+
+
+def test_columns_equal_the_store_row_by_row(reader: RunReader, columns: TrialColumns) -> None:
+    scores = {score.key: score for score in reader.scores("shapes")}
+    stored = list(reader.trials("shapes"))
+    assert len(columns) == len(stored) == 240
+    for row, trial in enumerate(stored):
+        key = trial.prediction.key
+        assert trial_key(columns, row) == key, "the order is that of the plan"
+        score = scores.get(key)
+        if trial.prediction.failure is not None:
+            assert columns.outcome[row] == Outcome.FAILED
+            assert columns.reasons.at(int(columns.reason[row])) == "timeout"
+        elif score is not None and score.value is None:
+            assert columns.outcome[row] == Outcome.UNSCORED
+            assert columns.reasons.at(int(columns.reason[row])) == score.reason
+        elif score is not None:
+            assert columns.value[row] == score.value
+            assert columns.outcome[row] == (Outcome.RIGHT if score.value == 1 else Outcome.WRONG)
+            assert columns.answers.at(int(columns.answer[row])) == score.answer
+            assert columns.rules.at(int(columns.rule[row])) == score.rule
+
+
+def test_costs_are_those_of_the_stored_replies(reader: RunReader, columns: TrialColumns) -> None:
+    costs = read_costs(reader, columns)
+    for row, trial in enumerate(reader.trials("shapes")):
+        timing, usage = trial.prediction.timing, trial.prediction.usage
+        assert timing is not None
+        assert costs.latency_s[row] == pytest.approx(timing.done - timing.sent)
+        assert costs.tokens[row] == (usage.output_tokens if usage else 0)
+
+
+def test_flipped_means_some_right_and_some_wrong(columns: TrialColumns) -> None:
+    for place in range(len(columns.samples)):
+        of_sample = columns.sample == place
+        kinds = set(columns.outcome[of_sample].tolist())
+        assert columns.flipped[of_sample].all() == ({Outcome.RIGHT, Outcome.WRONG} <= kinds)
+
+
+def test_graded_values_are_partly_right_and_errors_count_down() -> None:
+    value = np.array([1.0, 0.4, 0.0, math.nan])
+    nobody = np.zeros(4, np.bool_)
+    assert _outcomes(value, nobody, nobody, "read").tolist() == [Outcome.RIGHT, Outcome.PARTLY, Outcome.WRONG, Outcome.UNSCORED]
+    assert _outcomes(value, nobody, nobody, "wer").tolist() == [Outcome.WRONG, Outcome.PARTLY, Outcome.RIGHT, Outcome.UNSCORED]
+
+
+def test_a_run_never_scored_is_scored_while_it_is_read(tmp_path: Path) -> None:
+    scored = RunReader(make_run(tmp_path / "a", count=10))
+    bare = RunReader(make_run(tmp_path / "b", count=10, score=False))
+    task = scored.header().tasks[0]
+    assert read_columns(bare, task).outcome.tolist() == read_columns(scored, task).outcome.tolist()
+    assert read_columns(bare, task).metric == "accuracy"
+
+
+def test_a_run_without_trials_has_empty_columns(tmp_path: Path) -> None:
+    reader = RunReader(make_run(tmp_path, count=3, stop_after=0, score=False))
+    columns = read_columns(reader, reader.header().tasks[0])
+    assert len(columns) == 0
+    assert select(columns, Query(outcome="wrong", sort="value", key="shape", group="circle")).size == 0
+    assert pick_rows(columns) == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(OUTCOMES), st.sampled_from(SORTS), st.booleans(), st.sampled_from(["", "cue", "whole", "timeout", "nonsense"]), st.sampled_from([("", ""), ("shape", "bar"), ("page", "2"), ("variant", "wording=1"), ("group", "doc-3"), ("no", "x")]))  # fmt: skip
+def test_select_equals_a_plain_filter(
+    reader: RunReader, columns: TrialColumns, outcome: str, sort: str, descending: bool, rule: str, group: tuple[str, str]
+) -> None:
+    costs = read_costs(reader, columns)
+    rows = select(columns, Query(outcome, rule, *group, sort=sort, descending=descending), costs=lambda: costs)
+
+    def kept(row: int) -> bool:
+        kind, sample = Outcome(int(columns.outcome[row])), columns.samples[int(columns.sample[row])]
+        of_outcome = {
+            "all": True, "flipped": bool(columns.flipped[row]), "unparsed": kind is Outcome.UNSCORED, "wrong": kind in (Outcome.WRONG, Outcome.PARTLY),
+        }.get(outcome, kind.name.lower() == outcome)  # fmt: skip
+        told = {columns.rules.at(int(columns.rule[row])), columns.reasons.at(int(columns.reason[row]))}
+        facts = {
+            **{key: str(value) for key, value in sample.tags.items()},
+            "group": sample.group,
+            "variant": trial_key(columns, row).variant,
+        }
+        return of_outcome and (not rule or rule in told) and (not group[0] or facts.get(group[0]) == group[1])
+
+    assert sorted(rows.tolist()) == [row for row in range(len(columns)) if kept(row)]
+    keys = {"value": columns.value, "latency": costs.latency_s, "tokens": costs.tokens.astype(float)}.get(sort)
+    if keys is not None:
+        known = [value for value in keys[rows].tolist() if not math.isnan(value)]
+        assert known == sorted(known, reverse=descending)
+        assert all(math.isnan(value) for value in keys[rows].tolist()[len(known) :]), "what has no number stands last"
+
+
+def test_text_search_finds_questions_ids_and_replies(reader: RunReader, columns: TrialColumns) -> None:
+    search = TextSearch(reader, columns)
+    replies = [(trial.prediction.text or "").lower() for trial in reader.trials("shapes")]
+    assert search.find("CLEARLY visible").tolist() == ["clearly visible" in reply for reply in replies]
+    assert search.find("shape-00007").sum() == 6
+    assert search.find("shape number 12?").sum() == 6
+    assert not search.find("zebra").any()
+    assert not search.find("").any()
+
+
+@given(st.lists(st.text("ab\n", max_size=6), max_size=12), st.text("ab\n", min_size=1, max_size=3))
+def test_haystack_equals_in(pieces: list[str], needle: str) -> None:
+    assert _Haystack(pieces).find(needle).tolist() == [needle in piece for piece in pieces]
+
+
+@given(st.lists(st.none() | st.text(max_size=2)))
+def test_names_code_and_decode(names: list[str | None]) -> None:
+    book = Names()
+    assert [book.at(code) for code in book.codes(names).tolist()] == names
+    assert book.find("never seen before") == -2
+
+
+def test_groups_offer_only_what_splits(columns: TrialColumns) -> None:
+    groups = group_values(columns)
+    assert groups["shape"] == ["bar", "circle", "square", "triangle"]
+    assert groups["variant"] == ["base", "wording=1"]
+    assert len(groups["group"]) == 10
+
+
+def test_gallery_takes_one_trial_a_sample(columns: TrialColumns) -> None:
+    rows = pick_rows(columns, 12)
+    assert len(rows) == len({int(columns.sample[row]) for row in rows}) == 12
+    assert all(columns.outcome[row] == Outcome.WRONG for row in rows)
