@@ -155,3 +155,8 @@ def test_budgets_count_strictly_and_shares_only_after_a_hundred() -> None:
     assert not ErrorBudget.parse("10%").exceeded(10, 100)
     assert ErrorBudget.parse("10%").exceeded(11, 100)
     assert ErrorBudget.parse("0").exceeded(1, 1)
+
+
+def test_the_worst_case_counts_the_last_round_whole() -> None:
+    assert Policy(max_workers=3, max_retries=1, timeout_s=2.0).worst_case_s(7) == 3 * (2 * 2.0 + 0.5)
+    assert Policy(max_workers=3, max_retries=1, timeout_s=2.0, deadline_s=1.0).worst_case_s(6) == 2.0
