@@ -174,7 +174,23 @@ def test_a_row_that_cannot_be_bound_is_reported_to_whoever_waits(tmp_path: Path)
         writer._enqueue(Entry(("t", "\ud800", 0, b"{}"), None, None, waiting))
         with pytest.raises(EnvironmentProblem, match="surrogates"):
             await asyncio.wait_for(waiting, 5)
+        key = TrialKey("t", "next")  # and the transaction that failed is not left open
+        await asyncio.wait_for(writer.put(1, Sample("next", "t", Form.OPEN, "?"), Request(key, ()), Prediction(key, text="x"), ""), 5)
 
     writer = RunWriter(tmp_path, header())
     asyncio.run(go(writer))
     writer.close()
+    assert [trial.sample.id for trial in RunReader(tmp_path).trials("t")] == ["next"]
+
+
+def test_one_writer_keeps_the_samples_of_every_task(tmp_path: Path) -> None:
+    async def go(writer: RunWriter) -> None:
+        for task in ("t", "u"):
+            key = TrialKey(task, "1")
+            await writer.put(0, Sample("1", task, Form.OPEN, f"of {task}?"), Request(key, ()), Prediction(key, text="x"), "")
+
+    writer = RunWriter(tmp_path, header("t", "u"))
+    asyncio.run(go(writer))
+    writer.close()
+    reader = RunReader(tmp_path)
+    assert {task: [trial.sample.question for trial in reader.trials(task)] for task in reader.tasks()} == {"t": ["of t?"], "u": ["of u?"]}
