@@ -359,3 +359,14 @@ def test_what_a_model_says_of_its_pictures_stands(tmp_path: Path) -> None:
     found = stored(tmp_path / "run")
     assert found["s1"].images == (own,)
     assert (found["s0"].images[0].width, len(found["s0"].images[0].sha256)) == (4, 64)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_log_likelihoods_that_json_cannot_hold_are_a_typed_failure(tmp_path: Path, value: float) -> None:
+    async def answer(request: Request) -> Prediction:
+        return Prediction(request.key, loglikelihoods=(-1.0, value if number(request) else -2.0))
+
+    engine = work(tmp_path, Scripted(answer), jobs(2))
+    found = stored(tmp_path)  # the run stays readable
+    assert found["s0"].loglikelihoods == (-1.0, -2.0)
+    assert engine.state.failures == {"decode": 1}

@@ -137,8 +137,6 @@ def test_a_record_says_what_happened() -> None:
 def test_values_that_are_no_numbers_never_get_in(value: float) -> None:
     with pytest.raises(ValueError, match="finite"):
         Score(TrialKey("t", "s"), "m", value)
-    with pytest.raises(ValueError, match="finite"):
-        Prediction(TrialKey("t", "s"), loglikelihoods=(0.0, value))
     with pytest.raises(ValueError, match="without a reason"):
         Score(TrialKey("t", "s"), "m", None)
 

@@ -193,8 +193,6 @@ class Prediction(Struct, frozen=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if sum(x is not None for x in (self.text, self.loglikelihoods, self.failure)) != 1:
             raise ValueError("a prediction is exactly one of text, loglikelihoods or failure")
-        if self.loglikelihoods is not None and not all(map(math.isfinite, self.loglikelihoods)):
-            raise ValueError(f"log-likelihoods of {self.key.sample} are {self.loglikelihoods}: only finite numbers")
 
 
 class Score(Struct, frozen=True, omit_defaults=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -169,7 +170,7 @@ class Engine:
         await self._limiter.acquire(size_bytes)
         self.state.in_flight += 1
         try:
-            prediction = _storable(await self._retrier.predict(request))
+            prediction = _storable(request, await self._retrier.predict(request))
         finally:
             self.state.in_flight -= 1
             self._limiter.release(size_bytes)
@@ -216,8 +217,11 @@ class Engine:
         self._stop.set()
 
 
-def _storable(prediction: Prediction) -> Prediction:
-    """Return the prediction with text that any store and any reader can hold."""
+def _storable(request: Request, prediction: Prediction) -> Prediction:
+    """Return the prediction with text that any store and any reader can hold; JSON has no infinity and no NaN."""
+    if prediction.loglikelihoods is not None and not all(map(math.isfinite, prediction.loglikelihoods)):
+        values = ", ".join(map(str, prediction.loglikelihoods))
+        return failed(request, ModelError(FailureKind.DECODE, f"the model gave log-likelihoods that are no finite numbers: {values}"), 1)
     text = prediction.text and clean_text(prediction.text)
     reasoning = prediction.reasoning and clean_text(prediction.reasoning)
     if text is prediction.text and reasoning is prediction.reasoning:
