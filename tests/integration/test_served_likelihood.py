@@ -116,7 +116,7 @@ class Recorder:
         self.answer, self.asked = answer, []
 
     async def send(self, url, body, headers, timeout_s):
-        self.asked.append((url.rpartition("/v1")[2], json.loads(body)))
+        self.asked.append((url.rpartition("/v1")[2], json.loads(b"".join(body))))
         return HttpResponse(200, {}, json.dumps(self.answer(*self.asked[-1])).encode())
 
     async def close(self):

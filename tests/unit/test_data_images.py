@@ -168,8 +168,26 @@ def test_the_cache_keeps_its_byte_budget(tmp_path: Path) -> None:
         return door
 
     door = asyncio.run(fill())
-    assert 0 < door._used <= 8_000
-    assert door._used == sum(len(each.base64) for each in door._ready.values())
+    assert 0 < door._fresh.used_bytes <= 8_000
+    assert door._fresh.used_bytes == sum(len(each.base64) for each in door._fresh._pictures.values())
+
+
+def test_what_was_sent_is_kept_in_its_own_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encode_module, "RECENT_BYTES", 8_000)
+    images = [write(tmp_path / f"{number}.png", save(noise((32, 24 + number)))) for number in range(6)]
+    reads: list[Image] = []
+    monkeypatch.setattr(encode_module, "read_bytes", lambda each: reads.append(each) or read_bytes(each))
+
+    async def send_all() -> ImageDoor:
+        door = ImageDoor()
+        for image in (*images, *images):  # all are known first, then all are sent
+            await door.encode(image, ImagePolicy())
+        await door.encode(images[-1], ImagePolicy())  # the next variant of the last sample
+        return door
+
+    door = asyncio.run(send_all())
+    assert len(reads) == len(images)
+    assert door._fresh.used_bytes == 0 < door._recent.used_bytes <= 8_000
 
 
 def test_edits_box_crop_and_unknown(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from snellen.core.secret import Secret
 from snellen.core.types import FailureKind, Image, Params, Prediction, Request, TrialKey, Turn
 from snellen.model.anthropic import Anthropic
 from snellen.model.gemini import Gemini
-from snellen.model.http import HttpResponse, HttpStream
+from snellen.model.http import Body, HttpResponse, HttpStream
 from snellen.model.openai import OpenAI
 from snellen.model.options import ModelOptions
 from snellen.model.served import ServedModel
@@ -35,21 +35,21 @@ class Recorder:
         self.responses = list(responses)
         self.headers = headers or {}
         self.pieces = pieces or []
-        self.bodies: list[bytes | None] = []
+        self.bodies: list[bytes] = []
         self.urls: list[str] = []
         self.sent_headers: list[Mapping[str, str]] = []
 
-    async def send(self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float) -> HttpResponse:
+    async def send(self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float) -> HttpResponse:
         self.urls.append(url)
-        self.bodies.append(body)
+        self.bodies.append(b"".join(body or ()))
         self.sent_headers.append(headers)
         status, value = self.responses.pop(0)
         return HttpResponse(status, self.headers, value if isinstance(value, bytes) else json.dumps(value).encode())
 
     @asynccontextmanager
-    async def stream(self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> AsyncIterator[HttpStream]:
+    async def stream(self, url: str, body: Body, headers: Mapping[str, str], timeout_s: float) -> AsyncIterator[HttpStream]:
         self.urls.append(url)
-        self.bodies.append(body)
+        self.bodies.append(b"".join(body or ()))
 
         async def chunks() -> AsyncIterator[bytes]:
             for piece in self.pieces:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from ..core.clock import SystemClock
 from ..core.errors import EnvironmentProblem, UsageError
 from ..core.folders import cache_folder
+from ..core.garbage import rare_collections
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
 from ..engine.state import RunState
@@ -25,6 +26,10 @@ from ..store.writer import RunWriter
 from .early_stop import EarlyStop
 from .plan import Plan, make_plan
 from .settings import RunSettings
+
+
+REPORTED_TRIALS = 50_000
+"""Up to so many trials report.html is written by itself; a larger run is for `snellen view`, or `snellen report` when asked."""
 
 
 class Watcher(Protocol):
@@ -66,6 +71,7 @@ def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings:
     return run_settings(tasks, None)
 
 
+@rare_collections()
 def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     """Run as told; `watcher` looks on."""
     plan = make_plan(settings)
@@ -82,7 +88,8 @@ def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:
     results = score_run(folder, plan.registry, profile=profile)
     write_results(folder, results)
     write_records(folder)
-    write_report(folder, results=results)
+    if plan.trials <= REPORTED_TRIALS:
+        write_report(folder, results=results)
     return results
 
 

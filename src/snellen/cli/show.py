@@ -66,7 +66,8 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         if result.state.last_error and result.failed:
             console.print(plain(f"last error: {result.state.last_error}"))
         console.print(plain(f"results {result.folder / 'results.json'} · every trial {result.folder / 'records.jsonl'}"))
-        console.print(plain(f"page {result.folder / 'report.html'} · every reply in the browser: snellen view {result.folder}"))
+        page = f"page {result.folder / 'report.html'} · " if (result.folder / "report.html").exists() else ""
+        console.print(plain(f"{page}every reply in the browser: snellen view {result.folder}"))
     if result.interrupted:
         done = result.state.done + result.state.resumed
         click.echo(f"interrupted after {done} of {result.state.planned} trials; run the same command again to continue", err=True)

@@ -19,6 +19,8 @@ from .edits import apply_edits
 from .images import Header, decode, read_bytes, read_header, short_name
 
 CACHE_BYTES = 256 * 2**20
+RECENT_BYTES = 32 * 2**20
+"""What was sent stays only so far, for the next variant of its sample: memory that is used again at once costs no page faults."""
 INLINE_BYTES = 2**20
 """Files up to this size that need no redrawing are read on the event loop: a thread hop would cost more."""
 JPEG_QUALITIES = (92, 85, 75, 60, 45)
@@ -32,27 +34,54 @@ class EncodedImage:
     sent: ImageSent
 
 
+Key = tuple[Image, ImagePolicy]
+
+
+class Shelf:
+    """Encoded pictures within a byte budget; the oldest go first."""
+
+    def __init__(self, budget_bytes: int) -> None:
+        self._budget = budget_bytes
+        self._pictures: OrderedDict[Key, EncodedImage] = OrderedDict()
+        self.used_bytes = 0
+
+    def put(self, key: Key, encoded: EncodedImage) -> None:
+        """Keep a picture as the newest."""
+        self._pictures[key] = encoded
+        self.used_bytes += len(encoded.base64)
+        while self.used_bytes > self._budget and self._pictures:
+            _, old = self._pictures.popitem(last=False)
+            self.used_bytes -= len(old.base64)
+
+    def take(self, key: Key) -> EncodedImage | None:
+        """Return a picture and keep it no longer, or None."""
+        found = self._pictures.pop(key, None)
+        if found is not None:
+            self.used_bytes -= len(found.base64)
+        return found
+
+
 class ImageDoor:
     """Encodes pictures for sending. Each distinct (picture, policy) is read and encoded once while it stays in the budget."""
 
     def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
-        self._budget = cache_bytes
-        self._used = 0
-        self._ready: OrderedDict[tuple[Image, ImagePolicy], EncodedImage] = OrderedDict()
-        self._coming: dict[tuple[Image, ImagePolicy], asyncio.Future[EncodedImage]] = {}
+        self._fresh = Shelf(cache_bytes)
+        """Asked for once, to be known; it will be asked for again, to be sent."""
+        self._recent = Shelf(min(cache_bytes, RECENT_BYTES))
+        self._coming: dict[Key, asyncio.Future[EncodedImage]] = {}
 
     async def encode(self, image: Image, policy: ImagePolicy) -> EncodedImage:
         """Return the picture as the policy wants it; raise DataError when it cannot be read."""
         key = (image, policy)
-        ready = self._ready.get(key)
+        ready = self._fresh.take(key) or self._recent.take(key)
         if ready is not None:
-            self._ready.move_to_end(key)
+            self._recent.put(key, ready)
             return ready
         if key in self._coming:
             return await asyncio.shield(self._coming[key])
         return await self._encode_first(key)
 
-    async def _encode_first(self, key: tuple[Image, ImagePolicy]) -> EncodedImage:
+    async def _encode_first(self, key: Key) -> EncodedImage:
         image, policy = key
         future: asyncio.Future[EncodedImage] = asyncio.get_running_loop().create_future()
         self._coming[key] = future
@@ -73,15 +102,8 @@ class ImageDoor:
             if not future.done():  # cancelled, or a mistake of ours: whoever waits must not wait for ever
                 future.set_exception(DataError(f"reading image {short_name(image.ref)!r} was given up"))
             future.exception()  # waiters get their own copy; without any, nobody is left to warn
-        self._keep(key, encoded)
+        self._fresh.put(key, encoded)
         return encoded
-
-    def _keep(self, key: tuple[Image, ImagePolicy], encoded: EncodedImage) -> None:
-        self._ready[key] = encoded
-        self._used += len(encoded.base64)
-        while self._used > self._budget and self._ready:
-            _, old = self._ready.popitem(last=False)
-            self._used -= len(old.base64)
 
 
 def is_sendable(header: Header, size_bytes: int, policy: ImagePolicy, image: Image) -> bool:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 
 from ..core.errors import ModelError
 from ..core.types import FailureKind
 
 CONNECT_TIMEOUT_S = 10.0
 BETWEEN_CHUNKS_S = 60.0
-LARGE_BODY = 2**20
-"""Above this aiohttp wants a file object, so that it can write piecewise."""
+PIECE = 2**20
+"""So many bytes are written at once; then the loop may turn until the socket took them."""
+
+Body = Sequence[bytes]
+"""A body in parts, sent one after another and never joined: copying a picture costs as much as encoding it."""
 
 
 class HttpResponse(NamedTuple):
@@ -39,17 +43,39 @@ class HttpStream(NamedTuple):
 class HttpClient(Protocol):
     """What a served model needs of HTTP."""
 
-    async def send(self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float | None) -> HttpResponse:
+    async def send(self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None) -> HttpResponse:
         """POST `body` (GET when None) and return the whole response, or raise ModelError. None: the caller keeps the time."""
         ...
 
-    def stream(self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> AbstractAsyncContextManager[HttpStream]:
+    def stream(self, url: str, body: Body, headers: Mapping[str, str], timeout_s: float) -> AbstractAsyncContextManager[HttpStream]:
         """POST `body` and return a context that yields the response as it comes."""
         ...
 
     async def close(self) -> None:
         """Close all connections."""
         ...
+
+
+class PartsPayload(aiohttp.Payload):
+    """Parts as an aiohttp payload."""
+
+    def __init__(self, parts: Body) -> None:
+        super().__init__(parts, content_type="application/json")
+        self._size = sum(map(len, parts))
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """Return the body as text."""
+        return b"".join(self._value).decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        """Write all parts, large ones piecewise."""
+        for part in self._value:
+            if len(part) <= PIECE:
+                await writer.write(part)
+                continue
+            view = memoryview(part)
+            for start in range(0, len(part), PIECE):
+                await writer.write(view[start : start + PIECE])
 
 
 class AiohttpClient:
@@ -60,7 +86,7 @@ class AiohttpClient:
         # Asked once: aiohttp's own trust_env reads netrc in a thread for every request.
         self._proxies = getproxies()
 
-    async def send(self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float | None) -> HttpResponse:
+    async def send(self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None) -> HttpResponse:
         """POST `body` (GET when None) and return the whole response."""
         try:
             async with self._open(url, body, headers, timeout_s, None) as response:
@@ -69,7 +95,7 @@ class AiohttpClient:
             raise network_error(error, url, timeout_s) from None
 
     @asynccontextmanager
-    async def stream(self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> AsyncIterator[HttpStream]:
+    async def stream(self, url: str, body: Body, headers: Mapping[str, str], timeout_s: float) -> AsyncIterator[HttpStream]:
         """POST `body` and yield the response while it comes."""
         try:
             async with self._open(url, body, headers, timeout_s, BETWEEN_CHUNKS_S) as response:
@@ -83,17 +109,23 @@ class AiohttpClient:
             await self._session.close()
 
     def _open(
-        self, url: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float | None, read_s: float | None
+        self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None, read_s: float | None
     ) -> aiohttp.client._RequestContextManager:
         if self._session is None:
             # The engine bounds how many requests are in flight; a second bound here would only hide it.
-            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
-        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S, sock_read=read_s)
+            # Cookies of one answer must not reach the next question.
+            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar())
+        timeout = _timeout(timeout_s, read_s)
         proxy = proxy_for(url, self._proxies) if self._proxies else None
         if body is None:
             return self._session.get(url, headers=headers, timeout=timeout, allow_redirects=False, proxy=proxy)
-        data = body if len(body) < LARGE_BODY else io.BytesIO(body)
+        data = body[0] if len(body) == 1 else PartsPayload(body)
         return self._session.post(url, data=data, headers=headers, timeout=timeout, allow_redirects=False, proxy=proxy)
+
+
+@lru_cache(maxsize=64)
+def _timeout(total_s: float | None, read_s: float | None) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total_s, sock_connect=CONNECT_TIMEOUT_S, sock_read=read_s)
 
 
 def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:

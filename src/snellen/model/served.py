@@ -11,7 +11,7 @@ from ..core.secret import Secret
 from ..core.types import FailureKind, Prediction, Request, Timing
 from ..data.encode import EncodedImage, ImageDoor
 from .events import read_events
-from .http import AiohttpClient, HttpClient
+from .http import AiohttpClient, Body, HttpClient
 from .options import ModelOptions
 from .wire import Dialect, Reply, build_body, check_reply, clean_text, decode_body, status_error
 
@@ -89,7 +89,7 @@ class ServedModel:
         """Close the connections."""
         await self._http.close()
 
-    async def _send(self, body: bytes) -> tuple[Reply, Timing]:
+    async def _send(self, body: Body) -> tuple[Reply, Timing]:
         sent = self._clock.monotonic()
         # The engine keeps the deadline of every attempt; a second timer for each request would only cost.
         response = await self._http.send(self._url, body, self._headers, None)
@@ -100,13 +100,13 @@ class ServedModel:
         check_reply(reply)
         return reply, Timing(sent, done)
 
-    async def _stream(self, request: Request, body: bytes) -> tuple[Reply, Timing]:
+    async def _stream(self, request: Request, body: Body) -> tuple[Reply, Timing]:
         sent = self._clock.monotonic()
         url = self._dialect.url(self._base_url, self._model, stream=True)
         async with self._http.stream(url, body, self._headers, self._timeout(request)) as response:
             if response.status != 200:
-                body = b"".join([chunk async for chunk in response.chunks])
-                raise status_error(response.status, response.headers, body, self._clock)
+                answer = b"".join([chunk async for chunk in response.chunks])
+                raise status_error(response.status, response.headers, answer, self._clock)
             return await self._collect(response.chunks, sent)
 
     async def _collect(self, chunks: AsyncIterator[bytes], sent: float) -> tuple[Reply, Timing]:

@@ -16,6 +16,7 @@ from ..core.errors import DataError, ModelError, StopRun, UsageError, did_you_me
 from ..core.protocols import Capability
 from ..core.types import FailureKind, Prediction, Request, Timing, TrialKey, Turn
 from . import served_routes as routes
+from .http import Body
 from .likelihood import ask_for_priors, byte_counts, check_choices, storable
 from .options import ModelOptions
 from .plain import separator
@@ -108,7 +109,7 @@ class ScoringModel(ServedModel):
             value = await self._chat(routes.letters_request(PROBE, PROBE_TOKENS))
         else:
             body = {"model": self._model, "prompt": routes.prompt_text(PROBE), "max_tokens": PROBE_TOKENS, "temperature": 0, "logprobs": 1}
-            value = await self._post("/completions", msgspec.json.encode(body))
+            value = await self._post("/completions", (msgspec.json.encode(body),))
         text, tokens, _ = routes.read_generated(value)
         return text, tokens
 
@@ -145,7 +146,7 @@ class ScoringModel(ServedModel):
         if route == ECHO:
             return []
         body = msgspec.json.encode(routes.text_body(self._model, request, "", echo=False))
-        return routes.read_prompt_logprobs(await self._post("/completions", body))
+        return routes.read_prompt_logprobs(await self._post("/completions", (body,)))
 
     async def _score_one(self, request: Request, route: str, prompt: list[Token], continuation: str) -> tuple[list[float], list[Token]]:
         """Return the values of one continuation, and the scored prompt before it."""
@@ -154,7 +155,7 @@ class ScoringModel(ServedModel):
                 whole = routes.read_prompt_logprobs(await self._chat(routes.scoring_request(request, continuation)))
                 return routes.continuation_values(whole, prompt), prompt
             body = msgspec.json.encode(routes.text_body(self._model, request, continuation, echo=route == ECHO))
-            value = await self._post("/completions", body)
+            value = await self._post("/completions", (body,))
         if route != ECHO:
             return routes.continuation_values(routes.read_prompt_logprobs(value), prompt), prompt
         start = len(routes.prompt_text(request))
@@ -174,7 +175,7 @@ class ScoringModel(ServedModel):
             raise ModelError(FailureKind.DECODE, str(error)) from None
         return await self._post("/chat/completions", build_body(self._dialect, self._model, request, images))
 
-    async def _post(self, path: str, body: bytes) -> Mapping[str, Any]:
+    async def _post(self, path: str, body: Body) -> Mapping[str, Any]:
         response = await self._http.send(self._base_url + path, body, self._dialect.headers(self._key), self._options.timeout_s)
         if response.status != 200:
             raise status_error(response.status, response.headers, response.body, self._clock)

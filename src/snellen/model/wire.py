@@ -21,6 +21,7 @@ from ..core.secret import Secret
 from ..core.text import clean_text as clean_text  # noqa: PLC0414 - part of the wire's vocabulary
 from ..core.types import FailureKind, Image, Request, Usage
 from ..data.encode import EncodedImage
+from .http import Body
 
 _NONCE = os.urandom(8).hex()
 RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
@@ -81,8 +82,8 @@ class Dialect(Protocol):
         ...
 
 
-def build_body(dialect: Dialect, model: str, request: Request, images: Sequence[Sequence[EncodedImage]]) -> bytes:
-    """Return the request body with all pictures in it."""
+def build_body(dialect: Dialect, model: str, request: Request, images: Sequence[Sequence[EncodedImage]]) -> Body:
+    """Return the request body with all pictures in it, in parts."""
     flat = [image for of_message in images for image in of_message]
     tokens = iter(range(len(flat)))
     pictures = [
@@ -91,7 +92,7 @@ def build_body(dialect: Dialect, model: str, request: Request, images: Sequence[
     ]
     skeleton = msgspec.json.encode(dialect.payload(model, request, pictures))
     if not flat:
-        return skeleton
+        return (skeleton,)
     parts: list[bytes] = []
     for number, image in enumerate(flat):
         head, token, rest = skeleton.partition(b"@%s-%d@" % (_NONCE.encode(), number))
@@ -100,7 +101,7 @@ def build_body(dialect: Dialect, model: str, request: Request, images: Sequence[
             skeleton = rest
     if b"@" + _NONCE.encode() in skeleton:
         raise AssertionError("a dialect must keep the order of pictures")
-    return b"".join((*parts, skeleton))
+    return (*parts, skeleton)
 
 
 def _picture(token: str, image: EncodedImage, reference: Image) -> Picture:

@@ -60,7 +60,7 @@ async def _item(model: ServedModel, door: ImageDoor, dialogue: Dialogue, think_s
     bodies, pictures = [], []
     for request in dialogue:
         encoded = [[await door.encode(image, model.image_policy) for image in turn.images] for turn in request.messages]
-        bodies.append(build_body(model.dialect, model.remote_name, request, encoded))
+        bodies.append(b"".join(build_body(model.dialect, model.remote_name, request, encoded)))
         pictures.append(tuple(image.sent for of_turn in encoded for image in of_turn))
     return Item(dialogue_id(dialogue[0]), tuple(bodies), tuple(pictures), think_s)
 

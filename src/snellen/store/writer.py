@@ -23,6 +23,8 @@ from .lock import RunLock
 GROUP_ROWS = 128
 """At most so many statements a commit; what is waiting goes together, nobody waits for company."""
 
+REMEMBERED_SAMPLES = 10_000
+
 PUT_SAMPLES = "INSERT OR IGNORE INTO samples (task, id, position, body) VALUES {rows}"
 PUT_PREDICTIONS = """
 INSERT INTO predictions (task, sample, variant, repeat, failed, digest, request, body) VALUES {rows}
@@ -87,6 +89,8 @@ class RunWriter:
         key = prediction.key
         sample_row: Row | None = None
         if (key.task, sample.id) not in self._samples_seen:
+            if len(self._samples_seen) >= REMEMBERED_SAMPLES:
+                self._samples_seen.clear()  # a row sent twice is ignored; remembering only spares the sending
             self._samples_seen.add((key.task, sample.id))
             sample_row = (key.task, sample.id, position, _encode(sample))
         failed = int(prediction.failure is not None)
