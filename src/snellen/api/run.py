@@ -27,7 +27,6 @@ from .early_stop import EarlyStop
 from .plan import Plan, make_plan
 from .settings import RunSettings
 
-
 REPORTED_TRIALS = 50_000
 """Up to so many trials report.html is written by itself; a larger run is for `snellen view`, or `snellen report` when asked."""
 
