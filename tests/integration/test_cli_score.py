@@ -90,7 +90,7 @@ def test_a_bad_file_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[st
     path = tmp_path / "bad.json"
     path.write_bytes(damage)
     code, out, err = run(capsys, "score", path, "--formulation", "SingleChoice", "--json")
-    assert (code, out) == (2, "")
+    assert (code, json.loads(out)["error"]["exit_code"]) == (2, 2)
     assert err.startswith("error: ") and err.count("\n") == 1 and len(err) < 400
 
 

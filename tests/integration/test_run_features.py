@@ -105,8 +105,10 @@ def test_until_ci_stops_early_records_it_and_stays_stopped(tmp_path: Path) -> No
     assert first.results["tasks"]["many"]["metrics"]["accuracy"]["n"] < 1500
     again = snellen.run(str(path), "blind/first", **settings)
     assert again.state.done == 0
+    other = tmp_path / "other.jsonl"
+    other.write_text(path.read_text())
     with pytest.raises(UsageError, match="one task at a time"):
-        snellen.run((str(path), str(path)), "blind/first", until_ci=4.0)
+        snellen.run((str(path), str(other)), "blind/first", until_ci=4.0)
 
 
 def test_a_run_is_scored_again_with_another_profile_without_asking(choice: Path, mock_server: Callable[..., Any], tmp_path: Path) -> None:

@@ -115,3 +115,71 @@ def test_the_limit_finds_a_server_capped_at_40_and_follows_it_down_to_10() -> No
     assert sum(late) / len(late) >= 0.75 * 40
     settled = [slots for at, slots, _ in log if at > 90]
     assert sum(settled) / len(settled) <= 12
+
+
+def test_exactly_as_many_slots_and_bytes_as_allowed() -> None:
+    async def check() -> None:
+        limiter = Limiter(2, 100, FakeClock(), adaptive=False)
+        await asyncio.wait_for(limiter.acquire(50), 1)
+        await asyncio.wait_for(limiter.acquire(50), 1)  # the budget is full to the last byte, and no fuller
+        third = asyncio.create_task(limiter.acquire(0))
+        await asyncio.sleep(0)
+        assert not third.done()
+        limiter.release(50)
+        await asyncio.wait_for(third, 1)
+
+    asyncio.run(check())
+
+
+def test_one_cut_for_one_wave_of_refusals_and_another_after_the_rest() -> None:
+    async def check() -> list[int]:
+        clock = FakeClock()
+        limiter, seen = Limiter(100, 10**9, clock, adaptive=False), []
+        for _ in range(100):
+            await limiter.acquire(1)
+        for wait_s in (0.0, 1.0, 5.0):
+            clock.now += wait_s
+            limiter.throttle(None)
+            seen.append(limiter.slots)
+        return seen
+
+    assert asyncio.run(check()) == [80, 80, 64]
+
+
+def test_a_long_retry_after_is_also_a_long_rest() -> None:
+    async def check() -> list[int]:
+        clock = FakeClock()
+        limiter, seen = Limiter(100, 10**9, clock, adaptive=False), []
+        for _ in range(100):
+            await limiter.acquire(1)
+        for wait_s in (0.0, 20.0, 11.0):
+            clock.now += wait_s
+            limiter.throttle(30.0)
+            seen.append(limiter.slots)
+        return seen
+
+    assert asyncio.run(check()) == [80, 80, 64]
+
+
+def test_the_limit_does_not_grow_while_it_is_not_used() -> None:
+    async def check() -> int:
+        limiter = Limiter(64, 10**9, FakeClock())
+        for _ in range(100):
+            await limiter.acquire(1)
+            limiter.release(1)
+        return limiter.slots
+
+    assert asyncio.run(check()) == 8
+
+
+def test_one_cancelled_in_a_pause_gives_its_slot_back() -> None:
+    async def check() -> None:
+        limiter = Limiter(1, 100, FakeClock(), adaptive=False)
+        limiter.throttle(30.0)
+        waiting = asyncio.create_task(limiter.acquire(60))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await asyncio.wait_for(limiter.acquire(60), 1)
+
+    asyncio.run(check())

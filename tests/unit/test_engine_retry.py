@@ -104,3 +104,59 @@ def test_error_budgets() -> None:
 def test_the_worst_case_is_a_real_bound() -> None:
     policy = Policy(max_workers=2, max_retries=1, timeout_s=10.0)
     assert policy.worst_case_s(4) == pytest.approx(2 * (2 * 10.0 + 0.5))
+
+
+def test_503_with_retry_after_pauses_the_whole_pool_and_without_it_does_not() -> None:
+    def paused(error: ModelError) -> float:
+        clock = FakeClock()
+        limiter = Limiter(4, 10**6, clock)
+
+        async def call(request: Request) -> Prediction:
+            raise error
+
+        asyncio.run(Retrier(call, Policy(max_retries=0), limiter, clock, lambda *_: None).predict(REQUEST))
+        return max(0.0, limiter.paused_until - clock.now)
+
+    busy = {"status": 503, "retryable": True}
+    assert paused(ModelError(FailureKind.SERVER, "busy", retry_after_s=7.0, **busy)) == 7.0
+    assert paused(ModelError(FailureKind.SERVER, "busy", **busy)) == 0.0
+    assert paused(ModelError(FailureKind.SERVER, "broken", status=500, retryable=True, retry_after_s=7.0)) == 0.0
+
+
+def test_another_ones_pause_holds_for_retries_too() -> None:
+    clock = FakeClock()
+    limiter, sent = Limiter(4, 10**6, clock), []
+
+    async def call(request: Request) -> Prediction:
+        sent.append(clock.now)
+        if len(sent) == 1:
+            raise server_error()
+        return Prediction(request.key, text="ok")
+
+    async def run() -> None:
+        await Retrier(call, Policy(), limiter, clock, lambda *_: limiter.throttle(60.0)).predict(REQUEST)
+
+    asyncio.run(run())
+    assert sent[1] - sent[0] >= 60.0
+
+
+def test_a_request_may_have_its_own_timeout_unless_waiting_is_no_fault() -> None:
+    from snellen.core.types import Params
+
+    assert Policy(timeout_s=5.0).timeout_of(Params()) == 5.0
+    assert Policy(timeout_s=5.0).timeout_of(Params(timeout_s=2.0)) == 2.0
+    assert Policy(timeout_s=None).timeout_of(Params(timeout_s=2.0)) is None
+
+
+def test_budgets_count_strictly_and_shares_only_after_a_hundred() -> None:
+    assert not ErrorBudget.parse("3").exceeded(3, 10)
+    assert ErrorBudget.parse("3").exceeded(4, 10)
+    assert not ErrorBudget.parse("10%").exceeded(50, 99)
+    assert not ErrorBudget.parse("10%").exceeded(10, 100)
+    assert ErrorBudget.parse("10%").exceeded(11, 100)
+    assert ErrorBudget.parse("0").exceeded(1, 1)
+
+
+def test_the_worst_case_counts_the_last_round_whole() -> None:
+    assert Policy(max_workers=3, max_retries=1, timeout_s=2.0).worst_case_s(7) == 3 * (2 * 2.0 + 0.5)
+    assert Policy(max_workers=3, max_retries=1, timeout_s=2.0, deadline_s=1.0).worst_case_s(6) == 2.0

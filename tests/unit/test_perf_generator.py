@@ -107,7 +107,7 @@ def test_later_turns_hold_the_replies_so_far() -> None:
     assert len(first.messages) == 1
     body = msgspec.json.encode([turn.text for turn in third.messages])
     filled = msgspec.json.decode(fill_replies(body, ['say "A"\n', "\ud800B"]))
-    assert filled == ["one", 'say "A"\n', "two", "?B", "three"]
+    assert filled == ["one", 'say "A"\n', "two", "\ufffdB", "three"]
     assert second.messages[0].text == "one"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +21,7 @@ from ..core.ids import content_hash
 from ..core.protocols import Capability, LoadContext, Model
 from ..core.registry import Registry
 from ..core.types import Prompt, RunHeader, Task
+from ..core.variants import parse_variant
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
 from ..infer import chain, dialogue, dialogue_likelihood, document, generate, likelihood
@@ -29,6 +31,7 @@ from ..prompt.build import Prompter
 from ..prompt.duplicate import duplicate
 from ..prompt.pack import apply_pack, read_pack
 from ..prompt.shots import make_retriever
+from ..score.profiles import profile_named
 from .settings import RunSettings
 
 INFERENCERS: dict[str, ModuleType] = {
@@ -90,22 +93,31 @@ class Plan(NamedTuple):
 
 def make_plan(settings: RunSettings) -> Plan:
     """Resolve every name, read the data once, and refuse what cannot work before the first request."""
-    registry = default_registry()
-    for plugin in settings.plugins:
-        registry.load_plugin(plugin)
+    registry = _registry_for(settings)
     model = create_model(settings, registry)
     catalog = Catalog(settings.catalogs)
-    names = [name for given in settings.tasks for name in catalog.expand(given)]
+    names = list(dict.fromkeys(name for given in settings.tasks for name in catalog.expand(given)))
     if not names:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
     asked = [_resolve(catalog, name, settings) for name in names]
     tasks = [task for task, _ in asked]
+    check_names(tasks, names)
     for task in tasks:
+        check_trials(task)
         check_capabilities(model, task)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
     planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in asked]
     check_images(model, planned)
     return Plan(planned, model, registry, make_header(planned, model, settings), folder, settings.seed)
+
+
+def _registry_for(settings: RunSettings) -> Registry:
+    registry = default_registry()
+    if settings.profile not in (None, "snellen"):
+        profile_named(str(settings.profile))
+    for plugin in settings.plugins:
+        registry.load_plugin(plugin)
+    return registry
 
 
 def _resolve(catalog: Catalog, name: str, settings: RunSettings) -> tuple[Task, Prompt]:
@@ -136,6 +148,34 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
     )
     model: Model = registry.get("model", provider)(name, options)
     return model
+
+
+def check_names(tasks: list[Task], given: list[str]) -> None:
+    """Refuse two tasks of one name: their trials would be taken for each other's."""
+    seen: dict[str, str] = {}
+    for task, name in zip(tasks, given, strict=True):
+        other = seen.setdefault(task.name, name)
+        if other != name:
+            raise UsageError(f"{other!r} and {name!r} are both called {task.name!r}: rename one file, or run them one by one")
+
+
+def check_trials(task: Task) -> None:
+    """Refuse a task without trials, or with the same one twice."""
+    if task.repeats < 1 or not task.variants:
+        raise UsageError(f"task {task.name!r} has {task.repeats} repeats and {len(task.variants)} variants: at least one of each")
+    if not 0 <= (task.params.temperature or 0) < math.inf:
+        raise UsageError(f"task {task.name!r}: temperature {task.params.temperature} is not a number from 0")
+    if len(set(task.variants)) != len(task.variants):
+        raise UsageError(f"task {task.name!r} names a variant twice: {', '.join(task.variants)}")
+
+
+def check_groups(task: Task, found: Survey) -> None:
+    """Refuse to group by what no sample has, before anything is asked."""
+    known = {"variant", "repeat", *found.tags}.union(*(parse_variant(variant) for variant in task.variants))
+    for key in task.group_by:
+        if key not in known:
+            tip = did_you_mean(key, known)
+            raise UsageError(f"task {task.name!r}: cannot group by {key!r}{tip}; known: {', '.join(sorted(known))}")
 
 
 def check_capabilities(model: Model, task: Task) -> None:
@@ -196,6 +236,9 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
         )
     for scorer in task.scorers:
         registry.get("scorer", scorer)
+    for aggregate in task.aggregates:
+        registry.get("aggregate", aggregate)
+    check_groups(task, found)
     prompter = Prompter(task, prompt, settings.seed)
     # A prompt that cannot be built must fail here, not at the first request. Other inferencers may have axes of their own.
     for variant in task.variants if INFERENCERS.get(task.infer) is generate else ():

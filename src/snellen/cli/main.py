@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import json
+import os
 import sys
 from typing import Any
 
 import click
 
-from ..core.errors import SnellenError
+from .. import __version__
+from ..core.errors import EnvironmentProblem, SnellenError
+from ..core.text import clean_text, show_text
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("snellen.cli.run:run", "Measure a model on tasks: plan, ask, store, score, report."),
@@ -66,7 +70,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="snellen")
+@click.version_option(__version__)
 def cli() -> None:
     """Snellen, the eye chart for vision-language models.
 
@@ -86,12 +90,29 @@ def _run(arguments: list[str] | None) -> int:
         code: Any = cli.main(args=arguments, prog_name="snellen", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
+    except click.ClickException as mistake:
+        mistake.show()
+        return _refuse("UsageError", mistake.format_message(), mistake.exit_code, arguments)
     except (click.Abort, KeyboardInterrupt):
-        return EXIT_INTERRUPTED
-    except SnellenError as error:
-        click.echo(f"error: {error}", err=True)
-        return error.exit_code
+        return _refuse("Interrupted", "interrupted; run the same command again to continue", EXIT_INTERRUPTED, arguments)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        code, sys.stdout = 0, open(os.devnull, "w")  # noqa: SIM115, PTH123 - so that the interpreter's last flush goes somewhere
+    except (SnellenError, OSError) as problem:
+        error = _as_ours(problem)
+        click.echo(f"error: {show_text(str(error))}", err=True)
+        return _refuse(type(error).__name__, str(error), error.exit_code, arguments)
     return int(code or 0)
+
+
+def _as_ours(problem: SnellenError | OSError) -> SnellenError:
+    if isinstance(problem, SnellenError):
+        return problem
+    return EnvironmentProblem(f"{problem.filename or 'the system'}: {problem.strerror or problem}")
+
+
+def _refuse(kind: str, message: str, exit_code: int, arguments: list[str] | None) -> int:
+    """Tell a program that reads our JSON what went wrong, in JSON; return the exit code."""
+    if "--json" in (sys.argv[1:] if arguments is None else arguments):
+        error = {"kind": kind, "message": clean_text(message), "exit_code": exit_code}
+        click.echo(json.dumps({"error": error}))
+    return exit_code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -180,7 +181,7 @@ def command_line(arguments: list[str]) -> str:
             shown[place + 1] = "****"
         elif argument.startswith("--api-key="):
             shown[place] = "--api-key=****"
-    return shlex.join(shown)
+    return re.sub(r"://[^/@\s]+@", "://****@", shlex.join(shown))  # a password in an address is a key too
 
 
 def _model_arguments(flags: dict[str, Any]) -> dict[str, Any]:
@@ -245,4 +246,12 @@ def read_key(value: str | None, variable: str | None, file: Path | None) -> Secr
         if not os.environ.get(variable):
             raise UsageError(f"--api-key-env {variable}: that variable is not set")
         return Secret(os.environ[variable])
-    return Secret(file.read_text().strip()) if file else None
+    if file is None:
+        return None
+    try:
+        key = file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--api-key-file {file} cannot be read as text: {error}") from None
+    if not key:
+        raise UsageError(f"--api-key-file {file} is empty")
+    return Secret(key)

@@ -23,7 +23,7 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"cannot read {file}: {error.strerror}") from None
     try:
         value = msgspec.json.decode(data) if file.suffix == ".json" else tomllib.loads(data.decode("utf-8"))
-    except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{file} is not valid {'JSON' if file.suffix == '.json' else 'TOML'}: {error}") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{file} must hold a table, not a {type(value).__name__}")
@@ -45,7 +45,7 @@ def parse_assignment(text: str) -> tuple[str, Any]:
         raise ConfigError(f"{text!r} is not key=value")
     try:
         value = tomllib.loads(f"value = {raw}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         value = raw
     return key.strip(), value
 

@@ -59,6 +59,7 @@ class Model(Protocol):
     """As the user wrote it, `provider/name`."""
     capabilities: frozenset[Capability]
     image_policy: ImagePolicy
+    # A model whose answers depend on more than the request's content says `cacheable = False`; the response cache is then not used.
 
     async def predict(self, request: Request) -> Prediction:
         """Answer one request, or raise ModelError. With `request.choices`, return log-likelihoods."""

@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from .errors import ConfigError, UsageError, did_you_mean
+from .errors import ConfigError, SnellenError, UsageError, did_you_mean
 
 PLUGIN_PREFIX = "snellen_plugin_"
 """How the modules of plug-in files are named."""
@@ -61,7 +61,12 @@ class Registry:
             raise UsageError(f"plug-in {str(path)!r} is not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        except SnellenError:
+            raise
+        except Exception as error:
+            raise UsageError(f"plug-in {str(path)!r} cannot be loaded: {type(error).__name__}: {error}") from error
         if callable(getattr(module, "register", None)):
             module.register(self)
         elif not any(callable(value) and getattr(value, "__module__", "") == spec.name for value in vars(module).values()):

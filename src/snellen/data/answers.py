@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import string
+from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any
 
 from ..core.errors import DataError, did_you_mean
 
+LETTER_COLUMN = re.compile(r"(?:option|choice)?_?([A-Z])", re.IGNORECASE)
 KINDS = ("auto", "text", "letter", "index", "index1")
+
+
+def lettered_columns(columns: Iterable[str]) -> dict[str, str]:
+    """Return letter -> column for options in columns of their own (A B C…, choice_A…), in order; none unless A and B are there.
+
+    A column `x` of coordinates or `E` of energies is no option: the letters must run from A without a gap.
+    """
+    found = dict(sorted((match.group(1).upper(), column) for column in columns if (match := LETTER_COLUMN.fullmatch(column))))
+    letters = [letter for letter, _ in takewhile(lambda pair: pair[0] == pair[1], zip(found, string.ascii_uppercase, strict=False))]
+    return {letter: found[letter] for letter in letters} if len(letters) > 1 else {}
 
 
 def find_answers(value: Any, options: tuple[str, ...], kind: str, where: str) -> tuple[str, ...]:
@@ -52,7 +66,7 @@ def _by_letter(value: Any, options: tuple[str, ...]) -> str | None:
 
 
 def _by_index(value: Any, options: tuple[str, ...], base: int) -> str | None:
-    if isinstance(value, bool) or not str(value).strip().isdigit():
+    if isinstance(value, bool) or not str(value).strip().isdecimal():
         return None
     place = int(value) - base
     return options[place] if 0 <= place < len(options) else None

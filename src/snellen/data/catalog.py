@@ -11,6 +11,7 @@ from typing import Any
 from ..core.config import convert, read_config_file, set_by_path
 from ..core.errors import ConfigError, UsageError, did_you_mean
 from ..core.types import Form, Prompt, Task
+from .answers import lettered_columns
 from .sources import READERS, read_rows
 
 DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
@@ -49,7 +50,10 @@ class Catalog:
         suites = self._find("suites")
         if name not in suites:
             return [name]
-        return list(read_config_file(suites[name])["tasks"])
+        tasks = read_config_file(suites[name]).get("tasks")
+        if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
+            raise ConfigError(f'suite {name!r} must name its tasks: tasks = ["…"]')
+        return tasks
 
     def prompt(self, task: Task) -> Prompt:
         """Return the prompt of a task: its own, the named one, or the default of its form."""
@@ -95,8 +99,7 @@ class Catalog:
 def table_for_file(path: Path) -> dict[str, Any]:
     """Return the task table of a bare data file; its first row decides between choice and open."""
     _, first = next(islice(read_rows(path), 1), (0, {}))
-    lettered = {"A", "B"} <= set(first) or {"choice_A", "choice_B"} <= set(first)
-    form = Form.CHOICE if first.get("options") or lettered else Form.OPEN
+    form = Form.CHOICE if first.get("options") or lettered_columns(first) else Form.OPEN
     return {"name": path.stem, "form": form.value, "dataset": {"loader": "table", "path": str(path.resolve())}}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,6 +14,7 @@ import msgspec
 from ..core.errors import DataError
 from ..core.protocols import LoadContext, Loader
 from ..core.types import Form, Sample, Task
+from .images import short_name
 
 LISTED = 5
 KEPT_SAMPLES = 5_000
@@ -52,6 +54,8 @@ class Survey(msgspec.Struct, frozen=True):
     missing: tuple[str, ...] = ()
     """The first few images that are not there, as `sample: file`."""
     missing_count: int = 0
+    tags: frozenset[str] = frozenset()
+    """What the samples can be grouped by."""
 
 
 def survey(dataset: Dataset) -> Survey:
@@ -61,25 +65,35 @@ def survey(dataset: Dataset) -> Survey:
     repeated: list[str] = []
     images = characters = missing_count = 0
     missing: list[str] = []
+    tags: set[str] = set()
     for sample in dataset:
-        if sample.id in ids:
+        name = sample.id if sample.id.isascii() else unicodedata.normalize("NFC", sample.id)  # equal on screen is equal
+        if name in ids:
             repeated.append(sample.id)
-        ids.add(sample.id)
+        ids.add(name)
         check_sample(sample)
         digest.update(encode(_without_places(sample)))
         characters += len(sample.question)
+        tags.update(sample.tags)
         for image in sample.images:
             images += 1
             digest.update(Path(image.ref).name.encode() if not image.ref.startswith("data:") else image.ref.encode())
-            if not image.ref.startswith("data:") and not Path(image.ref).is_file():
+            if not _is_there(image.ref):
                 missing_count += 1
-                missing += [f"{sample.id}: {image.ref}"] if len(missing) < LISTED else []
+                missing += [f"{sample.id}: {short_name(image.ref)}"] if len(missing) < LISTED else []
     if repeated:
         shown = ", ".join(map(repr, dict.fromkeys(repeated[:LISTED])))
         raise DataError(f"task {dataset.task.name!r}: {len(repeated)} samples repeat an id ({shown}); ids must be unique")
     if not ids:
         raise DataError(f"task {dataset.task.name!r} has no samples")
-    return Survey(len(ids), images, characters, digest.hexdigest()[:16], tuple(missing), missing_count)
+    return Survey(len(ids), images, characters, digest.hexdigest()[:16], tuple(missing), missing_count, frozenset(tags))
+
+
+def _is_there(ref: str) -> bool:
+    try:
+        return ref.startswith("data:") or Path(ref).is_file()
+    except (OSError, ValueError):  # a name too long (base64 without its data: head), a NUL in it, a folder one may not enter
+        return False
 
 
 def _without_places(sample: Sample) -> Sample:

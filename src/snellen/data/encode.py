@@ -16,7 +16,7 @@ from ..core.ids import sha256_hex
 from ..core.protocols import ImagePolicy
 from ..core.types import Image, ImageSent
 from .edits import apply_edits
-from .images import Header, decode, read_bytes, read_header
+from .images import Header, decode, read_bytes, read_header, short_name
 
 CACHE_BYTES = 256 * 2**20
 RECENT_BYTES = 32 * 2**20
@@ -92,13 +92,16 @@ class ImageDoor:
                 encoded = _wrap(data, header.mime, (header.width, header.height), None)
             else:
                 encoded = await asyncio.to_thread(prepare, data, header, image, policy)
-        except (DataError, asyncio.CancelledError) as error:
-            future.set_exception(error if isinstance(error, DataError) else DataError(f"reading image {image.ref!r} was cancelled"))
-            future.exception()  # waiters get their own copy; without any, nobody is left to warn
+        except DataError as error:
+            future.set_exception(error)
             raise
+        else:
+            future.set_result(encoded)
         finally:
             self._coming.pop(key, None)
-        future.set_result(encoded)
+            if not future.done():  # cancelled, or a mistake of ours: whoever waits must not wait for ever
+                future.set_exception(DataError(f"reading image {short_name(image.ref)!r} was given up"))
+            future.exception()  # waiters get their own copy; without any, nobody is left to warn
         self._fresh.put(key, encoded)
         return encoded
 
@@ -149,7 +152,7 @@ def _compress(picture: PIL.Image.Image, mime: str, policy: ImagePolicy, name: st
         picture.save(out, kind, **options)
         if policy.max_bytes is None or out.tell() <= policy.max_bytes:
             return out.getvalue(), out_mime
-    raise DataError(f"image {name!r} does not fit into {policy.max_bytes} bytes: set a smaller --image-max-side")
+    raise DataError(f"image {short_name(name)!r} does not fit into {policy.max_bytes} bytes: set a smaller --image-max-side")
 
 
 def _wrap(data: bytes, mime: str, size: tuple[int, int], original: tuple[int, int] | None) -> EncodedImage:

@@ -35,12 +35,18 @@ FORMATS = {
 
 MAX_FILE_BYTES = 64 * 2**20
 MAX_PIXELS = 80_000_000
+NAME_LIMIT = 200
+"""A reference longer than this is pixels, not a name."""
 EXIF_ORIENTATION = 0x0112
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_MODES = {0: "L", 2: "RGB", 3: "P", 4: "LA", 6: "RGBA"}
 
+PILLOW_ERRORS = (OSError, ValueError, SyntaxError, TypeError, LookupError, EOFError, ArithmeticError, zlib.error, struct.error)
+"""What Pillow's readers raise on damaged files: their own errors, and whatever a wrong length or offset leads to."""
+
 # Our own limit is lower than the one Pillow warns at, and it raises.
 warnings.filterwarnings("ignore", category=PIL.Image.DecompressionBombWarning)
+warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")  # what it says of damaged files, our errors say by name
 
 
 class Header(Struct, frozen=True):
@@ -65,8 +71,14 @@ def read_bytes(image: Image) -> bytes:
             return file.read()
     except FileNotFoundError:
         raise DataError(f"image {image.ref!r} does not exist") from None
-    except OSError as error:
-        raise DataError(f"image {image.ref!r} cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL byte
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"image {short_name(image.ref)!r} cannot be read: {reason}") from None
+
+
+def short_name(ref: str) -> str:
+    """Return a reference as an error may show it: the pixels of a data: URL are left out."""
+    return ref if len(ref) <= NAME_LIMIT else ref[: NAME_LIMIT - 1] + "…"
 
 
 def _open_regular(path: str, flags: int) -> int:
@@ -83,9 +95,17 @@ def _open_regular(path: str, flags: int) -> int:
 
 def read_header(data: bytes, name: str) -> Header:
     """Check type, size limits and completeness of an encoded picture without decoding its pixels."""
+    name = short_name(name)
     if data.startswith(PNG_SIGNATURE):
         return _read_png_header(data, name)
     picture = _open(data, name)
+    try:
+        return _read_opened(picture, data, name)
+    except PILLOW_ERRORS as error:
+        raise DataError(f"image {name!r} is corrupt: {error}") from None
+
+
+def _read_opened(picture: PIL.Image.Image, data: bytes, name: str) -> Header:
     width, height = picture.size
     _check_pixels(width, height, name)
     check_complete(data, str(picture.format), name)
@@ -99,13 +119,14 @@ def read_header(data: bytes, name: str) -> Header:
 
 def decode(data: bytes, name: str) -> PIL.Image.Image:
     """Return the pixels, upright, as RGB or L; transparency is laid on white, 16-bit is scaled down."""
+    name = short_name(name)
     read_header(data, name)
     picture = _open(data, name)
     try:
         picture.load()
-    except (OSError, ValueError, SyntaxError, zlib.error, struct.error) as error:
+        return to_plain_mode(PIL.ImageOps.exif_transpose(picture))
+    except PILLOW_ERRORS as error:
         raise DataError(f"image {name!r} is corrupt: {error}") from None
-    return to_plain_mode(PIL.ImageOps.exif_transpose(picture))
 
 
 def open_image(image: Image) -> PIL.Image.Image:
@@ -178,7 +199,7 @@ def _open(data: bytes, name: str) -> PIL.Image.Image:
         return PIL.Image.open(io.BytesIO(data), formats=list(FORMATS))
     except (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning) as error:
         raise DataError(f"image {name!r}: {error}; the limit is {MAX_PIXELS // 10**6} million pixels") from None
-    except (OSError, ValueError, SyntaxError, struct.error) as error:
+    except PILLOW_ERRORS as error:
         known = ", ".join(FORMATS)
         reason = "not a picture" if isinstance(error, PIL.UnidentifiedImageError) else str(error)
         raise DataError(f"image {name!r}: {reason}; accepted: {known}") from None

@@ -41,14 +41,14 @@ def _read_jsonl(file: Path) -> Iterator[NumberedRow]:
 def _decode(decoder: msgspec.json.Decoder[Any], text: bytes, file: Path, number: int) -> Any:
     try:
         return decoder.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"{file.name} line {number} is not valid JSON: {error}") from None
 
 
 def _read_json(file: Path) -> Iterator[NumberedRow]:
     try:
         value = msgspec.json.decode(file.read_bytes().removeprefix(b"\xef\xbb\xbf"))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"{file.name} is not valid JSON: {error} (one object a line? name it .jsonl)") from None
     if isinstance(value, dict) and isinstance(value.get("data"), list):
         value = value["data"]
@@ -91,7 +91,7 @@ def _read_parquet(file: Path) -> Iterator[NumberedRow]:
             for row in batch.to_pylist():
                 number += 1
                 yield number, row
-    except pyarrow.ArrowInvalid as error:
+    except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{file.name} is not valid Parquet: {error}") from None
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from ..core.errors import ModelError
 from ..core.protocols import BatchModel
-from ..core.types import Prediction, Request
+from ..core.types import FailureKind, Prediction, Request
 
 
 class Batcher:
@@ -31,12 +32,15 @@ class Batcher:
         await asyncio.sleep(0)  # let every worker that is ready put its request in
         while self._waiting:
             self._waiting.sort(key=lambda pair: _length(pair[0]), reverse=True)
-            batch, self._waiting = self._waiting[: self._model.batch_size], self._waiting[self._model.batch_size :]
+            size = max(1, self._model.batch_size)
+            batch, self._waiting = self._waiting[:size], self._waiting[size:]
             await self._answer(batch)
 
     async def _answer(self, batch: list[tuple[Request, asyncio.Future[Prediction]]]) -> None:
         try:
             predictions = await self._model.predict_batch([request for request, _ in batch])
+            if len(predictions) != len(batch):
+                raise ModelError(FailureKind.DECODE, f"{self._model.name} gave {len(predictions)} answers for {len(batch)} requests")
         except Exception as error:  # noqa: BLE001 - whatever the model raised belongs to those who asked
             for _, answer in batch:
                 if not answer.done():

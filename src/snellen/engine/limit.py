@@ -55,7 +55,11 @@ class Limiter:
                 if turn.done() and not turn.cancelled():
                     self.release(size_bytes, saturated=False)
                 raise
-        await self.wait_for_pause()
+        try:
+            await self.wait_for_pause()
+        except asyncio.CancelledError:
+            self.release(size_bytes, saturated=False)
+            raise
 
     async def wait_for_pause(self) -> None:
         """Sleep until the pool may send: the time a server asked for with Retry-After."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from ..core.clock import Clock
 from ..core.errors import DataError, EnvironmentProblem, ModelError, SnellenError
 from ..core.ids import content_hash
 from ..core.protocols import BatchModel, Capability, Model
+from ..core.text import clean_text
 from ..core.types import FailureKind, ImageSent, Prediction, Request, TrialKey
 from ..data.encode import ImageDoor
 from ..infer.jobs import Item, Job
@@ -24,10 +26,10 @@ from .policy import Policy
 from .retry import Retrier, failed
 from .state import RunState
 
-NEVER_S = 1e9
 DEAD_AFTER = 20
 """So many failures in a row (or twice the workers, if that is more) mean the server is gone, not unlucky."""
-
+OWN_FAULT = {FailureKind.TOO_LONG, FailureKind.PAYLOAD, FailureKind.REFUSED, FailureKind.TRUNCATED, FailureKind.SKIPPED}
+"""What is wrong with one question says nothing of the server: a hundred of them in a row are no reason to stop."""
 
 Observer = Callable[[Item, Request, Prediction], None]
 
@@ -51,13 +53,13 @@ class Engine:
         self._writer = writer
         self._policy = policy
         self._clock = clock
-        self._cache = cache
+        self._cache = cache if getattr(model, "cacheable", True) else None
         self._door = door or getattr(model, "door", None) or ImageDoor()
         workers, adaptive = policy.max_workers, policy.adaptive
         call = model.predict
         if Capability.BATCH in model.capabilities and isinstance(model, BatchModel):
             # Waiting for one's turn in a batch is no server's silence: no timeout counts it.
-            call, adaptive, policy = Batcher(model).predict, False, replace(policy, timeout_s=NEVER_S)
+            call, adaptive, policy = Batcher(model).predict, False, replace(policy, timeout_s=None)
         self._limiter = Limiter(workers, policy.max_bytes_in_flight, clock, adaptive=adaptive)
         self._retrier = Retrier(call, policy, self._limiter, clock, self._note_attempt)
         self._finished: dict[str, set[tuple[str, str, int]]] = {}
@@ -71,7 +73,7 @@ class Engine:
     async def run(self, jobs: Iterator[Job]) -> None:
         """Run all jobs; the first alone, as a probe. Raises what stopped it; what was stored stays stored."""
         try:
-            await self._work(jobs, probe=True)
+            await self._run_workers([asyncio.create_task(self._work(jobs, probe=True))])
             if not self.stopping:
                 await self._run_workers([asyncio.create_task(self._work(jobs)) for _ in range(self._policy.max_workers)])
         finally:
@@ -106,15 +108,18 @@ class Engine:
             await asyncio.gather(everything, return_exceptions=True)
 
     async def _work(self, jobs: Iterator[Job], *, probe: bool = False) -> None:
-        for job in jobs:
-            if self.observe is None and all(self._is_finished(key) for key in job.keys):
-                self.state.resumed += len(job.keys)
-                continue
+        while not self.stopping:
             try:
+                job = next(jobs, None)
+                if job is None:
+                    return
+                if self.observe is None and all(self._is_finished(key) for key in job.keys):
+                    self.state.resumed += len(job.keys)
+                    continue
                 await job.run(self._ask)
-            except (ModelError, EnvironmentProblem) as error:
+            except SnellenError as error:  # the others get their time to finish what they asked
                 self._halt(error)
-            if probe or self.stopping:
+            if probe:
                 return
 
     async def _ask(self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Prediction:
@@ -165,7 +170,7 @@ class Engine:
         await self._limiter.acquire(size_bytes)
         self.state.in_flight += 1
         try:
-            prediction = await self._retrier.predict(request)
+            prediction = _storable(request, await self._retrier.predict(request))
         finally:
             self.state.in_flight -= 1
             self._limiter.release(size_bytes)
@@ -194,7 +199,8 @@ class Engine:
         if failure is None:
             self._failed_in_a_row = self._lost_connections = 0
             return
-        self._failed_in_a_row += reached  # a picture that cannot be read says nothing about the server
+        if reached and failure.kind not in OWN_FAULT:  # a picture that cannot be read says nothing about the server
+            self._failed_in_a_row += 1
         if self._failed_in_a_row >= self._dead_after():
             reason = f"{self._failed_in_a_row} trials failed in a row"
         elif self._policy.max_errors.exceeded(self.state.failed, self.state.done):
@@ -209,3 +215,15 @@ class Engine:
     def _halt(self, problem: SnellenError) -> None:
         self._problem = self._problem or problem
         self._stop.set()
+
+
+def _storable(request: Request, prediction: Prediction) -> Prediction:
+    """Return the prediction with text that any store and any reader can hold; JSON has no infinity and no NaN."""
+    if prediction.loglikelihoods is not None and not all(map(math.isfinite, prediction.loglikelihoods)):
+        values = ", ".join(map(str, prediction.loglikelihoods))
+        return failed(request, ModelError(FailureKind.DECODE, f"the model gave log-likelihoods that are no finite numbers: {values}"), 1)
+    text = prediction.text and clean_text(prediction.text)
+    reasoning = prediction.reasoning and clean_text(prediction.reasoning)
+    if text is prediction.text and reasoning is prediction.reasoning:
+        return prediction
+    return msgspec.structs.replace(prediction, text=text, reasoning=reasoning)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from ..core.errors import UsageError
+from ..core.types import Params
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +20,12 @@ class ErrorBudget:
     def parse(cls, text: str) -> ErrorBudget:
         """Read `20` or `5%`."""
         try:
-            if text.endswith("%"):
-                return cls(share=float(text[:-1]) / 100)
-            return cls(count=int(text))
+            budget = cls(share=float(text[:-1]) / 100) if text.endswith("%") else cls(count=int(text))
         except ValueError:
             raise UsageError(f"--max-errors {text!r} is neither a number nor a percentage") from None
+        if not 0 <= (budget.count if budget.share is None else budget.share) < math.inf:  # type: ignore[operator]
+            raise UsageError(f"--max-errors {text!r} is not 0 or more")
+        return budget
 
     def exceeded(self, failed: int, done: int) -> bool:
         """Tell whether the run must stop; a share counts only after 100 trials, so that one bad start is no verdict."""
@@ -38,7 +41,8 @@ class Policy:
     max_workers: int = 32
     max_bytes_in_flight: int = 256 * 2**20
     max_retries: int = 5
-    timeout_s: float = 600.0
+    timeout_s: float | None = 600.0
+    """Seconds for one attempt; None: waiting is no fault (a batch model's next turn), whatever a request says."""
     deadline_s: float | None = None
     """Total time one trial may take over all its attempts."""
     backoff_s: float = 0.5
@@ -51,8 +55,12 @@ class Policy:
         """Return the seconds to wait after the attempt-th failure (from 0), before jitter."""
         return min(self.backoff_max_s, self.backoff_s * 2.0**attempt)
 
+    def timeout_of(self, params: Params) -> float | None:
+        """Return the seconds one attempt may take: the request's own, or the run's."""
+        return None if self.timeout_s is None else params.timeout_s or self.timeout_s
+
     def worst_case_s(self, trials: int) -> float:
         """Return an upper bound of the run's length if every attempt timed out."""
         waits = sum(self.backoff_of(attempt) for attempt in range(self.max_retries))
-        one = (self.max_retries + 1) * self.timeout_s + waits
+        one = (self.max_retries + 1) * (self.timeout_s or 0.0) + waits
         return min(one, self.deadline_s or one) * -(-trials // self.max_workers)

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from ..core.clock import Clock
-from ..core.errors import ModelError, StopRun
+from ..core.errors import ModelError, SnellenError, StopRun
 from ..core.ids import rng
+from ..core.text import clean_text
 from ..core.types import Failure, FailureKind, Prediction, Request
 from .limit import Limiter
 from .policy import Policy
@@ -48,16 +49,20 @@ class Retrier:
         raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, request: Request) -> Prediction:
-        timeout_s = request.params.timeout_s or self.policy.timeout_s
+        timeout_s = self.policy.timeout_of(request.params)
         try:
-            async with asyncio.timeout(timeout_s + 1.0):
+            async with asyncio.timeout(None if timeout_s is None else timeout_s + 1.0):
                 return await self.call(request)
         except TimeoutError:
-            raise ModelError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s", retryable=True) from None
+            raise ModelError(FailureKind.TIMEOUT, f"no answer within {timeout_s or 0:g} s", retryable=True) from None
         except ModelError as error:
             if error.kind is FailureKind.RATE or (error.status == 503 and error.retry_after_s):
                 self.limiter.throttle(error.retry_after_s)
             raise
+        except SnellenError:
+            raise
+        except Exception as error:  # a model may raise anything; it costs this trial, not the run
+            raise ModelError(FailureKind.SERVER, f"the model raised {type(error).__name__}: {error}") from error
 
     def _worth_it(self, error: ModelError, attempt: int, started: float, wait_s: float) -> bool:
         if not error.retryable or attempt >= self.policy.max_retries:
@@ -71,4 +76,4 @@ class Retrier:
 
 def failed(request: Request, error: ModelError, attempts: int) -> Prediction:
     """Return the Prediction that records why a trial has no reply."""
-    return Prediction(request.key, failure=Failure(error.kind, str(error), error.status, attempts), detail=error.detail)
+    return Prediction(request.key, failure=Failure(error.kind, clean_text(str(error)), error.status, attempts), detail=error.detail)

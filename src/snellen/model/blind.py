@@ -74,6 +74,8 @@ class Blind:
 
     capabilities = frozenset({Capability.GENERATE, Capability.LIKELIHOOD, Capability.IMAGES})
     image_policy = ImagePolicy()
+    cacheable = False
+    """Its answers depend on the trial, not on the text alone, and cost nothing."""
 
     def __init__(self, rule: str, options: ModelOptions) -> None:
         self.name = f"blind/{rule}"

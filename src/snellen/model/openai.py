@@ -144,12 +144,14 @@ def _usage(value: Any) -> Usage | None:
         return None
     try:
         counts = msgspec.convert(value, _Counts, strict=False)
+        given, made = counts.prompt_tokens_details or {}, counts.completion_tokens_details or {}
+        found = {
+            "input_tokens": counts.prompt_tokens,
+            "output_tokens": counts.completion_tokens,
+            "reasoning_tokens": made.get("reasoning_tokens"),
+            "cached_tokens": given.get("cached_tokens"),
+            "visual_tokens": given.get("image_tokens"),
+        }
+        return msgspec.convert(found, Usage, strict=False)
     except msgspec.ValidationError:
         return None
-    return Usage(
-        counts.prompt_tokens,
-        counts.completion_tokens,
-        (counts.completion_tokens_details or {}).get("reasoning_tokens"),
-        (counts.prompt_tokens_details or {}).get("cached_tokens"),
-        (counts.prompt_tokens_details or {}).get("image_tokens"),
-    )

@@ -31,6 +31,8 @@ class Replay:
 
     capabilities = frozenset({Capability.GENERATE, Capability.LIKELIHOOD, Capability.IMAGES})
     image_policy = ImagePolicy()
+    cacheable = False
+    """Two samples may ask the same and be answered differently: the file knows, the cache does not."""
 
     def __init__(self, path: Path, options: ModelOptions) -> None:
         try:
@@ -52,7 +54,11 @@ class Replay:
                 raise ModelError(
                     FailureKind.REQUEST, f"{self.name}: sample {request.key.sample!r} has no log-likelihoods for its candidates"
                 )
-            return Prediction(request.key, loglikelihoods=tuple(map(float, values)), timing=Timing(now, now))
+            try:
+                return Prediction(request.key, loglikelihoods=tuple(map(float, values)), timing=Timing(now, now))
+            except (TypeError, ValueError):
+                reason = f"{self.name}: sample {request.key.sample!r} has log-likelihoods that are no finite numbers: {values}"
+                raise ModelError(FailureKind.DECODE, reason) from None
         text = next((record[field] for field in TEXT_FIELDS if record.get(field) is not None), None)
         if text is None:
             reason = f": {record['error']}" if record.get("error") else ""
@@ -66,7 +72,7 @@ class Replay:
             if record is not None:
                 return record
         raise ModelError(
-            FailureKind.REQUEST, f"{self.name} holds no prediction for sample {key.sample!r} ({key.variant}, repeat {key.repeat})"
+            FailureKind.SKIPPED, f"{self.name} holds no prediction for sample {key.sample!r} ({key.variant}, repeat {key.repeat})"
         )
 
     async def check(self) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from ..core.errors import DataError, EnvironmentProblem, ModelError, UsageError, did_you_mean
 from ..core.secret import Secret
@@ -14,6 +14,8 @@ from .events import read_events
 from .http import AiohttpClient, Body, HttpClient
 from .options import ModelOptions
 from .wire import Dialect, Reply, build_body, check_reply, clean_text, decode_body, status_error
+
+T = TypeVar("T")
 
 
 class ServedModel:
@@ -94,7 +96,7 @@ class ServedModel:
         done = self._clock.monotonic()
         if response.status != 200:
             raise status_error(response.status, response.headers, response.body, self._clock)
-        reply = self._dialect.parse(decode_body(response.body))
+        reply = read_safely(self._dialect.parse, decode_body(response.body))
         check_reply(reply)
         return reply, Timing(sent, done)
 
@@ -114,15 +116,16 @@ class ServedModel:
             async for event in read_events(chunks):
                 now = self._clock.monotonic()
                 first.setdefault("event", now)
-                brought = self._dialect.parse_event(decode_body(event), reply)
+                brought = read_safely(self._dialect.parse_event, decode_body(event), reply)
                 if brought:
                     first.setdefault(brought, now)
                     times.append(now)
         except ModelError as error:
-            error.detail.setdefault("partial", reply.text or "")
+            error.detail.setdefault("partial", clean_text(reply.text or ""))
             raise
         if not (reply.closed or reply.finish):
-            raise ModelError(FailureKind.NETWORK, "the stream was cut before its end", retryable=True, detail={"partial": reply.text or ""})
+            partial = {"partial": clean_text(reply.text or "")}
+            raise ModelError(FailureKind.NETWORK, "the stream was cut before its end", retryable=True, detail=partial)
         check_reply(reply)
         done = self._clock.monotonic()
         return reply, Timing(sent, done, None, first.get("event"), first.get("reasoning"), first.get("content"), tuple(times))
@@ -133,7 +136,16 @@ class ServedModel:
     def _scrubbed(self, error: ModelError) -> ModelError:
         if self._key is not None:
             error.args = (self._key.scrub(str(error)),)
+            error.detail = {name: self._key.scrub(value) if isinstance(value, str) else value for name, value in error.detail.items()}
         return error
+
+
+def read_safely(parse: Callable[..., T], *values: Any) -> T:
+    """Read a reply; one of another shape than any server should send is a retryable decode error, never a crash."""
+    try:
+        return parse(*values)
+    except (AttributeError, TypeError, LookupError, ValueError) as error:
+        raise ModelError(FailureKind.DECODE, f"the server's reply has another shape: {error}", retryable=True) from None
 
 
 def _to_prediction(request: Request, reply: Reply, timing: Timing, images: Sequence[Sequence[EncodedImage]]) -> Prediction:
@@ -156,6 +168,6 @@ def _key_from(variable: str) -> Secret | None:
 
 def _listed_models(body: bytes) -> list[str]:
     value = decode_body(body)
-    rows = value.get("data") or value.get("models") or [] if isinstance(value, dict) else []
-    names = [str(row.get("id") or row.get("name") or "") for row in rows if isinstance(row, dict)]
+    rows = value.get("data") or value.get("models") if isinstance(value, dict) else None
+    names = [str(row.get("id") or row.get("name") or "") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     return [name.removeprefix("models/") for name in names if name]

@@ -6,6 +6,7 @@ Base64 never passes through the JSON encoder: the body is encoded with short tok
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
@@ -17,6 +18,7 @@ from ..core.clock import Clock
 from ..core.errors import ModelError, StopRun
 from ..core.protocols import Capability, ImagePolicy
 from ..core.secret import Secret
+from ..core.text import clean_text as clean_text  # noqa: PLC0414 - part of the wire's vocabulary
 from ..core.types import FailureKind, Image, Request, Usage
 from ..data.encode import EncodedImage
 from .http import Body
@@ -111,7 +113,7 @@ def decode_body(body: bytes) -> Any:
     """Decode a JSON response; anything else is a retryable decode error, never an answer."""
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         problem: Exception = error
     try:  # Lone surrogates are legal in JSON's grammar and refused by strict decoders.
         return json.loads(body.decode("utf-8"))
@@ -127,19 +129,12 @@ def expect_object(value: Any) -> dict[str, Any]:
     return value
 
 
-def clean_text(text: str) -> str:
-    """Make text storable: lone surrogates and NUL become U+FFFD."""
-    if "\x00" in text:
-        text = text.replace("\x00", "\ufffd")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode("utf-8")
-    return text
-
-
 def check_reply(reply: Reply) -> None:
-    """Raise a typed error for a reply that holds no answer."""
+    """Raise a typed error for a reply that holds no answer, or something else where its text should be."""
+    try:
+        msgspec.convert(msgspec.structs.asdict(reply), Reply)
+    except msgspec.ValidationError as error:
+        raise ModelError(FailureKind.DECODE, f"the server's reply has another shape: {error}", retryable=True) from None
     if reply.refusal or reply.finish in ("content_filter", "refusal", "safety"):
         raise ModelError(FailureKind.REFUSED, f"the provider refused: {(reply.refusal or reply.finish or '')[:MESSAGE_LIMIT]}")
     if reply.text is None and reply.finish == "length":
@@ -177,19 +172,20 @@ def parse_retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
     if not value:
         return None
     try:
-        return max(0.0, float(value))
+        seconds = float(value)
     except ValueError:
-        pass
+        seconds = math.nan
     try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - clock.time())
-    except ValueError:
+        seconds = parsedate_to_datetime(value).timestamp() - clock.time() if math.isnan(seconds) else seconds
+    except (ValueError, OverflowError):
         return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def _error_text(body: bytes) -> str:
     try:
         value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return clean_text(" ".join(body[:MESSAGE_LIMIT].decode("utf-8", "replace").split()))
     error = value.get("error", value) if isinstance(value, dict) else value
     if isinstance(error, dict):

@@ -92,7 +92,7 @@ class Progressbar:
         def line() -> None:
             if self._clock() - last[0] >= LINE_EVERY_S:
                 last[0] = self._clock()
-                self._console.print(Text(progress_line(state, self._clock() - started, self._price, last[0])))
+                self._console.print(plain(progress_line(state, self._clock() - started, self._price, last[0])))
 
         poll = asyncio.get_running_loop().create_task(_poll(line))
         try:

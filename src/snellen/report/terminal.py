@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+from ..core.text import show_text
+
 SIDE_METRICS = ("_rate", "_strict", "_micro")
 MACRO = "_macro_"
 BLIND = "_blind"
@@ -20,7 +20,7 @@ VARIANCE = "_variance_"
 
 def plain(text: str) -> Text:
     """Return foreign text as it may be shown: no control bytes, no markup."""
-    return Text(CONTROL.sub("�", text))
+    return Text(show_text(text))
 
 
 def results_table(name: str, result: Mapping[str, Any]) -> Table:

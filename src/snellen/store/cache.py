@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ..core.errors import EnvironmentProblem
 from ..core.ids import canonical_json, sha256_hex
 from ..core.types import Prediction, Request, TrialKey
 from .database import connect
@@ -41,13 +42,16 @@ class ResponseCache:
     """Looks replies up by digest. Writes are gathered; losing the last few on a crash costs only a repeat."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self._database = connect(path)
-        self._database.execute("PRAGMA journal_mode=WAL")
-        self._database.execute("PRAGMA synchronous=NORMAL")
-        self._database.executescript(SCHEMA)
-        self._known = self._load_known()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = connect(path)
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=NORMAL")
+            self._database.executescript(SCHEMA)
+            self._known = self._load_known()
+        except (OSError, sqlite3.Error) as error:
+            raise EnvironmentProblem(f"the response cache {path} cannot be used: {error}; delete it, or run with --no-cache") from None
         self._pending: list[tuple[str, str, float, bytes]] = []
         self._writing = ThreadPoolExecutor(1, "snellen-cache")
 
@@ -55,10 +59,14 @@ class ResponseCache:
         """Return the cached reply as that of trial `key`, marked as cached."""
         if self._known is not None and digest not in self._known:
             return None
-        row = self._database.execute("SELECT body FROM responses WHERE key = ?", (digest,)).fetchone()
-        if row is None:
+        try:
+            row = self._database.execute("SELECT body FROM responses WHERE key = ?", (digest,)).fetchone()
+            found = msgspec.json.decode(row[0], type=Prediction) if row is not None else None
+        except (sqlite3.Error, msgspec.DecodeError):  # damaged, or of another version: asking again costs less than stopping
             return None
-        return msgspec.structs.replace(msgspec.json.decode(row[0], type=Prediction), key=key, cached=True)
+        if found is None or found.failure is not None:
+            return None
+        return msgspec.structs.replace(found, key=key, cached=True)
 
     def put(self, digest: str, model: str, prediction: Prediction) -> None:
         """Keep a success; a failure is never kept."""
@@ -78,7 +86,7 @@ class ResponseCache:
         if not rows:
             return
         marks = ",".join(["(?, ?, ?, ?)"] * len(rows))
-        with contextlib.suppress(sqlite3.OperationalError):  # a full disk costs the cache, never the run
+        with contextlib.suppress(sqlite3.Error):  # a full disk costs the cache, never the run
             self._database.execute(PUT.format(rows=marks), [value for row in rows for value in row])
             if self._known is not None:
                 self._known.update(row[0] for row in rows)
@@ -98,7 +106,8 @@ class ResponseCache:
     def prune(self, older_than_s: float, now: float) -> int:
         """Forget replies older than so many seconds; return how many."""
         removed = self._database.execute("DELETE FROM responses WHERE created < ?", (now - older_than_s,)).rowcount
-        self._database.execute("VACUUM")
+        with contextlib.suppress(sqlite3.OperationalError):  # another run reads it just now: the space is used again anyway
+            self._database.execute("VACUUM")
         return removed
 
     def close(self) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from ..core.errors import EnvironmentProblem
+from ..core.errors import EnvironmentProblem, UsageError
 from ..core.types import Prediction, Request, RunHeader, Sample, Score, TrialKey
 from .database import connect, open_for_reading
 
 PUT_SCORE = (
-    "INSERT INTO scores (task, sample, variant, repeat, metric, value, answer, rule, reason, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO fresh (task, sample, variant, repeat, metric, value, answer, rule, reason, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -38,7 +39,10 @@ class RunReader:
         row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
         if row is None:
             raise EnvironmentProblem(f"{self.folder} has no header: the run was stopped before it began; run the command again")
-        return msgspec.json.decode(row[0], type=RunHeader)
+        try:
+            return msgspec.json.decode(row[0], type=RunHeader)
+        except msgspec.DecodeError as error:
+            raise EnvironmentProblem(f"{self.folder} was written by another version of Snellen: {error}") from None
 
     def meta(self, key: str) -> Any:
         """Return a decoded value of the meta table, or None."""
@@ -99,14 +103,24 @@ class RunReader:
 
 
 def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
-    """Replace the stored scores of one task, all or nothing."""
+    """Replace the stored scores of one task, all or nothing.
+
+    They are gathered in a table of this connection first: scoring takes its time, and a run that goes on must not wait for it.
+    """
     database = connect(folder / "run.db")
     try:
-        database.execute("PRAGMA busy_timeout=30000")
-        database.execute("BEGIN IMMEDIATE")
-        database.execute("DELETE FROM scores WHERE task = ?", (task,))
+        database.execute("CREATE TEMP TABLE fresh AS SELECT * FROM scores WHERE 0")
+        database.execute("BEGIN")
         database.executemany(PUT_SCORE, (_score_row(score) for score in scores))
         database.execute("COMMIT")
+        database.execute("BEGIN IMMEDIATE")
+        database.execute("DELETE FROM scores WHERE task = ?", (task,))
+        database.execute("INSERT INTO scores SELECT * FROM fresh ORDER BY rowid")
+        database.execute("COMMIT")
+    except sqlite3.IntegrityError as error:
+        raise UsageError(f"task {task!r}: two scorers give the same metric to the same trial ({error}): drop one of them") from None
+    except sqlite3.Error as error:
+        raise EnvironmentProblem(f"cannot write scores to {folder / 'run.db'}: {error}; every reply is stored, score it again") from None
     finally:
         database.close()
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..core.errors import EnvironmentProblem, ModelError, RunMismatch
+from ..core.text import clean_text
 from ..core.types import Prediction, Request, RunHeader, Sample, TrialKey
 from .database import open_for_writing
 from .difference import describe_difference
@@ -61,6 +62,8 @@ class RunWriter:
             self._database = open_for_writing(folder / "run.db")
             self._write_header(header)
         except (sqlite3.Error, EnvironmentProblem, RunMismatch) as error:
+            if hasattr(self, "_database"):
+                self._database.close()
             self._lock.release()
             raise _disk_problem(folder, error) if isinstance(error, sqlite3.Error) else error from None
         self._samples_seen: set[tuple[str, str]] = set()
@@ -105,7 +108,7 @@ class RunWriter:
         """Note a failed attempt; not waited for."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         detail = _encode(error.detail) if error.detail else None
-        row = (key.task, key.sample, key.variant, key.repeat, at, error.kind.value, error.status, str(error), detail)
+        row = (key.task, key.sample, key.variant, key.repeat, at, error.kind.value, error.status, clean_text(str(error)), detail)
         self._enqueue(Entry(None, None, row, None))
 
     def close(self) -> None:
@@ -123,10 +126,21 @@ class RunWriter:
         if row is None:
             self._database.execute("INSERT INTO meta (key, value) VALUES ('header', ?)", (_encode(header).decode(),))
             return
-        stored = msgspec.json.decode(row[0], type=RunHeader)
-        if stored.id != header.id:
+        try:
+            stored = msgspec.json.decode(row[0], type=RunHeader)
+        except msgspec.DecodeError as error:
+            raise EnvironmentProblem(f"{self.folder} was written by another version of Snellen: {error}") from None
+        if stored.id == header.id:
+            self._keep_reading(stored, header)
+        else:
             difference = describe_difference(stored.config, msgspec.to_builtins(header.config))
             raise RunMismatch(f"{self.folder} holds another configuration: {difference}; choose another -o, or repeat the first command")
+
+    def _keep_reading(self, stored: RunHeader, header: RunHeader) -> None:
+        """Take over how replies are read (scorers, groups): it may differ from the first command's, the replies do not."""
+        if stored.tasks != header.tasks:
+            fresh = msgspec.structs.replace(stored, tasks=header.tasks)
+            self._database.execute("UPDATE meta SET value = ? WHERE key = 'header'", (_encode(fresh).decode(),))
 
     def _enqueue(self, entry: Entry) -> None:
         self._waiting.append(entry)
@@ -148,7 +162,7 @@ class RunWriter:
             _insert(self._database, PUT_PREDICTIONS, [entry.prediction for entry in group if entry.prediction])
             _insert(self._database, PUT_ATTEMPTS, [entry.attempt for entry in group if entry.attempt])
             self._database.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError, OverflowError) as error:  # what cannot be bound must not end the thread: all would wait
             problem = _disk_problem(self.folder, error)
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
@@ -178,7 +192,7 @@ def _resolve(futures: list[asyncio.Future[None]], problem: Exception | None) -> 
             future.set_exception(problem)
 
 
-def _disk_problem(folder: Path, error: sqlite3.Error) -> EnvironmentProblem:
+def _disk_problem(folder: Path, error: Exception) -> EnvironmentProblem:
     return EnvironmentProblem(
         f"cannot write {folder / 'run.db'}: {error}; free some space and run the same command again, nothing stored is lost"
     )

@@ -15,11 +15,10 @@ from ...core.errors import DataError, did_you_mean
 from ...core.ids import content_hash
 from ...core.protocols import LoadContext
 from ...core.types import Form, Image, Sample, Task
-from ..answers import find_answers
+from ..answers import find_answers, lettered_columns
 from ..sources import Row, read_rows
 
 FIELDS = ("id", "image", "images", "question", "options", "answer", "group")
-LETTER_COLUMN = re.compile(r"(?:option|choice)?_?([A-Z])", re.IGNORECASE)
 
 
 class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,12 +43,12 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
 
 
 def _to_sample(row: Row, task: Task, source: TableSource, root: Path, where: str) -> Sample:
-    options, used = _read_options(row, where)
+    options, used, keyed = _read_options(row, where)
     question = row.get("question")
     if not isinstance(question, str) or not question.strip():
         raise DataError(f"{where} has no question{_hint('question', row)}; name its column with --map question=COLUMN")
-    images = tuple(_read_image(value, root, where) for value in _image_values(row))
-    answers = find_answers(row.get("answer"), options, source.answer_kind, where)
+    images = tuple(_read_image(value, root, where) for value in _image_values(row, where))
+    answers = find_answers(_by_key(row.get("answer"), keyed), options, source.answer_kind, where)
     form = task.form if options or task.form is not Form.CHOICE else Form.OPEN
     return Sample(
         id=_read_id(row, where),
@@ -86,25 +85,35 @@ def _read_id(row: Row, where: str) -> str:
     return text
 
 
-def _read_options(row: Row, where: str) -> tuple[tuple[str, ...], set[str]]:
-    """Return the options and the columns they came from."""
+def _read_options(row: Row, where: str) -> tuple[tuple[str, ...], set[str], Mapping[str, str]]:
+    """Return the options, the columns they came from, and the options by the keys the data gives them."""
     value = row.get("options")
     if isinstance(value, str):
         value = _parse_list(value, where)
     if isinstance(value, dict):
-        value = list(value.values())
+        keyed = {str(key): str(value[key]) for key in sorted(value, key=str)}
+        return _unique(list(keyed.values()), where), set(), keyed
     if value is None:
         return _lettered_options(row, where)
     if not isinstance(value, list):
         raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(value).__name__}")
-    return _unique([str(option) for option in value], where), set()
+    return _unique([str(option) for option in value], where), set(), {}
 
 
-def _lettered_options(row: Row, where: str) -> tuple[tuple[str, ...], set[str]]:
+def _by_key(answer: Any, keyed: Mapping[str, str]) -> Any:
+    """Return the text of the option that an answer names by its key; any other answer as it is."""
+    if isinstance(answer, list):
+        return [_by_key(each, keyed) for each in answer]
+    return keyed.get(str(answer), answer) if keyed else answer
+
+
+def _lettered_options(row: Row, where: str) -> tuple[tuple[str, ...], set[str], Mapping[str, str]]:
     """Read options that stand in columns of their own: A, B, C… or choice_A, option_B…"""
-    lettered = sorted((match.group(1).upper(), key) for key in row if (match := LETTER_COLUMN.fullmatch(key)))
-    filled = [str(row[key]) for _, key in lettered if row[key] not in (None, "")]
-    return (_unique(filled, where), {key for _, key in lettered}) if len(filled) > 1 else ((), set())
+    columns = lettered_columns(row)
+    keyed = {letter: str(row[key]) for letter, key in columns.items() if row[key] not in (None, "")}
+    if len(keyed) < 2:
+        return (), set(), {}
+    return _unique(list(keyed.values()), where), set(columns.values()), keyed
 
 
 def _unique(options: list[str], where: str) -> tuple[str, ...]:
@@ -116,23 +125,23 @@ def _unique(options: list[str], where: str) -> tuple[str, ...]:
     return tuple(options)
 
 
-def _parse_list(text: str, where: str) -> Any:
+def _parse_list(text: str, where: str, field: str = "options") -> Any:
     if not text.strip():
         return None
     if text.lstrip().startswith(("[", "{")):
         try:
             return msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
-            raise DataError(f"{where}: options are not valid JSON: {error}") from None
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise DataError(f"{where}: {field} are not valid JSON: {error}") from None
     return [part.strip() for part in re.split(r"[|;]", text)]
 
 
-def _image_values(row: Row) -> list[Any]:
+def _image_values(row: Row, where: str) -> list[Any]:
     value = row.get("images") if row.get("images") not in (None, "") else row.get("image")
     if value in (None, ""):
         return []
     if isinstance(value, str) and value.lstrip().startswith("["):
-        value = msgspec.json.decode(value)
+        value = _parse_list(value, where, "images")
     return value if isinstance(value, list) else [value]
 
 

@@ -1,0 +1,25 @@
+"""Foreign text to text that can be stored, sent and shown."""
+
+from __future__ import annotations
+
+import re
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal obeys instead of showing it: escapes, bells, and marks that turn the direction of text."""
+REPLACEMENT = "\ufffd"
+
+
+def clean_text(text: str) -> str:
+    """Make text storable: lone surrogates and NUL become U+FFFD."""
+    if "\x00" in text:
+        text = text.replace("\x00", REPLACEMENT)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return "".join(REPLACEMENT if "\ud800" <= character <= "\udfff" else character for character in text)
+    return text
+
+
+def show_text(text: str) -> str:
+    """Make text showable: what a terminal would obey becomes U+FFFD."""
+    return CONTROL.sub(REPLACEMENT, clean_text(text))

@@ -1,0 +1,300 @@
+"""The commands of the line as typed: exit codes, one JSON document on stdout whatever happens, one line on stderr for mistakes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from snellen.cli.main import COMMANDS, _run
+from snellen.cli.run import command_line, read_key, read_model_file
+from snellen.core.errors import ConfigError, UsageError
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def snellen(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = _run([str(argument) for argument in arguments])
+        return code, *capfd.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "data.jsonl"
+    rows = [{"id": n, "question": f"Q{n}?", "options": ["one", "two", "three"], "answer": "A", "topic": n % 2} for n in range(10)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+FLAGS: list[list[str]] = [
+    ["--limit", "3"],
+    ["--try-run"],
+    ["--num-infers", "2", "--temperature", "0.5", "--top-p", "0.9", "--max-tokens", "5", "--sampling-seed", "3"],
+    ["--seed", "7", "--shuffle-options", "--option-mark", "random"],
+    ["--stream", "--max-workers", "2", "--max-retries", "0", "--timeout", "3", "--max-errors", "50%"],
+    ["--infer-method", "likelihood", "--likelihood-reduction", "sum", "--candidates", "letters", "--calibration", "content-free"],
+    ["--dataset-duplication", "2", "--random-instruct", "--in-context-sample"],
+    ["--shots", "random:2", "--response-prefix", "The answer is"],
+    ["--answer-space-instruct", "--yesno-instruct", "--style", "llama_2"],
+    ["--online-multi-round", "--no-options-in-history"],
+    ["--variant", "base", "--variant", "order=1", "--detailed-keys", "topic"],
+    ["--map", "question=question", "-p", 'scorers=["choice", "exact"]'],
+    ["--image-max-side", "64", "--no-cache", "--allow-missing-images", "--profile", "reform"],
+    ["--until-ci", "20", "--half", "--batch-size", "2", "--model-arg", "x=1"],
+    ["--data-root", ".", "--base-url", "http://user:secret@localhost/v1", "--api-key", "sk-canary-99"],
+]
+
+
+@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
+def test_every_flag_gives_one_json_document_and_nothing_else(
+    snellen: Callable[..., Any], data: Path, tmp_path: Path, flags: list[str]
+) -> None:
+    code, out, _ = snellen("run", data, "--model", "blind/first", "-o", tmp_path / "run", "--json", *flags)
+    assert code == 0
+    results = json.loads(out)
+    assert results == json.loads((tmp_path / "run" / "results.json").read_text())
+    metric = results["tasks"]["data"]["metrics"]["accuracy"]
+    planned = results["status"]["planned"]["data"]
+    left = results["status"]["not_yet_asked"]["data"]
+    assert metric["n"] + metric["unscored"] + metric["failed"] + left == planned
+    everything = out + "".join(path.read_bytes().decode("latin-1") for path in (tmp_path / "run").rglob("*") if path.is_file())
+    assert "canary" not in everything and "user:secret" not in everything
+
+
+MISTAKES: list[tuple[list[str], int, str]] = [
+    (["run", "--json"], 2, "Missing argument"),
+    (["run", "data.jsonl", "--json"], 2, "name the model"),
+    (["run", "eyechrt", "--model", "blind/first", "--json"], 2, "did you mean 'eyechart'"),
+    (["run", "nothing.jsonl", "--model", "blind/first", "--json"], 2, "does not exist"),
+    (["run", "data.jsonl", "--model", "blind/frist", "--json"], 2, "did you mean 'first'"),
+    (["run", "data.jsonl", "--model", "blind/first", "--limit", "0", "--json"], 2, "--limit"),
+    (["run", "data.jsonl", "--model", "blind/first", "--max-errors", "x", "--json"], 2, "--max-errors"),
+    (["run", "data.jsonl", "--model", "openai/x", "--base-url", "http://127.0.0.1:9/v1", "--json"], 3, "is it running"),
+    (["run", "data.jsonl", "--model", "blind/first", "-o", "data.jsonl", "--json"], 3, "cannot write"),
+    (["run", "data.jsonl", "--model", "blind/first", "--api-key-env", "NOT_SET_AT_ALL", "--json"], 2, "not set"),
+    (["run", "data.jsonl", "--model", "replay/none.jsonl", "--json"], 2, "cannot be read"),
+    (["run", "eyechart", "--model", "blind/first", "--limit", "1", "-o", "/proc/nowhere", "--json"], 3, "cannot write"),
+    (["rnu", "--json"], 2, "did you mean 'run'"),
+    (["tasks", "eyechrt", "--json"], 2, "did you mean 'eyechart'"),
+    (["models", "openai/x", "--base-url", "http://127.0.0.1:9/v1", "--json"], 3, "is it running"),
+    (["score", "nowhere", "--json"], 2, "--formulation"),
+    (["cache", "prune", "--older-than-days", "-1", "--json"], 2, "older-than-days"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "expected", "words"), MISTAKES, ids=[" ".join(each[0]) for each in MISTAKES])
+def test_mistakes_are_one_line_an_exit_code_and_one_json_document(
+    snellen: Callable[..., Any], data: Path, arguments: list[str], expected: int, words: str
+) -> None:
+    code, out, err = snellen(*arguments)
+    assert code == expected
+    error = json.loads(out)["error"]
+    assert (error["exit_code"], words in error["message"]) == (expected, True)
+    assert words in err
+    assert "Traceback" not in err
+    without, out, _ = snellen(*arguments[:-1])
+    assert (without, out) == (expected, "")
+
+
+def test_failed_trials_are_exit_code_1(snellen: Callable[..., Any], data: Path, tmp_path: Path) -> None:
+    (tmp_path / "said.jsonl").write_text("\n".join(json.dumps({"id": n, "text": "A"}) for n in range(7)))
+    code, out, err = snellen("run", data, "--model", "replay/said.jsonl", "-o", tmp_path / "run", "--json")
+    assert code == 1
+    assert json.loads(out)["tasks"]["data"]["metrics"]["accuracy"]["failed"] == 3
+    assert "3 trials failed: skipped" in err
+
+
+def test_answers_of_one_sample_never_stand_for_another(snellen: Callable[..., Any], tmp_path: Path) -> None:
+    """Same words, other ids: a predictions file knows them apart, and so must the line, cache or not."""
+    rows = [{"id": n, "question": "Same?", "options": ["one", "two"], "answer": "A"} for n in range(80)]
+    (tmp_path / "same.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "said.jsonl").write_text("\n".join(json.dumps({"id": n, "text": "AB"[n % 2]}) for n in range(80)))
+    for name in ("first", "second"):
+        code, out, _ = snellen("run", "same.jsonl", "--model", "replay/said.jsonl", "-o", name, "--json", "--quiet")
+        assert (code, json.loads(out)["tasks"]["same"]["metrics"]["accuracy"]["value"]) == (0, 0.5)
+        records = [json.loads(line) for line in (tmp_path / name / "records.jsonl").read_text().splitlines()]
+        assert all(record["text"] == "AB"[int(record["sample"]) % 2] for record in records)
+
+
+def test_tables_go_to_stdout_and_progress_to_stderr(snellen: Callable[..., Any], data: Path, tmp_path: Path) -> None:
+    code, out, err = snellen("run", data, "--model", "blind/first", "-o", tmp_path / "run")
+    assert code == 0
+    assert "accuracy" in out and "by topic" in out and "results.json" in out
+    assert "10 trials (10 samples × 1 variants × 1 inferences), 0 images" in err
+    assert snellen("run", data, "--model", "blind/first", "-o", tmp_path / "run", "--quiet")[1:] == ("", "")
+
+
+def test_an_interrupted_run_says_so_and_goes_on(
+    snellen: Callable[..., Any], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from snellen.engine.loop import Engine
+    from snellen.model.blind import Blind
+
+    real, engines = Blind.predict, []
+    init = Engine.__init__
+
+    def remember(self: Engine, *arguments: Any, **options: Any) -> None:
+        init(self, *arguments, **options)
+        engines.append(self)
+
+    async def stop_after_three(self: Blind, request: Any) -> Any:
+        if engines[-1].state.done == 3:
+            engines[-1].stop()
+        return await real(self, request)
+
+    monkeypatch.setattr(Engine, "__init__", remember)
+    with monkeypatch.context() as patch:
+        patch.setattr(Blind, "predict", stop_after_three)
+        code, out, err = snellen("run", data, "--model", "blind/first", "-o", tmp_path / "run", "--json", "--max-workers", "1")
+    assert code == 130
+    status = json.loads(out)["status"]
+    assert (status["complete"], status["not_yet_asked"]) == (False, {"data": 6})
+    assert "interrupted after 4 of 10 trials" in err
+    code, out, _ = snellen("run", data, "--model", "blind/first", "-o", tmp_path / "run", "--json")
+    assert (code, json.loads(out)["tasks"]["data"]["metrics"]["accuracy"]["n"]) == (0, 10)
+
+
+def test_control_sequences_in_errors_are_neutral(snellen: Callable[..., Any], tmp_path: Path) -> None:
+    _, out, err = snellen("run", "no\x1b[2Jsuch\x07.jsonl", "--model", "blind/first", "--json")
+    assert "\x1b" not in err + out and "\x07" not in err + out
+
+
+def test_help_of_every_command_has_an_example(snellen: Callable[..., Any]) -> None:
+    for name in ("run", "tasks", "models", "doctor", "cache", "score"):
+        code, out, _ = snellen(name, "--help")
+        assert code == 0
+        assert f"snellen {name}" in out
+    code, out, _ = snellen("--help")
+    assert code == 0 and all(name in out for name in COMMANDS)
+    assert snellen("--version")[0] == 0
+
+
+def test_tasks_models_and_doctor(snellen: Callable[..., Any], tmp_path: Path) -> None:
+    listed = json.loads(snellen("tasks", "--json")[1])
+    assert "eyechart" in {row["name"] for row in listed["tasks"]}
+    few = json.loads(snellen("tasks", "--dimension", "no such dimension", "--json")[1])
+    assert few == {"tasks": [], "suites": {}}
+    assert json.loads(snellen("tasks", "eyechart", "--json")[1])["name"] == "eyechart"
+    assert "eyechart" in snellen("tasks")[1]
+    assert {"openai", "blind", "replay"} <= set(json.loads(snellen("models", "--json")[1]))
+    assert json.loads(snellen("models", "blind/first", "--json")[1])["identity"] == {"model": "blind/first", "version": 1}
+    assert "blind/first is ready: generate" in snellen("models", "blind/first")[1]
+    assert "openai" in snellen("models")[1]
+    code, out, _ = snellen("doctor", "--json")
+    assert (code, {"free disk", "cache folder", "snellen"} <= {finding["what"] for finding in json.loads(out)}) == (0, True)
+    assert "ok  snellen" in snellen("doctor")[1]
+
+
+def test_doctor_shows_no_key_and_exits_3_when_something_needed_is_missing(
+    snellen: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-1")
+    monkeypatch.setattr("snellen.cli.doctor.LEAST_FREE_BYTES", 2**70)
+    code, out, err = snellen("doctor")
+    assert (code, "canary" in out + err) == (3, False)
+    assert "BAD free disk" in out
+
+
+def test_cache_info_and_prune(snellen: Callable[..., Any], tmp_path: Path) -> None:
+    from snellen.core.types import Prediction, TrialKey
+    from snellen.store.cache import ResponseCache
+
+    cache = ResponseCache(tmp_path / "cache" / "responses.db")
+    cache.put("d", "some/model", Prediction(TrialKey("t", "s"), text="x"))
+    cache.close()
+    assert json.loads(snellen("cache", "info", "--json")[1])["models"] == {"some/model": 1}
+    assert "1 some/model" in snellen("cache", "info")[1]
+    assert json.loads(snellen("cache", "prune", "--older-than-days", "1", "--json")[1]) == {"removed": 0}
+    assert snellen("cache", "prune")[1] == "1 replies forgotten\n"
+    (tmp_path / "cache" / "responses.db").write_bytes(b"damaged beyond repair" * 200)
+    code, _, err = snellen("cache", "info")
+    assert (code, "delete it" in err) == (3, True)
+
+
+def test_score_again_and_a_damaged_run(snellen: Callable[..., Any], data: Path, tmp_path: Path) -> None:
+    snellen("run", data, "--model", "blind/first", "-o", tmp_path / "run", "--quiet")
+    before = (tmp_path / "run" / "results.json").read_bytes()
+    code, out, _ = snellen("score", tmp_path / "run", "--json")
+    assert (code, json.loads(out)["tasks"]) == (0, json.loads(before)["tasks"])
+    assert (tmp_path / "run" / "results.json").read_bytes() == before
+    with sqlite3.connect(tmp_path / "run" / "run.db") as database:
+        database.execute("PRAGMA user_version=99")
+    code, out, _ = snellen("score", tmp_path / "run", "--json")
+    assert (code, json.loads(out)["error"]["kind"]) == (3, "EnvironmentProblem")
+
+
+def test_a_closed_pipe_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    import click
+
+    def closed(*_: Any, **__: Any) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(click, "echo", closed)
+    monkeypatch.setattr(sys, "stdout", sys.stdout)
+    assert _run(["models"]) == 0
+    sys.stdout.close()
+
+
+def test_the_command_is_kept_without_keys() -> None:
+    assert command_line(["x", "run", "a b", "--api-key", "sk-1"]) == "snellen run 'a b' --api-key '****'"
+    assert (
+        command_line(["x", "--api-key=sk-1", "--base-url", "http://me:pw@host/v1"])
+        == "snellen '--api-key=****' --base-url http://****@host/v1"
+    )
+    assert command_line(["x", "--api-key"]) == "snellen --api-key"
+
+
+def test_keys_come_from_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("K", "from the environment")
+    (tmp_path / "key").write_text("from the file\n")
+    assert [
+        key and key.reveal() for key in (read_key("flag", None, None), read_key(None, "K", None), read_key(None, None, tmp_path / "key"))
+    ] == [
+        "flag",
+        "from the environment",
+        "from the file",
+    ]
+    assert "process lists" in capsys.readouterr().err
+    assert read_key(None, None, None) is None
+    for content, words in ((b"\xff\xfe", "cannot be read as text"), (b" \n", "is empty")):
+        (tmp_path / "key").write_bytes(content)
+        with pytest.raises(UsageError, match=words):
+            read_key(None, None, tmp_path / "key")
+
+
+def test_model_files(tmp_path: Path) -> None:
+    file = tmp_path / "m.json"
+    file.write_text(
+        json.dumps({"model_name": "m", "temperature": 0, "presence_penalty": 0.5, "extra_body": {"top_k": 3}, "timeout": 9, "seed": 4})
+    )
+    assert read_model_file(file) == {
+        "model": "openai/m",
+        "temperature": 0,
+        "sampling_seed": 4,
+        "timeout_s": 9,
+        "extra_body": {"top_k": 3, "presence_penalty": 0.5},
+    }
+    assert read_model_file(None) == {}
+    with pytest.raises(ConfigError, match="'max_tokens' is missing"):
+        read_model_file(file, needed=("max_tokens",))
+    file.write_text('{"model_nam": "m"}')
+    with pytest.raises(ConfigError, match="did you mean 'model_name'"):
+        read_model_file(file)
+    file.write_text("[" * 100_000)
+    with pytest.raises(ConfigError, match="not valid JSON"):
+        read_model_file(file)

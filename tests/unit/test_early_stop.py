@@ -1,0 +1,73 @@
+"""`--until-ci`: questions are taken in the order of the plan, whatever order replies come in."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from snellen.api.early_stop import EarlyStop
+from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey
+from snellen.infer.jobs import Item
+
+
+def scorer(sample: Sample, request: Request, prediction: Prediction, options: Any) -> list[Score]:
+    text = prediction.text or ""
+    return [Score(prediction.key, "m", None if text == "?" else float(text), reason="unread" if text == "?" else None)]
+
+
+def observe(early: EarlyStop, number: int, text: str | None, repeat: int = 0) -> None:
+    key = TrialKey("t", str(number), repeat=repeat)
+    failure = None if text is not None else Failure(FailureKind.SERVER, "x")
+    early.observe(Item(number, Sample(str(number), "t", Form.OPEN, "?")), Request(key, ()), Prediction(key, text=text, failure=failure))
+
+
+def ready(trials: int = 1, points: float = 20.0, questions: int = 3000) -> tuple[EarlyStop, list[int], list[int]]:
+    stops: list[int] = []
+    early = EarlyStop(points, scorer, trials, lambda: stops.append(1))
+    order = [item.position for item in early.shuffle([Item(n, Sample(str(n), "t", Form.OPEN, "?")) for n in range(questions)], 0)]
+    return early, order, stops
+
+
+def test_the_order_is_drawn_from_the_seed_alone() -> None:
+    assert ready()[1] == ready()[1] != list(range(3000))
+    assert sorted(ready()[1]) == list(range(3000))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_replies_in_any_order_stop_at_the_same_question(seed: int) -> None:
+    straight, order, stops = ready()
+    for number in order:
+        observe(straight, number, str(number % 2))
+    mixed, order, more = ready()
+    shuffled = list(order)
+    random.Random(seed).shuffle(shuffled)
+    for number in shuffled:
+        observe(mixed, number, str(number % 2))
+    assert straight.summary() == mixed.summary()
+    assert straight.stopped
+    assert (len(stops), len(more)) == (1, 1)
+    low, high = straight.summary()["interval"]
+    assert high - low <= 0.4
+    assert straight.summary()["questions"] < 3000
+
+
+def test_a_question_counts_once_as_the_mean_of_its_trials() -> None:
+    early, order, _ = ready(trials=2)
+    observe(early, order[0], "1", 0)
+    assert early.sequence.n == 0
+    observe(early, order[0], "0", 1)
+    assert early.sequence.n == 1
+    low, high = early.sequence.interval
+    assert low + high == pytest.approx(1.0, abs=1e-6)
+
+
+def test_failed_and_unread_questions_are_passed_over_not_counted() -> None:
+    early, order, _ = ready(trials=2)
+    for repeat in (0, 1):
+        observe(early, order[0], None, repeat)
+        observe(early, order[1], "?", repeat)
+        observe(early, order[2], "1" if repeat else None, repeat)
+    assert early.sequence.n == 1
+    assert not early.stopped

@@ -1,0 +1,144 @@
+"""The response cache: content decides, damage costs a repeat and never a run, several runs share one file."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snellen.core.errors import EnvironmentProblem
+from snellen.core.types import Failure, FailureKind, Likelihood, Params, Prediction, Request, TrialKey, Turn
+from snellen.store import cache as module
+from snellen.store.cache import ResponseCache, request_digest
+
+KEY = TrialKey("t", "s")
+
+texts = st.text(max_size=6)
+requests = st.builds(
+    Request,
+    st.builds(TrialKey, st.just("t"), texts, repeat=st.integers(0, 2)),
+    st.lists(st.builds(Turn, st.sampled_from(["user", "assistant"]), texts), max_size=3).map(tuple),
+    st.builds(Params, temperature=st.sampled_from([None, 0.0, 1.0]), stop=st.sampled_from([None, (), ("a",), ("a", "b")])),
+    st.lists(texts, max_size=2).map(tuple),
+    prefix=texts,
+)
+
+
+def content(request: Request, hashes: list[str]) -> object:
+    turns = [(turn.role, turn.text) for turn in request.messages]
+    return turns, request.params, request.choices, request.prefix, request.key.repeat, tuple(hashes)
+
+
+@settings(max_examples=400, deadline=None)
+@given(requests, requests, st.lists(texts, max_size=2), st.lists(texts, max_size=2))
+def test_two_requests_share_a_key_only_if_they_ask_the_same(a: Request, b: Request, of_a: list[str], of_b: list[str]) -> None:
+    assert (request_digest("m", a, of_a) == request_digest("m", b, of_b)) == (content(a, of_a) == content(b, of_b))
+
+
+def test_how_it_is_asked_and_which_sample_asks_do_not_matter() -> None:
+    plain = Request(KEY, (Turn("user", "?"),), Params(temperature=0.0))
+    asked = Request(TrialKey("u", "z", "order=1"), plain.messages, Params(temperature=0.0, timeout_s=5.0, stream=True))
+    assert request_digest("m", plain, []) == request_digest("m", asked, [])
+
+
+def test_the_baseline_counts_where_candidates_are_scored() -> None:
+    scored = Request(KEY, (Turn("user", "?"),), choices=("a",))
+    baseline = msgspec.structs.replace(scored, likelihood=Likelihood(baseline=(Turn("user", ""),)))
+    whole = msgspec.structs.replace(scored, likelihood=Likelihood(with_prompt=True))
+    assert len({request_digest("m", each, []) for each in (scored, baseline, whole)}) == 3
+
+
+def test_damaged_rows_are_misses(tmp_path: Path) -> None:
+    cache = ResponseCache(tmp_path / "c.db")
+    failed = msgspec.json.encode(Prediction(KEY, failure=Failure(FailureKind.SERVER, "x")))
+    for digest, body in (
+        ("junk", b"\xff{"),
+        ("shape", b'{"key": 5}'),
+        ("nothing", b'{"key":{"task":"t","sample":"s"}}'),
+        ("failed", failed),
+    ):
+        cache._write([(digest, "m", 0.0, body)])
+        assert cache.get(digest, KEY) is None
+    cache.close()
+
+
+def test_a_file_that_is_no_cache_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "c.db").write_bytes(b"certainly not a database" * 100)
+    with pytest.raises(EnvironmentProblem, match="--no-cache"):
+        ResponseCache(tmp_path / "c.db")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentProblem, match="--no-cache"):
+        ResponseCache(tmp_path / "file" / "c.db")
+
+
+def test_runs_side_by_side_share_the_file(tmp_path: Path) -> None:
+    first, second = ResponseCache(tmp_path / "c.db"), ResponseCache(tmp_path / "c.db")
+    for number in range(100):
+        first.put(f"a{number}", "m", Prediction(KEY, text="of a"))
+        second.put(f"b{number}", "m", Prediction(KEY, text="of b"))
+    first.put("both", "m", Prediction(KEY, text="one"))
+    second.put("both", "m", Prediction(KEY, text="two"))
+    first.close()
+    second.close()
+    third = ResponseCache(tmp_path / "c.db")
+    assert third.info()["replies"] == 201
+    assert third.info()["models"] == {"m": 201}
+    found = third.get("a99", TrialKey("t", "other"))
+    assert found is not None and (found.text, found.key.sample, found.cached) == ("of a", "other", True)
+    third.close()
+
+
+def test_a_hit_is_not_stored_again_and_a_group_is_written_when_full(tmp_path: Path) -> None:
+    cache = ResponseCache(tmp_path / "c.db")
+    cache.put("hit", "m", Prediction(KEY, text="x", cached=True))
+    cache.flush()
+    assert cache.info()["replies"] == 0
+    for number in range(module.GROUP_ROWS):
+        cache.put(str(number), "m", Prediction(KEY, text="x"))
+    assert cache._pending == []
+    cache.close()
+
+
+def test_without_a_list_of_keys_it_still_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KNOWN_KEYS", 2)
+    cache = ResponseCache(tmp_path / "c.db")
+    for number in range(3):
+        cache.put(str(number), "m", Prediction(KEY, text=str(number)))
+    cache.close()
+    large = ResponseCache(tmp_path / "c.db")
+    assert large._known is None
+    found = large.get("2", KEY)
+    assert found is not None and found.text == "2"
+    assert large.get("9", KEY) is None
+    large.close()
+
+
+def test_pruning_forgets_what_is_old_even_while_someone_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000_000.0
+    cache = ResponseCache(tmp_path / "c.db")
+    for age in (10.0, 20.0, 30.0):
+        monkeypatch.setattr(module.time, "time", lambda age=age: now - age)
+        cache.put(str(age), "m", Prediction(KEY, text="x"))
+    cache.flush()
+    cache._database.execute("PRAGMA busy_timeout=1")
+    reading = sqlite3.connect(tmp_path / "c.db")
+    reading.execute("BEGIN")
+    reading.execute("SELECT COUNT(*) FROM responses").fetchone()
+    assert cache.prune(20.0, now) == 1
+    reading.close()
+    assert cache.info()["replies"] == 2
+    assert cache.prune(0.0, now) == 2
+    cache.close()
+
+
+def test_a_full_disk_costs_the_cache_never_the_run(tmp_path: Path) -> None:
+    cache = ResponseCache(tmp_path / "c.db")
+    cache._database.execute(f"PRAGMA max_page_count={cache._database.execute('PRAGMA page_count').fetchone()[0]}")
+    cache.put("big", "m", Prediction(KEY, text="x" * 100_000))
+    cache.flush()
+    assert cache.get("big", KEY) is None
+    cache.close()

@@ -1,0 +1,116 @@
+"""Opening run.db and its lock: durability, versions, file systems, one writer at a time, also across processes."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from snellen.core.errors import EnvironmentProblem
+from snellen.store import database
+from snellen.store.lock import RunLock
+
+
+def test_every_commit_is_durable_and_the_schema_is_versioned(tmp_path: Path) -> None:
+    connection = database.open_for_writing(tmp_path / "run.db")
+    assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+    assert connection.execute("PRAGMA user_version").fetchone()[0] == database.SCHEMA_VERSION
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert tables == {"meta", "samples", "predictions", "attempts", "scores"}
+    connection.close()
+    database.open_for_writing(tmp_path / "run.db").close()
+
+
+def test_a_network_file_system_gets_no_write_ahead_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "file_system_of", lambda path: "nfs4")
+    connection = database.open_for_writing(tmp_path / "run.db")
+    assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
+    assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+    connection.close()
+
+
+def test_a_newer_schema_is_refused_for_writing_too(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "run.db") as connection:
+        connection.execute(f"PRAGMA user_version={database.SCHEMA_VERSION + 1}")
+    with pytest.raises(EnvironmentProblem, match="newer Snellen"):
+        database.open_for_writing(tmp_path / "run.db")
+
+
+def test_an_empty_database_is_no_run(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "run.db").execute("CREATE TABLE x (y)").connection.close()
+    with pytest.raises(EnvironmentProblem, match="not a run"):
+        database.open_for_reading(tmp_path / "run.db")
+
+
+def test_odd_folder_names_are_paths_not_queries(tmp_path: Path) -> None:
+    folder = tmp_path / "a?mode=ro&x#y %41"
+    folder.mkdir()
+    database.open_for_writing(folder / "run.db").close()
+    assert (folder / "run.db").is_file()
+
+
+def test_a_folder_where_the_database_should_be(tmp_path: Path) -> None:
+    (tmp_path / "run.db").mkdir()
+    with pytest.raises(EnvironmentProblem, match="cannot open"):
+        database.open_for_writing(tmp_path / "run.db")
+
+
+def test_the_file_system_is_the_one_of_the_nearest_mount(monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = "/dev/a / ext4 rw 0 0\nserver:/x /mnt/data nfs4 rw 0 0\ntmpfs /mnt/database tmpfs rw 0 0\n"
+    monkeypatch.setattr(Path, "read_text", lambda self: mounts)
+    assert database.file_system_of(Path("/mnt/data/run.db")) == "nfs4"
+    assert database.file_system_of(Path("/mnt/database/run.db")) == "tmpfs"
+    assert database.file_system_of(Path("/home/x/run.db")) == "ext4"
+
+
+def test_no_list_of_mounts_is_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path) -> str:
+        raise OSError
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert database.file_system_of(Path("/x")) == ""
+
+
+def test_the_lock_names_its_owner_and_is_free_after_release(tmp_path: Path) -> None:
+    lock = RunLock(tmp_path)
+    with pytest.raises(EnvironmentProblem, match=f"process {os.getpid()}:"):
+        RunLock(tmp_path)
+    lock.release()
+    again = RunLock(tmp_path)
+    assert (tmp_path / "run.lock").read_text() == f"{os.getpid()}\n"
+    again.release()
+    assert (tmp_path / "run.lock").exists()
+
+
+def test_a_shorter_pid_leaves_nothing_of_a_longer_one(tmp_path: Path) -> None:
+    (tmp_path / "run.lock").write_text("99999999999\n")
+    RunLock(tmp_path).release()
+    assert (tmp_path / "run.lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_another_process_is_refused_and_a_dead_one_holds_nothing(tmp_path: Path) -> None:
+    code = "import sys; from pathlib import Path; from snellen.store.lock import RunLock; RunLock(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+    holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+        with pytest.raises(EnvironmentProblem, match=f"process {holder.pid}:"):
+            RunLock(tmp_path)
+    finally:
+        holder.kill()
+        holder.communicate()
+    RunLock(tmp_path).release()
+
+
+def test_a_writer_that_is_refused_gives_the_lock_back(tmp_path: Path) -> None:
+    from line_doubles import header
+    from snellen.store.writer import RunWriter
+
+    (tmp_path / "run.db").write_bytes(b"this is not a database at all" * 100)
+    for _ in range(2):
+        with pytest.raises(EnvironmentProblem, match=r"run\.db"):
+            RunWriter(tmp_path, header())
