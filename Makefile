@@ -34,8 +34,8 @@ test: $(VENV)/test.stamp ## the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 check: $(VENV)/test.stamp ## lint and types
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
 
 bench: $(VENV)/test.stamp ## every benchmark; each prints ratios measured in one run

@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def needle_run(folder: Path) -> None:
     blur = [found[f"accuracy_blur_{severity}"]["value"] for severity in range(6)]
     check(
         "accuracy falls as blur grows",
-        blur[0] >= 0.9 and blur[5] <= 0.2 and all(b <= a + 0.1 for a, b in zip(blur, blur[1:], strict=False)),
+        blur[0] >= 0.9 and blur[5] <= 0.2 and all(b <= a + 0.1 for a, b in pairwise(blur)),
         blur,
     )
     critical = found["critical_severity_blur"]

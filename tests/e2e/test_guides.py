@@ -28,8 +28,22 @@ def run(tmp_path, capsys, *flags):
 def test_the_inferencer_of_the_guide_asks_twice(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(INFERENCERS, "checked", None)
     plugin = tmp_path / "checked.py"
-    plugin.write_text(code_of("add-your-own-inferencer.md", "INFERENCERS") + '\ndef unsure(prompt):\n    return "B" if "Are you sure" in prompt else "A"\n')
-    flags = ["--plugin", str(plugin), "--model", "plugin/unsure", "--infer-method", "checked", "--variant", "base", "--variant", "checked=1"]
+    plugin.write_text(
+        code_of("add-your-own-inferencer.md", "INFERENCERS")
+        + '\ndef unsure(prompt):\n    return "B" if "Are you sure" in prompt else "A"\n'
+    )
+    flags = [
+        "--plugin",
+        str(plugin),
+        "--model",
+        "plugin/unsure",
+        "--infer-method",
+        "checked",
+        "--variant",
+        "base",
+        "--variant",
+        "checked=1",
+    ]
     result = run(tmp_path, capsys, *flags)
     by_variant = {variant: metrics["accuracy"]["value"] for variant, metrics in result["groups"]["variant"].items()}
     assert by_variant == {"base": 0.0, "checked=1": 1.0}

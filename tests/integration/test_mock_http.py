@@ -316,8 +316,6 @@ def test_a_simulated_reader_of_known_acuity_is_measured_over_http(mock_server: A
     done = subprocess.run([*snellen_command, *arguments], env=environment, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["entries"] == 4
     running = mock_server("--answers", answers, "--reader", "noisy:px50=6,slope=6")
-    result = snellen.run(
-        "eyechart", "openai/mock", base_url=running.base_url, limit=4, seed=5, output_dir=tmp_path / "run", cache=False
-    )
+    result = snellen.run("eyechart", "openai/mock", base_url=running.base_url, limit=4, seed=5, output_dir=tmp_path / "run", cache=False)
     metrics = result.results["tasks"]["eyechart"]["metrics"]
     assert metrics["acuity_px"]["value"] == pytest.approx(6.0, rel=0.25)

@@ -24,7 +24,13 @@ def choice(tmp_path: Path) -> Path:
     draw = random.Random(5)
     path = tmp_path / "choice.jsonl"
     rows = [
-        {"id": n, "question": f"Question {n}?", "options": [f"one {n}", f"two {n}", f"three {n}"], "answer": draw.choice("ABC"), "topic": n % 2}
+        {
+            "id": n,
+            "question": f"Question {n}?",
+            "options": [f"one {n}", f"two {n}", f"three {n}"],
+            "answer": draw.choice("ABC"),
+            "topic": n % 2,
+        }
         for n in range(60)
     ]
     path.write_text("\n".join(map(json.dumps, rows)))
@@ -48,7 +54,9 @@ def test_variants_keep_the_labels_right(choice: Path, mock_server: Callable[...,
     """A perfect reader stays perfect under every order, mark style and wording."""
     answers = tmp_path / "answers.jsonl"
     rows = [json.loads(line) for line in choice.read_text().splitlines()]
-    entries = [{"question": row["question"], "answer": row["options"]["ABC".index(row["answer"])], "options": row["options"]} for row in rows]
+    entries = [
+        {"question": row["question"], "answer": row["options"]["ABC".index(row["answer"])], "options": row["options"]} for row in rows
+    ]
     answers.write_text("\n".join(map(json.dumps, entries)))
     server = mock_server("--answers", answers)
     variants = ("base", "order=1", "order=2&marks=number", "marks=lower", "wording=3")
@@ -61,7 +69,9 @@ def test_workers_and_completion_order_change_nothing(choice: Path, mock_server: 
     server = mock_server("--reader", "verbose")
     tables = []
     for workers in (1, 7, 64):
-        result = snellen.run(str(choice), "openai/mock", base_url=server.base_url, max_workers=workers, output_dir=tmp_path / f"r{workers}", cache=False)
+        result = snellen.run(
+            str(choice), "openai/mock", base_url=server.base_url, max_workers=workers, output_dir=tmp_path / f"r{workers}", cache=False
+        )
         tables.append(json.dumps(result.results["tasks"], sort_keys=True))
     assert len(set(tables)) == 1
 
@@ -79,7 +89,9 @@ def test_the_cache_answers_a_second_run_and_is_marked(choice: Path, mock_server:
     assert all(json.loads(record)["cached"] for record in records)
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"temperature": 0.5}, {"prompt_template": "{question}\n{options}"}, {"model": "blind/last"}])
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"temperature": 0.5}, {"prompt_template": "{question}\n{options}"}, {"model": "blind/last"}]
+)
 def test_another_configuration_is_refused_and_more_workers_are_not(choice: Path, tmp_path: Path, change: dict[str, Any]) -> None:
     base: dict[str, Any] = {"model": "blind/first", "output_dir": tmp_path / "r"}
     snellen.run(str(choice), **base)
@@ -129,7 +141,9 @@ def test_a_judge_is_a_second_run_beside_the_first(mock_server: Callable[..., Any
     without = snellen.score(folder, judge_name="correctness")["tasks"]["open"]["metrics"]
     assert "exact_no_judge" in without
     assert "judge" not in without
-    judged = snellen.score(folder, judge_name="correctness", judge_model="openai/mock", base_url=server.base_url)["tasks"]["open"]["metrics"]
+    judged = snellen.score(folder, judge_name="correctness", judge_model="openai/mock", base_url=server.base_url)["tasks"]["open"][
+        "metrics"
+    ]
     assert (judged["judge"]["n"], judged["judge"]["unscored"]) == (0, 5)  # never a guess
     assert "exact_no_judge" not in judged
     assert (folder / "judge-correctness" / "run.db").exists()

@@ -28,7 +28,8 @@ _NUMBER = re.compile(
 )
 _SPELT = re.compile(
     rf"(?<!\w)(?P<minus>minus |negative )?(?P<words>(?:{_WORDS})(?:(?:\s+and\s+|"
-    rf"[\s-]+)(?:{_WORDS})){{0,12}}+)(?!\w)(?P<half>\s+and\s+a\s+half(?!\w))?", re.IGNORECASE
+    rf"[\s-]+)(?:{_WORDS})){{0,12}}+)(?!\w)(?P<half>\s+and\s+a\s+half(?!\w))?",
+    re.IGNORECASE,
 )
 _SHORT_SCALES = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9, **{name: float(value) for name, value in _SCALES.items()}}
 _VULGAR = re.compile("[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]")
