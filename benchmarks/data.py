@@ -94,7 +94,8 @@ def stream(root: Path, limit: int) -> int:
 
 
 def prompts(root: Path, limit: int) -> int:
-    from snellen.core.types import Form, Image, Sample, Task
+    from snellen.core.tasks import Task
+    from snellen.core.types import Form, Image, Sample
     from snellen.data.catalog import Catalog
     from snellen.prompt.build import Prompter
 

@@ -24,7 +24,8 @@ from PIL import Image, ImageDraw, ImageFont
 from snellen.core.clock import SystemClock
 from snellen.core.ids import rng
 from snellen.core.protocols import Capability, ImagePolicy
-from snellen.core.types import Form, Params, Prediction, Prompt, Request, RunHeader, Sample, Task
+from snellen.core.tasks import Prompt, RunHeader, Task
+from snellen.core.types import Form, Params, Prediction, Request, Sample
 from snellen.core.types import Image as ImageReference
 from snellen.data.documents.fonts import default_font, font_file
 from snellen.data.documents.haystack import chronicle

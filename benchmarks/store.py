@@ -8,7 +8,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from snellen.core.types import Form, Prediction, Request, RunHeader, Sample, Task, TrialKey, Turn, Usage
+from snellen.core.tasks import RunHeader, Task
+from snellen.core.types import Form, Prediction, Request, Sample, TrialKey, Turn, Usage
 from snellen.store.writer import RunWriter
 
 ROWS, WORKERS = 20_000, 128

@@ -8,21 +8,8 @@ from made_runs import draw_picture, run_apart
 from payloads import PAYLOADS
 from snellen.core.builtins import default_registry
 from snellen.core.errors import ModelError
-from snellen.core.types import (
-    Failure,
-    FailureKind,
-    Form,
-    Params,
-    Prediction,
-    Request,
-    RunHeader,
-    Sample,
-    Score,
-    Task,
-    Timing,
-    TrialKey,
-    Turn,
-)
+from snellen.core.tasks import RunHeader, Task
+from snellen.core.types import Failure, FailureKind, Form, Params, Prediction, Request, Sample, Score, Timing, TrialKey, Turn
 from snellen.report.files import write_records, write_results
 from snellen.score.run import score_run
 from snellen.store.reader import RunReader, write_scores

@@ -10,7 +10,8 @@ from typing import Any
 
 from fake_clock import FakeClock
 from snellen.core.protocols import Capability, ImagePolicy
-from snellen.core.types import Form, Image, Prediction, Request, RunHeader, Sample, Task, TrialKey, Turn
+from snellen.core.tasks import RunHeader, Task
+from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey, Turn
 from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
 from snellen.infer.jobs import Ask, Item

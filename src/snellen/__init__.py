@@ -34,7 +34,7 @@ _PUBLIC = {
     "Request": "snellen.core.types",
     "Sample": "snellen.core.types",
     "Score": "snellen.core.types",
-    "Task": "snellen.core.types",
+    "Task": "snellen.core.tasks",
     "SnellenError": "snellen.core.errors",
 }
 """Public name -> the module that has it; at most 25."""
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from .api.score import score
     from .api.settings import RunSettings
     from .core.errors import SnellenError
-    from .core.types import Estimate, Form, Image, Params, Prediction, Request, Sample, Score, Task
+    from .core.tasks import Task
+    from .core.types import Estimate, Form, Image, Params, Prediction, Request, Sample, Score
     from .score.extract import Extraction, extract_choice
     from .score.outside import score_predictions
 

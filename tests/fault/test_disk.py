@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from snellen.core.types import Form, Prediction, Request, RunHeader, Sample, Task, TrialKey, Turn
+from snellen.core.tasks import RunHeader, Task
+from snellen.core.types import Form, Prediction, Request, Sample, TrialKey, Turn
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from snellen.core.protocols import LoadContext
-from snellen.core.types import Sample, Task
+from snellen.core.tasks import Task
+from snellen.core.types import Sample
 from snellen.curate.gates_set import compare_to_chance, rule_credits
 from snellen.curate.records import Draft, Question, Source
 from snellen.curate.surface import level_draft

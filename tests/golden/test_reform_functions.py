@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from snellen.core.types import Form, Prompt, Sample, Task, Turn
+from snellen.core.tasks import Prompt, Task
+from snellen.core.types import Form, Sample, Turn
 from snellen.infer.dialogue import most_common
 from snellen.prompt.build import Prompter
 from snellen.prompt.history import chosen_text, say_answer, say_question

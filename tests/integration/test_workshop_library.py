@@ -13,7 +13,8 @@ import pytest
 from snellen.api.curate import draft, gates, publish
 from snellen.api.settings import RunSettings
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, UsageError
-from snellen.core.types import Prediction, Request, RunHeader
+from snellen.core.tasks import RunHeader
+from snellen.core.types import Prediction, Request
 from snellen.curate.card import card_lines
 from snellen.curate.checks import check_sample, plan_checks, read_checks, show_draft
 from snellen.curate.decisions import Decision, Ledger

@@ -13,7 +13,8 @@ from snellen.core.errors import ConfigError, UsageError
 from snellen.core.ids import content_hash, derive_seed, rng
 from snellen.core.registry import Registry
 from snellen.core.secret import Secret
-from snellen.core.types import Prediction, Score, Task, TrialKey
+from snellen.core.tasks import Task
+from snellen.core.types import Prediction, Score, TrialKey
 from snellen.core.variants import cross_variants, format_variant, parse_variant
 
 

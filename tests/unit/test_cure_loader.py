@@ -10,7 +10,8 @@ import pytest
 from cure_fixtures import item, write_cure
 from snellen.core.errors import DataError, UsageError
 from snellen.core.protocols import LoadContext
-from snellen.core.types import Sample, Task
+from snellen.core.tasks import Task
+from snellen.core.types import Sample
 from snellen.data.chains import LEAD
 from snellen.data.dataset import check_sample
 from snellen.data.images import open_image

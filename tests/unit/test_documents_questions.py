@@ -12,7 +12,8 @@ from PIL import Image as Picture
 
 from snellen.core.errors import ConfigError, DataError
 from snellen.core.protocols import LoadContext
-from snellen.core.types import FailureKind, Form, Image, Prediction, Prompt, Request, Sample, Task
+from snellen.core.tasks import Prompt, Task
+from snellen.core.types import FailureKind, Form, Image, Prediction, Request, Sample
 from snellen.data.edits import apply_edits
 from snellen.data.loaders.document import load_choice, load_needles, pages_bin
 from snellen.infer.document import plan

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import ConfigError
-from snellen.core.types import Failure, FailureKind, Form, Prediction, Prompt, Request, Sample, Task, Turn
+from snellen.core.tasks import Prompt, Task
+from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Turn
 from snellen.infer import dialogue_likelihood
 from snellen.infer.dialogue import plan, read_answer
 from snellen.infer.jobs import Item

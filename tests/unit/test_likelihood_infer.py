@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from snellen.core.config import convert
 from snellen.core.errors import ConfigError
-from snellen.core.types import Form, Image, Prompt, Sample, Task, TrialKey
+from snellen.core.tasks import Prompt, Task
+from snellen.core.types import Form, Image, Sample, TrialKey
 from snellen.data.catalog import Catalog
 from snellen.data.images import open_image
 from snellen.infer.jobs import Item

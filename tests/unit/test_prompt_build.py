@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from snellen.core.errors import ConfigError
 from snellen.core.ids import rng
-from snellen.core.types import Form, Image, Params, Prompt, Sample, Task, Turn
+from snellen.core.tasks import Prompt, Task
+from snellen.core.types import Form, Image, Params, Sample, Turn
 from snellen.prompt.build import Prompter
 from snellen.prompt.marks import draw_style, letter_mark, make_marks
 from snellen.prompt.template import render

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from snellen.core.errors import ConfigError
-from snellen.core.types import Form, Prompt, Sample, Task, Turn
+from snellen.core.tasks import Prompt, Task
+from snellen.core.types import Form, Sample, Turn
 from snellen.prompt.build import Prompter
 from snellen.prompt.meta import Line, MetaTemplate, fill_lines, read_meta_template, to_messages, to_text, write_meta_template
 

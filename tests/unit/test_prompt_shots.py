@@ -8,7 +8,8 @@ import random
 import pytest
 
 from snellen.core.errors import ConfigError
-from snellen.core.types import Form, Image, Prompt, Sample, Shots, Task
+from snellen.core.tasks import Prompt, Shots, Task
+from snellen.core.types import Form, Image, Sample
 from snellen.prompt.build import Prompter
 from snellen.prompt.shots import Bm25, make_retriever
 

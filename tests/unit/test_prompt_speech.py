@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import ConfigError, UsageError
-from snellen.core.types import Form, Image, Prompt, Sample, Shot, Task, Turn
+from snellen.core.tasks import Prompt, Shot, Task
+from snellen.core.types import Form, Image, Sample, Turn
 from snellen.prompt.build import Prompter
 from snellen.prompt.duplicate import duplicate
 from snellen.prompt.history import chosen_text, say_answer

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from cure_fixtures import item, write_cure
 from snellen.core.protocols import LoadContext
-from snellen.core.types import Prediction, Prompt, Request, Sample, Task
+from snellen.core.tasks import Prompt, Task
+from snellen.core.types import Prediction, Request, Sample
 from snellen.data.loaders.cure import load
 from snellen.infer import chain
 from snellen.infer.jobs import Item

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from snellen.core.errors import EnvironmentProblem, ModelError, RunMismatch
-from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, RunHeader, Sample, Score, Task, TrialKey, Turn
+from snellen.core.tasks import RunHeader, Task
+from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey, Turn
 from snellen.store.cache import ResponseCache, request_digest
 from snellen.store.difference import describe_difference
 from snellen.store.reader import RunReader, write_scores

@@ -14,7 +14,8 @@ import msgspec
 from ..core.clock import SystemClock
 from ..core.ids import content_hash
 from ..core.protocols import Model
-from ..core.types import Request, RunHeader, Task, TrialKey
+from ..core.tasks import RunHeader, Task
+from ..core.types import Request, TrialKey
 from ..data.catalog import Catalog
 from ..engine.loop import Engine
 from ..engine.state import RunState

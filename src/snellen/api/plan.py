@@ -20,7 +20,7 @@ from ..core.errors import DataError, UsageError, did_you_mean
 from ..core.ids import content_hash
 from ..core.protocols import Capability, LoadContext, Model
 from ..core.registry import Registry
-from ..core.types import Prompt, RunHeader, Task
+from ..core.tasks import Prompt, RunHeader, Task
 from ..core.variants import parse_variant
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey

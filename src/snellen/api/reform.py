@@ -13,7 +13,8 @@ from ..core.config import convert
 from ..core.errors import UsageError, did_you_mean
 from ..core.folders import cache_folder
 from ..core.protocols import LoadContext
-from ..core.types import Form, Prompt, Sample, Task
+from ..core.tasks import Prompt, Task
+from ..core.types import Form, Sample
 from ..data.catalog import Catalog
 from ..data.images import open_image
 from ..data.loaders.reform import load as load_samples

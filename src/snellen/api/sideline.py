@@ -15,7 +15,7 @@ from ..core.clock import SystemClock
 from ..core.errors import EnvironmentProblem
 from ..core.ids import content_hash
 from ..core.protocols import Model
-from ..core.types import RunHeader
+from ..core.tasks import RunHeader
 from ..engine.loop import Engine
 from ..engine.state import RunState
 from ..infer.jobs import Job

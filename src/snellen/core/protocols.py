@@ -9,7 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from .types import Estimate, Prediction, Request, Sample, Score, Task
+from .tasks import Task
+from .types import Estimate, Prediction, Request, Sample, Score
 
 
 class Capability(StrEnum):

@@ -1,4 +1,4 @@
-"""The records that travel down the line: frozen, typed, JSON in and out.
+"""The records that travel down the line: frozen, typed, JSON in and out. What is configured stands in `tasks.py`.
 
 Task -> Sample -> Request -> Prediction -> Score. A *trial* is one (task, sample, variant, repeat);
 its key goes with it from the plan to the report.
@@ -222,101 +222,6 @@ class Estimate(Struct, frozen=True, omit_defaults=False):
     n: int = 0
     unscored: int = 0
     failed: int = 0
-
-
-class Shot(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A fixed in-context example: text only. With options, its answer is one of them and gets their mark."""
-
-    question: str
-    answer: str
-    options: tuple[str, ...] = ()
-
-
-class Shots(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Examples drawn from the data: which retriever, how many, from where."""
-
-    retriever: str = "zero"
-    """zero, fixed, random, similar or bm25."""
-    count: int = 0
-    ids: tuple[str, ...] = ()
-    """The samples of `fixed`."""
-    images: bool = True
-    """Whether an example brings its picture."""
-
-
-class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a Sample becomes messages; pure data (catalog/prompts/*.toml or inline in a task).
-
-    A template without `{instruction}` puts the instruction before the first thing the user says; one without
-    `{options}` hides the options, and `hidden` then is the pool of wordings.
-    """
-
-    template: str = "{question}\n{options}\n{instruction}"
-    instructions: tuple[str, ...] = ()
-    """The pool of wordings; the first is the default, variant `wording=i` picks another."""
-    system: str = ""
-    marks: str = "upper"
-    option_format: str = "{mark}. {text}"
-    option_separator: str = "\n"
-    prefix: str = ""
-    options_format: str = "{options}"
-    """What stands around the list of options (`Options: {options}.`)."""
-    hidden: tuple[str, ...] = ()
-    """The pool of wordings when options are not shown; empty: `instructions`."""
-    ask: str = "before"
-    """`before`: an instruction precedes the question; `instead`: it is the question and may name `{slots}` of the sample."""
-    answer_space: str = ""
-    """A sentence after the instruction (or question) when options are hidden; may name `{answers}`."""
-    yesno: str = ""
-    """The same for questions whose options are yes and no."""
-    shot: Shot | None = None
-    in_context: bool = False
-    """Whether the shot is used."""
-    shot_marks: str = ""
-    """The marks of the shot; empty: those of the trial."""
-    shots: Shots = Shots()
-    options_in_history: bool = True
-    style: str = "chat"
-    """`chat`: messages with roles; else a string style (catalog/styles, or a file), or `meta:FILE`, a meta template."""
-
-
-class Task(Struct, frozen=True, forbid_unknown_fields=True):
-    """A measurement as pure data: what to load, how to ask, how to score."""
-
-    name: str
-    dataset: dict[str, Any]
-    """`loader` names a registered loader; the rest are its arguments."""
-    form: Form = Form.CHOICE
-    prompt: str | Prompt = ""
-    infer: str = "generate"
-    infer_options: dict[str, Any] = {}
-    """What only this inferencer understands (`snellen.infer.likelihood.LikelihoodOptions`)."""
-    params: Params = Params()
-    repeats: int = 1
-    variants: tuple[str, ...] = (BASE_VARIANT,)
-    scorers: tuple[str, ...] = ()
-    aggregates: tuple[str, ...] = ()
-    group_by: tuple[str, ...] = ()
-    shuffle_options: bool = False
-    version: str = "1"
-    title: str = ""
-    dimension: str = ""
-    licence: str = ""
-    notes: str = ""
-
-
-class RunHeader(Struct, frozen=True):
-    """The header of run.db. `config` is everything that changes results, so its hash is the run's id."""
-
-    id: str
-    config: dict[str, Any]
-    versions: dict[str, str]
-    created: str
-    command: str = ""
-    model: str = ""
-    tasks: list[Task] = []
-    planned: dict[str, int] = {}
-    """Trials by task; what the counts of every report add up to."""
 
 
 def to_json(value: Any) -> bytes:

@@ -13,7 +13,8 @@ import msgspec
 from ..core.errors import DataError, UsageError
 from ..core.ids import content_hash, sha256_hex
 from ..core.protocols import LoadContext
-from ..core.types import Image, Task
+from ..core.tasks import Task
+from ..core.types import Image
 from ..data.bundle import write_bundle
 from ..data.images import FORMATS, read_bytes, read_header
 from ..data.loaders.cure import load

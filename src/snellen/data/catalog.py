@@ -10,7 +10,8 @@ from typing import Any
 
 from ..core.config import convert, read_config_file, set_by_path
 from ..core.errors import ConfigError, UsageError, did_you_mean
-from ..core.types import Form, Prompt, Task
+from ..core.tasks import Prompt, Task
+from ..core.types import Form
 from .answers import lettered_columns
 from .sources import READERS, read_rows
 

@@ -13,7 +13,8 @@ import msgspec
 
 from ..core.errors import DataError
 from ..core.protocols import LoadContext, Loader
-from ..core.types import Form, Sample, Task
+from ..core.tasks import Task
+from ..core.types import Form, Sample
 from .images import short_name
 
 LISTED = 5

@@ -9,7 +9,8 @@ from itertools import groupby
 import msgspec
 
 from ..core.protocols import Capability
-from ..core.types import Task, TrialKey
+from ..core.tasks import Task
+from ..core.types import TrialKey
 from ..data.chains import recount
 from ..prompt.build import Prompter
 from .dialogue import read_answer

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from ..core.config import convert
 from ..core.protocols import Capability
-from ..core.types import Prediction, Request, Sample, Task, TrialKey
+from ..core.tasks import Task
+from ..core.types import Prediction, Request, Sample, TrialKey
 from ..prompt.build import Prompter
 from ..prompt.history import chosen_text
 from .jobs import Ask, Item

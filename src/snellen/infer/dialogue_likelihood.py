@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from ..core.protocols import Capability
-from ..core.types import Request, Sample, Task, TrialKey
+from ..core.tasks import Task
+from ..core.types import Request, Sample, TrialKey
 from ..prompt.build import Prompter
 from . import likelihood
 from .dialogue import DialogueJob, plan_dialogues

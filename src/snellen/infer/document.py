@@ -15,7 +15,8 @@ from itertools import groupby
 import msgspec
 
 from ..core.protocols import Capability
-from ..core.types import Failure, FailureKind, Prediction, Request, Task, TrialKey, Turn
+from ..core.tasks import Task
+from ..core.types import Failure, FailureKind, Prediction, Request, TrialKey, Turn
 from ..core.variants import parse_variant
 from ..prompt.build import Prompter
 from ..prompt.document import skip_reason

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.protocols import Capability
-from ..core.types import Task, TrialKey
+from ..core.tasks import Task
+from ..core.types import TrialKey
 from ..prompt.build import Prompter
 from .jobs import Ask, Item
 

@@ -15,7 +15,8 @@ from msgspec.structs import replace as change
 from ..core.config import convert
 from ..core.errors import ConfigError, did_you_mean
 from ..core.protocols import Capability
-from ..core.types import REDUCTIONS, Form, Image, Likelihood, Prompt, Request, Sample, Task, TrialKey, Turn
+from ..core.tasks import Prompt, Task
+from ..core.types import REDUCTIONS, Form, Image, Likelihood, Request, Sample, TrialKey, Turn
 from ..data.catalog import Catalog
 from ..data.images import encode_png
 from ..prompt.build import Prompter

@@ -12,7 +12,8 @@ import msgspec
 
 from ..core.errors import ConfigError, did_you_mean
 from ..core.ids import derive_seed, rng
-from ..core.types import BASE_VARIANT, Form, Image, Params, Prompt, Request, Sample, Task, TrialKey, Turn
+from ..core.tasks import Prompt, Task
+from ..core.types import BASE_VARIANT, Form, Image, Params, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
 from . import meta
 from .document import choose_pages, with_context

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from ..core.errors import UsageError
-from ..core.types import BASE_VARIANT, Prompt, Task
+from ..core.tasks import Prompt, Task
+from ..core.types import BASE_VARIANT
 from ..core.variants import format_variant
 
 

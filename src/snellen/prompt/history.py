@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ..core.errors import ConfigError
-from ..core.types import Prompt, Sample, Turn
+from ..core.tasks import Prompt
+from ..core.types import Sample, Turn
 from .marks import make_marks
 from .template import FIELD, render
 

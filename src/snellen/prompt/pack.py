@@ -10,7 +10,7 @@ import msgspec
 
 from ..core.config import convert, read_config_file
 from ..core.errors import ConfigError
-from ..core.types import Prompt, Task
+from ..core.tasks import Prompt, Task
 
 Pack = Mapping[str, dict[str, Any]]
 """Task name, prompt name or `*` -> fields of Prompt that it replaces."""

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from rapidfuzz import fuzz, process
 
 from ..core.errors import ConfigError, did_you_mean
-from ..core.types import Sample, Shots
+from ..core.tasks import Shots
+from ..core.types import Sample
 
 K1, B = 1.5, 0.75
 """The usual constants of BM25 (Robertson and Zaragoza 2009, section 3.4)."""

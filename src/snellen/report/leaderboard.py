@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..core.types import RunHeader
+from ..core.tasks import RunHeader
 from .sheet import Sheet
 from .trials import LOWER_IS_BETTER
 

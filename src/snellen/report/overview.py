@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.builtins import default_registry
-from ..core.types import RunHeader, Task
+from ..core.tasks import RunHeader, Task
 from ..score.again import score_again
 from ..score.run import status_of
 from ..score.stored import stored_tables

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 
-from ..core.types import RunHeader
+from ..core.tasks import RunHeader
 from ..store.reader import RunReader
 from . import draw
 from .files import write_atomically

@@ -10,7 +10,8 @@ from typing import Any, BinaryIO
 import msgspec
 
 from ..core.errors import UsageError
-from ..core.types import Form, Prediction, Request, Sample, Score, Task
+from ..core.tasks import Task
+from ..core.types import Form, Prediction, Request, Sample, Score
 from ..store.reader import RunReader
 from . import evaluation
 from .export import FORMATS, write_export

@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..core.builtins import default_registry
-from ..core.types import Task
+from ..core.tasks import Task
 from ..score.run import score_trials
 from ..store.reader import RunReader
 

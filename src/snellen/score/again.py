@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from ..core.registry import Registry
-from ..core.types import Estimate, Score, Task
+from ..core.tasks import Task
+from ..core.types import Estimate, Score
 from ..store.reader import RunReader
 from .judged import stored_verdicts
 from .reading import read_tables

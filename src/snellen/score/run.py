@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from ..core.registry import Registry
-from ..core.types import Estimate, RunHeader, Sample, Score, Task
+from ..core.tasks import RunHeader, Task
+from ..core.types import Estimate, Sample, Score
 from ..store.reader import RunReader, write_scores
 from .judged import stored_verdicts
 from .stored import stored_tables

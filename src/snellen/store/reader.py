@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..core.errors import EnvironmentProblem, UsageError
-from ..core.types import Prediction, Request, RunHeader, Sample, Score, TrialKey
+from ..core.tasks import RunHeader
+from ..core.types import Prediction, Request, Sample, Score, TrialKey
 from .database import connect, open_for_reading
 
 PUT_SCORE = (

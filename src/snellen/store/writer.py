@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..core.errors import EnvironmentProblem, ModelError, RunMismatch
+from ..core.tasks import RunHeader
 from ..core.text import clean_text
-from ..core.types import Prediction, Request, RunHeader, Sample, TrialKey
+from ..core.types import Prediction, Request, Sample, TrialKey
 from .database import open_for_writing
 from .difference import describe_difference
 from .lock import RunLock

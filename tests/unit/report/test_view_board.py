@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.core.types import Form, RunHeader, Task
+from snellen.core.tasks import RunHeader, Task
+from snellen.core.types import Form
 from snellen.report.leaderboard import Entry, board_sheet, make_board
 
 

@@ -12,7 +12,8 @@ import msgspec
 from ...core.config import convert
 from ...core.errors import DataError, UsageError
 from ...core.protocols import LoadContext
-from ...core.types import Form, Image, Sample, Task
+from ...core.tasks import Task
+from ...core.types import Form, Image, Sample
 from ..chains import recount
 from ..cure_file import CureBox, CureImage, CureItem, read_items
 from ..sources import read_rows

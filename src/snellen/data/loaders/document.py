@@ -11,7 +11,8 @@ from msgspec import Struct
 from ...core.config import convert
 from ...core.errors import DataError
 from ...core.protocols import LoadContext
-from ...core.types import Form, Image, Sample, Task
+from ...core.tasks import Task
+from ...core.types import Form, Image, Sample
 from ..documents.budget import Limits, fit
 from ..documents.lengths import context_bin
 from ..documents.manifest import Manifest, read_manifest

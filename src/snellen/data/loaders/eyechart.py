@@ -16,7 +16,8 @@ from ...core.errors import ConfigError, EnvironmentProblem, did_you_mean
 from ...core.folders import cache_folder
 from ...core.ids import content_hash, derive_seed, rng
 from ...core.protocols import LoadContext
-from ...core.types import Form, Image, Sample, Task
+from ...core.tasks import Task
+from ...core.types import Form, Image, Sample
 from ..eyechart_draw import Chart, Line, draw
 from ..eyechart_text import NAMES, SCRIPTS, find_cjk_font, random_text, wrong_readings
 from ..images import encode_png

@@ -14,7 +14,8 @@ from msgspec import Struct
 from ...core.errors import ConfigError, DataError, did_you_mean
 from ...core.folders import cache_folder
 from ...core.protocols import LoadContext
-from ...core.types import Sample, Task, Turn
+from ...core.tasks import Task
+from ...core.types import Sample, Turn
 from ..bundle import MANIFEST, read_bundle
 from ..corpus import Corpus
 from ..imagestore import ImageStore

@@ -14,7 +14,8 @@ from ...core.config import convert
 from ...core.errors import DataError, did_you_mean
 from ...core.ids import content_hash
 from ...core.protocols import LoadContext
-from ...core.types import Form, Image, Sample, Task
+from ...core.tasks import Task
+from ...core.types import Form, Image, Sample
 from ..answers import find_answers, lettered_columns
 from ..sources import Row, read_rows
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ...core.builtins import default_registry
 from ...core.errors import SnellenError, UsageError
 from ...core.ids import content_hash
-from ...core.types import RunHeader, Task
+from ...core.tasks import RunHeader, Task
 from ...score.again import score_again
 from ...store.reader import RunReader
 from ..overview import Results, TaskOverview, overview_of, read_results
