@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from .extract import extract_choice
 from .flageval import judge_blank
+from .flageval_open import ANSWER_TYPES, judge_typed
+from .mmmu_open import judge_open
 from .outside_fields import Row
 from .profiles import parse_flageval
 from .vqa import any_exact, relaxed_accuracy
@@ -41,9 +43,23 @@ def _judge_flageval(annotation: Row, kind: str, reply: str | None) -> Verdict:
         letter = _flageval_letter(reply) if reply is not None else None
         return Verdict(letter == annotation.text("answer").upper(), letter)
     if kind != "fill-blank":
-        annotation.fail(f"profile 'flageval' has no rule for question_type {kind!r}; it knows multiple-choice and fill-blank")
+        return _judge_flageval_open(annotation, kind, reply or "")
     right, line = judge_blank(reply or "", annotation.text("answer"))
     return Verdict(right, line)
+
+
+def _judge_flageval_open(annotation: Row, kind: str, reply: str) -> Verdict:
+    """Judge by `answer_type` as its OpenEvaluator does; without one, type `open` as its MmmuEvaluator does."""
+    answer_type = annotation.text("answer_type") if "answer_type" in annotation.fields else None
+    if kind != "llm-judge" and answer_type in ANSWER_TYPES:
+        try:
+            return Verdict(*judge_typed(reply, answer_type, annotation.get("answer")))
+        except (TypeError, ValueError, OverflowError):
+            annotation.fail(f"'answer' {annotation.get('answer')!r:.60} is not of answer_type {answer_type!r}")
+    if kind != "open" or answer_type is not None:
+        known = f"multiple-choice, fill-blank, open, and answer_type {', '.join(ANSWER_TYPES)}"
+        annotation.fail(f"profile 'flageval' has no rule for question_type {kind!r} with answer_type {answer_type!r}; it knows {known}")
+    return Verdict(judge_open(reply, annotation.text_or_texts("answer")), reply)
 
 
 def _flageval_letter(reply: str) -> str:

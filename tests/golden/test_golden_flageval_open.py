@@ -1,0 +1,50 @@
+"""FlagEvalMM's tables for open questions and prompts, equalled function by function."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from snellen.core.tasks import Task
+from snellen.core.types import Form, Sample
+from snellen.prompt.build import Prompter
+from snellen.prompt.flageval import PromptTemplate
+from snellen.score.flageval_open import extract_numbers, extract_open
+from snellen.score.mmmu_open import judge_open, parse_open
+
+GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "flageval"
+pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no ../shared/golden beside the project")
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return json.loads((GOLDEN / f"head__table_{name}.json").read_text("utf-8"))["rows"]
+
+
+def test_mmmu_open_questions() -> None:
+    for row in rows("mmmu_open"):
+        assert sorted(map(str, parse_open(row["answer"]))) == row["parsed"], row
+        assert judge_open(row["answer"], row["gt"]) == row["correct"], row
+
+
+def test_open_answers() -> None:
+    for row in rows("open_extract_answer"):
+        assert extract_open(row["input"]) == row["output"], row
+
+
+def test_open_numbers() -> None:
+    for row in rows("open_extract_numbers"):
+        assert extract_numbers(row["input"]) == row["output"], row
+
+
+def test_prompts() -> None:
+    """The published wordings come from the file; choosing, joining and stripping are ours."""
+    wordings: dict[str, dict[str, str]] = {"en": {}, "zh": {}}
+    for row in (row for row in rows("prompt_template") if "post_prompt" not in row):
+        kind = "default" if row["question_type"] in ("open", "other") else row["question_type"]
+        wordings["en" if row["question"].isascii() else "zh"][kind] = row["prompt"].split("\n", 1)[1]
+    for row in rows("prompt_template"):
+        template = PromptTemplate(row.get("pre_prompt", ""), row.get("post_prompt"))
+        prompt = template.to_prompt(row["question"], row["question_type"], wordings)
+        request = Prompter(Task("t", {"loader": "table"}), prompt, seed=0).build(Sample("s", "d", Form.OPEN, row["question"]))
+        assert request.messages[0].text == row["prompt"], row
