@@ -13,6 +13,7 @@ import PIL.ImageDraw
 
 from snellen.core.builtins import default_registry
 from snellen.core.ids import content_hash, rng, sha256_hex
+from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import (
     Failure,
     FailureKind,
@@ -21,9 +22,7 @@ from snellen.core.types import (
     Params,
     Prediction,
     Request,
-    RunHeader,
     Sample,
-    Task,
     Timing,
     TrialKey,
     Turn,

@@ -76,7 +76,8 @@ def test_replay_of_a_missing_or_failed_sample_is_a_typed_failure(tmp_path: Path)
     for sample, message in (("missing", "no prediction for sample 'missing'"), ("s", "holds no answer: timeout")):
         with pytest.raises(ModelError, match=message) as caught:
             asyncio.run(model.predict(request(sample)))
-        assert (caught.value.kind, caught.value.retryable) == (FailureKind.REQUEST, False)
+        expected = FailureKind.SKIPPED if sample == "missing" else FailureKind.REQUEST
+        assert (caught.value.kind, caught.value.retryable) == (expected, False)
 
 
 def test_replay_of_likelihoods(tmp_path: Path) -> None:

@@ -37,13 +37,16 @@ def baselines(samples: Iterable[Sample], rules: Iterable[str] = BASELINES) -> di
         found[LEARNED] = _by_learning(chains)
     estimates: dict[str, Estimate] = {}
     for rule, chances in found.items():
-        given = iter(chances)
-        rows = [expected([(sample, next(given)) for sample in chain]) for chain in chains]
-        for name in ("Rh", "Rcot", "Ro"):
-            values = np.array([row[name] for row in rows if name in row])
-            if values.size:
-                estimates[f"{name}_{rule}{BLIND_SUFFIX}"] = estimate_mean(values)
+        estimates |= {f"{name}_{rule}{BLIND_SUFFIX}": estimate for name, estimate in _estimates(chains, chances).items()}
     return estimates
+
+
+def _estimates(chains: Sequence[Sequence[Sample]], chances: Sequence[float]) -> dict[str, Estimate]:
+    """Return Rh, Rcot and Ro from the chance of every sample, in the order of the chains; those never asked are left out."""
+    given = iter(chances)
+    rows = [expected([(sample, next(given)) for sample in chain]) for chain in chains]
+    columns = {name: np.array([row[name] for row in rows if name in row]) for name in ("Rh", "Rcot", "Ro")}
+    return {name: estimate_mean(values) for name, values in columns.items() if values.size}
 
 
 def expected(chain: Iterable[tuple[Sample, float]]) -> dict[str, float]:
