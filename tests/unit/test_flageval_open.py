@@ -67,10 +67,10 @@ def test_mmmu_reads_the_shortest_tail_of_each_line_and_its_numbers() -> None:
     assert parse_open("x = 3\nSo the result is 1,200.50 m.") == ["1,200.50 m", 1200.0, 200.5]
     assert parse_open("a=1\nb = 2") == [2.0]
     assert parse_open("The answer is :") == ["the answer is :"]
-    assert parse_open("1e3") == [1000.0]
+    assert parse_open("1e3") == [1000.0, 3.0]
     assert judge_open("It is 0.333", "1/3") is False
     assert judge_open("It is 0.333", ["1/3", "0.33"]) is True
-    assert judge_open("a cat", "c") is False
+    assert judge_open("a cat", "t") is False
 
 
 def score(annotation: dict[str, Any], *replies: str) -> float | None:

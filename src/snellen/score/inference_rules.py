@@ -51,7 +51,7 @@ def _judge_flageval(annotation: Row, kind: str, reply: str | None) -> Verdict:
 def _judge_flageval_open(annotation: Row, kind: str, reply: str) -> Verdict:
     """Judge by `answer_type` as its OpenEvaluator does; without one, type `open` as its MmmuEvaluator does."""
     answer_type = annotation.text("answer_type") if "answer_type" in annotation.fields else None
-    if kind != "llm-judge" and answer_type in ANSWER_TYPES:
+    if answer_type is not None and kind != "llm-judge" and answer_type in ANSWER_TYPES:
         try:
             return Verdict(*judge_typed(reply, answer_type, annotation.get("answer")))
         except (TypeError, ValueError, OverflowError):
