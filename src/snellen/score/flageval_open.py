@@ -14,16 +14,16 @@ LIST_TOLERANCE = 0.08
 
 _BOX = "\\boxed{"
 _LOOKAHEAD = 200
-_NESTED = re.compile(r"\d[eE][+-]?\d|(?:\\times|x|×)\s*10\s*\^|\\text")
+_DECIMAL = r"[+-]?\d+(?:\.\d+)?"
+_TIMES_TEN = r"(?:\\times|[x×])\s*10\s*\^"
+_NESTED = re.compile(rf"\d[eE][+-]?\d|{_TIMES_TEN}|\\text")
 _LATEX_TEXT = re.compile(r"\\text\s*\{([^}]*)\}")
-_FRACTION = re.compile(r"([+-]?)\\frac\s*\{\s*([+-]?\d+(?:\.\d+)?)\s*\}\s*\{\s*([+-]?\d+(?:\.\d+)?)\s*\}")
+_FRACTION = re.compile(r"([+-]?)\\frac" + rf"\s*\{{\s*({_DECIMAL})\s*\}}" * 2)
 _CUES = ("Answer:", "Answer", "答案：", "答案:", "答案")
 _GAP = re.compile(r"[,\s]")
-_THOUSANDS = re.compile(r"(?<!\d)[+-]?\d{1,3}(?:[,\s]\d{3})+(?:\.\d+)?(?!\d)")
-_NUMBER = re.compile(
-    r"(?P<factor>[+-]?\d+(?:\.\d+)?)\s*(?:\\times|x|×)\s*10\s*\^\s*(?:\{\s*)?(?P<power>[+-]?\d+)"
-    r"|(?P<plain>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
-)
+_THOUSANDS = re.compile(rf"(?<!\d)[+-]?\d{{1,3}}(?:{_GAP.pattern}\d{{3}})+(?:\.\d+)?(?!\d)")
+_POWER = rf"(?P<factor>{_DECIMAL})\s*{_TIMES_TEN}\s*(?:\{{\s*)?(?P<power>[+-]?\d+)"
+_NUMBER = re.compile(rf"{_POWER}|(?P<plain>{_DECIMAL}(?:[eE][+-]?\d+)?)")
 _PLAIN_FORMS = {
     "′": "'", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "‐": "-", "−": "-", "–": "-", "⋅": "·", "\\sim": "~", "\\circ": "°",
     "\\theta": "θ", "\\sin": "sin", "\\cos": "cos", "\\tan": "tan", "\\log": "log", "\\ln": "ln",
