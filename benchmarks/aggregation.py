@@ -15,7 +15,7 @@ from snellen.core.types import Form, Sample, to_json
 from snellen.score.stored import stored_tables
 from snellen.score.summary import summarize
 from snellen.store.database import open_for_writing
-from snellen.store.reader import PUT_SCORE, RunReader
+from snellen.store.reader import RunReader
 
 TRIALS, REPEATS, MOST_SECONDS, MOST_BYTES = 1_000_000, 5, 20.0, 1_000_000_000
 
@@ -51,7 +51,7 @@ def _write_run(folder: Path) -> None:
     database.execute("BEGIN")
     database.executemany("INSERT INTO samples VALUES ('bench', ?, ?, ?)", _samples())
     database.executemany("INSERT INTO predictions VALUES ('bench', ?, 'base', ?, ?, 'digest', ?, ?)", _predictions())
-    database.executemany(PUT_SCORE, _scores())
+    database.executemany("INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _scores())
     database.execute("COMMIT")
     database.close()
 

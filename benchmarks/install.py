@@ -35,11 +35,11 @@ def main() -> int:
         subprocess.run(install, check=True, capture_output=True)
         site = next(Path(folder).glob("lib/python*/site-packages"))
         size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
-        packages = len(list(site.glob("*.dist-info")))
+        packages = len(list(site.glob("*.dist-info"))) - 1  # what it brings, besides itself
         help_ms = (seconds([f"{folder}/bin/snellen", "--help"]) - seconds([python, "-c", "pass"])) * 1000
     passed = [
         report("core install", size, SIZE_BAR_MB, "MB"),
-        report("packages", packages, PACKAGES_BAR, "packages"),
+        report("packages besides snellen itself", packages, PACKAGES_BAR, "packages"),
         report("snellen --help beyond `python -c pass`", help_ms, HELP_BAR_MS, "ms"),
     ]
     return 0 if all(passed) else 1
