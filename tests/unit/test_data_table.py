@@ -139,3 +139,8 @@ def test_the_survey_counts_hashes_and_refuses_duplicates(tmp_path: Path) -> None
         survey_of(jsonl(tmp_path / "d.jsonl", ROW, ROW))
     with pytest.raises(DataError, match="no samples"):
         survey_of(jsonl(tmp_path / "e.jsonl", ""))
+
+
+def test_capitals_on_own_data_keep_the_label_right(tmp_path: Path) -> None:
+    (sample,) = samples(jsonl(tmp_path / "c.jsonl", {**ROW, "question": "what?"}), ("dataset.capitalise", True))
+    assert (sample.question, sample.options, sample.answers) == ("What?", ("Cat", "Dog"), ("Dog",))

@@ -15,8 +15,9 @@ from ...core.errors import ConfigError, DataError, did_you_mean
 from ...core.folders import cache_folder
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
-from ...core.types import Sample, Turn
+from ...core.types import Sample
 from ..bundle import MANIFEST, read_bundle
+from ..capitals import capitalise
 from ..corpus import Corpus
 from ..imagestore import ImageStore
 from ..prepared import Prepared, PreparedReader, fetch
@@ -93,19 +94,6 @@ def last_rounds(samples: Iterable[Sample]) -> Iterator[Sample]:
     for _, members in groupby(samples, key=lambda sample: sample.group or sample.id):
         *_, last = members
         yield last
-
-
-def capitalise(sample: Sample) -> Sample:
-    """Begin every text with a capital letter; the rest of it stays as it is."""
-    change = {field: tuple(map(_raise, getattr(sample, field))) for field in ("options", "answers")}
-    turns = tuple(Turn(turn.role, _raise(turn.text), turn.images) for turn in sample.turns)
-    rounds = sample.meta.get("history_options")
-    meta = {**sample.meta, "history_options": [[_raise(text) for text in texts] for texts in rounds]} if rounds else sample.meta
-    return msgspec.structs.replace(sample, question=_raise(sample.question), turns=turns, meta=meta, **change)
-
-
-def _raise(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def locate(card: Card, name: str, root: Path | None) -> tuple[str, Path]:

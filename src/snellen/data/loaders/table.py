@@ -31,6 +31,7 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Our field -> the file's column (`question = "prompt"`)."""
     image_root: str | None = None
     answer_kind: str = "auto"
+    capitalise: bool = False
 
 
 def load(task: Task, context: LoadContext) -> Iterator[Sample]:
@@ -40,7 +41,8 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     root = _resolve(source.image_root, context.root) if source.image_root else path.parent
     for number, row in read_rows(path):
         where = f"{path.name} record {number}"
-        yield _to_sample(_rename(row, source.columns, where), task, source, root, where)
+        sample = _to_sample(_rename(row, source.columns, where), task, source, root, where)
+        yield capitalise(sample) if source.capitalise else sample
 
 
 def _to_sample(row: Row, task: Task, source: TableSource, root: Path, where: str) -> Sample:
