@@ -17,6 +17,7 @@ from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
 from ..answers import find_answers, lettered_columns
+from ..capitals import capitalise
 from ..sources import Row, read_rows
 
 FIELDS = ("id", "image", "images", "question", "options", "answer", "group")
