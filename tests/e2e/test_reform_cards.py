@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -15,7 +13,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import reform_fixtures
 import snellen
 from snellen.api.data import build_bundle, check_data
-from snellen.core.builtins import default_registry
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Form, Sample
 from snellen.data.catalog import Catalog
@@ -120,12 +117,9 @@ def check_each(samples: list[Sample]) -> None:
 @pytest.mark.parametrize("slug", SLUGS)
 def test_a_run_from_end_to_end(slug: str, fixtures: Path, tmp_path: Path) -> None:
     name = f"reform/{slug}"
-    scorers = [each for each in Catalog().task(name).scorers if module_of(each)]
-    if not scorers:
-        pytest.skip("its scorers are not installed")
     result = snellen.run(
         name, "blind/longest", data_root=fixtures / "raw", output_dir=tmp_path / "run", limit=6, cache=False, random_instruct=True,
-        duplication=5, shuffle_options=True, prompt={"in_context": True}, overrides=(("scorers", scorers), ("aggregates", [])),
+        duplication=5, shuffle_options=True, prompt={"in_context": True}, overrides=(("aggregates", []),),
     )  # fmt: skip
     assert result.failed == 0
     assert result.results["status"]["complete"]
@@ -139,7 +133,6 @@ def test_a_run_from_end_to_end(slug: str, fixtures: Path, tmp_path: Path) -> Non
 CHOICES = [slug for slug in SLUGS if tomllib.loads((CARDS / f"{slug}.toml").read_text(encoding="utf-8"))["form"] == "choice"]
 
 
-@pytest.mark.skipif(find_spec("snellen.infer.likelihood") is None, reason="the likelihood inferencer is not there")
 @pytest.mark.parametrize("slug", CHOICES)
 def test_a_likelihood_run(slug: str, fixtures: Path, tmp_path: Path) -> None:
     (tmp_path / "likely.py").write_text(LIKELY)
@@ -163,13 +156,3 @@ def test_blink_with_several_pictures(tmp_path: Path) -> None:
     assert result.results["tasks"]["blink"]["metrics"]["accuracy"]["value"] == 0.25
     samples = list(load(Catalog().task("blink"), LoadContext(root=tmp_path)))
     assert [len(sample.images) for sample in samples[:2]] == [1, 2]
-
-
-def module_of(scorer: str) -> Any:
-    registry = default_registry()
-    if scorer not in registry.names("scorer"):
-        return None
-    try:
-        return registry.get("scorer", scorer)
-    except ModuleNotFoundError:
-        return None

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import reform_fixtures
+
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
-reform_fixtures = pytest.importorskip("reform_fixtures", reason="the re-formulated datasets are not here")
 
 from snellen.cli.main import _run
 from snellen.store.reader import RunReader

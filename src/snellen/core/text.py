@@ -1,8 +1,11 @@
-"""Foreign text to text that can be stored, sent and shown."""
+"""Foreign text to text that can be stored, sent and shown, and to the JSON that stands in it."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
+from typing import Any
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """What a terminal obeys instead of showing it: escapes, bells, and marks that turn the direction of text."""
@@ -23,3 +26,16 @@ def clean_text(text: str) -> str:
 def show_text(text: str) -> str:
     """Make text showable: what a terminal would obey becomes U+FFFD."""
     return CONTROL.sub(REPLACEMENT, clean_text(text))
+
+
+def json_objects(text: str) -> Iterator[Any]:
+    """Yield the JSON objects in a text, outermost first and one after another; prose and code fences around them are ignored."""
+    decoder, at = json.JSONDecoder(), text.find("{")
+    while at >= 0:
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            yield value
+        at = text.find("{", end)

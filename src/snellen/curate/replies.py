@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from ..core.text import json_objects
 from .records import CANDIDATES, FEWEST_STEPS, MOST_STEPS
 
 T = TypeVar("T")
@@ -84,22 +84,9 @@ def _tidy(text: str) -> str:
 
 def _decode(text: str, kind: type[T]) -> T:
     problem = "the reply holds no JSON object"
-    for value in _objects(text):
+    for value in json_objects(text):
         try:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             problem = f"the JSON does not fit: {error}"
     raise UnusableReplyError(problem)
-
-
-def _objects(text: str) -> Iterator[Any]:
-    """Yield the JSON objects in a text, outermost first; prose and code fences around them are ignored."""
-    decoder, at = json.JSONDecoder(), text.find("{")
-    while at >= 0:
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            end = at + 1
-        else:
-            yield value
-        at = text.find("{", end)

@@ -6,7 +6,6 @@ judgement stands between fences it cannot know, and a verdict counts only if it 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from msgspec import Struct, structs
 from ..core.config import convert
 from ..core.errors import ConfigError
 from ..core.ids import content_hash
+from ..core.text import json_objects
 from ..core.types import Params, Prediction, Request, Sample, Score, TrialKey, Turn
 from ..core.variants import format_variant, parse_variant
 from ..prompt.template import render
@@ -113,7 +113,7 @@ def parse_verdict(reply: str | None, case: str, judge: Judge) -> str | None:
 
     Valid is a JSON object with the case number, a known verdict and at most a reason; prose around it is ignored.
     """
-    found = {verdict for value in _objects(reply or "") if (verdict := _valid_verdict(value, case, judge)) is not None}
+    found = {verdict for value in json_objects(reply or "") if (verdict := _valid_verdict(value, case, judge)) is not None}
     return found.pop() if len(found) == 1 else None
 
 
@@ -122,19 +122,6 @@ def _valid_verdict(value: Any, case: str, judge: Judge) -> str | None:
         return None
     verdict = value.get("verdict")
     return verdict if isinstance(verdict, str) and verdict in judge.choices else None
-
-
-def _objects(text: str) -> Iterator[Any]:
-    """Yield the JSON objects in a text, outermost first and one after another."""
-    decoder, at = json.JSONDecoder(), text.find("{")
-    while at >= 0:
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            end = at + 1
-        else:
-            yield value
-        at = text.find("{", end)
 
 
 def score_votes(judge: Judge, prediction: Prediction, replies: Sequence[str | None]) -> Score:
