@@ -55,7 +55,7 @@ class Poster:
         request, head = self._route(url, headers)
         connection = await self._connector.connect(request, [], _TIMEOUT)
         try:
-            answer = await _exchange(connection, b"%b%d\r\n\r\n%b" % (head, sum(map(len, body)), b"".join(body)))
+            answer = await _exchange(connection, b"".join((head, b"%d\r\n\r\n" % sum(map(len, body)), *body)))
         except BaseException:
             connection.close()
             raise
