@@ -121,7 +121,7 @@ def test_answers_are_read_whole(answer: bytes, body: bytes) -> None:
 )
 def test_what_is_no_answer_is_a_network_error(answer: bytes) -> None:
     with pytest.raises(ModelError) as caught:
-        ask(answer, close_after=False if answer.startswith(b"no") else True)
+        ask(answer, close_after=not answer.startswith(b"no"))
     assert caught.value.kind is FailureKind.NETWORK
     assert caught.value.retryable
 

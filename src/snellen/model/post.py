@@ -81,7 +81,7 @@ async def _exchange(connection: Connection, message: bytes) -> Answer:
     protocol.transport.write(message)
     try:
         head, content = await protocol.read()
-        while 100 <= head.code < 200 and head.code != 101:  # noqa: PLR2004 - "continue" and its like come before the answer
+        while 100 <= head.code < 200 and head.code != 101:  # "continue" and its like come before the answer
             head, content = await protocol.read()
     except HttpProcessingError as error:
         raise aiohttp.ClientPayloadError(f"the answer is no HTTP: {error.message}") from error
