@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import platform
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
@@ -206,7 +207,7 @@ def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings)
     return RunHeader(
         id=content_hash(config),
         config=config,
-        versions=_versions(),
+        versions=dict(_versions()),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=settings.command,
         tasks=[each.task for each in planned],
@@ -272,7 +273,9 @@ _NOT_IN_NAME = {"api_key", "base_url", "output_dir", "data_root", "command", "pl
 }  # fmt: skip
 
 
-def _versions() -> dict[str, str]:
+@cache
+def _versions() -> Mapping[str, str]:
+    """Return what the run was made with; packages do not change while a process runs."""
     found = {"python": platform.python_version(), "platform": platform.platform()}
     for package in VERSIONED:
         try:

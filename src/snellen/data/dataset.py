@@ -99,6 +99,8 @@ def _is_there(ref: str) -> bool:
 
 def _without_places(sample: Sample) -> Sample:
     """Return the sample without where its pictures lie: only their names count."""
+    if not sample.images and not sample.meta:
+        return sample
     pages = {name: [Path(ref).name for _, ref in found] for name, found in sample.meta.get("pages", {}).items()}
     return msgspec.structs.replace(sample, images=(), meta=sample.meta | {"pages": pages} if pages else sample.meta)
 

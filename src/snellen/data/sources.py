@@ -31,11 +31,17 @@ def read_rows(path: str | Path) -> Iterator[NumberedRow]:
 
 def _read_jsonl(file: Path) -> Iterator[NumberedRow]:
     decoder = msgspec.json.Decoder()
+    decode = decoder.decode
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
-            text = line.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else line.strip()
-            if text:
-                yield number, _row(_decode(decoder, text, file, number), file, number)
+            try:
+                row = decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # blank, after a byte order mark, or no JSON
+                text = line.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else line.strip()
+                if not text:
+                    continue
+                row = _decode(decoder, text, file, number)
+            yield number, row if type(row) is dict else _row(row, file, number)
 
 
 def _decode(decoder: msgspec.json.Decoder[Any], text: bytes, file: Path, number: int) -> Any:
