@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import starmap
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -86,7 +87,7 @@ class Plan(NamedTuple):
         for task, prompt, dataset, _ in self.tasks:
             drawn = prompt.shots.retriever != "zero"
             prompter = Prompter(task, prompt, self.seed, make_retriever(prompt.shots, list(dataset)) if drawn else None)
-            items: Iterable[Item] = (Item(position, sample) for position, sample in enumerate(dataset))
+            items: Iterable[Item] = starmap(Item, enumerate(dataset))
             if order is not None:
                 items = order(list(items), self.seed)
             yield from INFERENCERS[task.infer].plan(task, items, prompter)

@@ -21,6 +21,8 @@ from ..capitals import capitalise
 from ..sources import Row, read_rows
 
 FIELDS = frozenset({"id", "image", "images", "question", "options", "answer", "group"})
+PLAIN_PATH = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*")
+"""What is joined to a folder's name as it is; any other path may be absolute, or say a step twice."""
 NONE: frozenset[str] = frozenset()
 
 
@@ -41,14 +43,14 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     source = convert(task.dataset, TableSource, f"task {task.name!r}, dataset")
     path = _resolve(source.path, context.root)
     root = _resolve(source.image_root, context.root) if source.image_root else path.parent
-    name, columns = path.name, source.columns
+    name, columns, before = path.name, source.columns, str(root / "x")[:-1]
     for number, row in read_rows(path):
         where = f"{name} record {number}"
-        sample = _to_sample(_rename(row, columns, where) if columns else row, task, source, root, where)
+        sample = _to_sample(_rename(row, columns, where) if columns else row, task, source, before, where)
         yield capitalise(sample) if source.capitalise else sample
 
 
-def _to_sample(row: Row, task: Task, source: TableSource, root: Path, where: str) -> Sample:
+def _to_sample(row: Row, task: Task, source: TableSource, root: str, where: str) -> Sample:
     options, used, keyed = _read_options(row, where)
     question = row.get("question")
     if not isinstance(question, str) or not question.strip():
@@ -152,7 +154,7 @@ def _image_values(row: Row, where: str) -> Sequence[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _read_image(value: Any, root: Path, where: str) -> Image:
+def _read_image(value: Any, root: str, where: str) -> Image:
     if isinstance(value, dict):  # the form in which Parquet files of the hubs carry pictures
         value = value.get("bytes") or value.get("path")
     if isinstance(value, bytes):
@@ -161,7 +163,7 @@ def _read_image(value: Any, root: Path, where: str) -> Image:
         raise DataError(f"{where}: an image must be a file name, not {type(value).__name__}")
     if value.startswith(("data:", "http://", "https://")):
         return Image(value)
-    return Image(str(root / value))
+    return Image(root + value if PLAIN_PATH.fullmatch(value) else str(Path(root) / value))
 
 
 def _read_tags(row: Row, used: Set[str]) -> dict[str, str | int | float | bool | None]:
