@@ -36,21 +36,23 @@ def find_answers(value: Any, options: tuple[str, ...], kind: str, where: str) ->
 
 
 def _find_option(value: Any, options: tuple[str, ...], kind: str, where: str) -> str:
-    text, found = str(value).strip(), {}
-    for name, read in READINGS[kind]:
+    text, found = str(value).strip(), None
+    for _, read in READINGS[kind]:
         option = read(text, options)
-        if option is not None:
-            found[name] = option
-    if len(found) != 1 and len(set(found.values())) != 1:
-        raise _not_one(value, options, found, where)
-    return next(iter(found.values()))
+        if option is None or option == found:
+            continue
+        if found is not None:
+            raise _ambiguous(value, options, kind, where)
+        found = option
+    if found is None:
+        raise DataError(f"{where}: answer {value!r} is not among the options ({', '.join(map(repr, options))})")
+    return found
 
 
-def _not_one(value: Any, options: tuple[str, ...], found: dict[str, str], where: str) -> DataError:
-    if not found:
-        return DataError(f"{where}: answer {value!r} is not among the options ({', '.join(map(repr, options))})")
-    ways = " or ".join(f"{option!r} by {reading}" for reading, option in found.items())
-    return DataError(f"{where}: answer {value!r} can mean {ways}; set -p dataset.answer_kind={'|'.join(found)}")
+def _ambiguous(value: Any, options: tuple[str, ...], kind: str, where: str) -> DataError:
+    read = {name: option for name, reading in READINGS[kind] if (option := reading(str(value).strip(), options)) is not None}
+    ways = " or ".join(f"{option!r} by {reading}" for reading, option in read.items())
+    return DataError(f"{where}: answer {value!r} can mean {ways}; set -p dataset.answer_kind={'|'.join(read)}")
 
 
 def _by_text(text: str, options: tuple[str, ...]) -> str | None:

@@ -53,8 +53,12 @@ class Dataset:
 
 def _weight_bytes(sample: Sample) -> int:
     """Return about how much text a sample carries, where it may be much."""
-    own = len(repr(sample.meta)) if sample.meta else 0
-    return own + len(sample.question) + sum([len(image.ref) for image in sample.images])
+    weight = len(sample.question)
+    if sample.images:
+        weight += sum([len(image.ref) for image in sample.images])
+    if sample.meta:
+        weight += len(repr(sample.meta))
+    return weight
 
 
 class Survey(msgspec.Struct, frozen=True):
