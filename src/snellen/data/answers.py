@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any
 
 from ..core.errors import DataError, did_you_mean
@@ -14,14 +15,20 @@ from ..core.errors import DataError, did_you_mean
 LETTER_COLUMN = re.compile(r"(?:option|choice)?_?([A-Z])", re.IGNORECASE)
 
 
-def lettered_columns(columns: Iterable[str]) -> dict[str, str]:
+def lettered_columns(columns: Iterable[str]) -> Mapping[str, str]:
     """Return letter -> column for options in columns of their own (A B C…, choice_A…), in order; none unless A and B are there.
 
     A column `x` of coordinates or `E` of energies is no option: the letters must run from A without a gap.
     """
+    return _lettered(tuple(columns))
+
+
+@lru_cache(maxsize=64)
+def _lettered(columns: tuple[str, ...]) -> Mapping[str, str]:
+    """Do so once for all rows of the same columns."""
     found = dict(sorted((match.group(1).upper(), column) for column in columns if (match := LETTER_COLUMN.fullmatch(column))))
     letters = [letter for letter, _ in takewhile(lambda pair: pair[0] == pair[1], zip(found, string.ascii_uppercase, strict=False))]
-    return {letter: found[letter] for letter in letters} if len(letters) > 1 else {}
+    return MappingProxyType({letter: found[letter] for letter in letters} if len(letters) > 1 else {})
 
 
 def find_answers(value: Any, options: tuple[str, ...], kind: str, where: str) -> tuple[str, ...]:

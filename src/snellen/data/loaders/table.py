@@ -171,7 +171,7 @@ def _read_tags(row: Row, used: Set[str]) -> dict[str, str | int | float | bool |
 
 
 def _tag(value: Any) -> str | int | float | bool | None:
-    return value if value is None or isinstance(value, str | int | float | bool) else msgspec.json.encode(value).decode()
+    return value if value is None or isinstance(value, (str, int, float)) else msgspec.json.encode(value).decode()
 
 
 def _hint(field: str, row: Row) -> str:
