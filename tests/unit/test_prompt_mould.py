@@ -74,6 +74,35 @@ def test_every_trial_is_the_same_as_told_in_full(
         assert prompter.build(sample, variant, repeat) == long_way(prompter, sample, variant, repeat)
 
 
+PLAIN = [
+    {},
+    {"system": "Be 100% sure.", "prefix": "The answer is"},
+    {"option_format": "%{mark}{text}%d", "option_separator": "%", "marks": "lower"},
+    {"hidden": ("Guess 100%.", "%s")},
+    {"instructions": ()},
+]
+ASKED = [
+    Sample("1", "d", Form.CHOICE, "First?", (), ("cat", "dog", "cow", "hen"), ("cat",)),
+    Sample("2", "d", Form.CHOICE, "\n%s of %(question)s {options}? \n", (Image("/a.png"),), ("100%", "%d", "\n", "{question}"), ("%d",)),
+    Sample("3", "d", Form.CHOICE, " third ", (), ("a ", " b", "c\n", ""), ("c\n",)),
+]
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("fields", PLAIN)
+@pytest.mark.parametrize("variant", ["base", "order=2", "marks=number&order=1"])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_odd_characters_orders_and_hidden_options_come_out_as_told_in_full(
+    template: str, fields: dict[str, object], variant: str, shuffle: bool
+) -> None:
+    prompt = change(Prompt(instructions=("50% or %s: {question}",)), template=template, **fields)
+    prompter = Prompter(Task("t", {}, shuffle_options=shuffle), prompt, 5)
+    for repeat, sample in enumerate(ASKED):
+        assert prompter.build(sample, variant, repeat) == long_way(prompter, sample, variant, repeat)
+    (mould,) = prompter._moulds.values()
+    assert mould is not None
+
+
 CAT = Sample("s", "d", Form.CHOICE, "What?", (), ("cat", "dog"), ("cat",))
 
 
