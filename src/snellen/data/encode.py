@@ -6,7 +6,7 @@ import asyncio
 import io
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import PIL.Image
 import pybase64
@@ -16,13 +16,17 @@ from ..core.ids import sha256_hex
 from ..core.protocols import ImagePolicy
 from ..core.types import Image, ImageSent
 from .edits import apply_edits
-from .images import Header, decode, read_bytes, read_header, short_name
+from .examiner import Examiner
+from .frames import Facts
+from .images import Header, decode, read_header, read_stamped, short_name
 
 CACHE_BYTES = 256 * 2**20
 RECENT_BYTES = 32 * 2**20
 """What was sent stays only so far, for the next variant of its sample: memory that is used again at once costs no page faults."""
 INLINE_BYTES = 2**20
 """Files up to this size that need no redrawing are read on the event loop: a thread hop would cost more."""
+FEW_PICTURES = 100
+"""So many are looked at in this process; beyond that one of its own is started for it."""
 JPEG_QUALITIES = (92, 85, 75, 60, 45)
 
 
@@ -69,6 +73,8 @@ class ImageDoor:
         """Asked for once, to be known; it will be asked for again, to be sent."""
         self._recent = Shelf(min(cache_bytes, RECENT_BYTES))
         self._coming: dict[Key, asyncio.Future[EncodedImage]] = {}
+        self._looked_at = 0
+        self._examiner: asyncio.Task[Examiner | None] | None = None
 
     async def encode(self, image: Image, policy: ImagePolicy) -> EncodedImage:
         """Return the picture as the policy wants it; raise DataError when it cannot be read."""
@@ -81,17 +87,37 @@ class ImageDoor:
             return await asyncio.shield(self._coming[key])
         return await self._encode_first(key)
 
+    def close(self) -> None:
+        """End the process that looks at pictures, if there is one; another is started when it is needed again."""
+        if self._examiner is not None:
+            starting, self._examiner = self._examiner, None
+            if starting.done():
+                _end(starting)
+            else:
+                starting.add_done_callback(_end)
+
+    async def _examine(self, image: Image) -> Facts | None:
+        """Return what another process found in the file, or None: then it is looked at here."""
+        if ":" in image.ref[:6]:
+            return None
+        self._looked_at += 1
+        if self._looked_at <= FEW_PICTURES or not Examiner.USEFUL:
+            return None
+        if self._examiner is None:
+            self._examiner = asyncio.create_task(Examiner.start())
+        examiner = self._examiner.result() if self._examiner.done() else None  # nobody waits for its start
+        return None if examiner is None else await examiner.examine(image.ref)
+
     async def _encode_first(self, key: Key) -> EncodedImage:
         image, policy = key
         future: asyncio.Future[EncodedImage] = asyncio.get_running_loop().create_future()
         self._coming[key] = future
         try:
-            data = read_bytes(image)
-            header = read_header(data, image.ref)
-            if len(data) <= INLINE_BYTES and is_sendable(header, len(data), policy, image):
-                encoded = _wrap(data, header.mime, (header.width, header.height), None)
+            opened = open_picture(image, await self._examine(image))
+            if len(opened.data) <= INLINE_BYTES and is_sendable(opened, policy, image):
+                encoded = prepare(opened, image, policy)
             else:
-                encoded = await asyncio.to_thread(prepare, data, header, image, policy)
+                encoded = await asyncio.to_thread(prepare, opened, image, policy)
         except DataError as error:
             future.set_exception(error)
             raise
@@ -106,9 +132,34 @@ class ImageDoor:
         return encoded
 
 
-def is_sendable(header: Header, size_bytes: int, policy: ImagePolicy, image: Image) -> bool:
+def _end(starting: asyncio.Task[Examiner | None]) -> None:
+    examiner = None if starting.cancelled() else starting.result()
+    if examiner is not None:
+        examiner.close()
+
+
+class OpenedPicture(NamedTuple):
+    """A file's bytes and what is known of them."""
+
+    data: bytes
+    header: Header
+    sha256: str | None
+    """None where nobody has hashed it yet."""
+
+
+def open_picture(image: Image, facts: Facts | None) -> OpenedPicture:
+    """Read and check a picture; `facts` spare the work where the file is still the one they were found in."""
+    data, mtime_ns = read_stamped(image)
+    if facts is None or (facts.size_bytes, facts.mtime_ns) != (len(data), mtime_ns):
+        return OpenedPicture(data, read_header(data, image.ref), None)
+    header = Header("image/png", *facts.frame) if facts.frame else read_header(data, image.ref)
+    return OpenedPicture(data, header, facts.sha256)
+
+
+def is_sendable(opened: OpenedPicture, policy: ImagePolicy, image: Image) -> bool:
     """Tell whether the file can leave as its own bytes."""
-    within = policy.max_bytes is None or size_bytes <= policy.max_bytes
+    header = opened.header
+    within = policy.max_bytes is None or len(opened.data) <= policy.max_bytes
     return (
         header.plain
         and within
@@ -130,17 +181,20 @@ def target_size(header: Header, policy: ImagePolicy) -> tuple[int, int]:
     return max(1, int(header.width * scale)), max(1, int(header.height * scale))
 
 
-def prepare(data: bytes, header: Header, image: Image, policy: ImagePolicy) -> EncodedImage:
-    """Decode, edit, resize and encode a picture that cannot be sent as it is."""
-    if is_sendable(header, len(data), policy, image):
-        return _wrap(data, header.mime, (header.width, header.height), None)
+def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> EncodedImage:
+    """Encode a picture: its own bytes where they can be sent, else decoded, edited, resized and compressed again."""
+    data, header, sha256 = opened
+    if is_sendable(opened, policy, image):
+        sent = ImageSent(sha256 or sha256_hex(data), header.mime, header.width, header.height, len(data))
+        return EncodedImage(pybase64.b64encode(data), sent)
     picture = apply_edits(decode(data, image.ref), image.edits)
     original = picture.size
     wanted = target_size(Header(header.mime, *picture.size, picture.mode, True), policy)
     if wanted != picture.size:
         picture = picture.resize(wanted, PIL.Image.Resampling.LANCZOS)
     out, mime = _compress(picture, header.mime, policy, image.ref)
-    return _wrap(out, mime, picture.size, original if wanted != original else None)
+    sent = ImageSent(sha256_hex(out), mime, *picture.size, len(out), original if wanted != original else None)
+    return EncodedImage(pybase64.b64encode(out), sent)
 
 
 def _compress(picture: PIL.Image.Image, mime: str, policy: ImagePolicy, name: str) -> tuple[bytes, str]:
@@ -153,8 +207,3 @@ def _compress(picture: PIL.Image.Image, mime: str, policy: ImagePolicy, name: st
         if policy.max_bytes is None or out.tell() <= policy.max_bytes:
             return out.getvalue(), out_mime
     raise DataError(f"image {short_name(name)!r} does not fit into {policy.max_bytes} bytes: set a smaller --image-max-side")
-
-
-def _wrap(data: bytes, mime: str, size: tuple[int, int], original: tuple[int, int] | None) -> EncodedImage:
-    sent = ImageSent(sha256_hex(data), mime, size[0], size[1], len(data), original)
-    return EncodedImage(pybase64.b64encode(data), sent)

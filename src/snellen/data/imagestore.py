@@ -10,7 +10,7 @@ import pybase64
 from ..core.errors import DataError, EnvironmentProblem
 from ..core.ids import sha256_hex
 from ..core.types import Image
-from .images import MAX_FILE_BYTES
+from .frames import MAX_FILE_BYTES
 
 SUFFIXES = (
     (b"\x89PNG", ".png"), (b"\xff\xd8", ".jpg"), (b"GIF8", ".gif"), (b"RIFF", ".webp"), (b"BM", ".bmp"),

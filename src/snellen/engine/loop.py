@@ -77,6 +77,7 @@ class Engine:
             if not self.stopping:
                 await self._run_workers([asyncio.create_task(self._work(jobs)) for _ in range(self._policy.max_workers)])
         finally:
+            self._door.close()
             if self._cache is not None:
                 self._cache.flush()
         if self._problem is not None:

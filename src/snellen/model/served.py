@@ -87,6 +87,7 @@ class ServedModel:
 
     async def close(self) -> None:
         """Close the connections."""
+        self.door.close()
         await self._http.close()
 
     async def _send(self, body: Body) -> tuple[Reply, Timing]:
