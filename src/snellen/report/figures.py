@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -38,14 +39,14 @@ class Figure(Struct, frozen=True):
     series: tuple[str, ...] = ()
 
 
-def figures_of(reader: RunReader, columns: TrialColumns, table: ScoreTable | None) -> list[Figure]:
-    """Return every figure the task has data for, the most telling first."""
+def figures_of(reader: RunReader, columns: TrialColumns, table: ScoreTable | None, costs: Costs | None = None) -> list[Figure]:
+    """Return every figure the task has data for, the most telling first; `costs` are read where they are not given."""
     found = list(_acuity(reader, columns))
     if table is not None:
         found += _robustness(table)
         found += _maps(table)
     found += _calibration(reader, columns)
-    return [*found, *_latency(read_costs(reader, columns))]
+    return [*found, *_latency(costs or read_costs(reader, columns))]
 
 
 def _acuity(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
@@ -127,9 +128,16 @@ def _calibration(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
     yield Figure("calibration", "Does it know when it is right?", caption, drawing, spec, rows, tuple(one.name for one in series))
 
 
+_CONFIDENCES = (
+    "SELECT c.value, c.detail FROM scores c JOIN samples s ON s.task = c.task AND s.id = c.sample "
+    "WHERE c.task = ? AND c.metric = ? AND c.value IS NOT NULL AND instr(c.detail, CAST('\"confidence\"' AS BLOB)) "
+    "ORDER BY s.position, c.variant, c.repeat, c.rowid"
+)
+
+
 def _confidences(reader: RunReader, columns: TrialColumns) -> tuple[list[float], list[float]]:
-    scores = [score for score in reader.scores(columns.task.name) if score.metric == columns.metric and "confidence" in score.detail]
-    known = [(float(score.detail["confidence"]), score.value) for score in scores if score.value is not None]
+    found = [(value, msgspec.json.decode(detail)) for value, detail in reader.rows(_CONFIDENCES, (columns.task.name, columns.metric))]
+    known = [(float(detail["confidence"]), value) for value, detail in found if "confidence" in detail]
     return [pair[0] for pair in known], [pair[1] for pair in known]
 
 

@@ -40,9 +40,11 @@ class _CodeBook(dict[Hashable, int]):
         return self.setdefault(key, len(self) - 1)
 
     def encode(self, column: Sequence[Hashable]) -> Codes:
-        fresh = [key for key in dict.fromkeys(column) if key not in self]
-        self.update(zip(fresh, count(len(self) - 1)))
-        return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
+        try:
+            return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
+        except KeyError:
+            self.update(zip([key for key in dict.fromkeys(column) if key not in self], count(len(self) - 1), strict=False))
+            return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
 
     def sort(self) -> tuple[list[str], Codes]:
         """Return the texts in sorted order, and old code -> rank (the last entry maps -1 to itself)."""

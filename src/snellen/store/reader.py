@@ -15,10 +15,8 @@ from ..core.tasks import RunHeader
 from ..core.types import Prediction, Request, Sample, Score, TrialKey
 from .database import connect, open_for_reading
 
-GROUP_ROWS = 250
+GROUP_ROWS = 100
 """Scores that go in by one statement."""
-SCORE_MARKS = "(?1,?,?,?,?,?,?,?,?,?)"
-"""One row; the task is bound once for all."""
 
 
 class Trial(NamedTuple):
@@ -117,7 +115,8 @@ def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
         database.execute("BEGIN")
         rows = map(_score_row, scores)
         while group := list(islice(rows, GROUP_ROWS)):
-            database.execute("INSERT INTO fresh VALUES " + ",".join([SCORE_MARKS] * len(group)), [task, *chain.from_iterable(group)])
+            marks = ",".join(["(?1,?,?,?,?,?,?,?,?,?)"] * len(group))  # the task is bound once for all
+            database.execute(f"INSERT INTO fresh VALUES {marks}", [task, *chain.from_iterable(group)])  # noqa: S608
         database.execute("COMMIT")
         database.execute("BEGIN IMMEDIATE")
         database.execute("DELETE FROM scores WHERE task = ?", (task,))
