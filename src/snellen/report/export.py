@@ -13,7 +13,7 @@ import msgspec
 from ..core.errors import MissingExtra
 from ..core.types import Usage
 from ..store.reader import RunReader
-from .files import record_line, records
+from .files import record_lines, records
 from .sheet import safe_cell
 
 COLUMNS = (
@@ -55,7 +55,7 @@ def _csv_line(cells: Any) -> str:
 def jsonl_lines(reader: RunReader) -> Iterator[str]:
     """Yield the lines of records.jsonl."""
     for each in records(reader):
-        yield record_line(each).decode()
+        yield record_lines([each]).decode()
 
 
 def parquet_bytes(reader: RunReader) -> bytes:

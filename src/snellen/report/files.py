@@ -75,7 +75,7 @@ def write_records(folder: Path) -> Path:
     path = folder / "records.jsonl"
     reader = RunReader(folder)
     try:
-        write_atomically(path, lambda file: file.writelines(map(record_line, records(reader))))
+        write_atomically(path, lambda file: file.writelines(record_lines([each]) for each in records(reader)))
     finally:
         reader.close()
     return path
@@ -122,12 +122,8 @@ def record(sample: Sample, prediction: Prediction, scores: Sequence[Score]) -> R
     )
 
 
-_encode = msgspec.json.Encoder().encode
-
-
-def record_line(record: Record) -> bytes:
-    """Return a record as it stands in records.jsonl."""
-    return _encode(record) + b"\n"
+record_lines = msgspec.json.Encoder().encode_lines
+"""Records to the lines that stand in records.jsonl."""
 
 
 def _by_trial(scores: Iterator[Score]) -> Iterator[list[Score]]:

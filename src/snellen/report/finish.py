@@ -12,7 +12,7 @@ from ..score.gathered import Scored
 from ..score.judged import judge_folders
 from ..score.run import score_run
 from ..score.table import ScoreTable
-from .files import record, record_line, write_atomically, write_records, write_results
+from .files import record, record_lines, write_atomically, write_records, write_results
 from .gathered import GatheredTrials
 from .page import write_report
 
@@ -26,7 +26,7 @@ class _Scribe:
 
     def see_trials(self, task: Task, batch: Sequence[Scored]) -> None:
         """Write the records of some trials."""
-        self._file.writelines([record_line(record(trial.sample, trial.prediction, scores)) for trial, scores in batch])
+        self._file.write(record_lines([record(trial.sample, trial.prediction, scores) for trial, scores in batch]))
         if self._report:
             self.gathered.setdefault(task.name, GatheredTrials(task)).add(batch)
 

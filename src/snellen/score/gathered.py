@@ -12,6 +12,8 @@ from .table import ScoreTable
 Scored = tuple[Trial, Sequence[Score]]
 """A stored trial and its scores; a failed one has none."""
 TOKENS = ("input_tokens", "output_tokens", "reasoning_tokens")
+ROWS_AT_ONCE = 4_000
+"""Rows that are coded together: what a numpy call costs is shared by many."""
 USAGE = (*TOKENS, "requests")
 
 
@@ -21,28 +23,37 @@ class GatheredTask:
     def __init__(self) -> None:
         self.usage = dict.fromkeys(USAGE, 0)
         self._builder = TableBuilder()
+        self._trials: list[TrialRow] = []
+        self._scores: list[ScoreRow] = []
         self._has_scores = False
 
     def add(self, batch: Sequence[Scored]) -> None:
         """Take trials with their scores."""
         predictions = [trial.prediction for trial, _ in batch]
-        self._builder.add_trials([_trial_row(prediction) for prediction in predictions])
         samples = {trial.sample.id: trial.sample for trial, _ in batch}
-        self._builder.add_samples((name, sample.group, sample.tags) for name, sample in samples.items())
-        self.add_scores(score for _, scores in batch for score in scores)
+        self._builder.add_samples([(name, sample.group, sample.tags) for name, sample in samples.items()])
+        self._trials += [_trial_row(prediction) for prediction in predictions]
+        self.add_scores([score for _, scores in batch for score in scores])
         self.usage["requests"] += len(batch)
-        known = [prediction.usage for prediction in predictions if prediction.usage is not None]
+        known = [usage for prediction in predictions if (usage := prediction.usage) is not None]
         for name in TOKENS:
-            self.usage[name] += sum(getattr(usage, name) or 0 for usage in known)
+            self.usage[name] += sum([getattr(usage, name) or 0 for usage in known])
 
     def add_scores(self, scores: Iterable[Score]) -> None:
         """Take more scores of trials."""
-        rows = [_score_row(score) for score in scores]
-        self._has_scores = self._has_scores or bool(rows)
-        self._builder.add_scores(rows)
+        self._scores += [_score_row(score) for score in scores]
+        if len(self._scores) + len(self._trials) > ROWS_AT_ONCE:
+            self._encode()
+
+    def _encode(self) -> None:
+        self._has_scores = self._has_scores or bool(self._scores)
+        self._builder.add_scores(self._scores)
+        self._builder.add_trials(self._trials)
+        self._scores, self._trials = [], []
 
     def tables(self) -> dict[str, ScoreTable]:
         """Return one table a metric; where nothing could be scored, one of accuracy that says so."""
+        self._encode()
         return self._builder.tables(() if self._has_scores else ("accuracy",))
 
 

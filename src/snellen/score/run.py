@@ -22,7 +22,7 @@ from .variance import advise, split_variance
 
 MOST_GROUPS = 40
 """A tag with more values than this is an identifier, not a group."""
-BATCH = 128
+BATCH = 64
 """Trials that are scored, stored and counted together."""
 Item = TypeVar("Item")
 
