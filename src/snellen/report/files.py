@@ -117,7 +117,7 @@ def record(sample: Sample, prediction: Prediction, scores: Sequence[Score]) -> R
         prediction.usage,
         timing.done - timing.sent if timing else None,
         prediction.cached,
-        failure and {"kind": failure.kind, "message": failure.message, "status": failure.status, "attempts": failure.attempts},
+        msgspec.structs.asdict(failure) if failure else None,
         sample.tags,
     )
 
