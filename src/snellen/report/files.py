@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,13 +19,14 @@ from ..store.reader import RunReader
 NO_SCORE = Score(TrialKey("", ""), "", None, reason="not scored")
 
 
-def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file beside its place, sync it, and move it there: readers see the old file or the new one."""
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file beside its place; after the block it is synced and moved there: readers see the old file or the new one."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                write(file)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(temporary, 0o644)  # noqa: PTH101 - mkstemp makes it private; results are for sharing
@@ -32,9 +34,17 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
         finally:
             Path(temporary).unlink(missing_ok=True)
     except OSError as error:
+        if error.filename is not None and Path(error.filename).parent != path.parent:
+            raise  # not of this file: something that was done in the block
         raise EnvironmentProblem(
             f"cannot write {path}: {error.strerror}; the run itself is safe, repeat with `snellen score {path.parent}`"
         ) from None
+
+
+def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file whole or not at all."""
+    with atomic_file(path) as file:
+        write(file)
 
 
 def write_results(folder: Path, results: Mapping[str, Any]) -> Path:

@@ -12,7 +12,7 @@ from ..score.gathered import Scored
 from ..score.judged import judge_folders
 from ..score.run import score_run
 from ..score.table import ScoreTable
-from .files import record, record_lines, write_atomically, write_records, write_results
+from .files import atomic_file, record, record_lines, write_records, write_results
 from .gathered import GatheredTrials
 from .page import write_report
 
@@ -41,20 +41,15 @@ def finish_run(folder: Path, registry: Registry, *, report: bool = True, **optio
 
     A pure function of run.db, so it can be repeated at any time. `options` go to `score_run`.
     """
-    results: dict[str, Any] = {}
     gathered: Mapping[str, GatheredTrials] = {}
-
-    def score(file: BinaryIO) -> None:
-        nonlocal gathered
-        scribe = _Scribe(file, report=report)
-        results.update(score_run(folder, registry, onlooker=scribe, **options))
-        gathered = scribe.gathered
-
     if judge_folders(folder):  # verdicts are known after the last trial only
-        results.update(score_run(folder, registry, **options))
+        results = score_run(folder, registry, **options)
         write_records(folder)
     else:
-        write_atomically(folder / "records.jsonl", score)
+        with atomic_file(folder / "records.jsonl") as file:
+            scribe = _Scribe(file, report=report)
+            results = score_run(folder, registry, onlooker=scribe, **options)
+        gathered = scribe.gathered
     write_results(folder, results)
     if report:
         write_report(folder, results=results, gathered=gathered)

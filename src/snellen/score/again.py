@@ -15,6 +15,7 @@ def score_again(reader: RunReader, registry: Registry, *, profile: str | None = 
     """Score what is stored now and return it in the form of results.json."""
 
     def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
+        """Score one task."""
         options: dict[str, Any] = {"chance": chance_of(reader, task)} | ({"profile": profile} if profile else {})
         gathered = GatheredTask()
         scores = list(gather(reader, task, scored_trials(reader, task, registry, options, task.scorers), gathered))

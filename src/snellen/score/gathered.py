@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..core.types import Prediction, Score
+from ..core.types import Prediction, Score, Usage
 from ..store.reader import Trial
 from .reading import ScoreRow, TableBuilder, TrialRow
 from .table import ScoreTable
@@ -29,15 +29,17 @@ class GatheredTask:
 
     def add(self, batch: Sequence[Scored]) -> None:
         """Take trials with their scores."""
-        predictions = [trial.prediction for trial, _ in batch]
         samples = {trial.sample.id: trial.sample for trial, _ in batch}
         self._builder.add_samples([(name, sample.group, sample.tags) for name, sample in samples.items()])
-        self._trials += [_trial_row(prediction) for prediction in predictions]
+        self._trials += [_trial_row(trial.prediction) for trial, _ in batch]
+        self._count([trial.prediction.usage for trial, _ in batch])
         self.add_scores([score for _, scores in batch for score in scores])
-        self.usage["requests"] += len(batch)
-        known = [usage for prediction in predictions if (usage := prediction.usage) is not None]
+
+    def _count(self, usages: Sequence[Usage | None]) -> None:
+        known = [usage for usage in usages if usage is not None]
         for name in TOKENS:
             self.usage[name] += sum([getattr(usage, name) or 0 for usage in known])
+        self.usage["requests"] += len(usages)
 
     def add_scores(self, scores: Iterable[Score]) -> None:
         """Take more scores of trials."""

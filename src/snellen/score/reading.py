@@ -37,9 +37,11 @@ class _CodeBook(dict[Hashable, int]):
         super().__init__({None: -1})
 
     def code(self, key: Hashable) -> int:
+        """Return the number of one text."""
         return self.setdefault(key, len(self) - 1)
 
     def encode(self, column: Sequence[Hashable]) -> Codes:
+        """Return the numbers of a column."""
         try:
             return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
         except KeyError:
@@ -89,6 +91,7 @@ class _SampleBook:
         self._shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
 
     def add(self, samples: Iterable[SampleRow]) -> None:
+        """Take more samples."""
         for identifier, group, tags in samples:
             if group is not None:
                 self.group[identifier] = group

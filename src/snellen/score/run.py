@@ -66,14 +66,15 @@ def score_run(
     told = {name: value for name, value in (("profile", profile), ("reduction", reduction)) if value}
 
     def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
+        """Score one task."""
         options, gathered = {"chance": chance_of(reader, task), **told}, GatheredTask()
         scored = scored_trials(reader, task, registry, options, [*(scorers or task.scorers), *more])
         write_scores(folder, task.name, gather(reader, task, scored, gathered, onlooker))
         tables = gathered.tables()
         if onlooker is not None:
             onlooker.see_tables(task, tables)
-        pairs = lambda: pair_scores(reader, task.name, reader.scores(task.name))  # noqa: E731
-        return summarize_task(ScoredTask(task, tables, pairs), registry, options), gathered.usage
+        together = ScoredTask(task, tables, lambda: pair_scores(reader, task.name, reader.scores(task.name)))
+        return summarize_task(together, registry, options), gathered.usage
 
     try:
         return results_of(reader, profile, score_task)
@@ -106,7 +107,7 @@ def scored_trials(
     score = functions[0] if len(functions) == 1 else lambda *trial: [score for function in functions for score in function(*trial)]
     for trial in reader.trials(task.name):
         sample, request, prediction, _ = trial
-        yield trial, score(sample, request, prediction, options) if prediction.failure is None else ()
+        yield trial, list(score(sample, request, prediction, options)) if prediction.failure is None else ()
 
 
 def gather(
