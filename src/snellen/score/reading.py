@@ -163,6 +163,7 @@ class TableBuilder:
     def tables(self, expected: Sequence[str] = ()) -> dict[str, ScoreTable]:
         """Split by metric, add the trials without a score, and sort. The metrics `expected` are there even without a score."""
         scores, trials = _join(self._scores, _SCORE_COLUMNS), _join(self._trials, ("sample", "variant", "repeat", "reason"))
+        self._scores, self._trials = [scores], [trials]
         not_scored = self.books["reason"].code(NOT_SCORED)
         names, ranks = zip(*(self.books[name].sort() for name in _TEXT_COLUMNS), strict=True)
         texts = dict(zip(_TEXT_COLUMNS, names, strict=True))
@@ -172,12 +173,16 @@ class TableBuilder:
         metrics = {str(name) for name in self.books["metric"] if name is not None} | set(expected)
         tables = {}
         for metric in sorted(metrics):
-            chosen = scores["metric"] == self.books["metric"].code(metric)
-            own = {name: column[chosen] for name, column in scores.items() if name != "metric"}
-            columns = _with_missing(own, trials, len(self.books["variant"]), not_scored)
+            columns = _rows_of(self.books["metric"].code(metric), scores)
+            columns = _with_missing(columns, trials, len(self.books["variant"]), not_scored)
             columns |= {name: rank[name][columns[name]] for name in _TEXT_COLUMNS}
             tables[metric] = ScoreTable(**shared, metric=metric, **_sort_trials(columns, texts))
         return tables
+
+
+def _rows_of(metric: int, scores: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    chosen = scores["metric"] == metric
+    return {name: column[chosen] for name, column in scores.items() if name != "metric"}
 
 
 def _with_missing(columns: dict[str, NDArray[Any]], trials: dict[str, NDArray[Any]], variants: int, not_scored: int) -> dict[str, Any]:
@@ -207,8 +212,9 @@ def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def _join(chunks: list[dict[str, NDArray[Any]]], names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Join the chunks, column by column, and empty them: a million rows are not held twice."""
     empty = {name: np.empty(0, dtype=_DTYPES.get(name, np.int32)) for name in names}
-    return {name: np.concatenate([empty[name], *(chunk[name] for chunk in chunks)]) for name in names}
+    return {name: np.concatenate([empty[name], *(chunk.pop(name) for chunk in chunks)]) for name in names}
 
 
 def _values(column: Sequence[float | None], chunk: Sequence[tuple[Any, ...]]) -> tuple[Floats, NDArray[np.int8]]:
