@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import snellen.core.registry as module
 from snellen.core.config import convert, parse_assignment, read_config_file, set_by_path
 from snellen.core.errors import ConfigError, UsageError
 from snellen.core.ids import content_hash, derive_seed, rng
@@ -109,3 +112,20 @@ def test_a_score_is_finite_or_has_a_reason(value: float) -> None:
         Score(TrialKey("t", "s"), "accuracy", value)
     with pytest.raises(ValueError, match="reason"):
         Score(TrialKey("t", "s"), "accuracy", None)
+
+
+def test_installed_plug_ins_are_found_and_a_clash_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = EntryPoints(
+        [EntryPoint("mine", "json:loads", "snellen.loader"), EntryPoint("mine", "json:dumps", "snellen.model"), EntryPoint("x", "y:z", "z")]
+    )
+    monkeypatch.setattr(module, "entry_points", lambda: points)
+    module._installed.cache_clear()
+    try:
+        registry = Registry()
+        assert (registry.get("loader", "mine"), registry.names("model"), registry.names("scorer")) == (json.loads, ["mine"], [])
+        other = Registry()
+        other.add("model", "mine", "json:load")
+        with pytest.raises(ConfigError, match="model 'mine' is registered twice"):
+            other.names("model")
+    finally:
+        module._installed.cache_clear()

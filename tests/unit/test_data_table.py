@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from snellen.data.answers import find_answers
 from snellen.data.catalog import Catalog
 from snellen.data.dataset import Dataset, survey
 from snellen.data.loaders.table import load
+from snellen.data.sources import read_rows
 
 ROW = {"id": "q1", "image": "a.png", "question": "What?", "options": ["cat", "dog"], "answer": "B", "topic": "pets"}
 
@@ -89,12 +91,41 @@ def test_an_answer_that_can_mean_two_things_is_refused() -> None:
         find_answers("E", ("cat", "dog"), "letters", "here")
 
 
+def test_true_is_no_index_and_two_readings_of_one_option_agree() -> None:
+    with pytest.raises(DataError, match="answer True is not among the options"):
+        find_answers(True, ("cat", "dog"), "auto", "here")
+    assert find_answers("a", ("A", "B"), "auto", "here") == ("A",)
+    assert find_answers([" 1 ", "cat"], ("cat", "dog"), "auto", "here") == ("dog", "cat")
+    assert find_answers([1, True], (), "auto", "here") == ("1", "True")
+
+
+@pytest.mark.parametrize(
+    "name", ["a.png", "sub/b.c-d.png", "./a.png", "a//b", "a/./b", "a/", "../a", "/abs/a.png", ".hidden", "é ö.png", ".", "a\n"]
+)
+@pytest.mark.parametrize("root", [None, "", ".", "/", "pictures/", "/pictures"])
+def test_pictures_are_joined_to_their_folder_as_paths_are(tmp_path: Path, root: str | None, name: str) -> None:
+    path = jsonl(tmp_path / "p.jsonl", {**ROW, "image": name})
+    (sample,) = samples(path, *([("dataset.image_root", root)] if root is not None else []))
+    assert sample.images[0].ref == str((Path(root) if root else tmp_path) / name)
+
+
+def test_blank_lines_and_a_byte_order_mark_are_no_rows_and_keep_the_count(tmp_path: Path) -> None:
+    row = json.dumps(ROW).encode()
+    path = tmp_path / "b.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + row + b"\n\n \t\r\n  " + row.replace(b"q1", b"q2") + b" \r\n   {,\n")
+    rows = read_rows(path)
+    assert [(number, row["id"]) for number, row in islice(rows, 2)] == [(1, "q1"), (4, "q2")]
+    with pytest.raises(DataError, match=r"line 5 is not valid JSON: .*\(byte 1\)"):
+        next(rows)
+
+
 BAD = {
     "not json": ('{"id": 1,', "line 1 is not valid JSON"),
     "not an object": ("[1]", "record 1 is a list"),
     "no question": ({"id": 1, "qestion": "x"}, r"did you mean 'qestion'"),
     "empty id": ({**ROW, "id": " "}, "empty id"),
     "same options": ({**ROW, "options": ["Cat", "cat "]}, "options 1 and 2 are the same"),
+    "same later options": ({**ROW, "options": ["a b", "x", "y", "A  B", "X"]}, r"options 1 and 4 are the same \('A  B'\)"),
     "answer": ({**ROW, "answer": "Z"}, "not among the options"),
     "image": ({**ROW, "image": 5}, "image must be a file name"),
     "options": ({**ROW, "options": 5}, "options must be a list"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import platform
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import starmap
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -85,7 +87,7 @@ class Plan(NamedTuple):
         for task, prompt, dataset, _ in self.tasks:
             drawn = prompt.shots.retriever != "zero"
             prompter = Prompter(task, prompt, self.seed, make_retriever(prompt.shots, list(dataset)) if drawn else None)
-            items: Iterable[Item] = (Item(position, sample) for position, sample in enumerate(dataset))
+            items: Iterable[Item] = starmap(Item, enumerate(dataset))
             if order is not None:
                 items = order(list(items), self.seed)
             yield from INFERENCERS[task.infer].plan(task, items, prompter)
@@ -206,7 +208,7 @@ def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings)
     return RunHeader(
         id=content_hash(config),
         config=config,
-        versions=_versions(),
+        versions=dict(_versions()),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=settings.command,
         tasks=[each.task for each in planned],
@@ -272,7 +274,9 @@ _NOT_IN_NAME = {"api_key", "base_url", "output_dir", "data_root", "command", "pl
 }  # fmt: skip
 
 
-def _versions() -> dict[str, str]:
+@cache
+def _versions() -> Mapping[str, str]:
+    """Return what the run was made with; packages do not change while a process runs."""
     found = {"python": platform.python_version(), "platform": platform.platform()}
     for package in VERSIONED:
         try:

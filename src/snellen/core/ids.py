@@ -28,7 +28,7 @@ def sha256_hex(data: bytes) -> str:
 
 def derive_seed(*parts: str | int | float) -> int:
     """Return a 64-bit seed from (run seed, sample id, variant, repeat, purpose) or any such parts."""
-    joined = "\x1f".join(str(part) for part in parts).encode("utf-8", "surrogatepass")
+    joined = "\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(joined, digest_size=8).digest(), "big")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -81,9 +82,15 @@ class Registry:
         if self._entry_points_loaded:
             return
         self._entry_points_loaded = True
-        for kind in KINDS:
-            for point in entry_points(group=f"snellen.{kind}"):
-                self.add(kind, point.name, point.value)
+        for kind, name, target in _installed():
+            self.add(kind, name, target)
+
+
+@cache
+def _installed() -> tuple[tuple[str, str, str], ...]:
+    """Return what installed packages bring, as (kind, name, target); reading every package's files is done once in a process."""
+    found = entry_points()
+    return tuple((kind, point.name, point.value) for kind in KINDS for point in found.select(group=f"snellen.{kind}"))
 
 
 def _resolve(target: str) -> Any:

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from os.path import basename, isfile
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,8 @@ from .images import short_name
 
 LISTED = 5
 KEPT_SAMPLES = 5_000
+KEPT_BYTES = 64 * 2**20
+"""Pictures in data URLs and whole documents are heavy: what would take more than this is read again instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +38,27 @@ class Dataset:
         return iter(self._kept) if self._kept else self._read()
 
     def _read(self) -> Iterator[Sample]:
-        fresh: list[Sample] = []
+        fresh: list[Sample] | None = []
+        room_bytes = KEPT_BYTES
         for sample in islice(self.loader(self.task, self.context), self.context.limit):
-            if len(fresh) <= KEPT_SAMPLES:
+            if fresh is not None:
                 fresh.append(sample)
+                room_bytes -= _weight_bytes(sample)
+                if room_bytes < 0 or len(fresh) > KEPT_SAMPLES:
+                    fresh = None
             yield sample
-        if len(fresh) <= KEPT_SAMPLES:
+        if fresh:
             self._kept[:] = fresh
+
+
+def _weight_bytes(sample: Sample) -> int:
+    """Return about how much text a sample carries, where it may be much."""
+    weight = len(sample.question)
+    if sample.images:
+        weight += sum([len(image.ref) for image in sample.images])
+    if sample.meta:
+        weight += len(repr(sample.meta))
+    return weight
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -78,7 +95,7 @@ def survey(dataset: Dataset) -> Survey:
         tags.update(sample.tags)
         for image in sample.images:
             images += 1
-            digest.update(Path(image.ref).name.encode() if not image.ref.startswith("data:") else image.ref.encode())
+            digest.update((image.ref if image.ref.startswith("data:") else _name(image.ref)).encode())
             if not _is_there(image.ref):
                 missing_count += 1
                 missing += [f"{sample.id}: {short_name(image.ref)}"] if len(missing) < LISTED else []
@@ -91,15 +108,20 @@ def survey(dataset: Dataset) -> Survey:
 
 
 def _is_there(ref: str) -> bool:
-    try:
-        return ref.startswith("data:") or Path(ref).is_file()
-    except (OSError, ValueError):  # a name too long (base64 without its data: head), a NUL in it, a folder one may not enter
-        return False
+    # Thousands of pictures: a Path is made only for what is not there as it is written.
+    return ref.startswith("data:") or isfile(ref) or isfile(Path(ref))  # noqa: PTH113
+
+
+def _name(ref: str) -> str:
+    name = basename(ref)  # noqa: PTH119 - a Path takes ten times as long
+    return name if name not in ("", ".") else Path(ref).name
 
 
 def _without_places(sample: Sample) -> Sample:
     """Return the sample without where its pictures lie: only their names count."""
-    pages = {name: [Path(ref).name for _, ref in found] for name, found in sample.meta.get("pages", {}).items()}
+    if not sample.images and not sample.meta:
+        return sample
+    pages = {name: [_name(ref) for _, ref in found] for name, found in sample.meta.get("pages", {}).items()}
     return msgspec.structs.replace(sample, images=(), meta=sample.meta | {"pages": pages} if pages else sample.meta)
 
 

@@ -17,6 +17,8 @@ NumberedRow = tuple[int, Row]
 CSV_FIELD_LIMIT = 64 * 2**20
 """A cell may hold a base64 image; Python's default limit of 128 kB would refuse it."""
 
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 
 def read_rows(path: str | Path) -> Iterator[NumberedRow]:
     """Yield (row number from 1, row) of a data file; the format follows its ending."""
@@ -30,25 +32,33 @@ def read_rows(path: str | Path) -> Iterator[NumberedRow]:
 
 
 def _read_jsonl(file: Path) -> Iterator[NumberedRow]:
-    decoder = msgspec.json.Decoder()
+    decode = msgspec.json.Decoder().decode
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
-            text = line.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else line.strip()
-            if text:
-                yield number, _row(_decode(decoder, text, file, number), file, number)
+            try:
+                row = decode(line)
+            except NOT_JSON:
+                yield from _read_odd_line(line, file, number)
+            else:
+                yield number, row if type(row) is dict else _row(row, file, number)
 
 
-def _decode(decoder: msgspec.json.Decoder[Any], text: bytes, file: Path, number: int) -> Any:
+def _read_odd_line(line: bytes, file: Path, number: int) -> Iterator[NumberedRow]:
+    """Yield the row of a line that begins with a byte order mark, none of a blank line, and refuse any other."""
+    text = line.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else line.strip()
+    if not text:
+        return
     try:
-        return decoder.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        row = msgspec.json.decode(text)
+    except NOT_JSON as error:
         raise DataError(f"{file.name} line {number} is not valid JSON: {error}") from None
+    yield number, _row(row, file, number)
 
 
 def _read_json(file: Path) -> Iterator[NumberedRow]:
     try:
         value = msgspec.json.decode(file.read_bytes().removeprefix(b"\xef\xbb\xbf"))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except NOT_JSON as error:
         raise DataError(f"{file.name} is not valid JSON: {error} (one object a line? name it .jsonl)") from None
     if isinstance(value, dict) and isinstance(value.get("data"), list):
         value = value["data"]

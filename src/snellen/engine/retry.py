@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..core.clock import Clock
 from ..core.errors import ModelError, SnellenError, StopRun
 from ..core.ids import rng
 from ..core.text import clean_text
 from ..core.types import Failure, FailureKind, Prediction, Request
+from .deadline import Deadlines
 from .limit import Limiter
 from .policy import Policy
 
@@ -28,6 +28,7 @@ class Retrier:
     limiter: Limiter
     clock: Clock
     note: NoteAttempt
+    deadlines: Deadlines = field(default_factory=Deadlines)
 
     async def predict(self, request: Request) -> Prediction:
         """Ask until it is answered or it is clear that it will not be."""
@@ -51,8 +52,7 @@ class Retrier:
     async def _attempt(self, request: Request) -> Prediction:
         timeout_s = self.policy.timeout_of(request.params)
         try:
-            async with asyncio.timeout(None if timeout_s is None else timeout_s + 1.0):
-                return await self.call(request)
+            return await self.deadlines.within(None if timeout_s is None else timeout_s + 1.0, self.call(request))
         except TimeoutError:
             raise ModelError(FailureKind.TIMEOUT, f"no answer within {timeout_s or 0:g} s", retryable=True) from None
         except ModelError as error:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ..core.protocols import Capability
 from ..core.tasks import Task
@@ -14,22 +14,17 @@ from .jobs import Ask, Item
 NEEDS = frozenset({Capability.GENERATE})
 
 
-@dataclass(frozen=True, slots=True)
-class GenerateJob:
+class GenerateJob(NamedTuple):
     """One trial."""
 
     item: Item
-    key: TrialKey
+    keys: tuple[TrialKey]
     prompter: Prompter
-
-    @property
-    def keys(self) -> Sequence[TrialKey]:
-        """Return the one key."""
-        return (self.key,)
 
     async def run(self, ask: Ask) -> None:
         """Build the request and ask it."""
-        await ask(self.item, self.prompter.build(self.item.sample, self.key.variant, self.key.repeat))
+        (key,) = self.keys
+        await ask(self.item, self.prompter.build(self.item.sample, key.variant, key.repeat))
 
 
 def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[GenerateJob]:
@@ -37,4 +32,4 @@ def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[Gene
     for item in items:
         for variant in task.variants:
             for repeat in range(task.repeats):
-                yield GenerateJob(item, TrialKey(task.name, item.sample.id, variant, repeat), prompter)
+                yield GenerateJob(item, (TrialKey(task.name, item.sample.id, variant, repeat),), prompter)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import cast
 
+LONGEST_HEAD = 2**14
 END_OF_HEAD = b"\r\n\r\n"
 
 
@@ -160,30 +161,45 @@ class HttpProtocol(asyncio.Protocol):
             await self._handler(self._waiting.popleft())
 
 
-class ConstantProtocol(asyncio.Protocol):
-    """Answers every request with the same bytes and the least work: a yardstick for clients."""
+class ConstantProtocol(asyncio.BufferedProtocol):
+    """Answers every request with the same bytes and the least work: a yardstick for clients. Bodies are counted, never kept."""
+
+    _seen = memoryview(bytearray(2**20))
+    """Where every connection's bytes arrive: each is looked at before the next one reads."""
 
     def __init__(self, response: bytes) -> None:
         self._response = response
-        self._buffer = bytearray()
+        self._head = b""
+        self._missing = 0
         self._transport: asyncio.Transport | None = None
-        self._needed = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember where to write."""
         self._transport = cast("asyncio.Transport", transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where to put what comes."""
+        return self._seen
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Count bytes of the body; answer when it is complete."""
-        self._buffer += data
-        while self._buffer and len(self._buffer) >= self._needed:
-            end = self._buffer.find(END_OF_HEAD)
-            if end < 0:
-                return
-            self._needed = end + 4 + int(find_header(bytes(self._buffer[:end]), b"content-length") or 0)
-            if len(self._buffer) < self._needed:
-                return
-            del self._buffer[: self._needed]
-            self._needed = 0
-            if self._transport is not None:
+        at = 0
+        while at < nbytes:
+            if not self._missing:
+                at = self._take_head(at, nbytes)
+            took = min(self._missing, nbytes - at)
+            self._missing -= took
+            at += took
+            if not self._missing and not self._head and self._transport is not None:
                 self._transport.write(self._response)
+
+    def _take_head(self, at: int, end: int) -> int:
+        """Read on in a head; return where its body begins, or `end` when there is more of it to come."""
+        known = len(self._head)
+        self._head += bytes(self._seen[at : min(end, at + LONGEST_HEAD)])
+        stop = self._head.find(END_OF_HEAD)
+        if stop < 0:
+            return min(end, at + LONGEST_HEAD)
+        self._missing = int(find_header(self._head[:stop], b"content-length") or 0)
+        self._head = b""
+        return at + stop + len(END_OF_HEAD) - known

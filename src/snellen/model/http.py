@@ -14,22 +14,16 @@ from aiohttp.abc import AbstractStreamWriter
 
 from ..core.errors import ModelError
 from ..core.types import FailureKind
+from .post import CONNECT_TIMEOUT_S, Answer, Poster
 
-CONNECT_TIMEOUT_S = 10.0
 BETWEEN_CHUNKS_S = 60.0
 PIECE = 2**20
-"""So many bytes are written at once; then the loop may turn until the socket took them."""
+"""So many bytes are joined and written at once; of a larger body each part goes when the socket took the one before."""
 
 Body = Sequence[bytes]
-"""A body in parts, sent one after another and never joined: copying a picture costs as much as encoding it."""
+"""A body in parts: head, picture, tail."""
 
-
-class HttpResponse(NamedTuple):
-    """A whole response."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+HttpResponse = Answer
 
 
 class HttpStream(NamedTuple):
@@ -83,12 +77,15 @@ class AiohttpClient:
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
+        self._poster: Poster | None = None
         # Asked once: aiohttp's own trust_env reads netrc in a thread for every request.
         self._proxies = getproxies()
 
     async def send(self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None) -> HttpResponse:
         """POST `body` (GET when None) and return the whole response."""
         try:
+            if body is not None and timeout_s is None and self._poster is not None and sum(map(len, body)) <= PIECE:
+                return await self._poster.post(url, body, headers)
             async with self._open(url, body, headers, timeout_s, None) as response:
                 return HttpResponse(response.status, response.headers, await response.read())
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
@@ -111,16 +108,23 @@ class AiohttpClient:
     def _open(
         self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None, read_s: float | None
     ) -> aiohttp.client._RequestContextManager:
-        if self._session is None:
-            # The engine bounds how many requests are in flight; a second bound here would only hide it.
-            # Cookies of one answer must not reach the next question.
-            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar())
+        session = self._session or self._start(url)
         timeout = _timeout(timeout_s, read_s)
         proxy = proxy_for(url, self._proxies) if self._proxies else None
         if body is None:
-            return self._session.get(url, headers=headers, timeout=timeout, allow_redirects=False, proxy=proxy)
+            return session.get(url, headers=headers, timeout=timeout, allow_redirects=False, proxy=proxy)
         data = body[0] if len(body) == 1 else PartsPayload(body)
-        return self._session.post(url, data=data, headers=headers, timeout=timeout, allow_redirects=False, proxy=proxy)
+        return session.post(url, data=data, headers=headers, timeout=timeout, allow_redirects=False, proxy=proxy)
+
+    def _start(self, url: str) -> aiohttp.ClientSession:
+        """Open the session; a proxy's requests have another head, so only the session writes them."""
+        # The engine bounds how many requests are in flight; a second bound here would only hide it.
+        connector = aiohttp.TCPConnector(limit=0)
+        # Cookies of one answer must not reach the next question.
+        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        if Poster.is_supported() and not (self._proxies and proxy_for(url, self._proxies)):
+            self._poster = Poster(connector)
+        return self._session
 
 
 @lru_cache(maxsize=64)

@@ -144,6 +144,8 @@ def _usage(value: Any) -> Usage | None:
         return None
     try:
         counts = msgspec.convert(value, _Counts, strict=False)
+        if counts.prompt_tokens_details is None and counts.completion_tokens_details is None:
+            return Usage(counts.prompt_tokens, counts.completion_tokens)
         given, made = counts.prompt_tokens_details or {}, counts.completion_tokens_details or {}
         found = {
             "input_tokens": counts.prompt_tokens,

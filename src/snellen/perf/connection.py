@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from ..core.errors import ModelError
 from ..core.types import FailureKind
-from ..model.http import CONNECT_TIMEOUT_S
+from ..model.post import CONNECT_TIMEOUT_S
 from .http1 import BadResponseError, Response
 
 JOIN_LIMIT = 64 * 2**10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from . import meta
 from .document import choose_pages, with_context
 from .history import example_turns, history_turns, shot_turns, show_options
 from .marks import draw_style, make_marks
+from .mould import Mould, is_plain, make_mould
 from .styles import Speech, chat, load_style
 from .template import names_field, render
 
@@ -44,18 +45,26 @@ class Prompter:
     prompt: Prompt
     seed: int
     retriever: Retriever | None = None
+    _moulds: dict[tuple[str, int, bool], Mould | None] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """By variant, number of options and whether the sample is a choice: what plain trials share, once a first one was built."""
 
     def build(self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None) -> Request:
         """Return the Request of one trial; `replies` are the model's own answers to the earlier rounds of a dialogue."""
-        spoken = self.speak(sample, variant, repeat, replies)
-        return Request(
-            key=TrialKey(self.task.name, sample.id, variant, repeat),
-            messages=self._messages(spoken.speech),
-            params=_params_of_repeat(self.task.params, repeat),
-            marks=spoken.marks,
-            shown=spoken.shown,
-            prefix=spoken.speech.prefix,
-        )
+        # Dialogues, and what only a loader understands, are told sample by sample.
+        plain = not sample.meta and not sample.turns and bool(sample.question)
+        shape = (variant, len(sample.options), sample.form is Form.CHOICE)
+        mould = self._moulds.get(shape) if plain else None
+        if mould is None:
+            speech, marks, shown = self.speak(sample, variant, repeat, replies)
+            messages, prefix = self._messages(speech), speech.prefix
+            if plain and shape not in self._moulds:
+                self._moulds[shape] = self._make_mould(sample, variant)
+        else:
+            marks, prefix = mould.marks, mould.prefix
+            shown = self._order(sample, _axes(variant), variant, repeat) if marks else ()
+            messages = mould.cast(sample.question, shown, sample.images)
+        key, params = TrialKey(self.task.name, sample.id, variant, repeat), self.task.params
+        return Request(key, messages, _params_of_repeat(params, repeat) if repeat else params, marks=marks, shown=shown, prefix=prefix)
 
     def speak(self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None) -> Spoken:
         """Return what is said in one trial, before it is given the form of messages or of one string."""
@@ -63,7 +72,7 @@ class Prompter:
         shown = self._order(sample, axes, variant, repeat)
         style = draw_style(axes.get("marks", prompt.marks), partial(rng, self.seed, sample.id, variant, repeat, "marks"))
         marks = make_marks(style, len(shown))
-        hidden = bool(sample.options) and not names_field(prompt.template, "options", "choices")
+        hidden = self._hides_options(sample)
         instruction, question = self._wording(sample, axes, hidden)
         options = show_options(prompt, marks, shown) if not hidden else ""
         tail = self._tail(sample, hidden)
@@ -79,6 +88,19 @@ class Prompter:
             images=self._perturbed(choose_pages(sample, axes), axes, sample.group or sample.id),
         )
         return Spoken(speech, marks, shown)
+
+    def _make_mould(self, sample: Sample, variant: str) -> Mould | None:
+        """Return what the plain trials of this variant share with the sample's, or None where there are none."""
+        axes = _axes(variant)
+        if self.retriever is not None or not is_plain(self.prompt, axes):
+            return None
+        hidden = self._hides_options(sample)
+        instruction, _ = self._wording(sample, axes, hidden)
+        count = len(sample.options) if sample.form is Form.CHOICE else 0
+        return make_mould(self.prompt, axes.get("marks", self.prompt.marks), count, instruction, hidden)
+
+    def _hides_options(self, sample: Sample) -> bool:
+        return bool(sample.options) and not names_field(self.prompt.template, "options", "choices")
 
     def _messages(self, speech: Speech) -> tuple[Turn, ...]:
         if self.prompt.style == "chat":

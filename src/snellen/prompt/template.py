@@ -12,7 +12,12 @@ FIELD = re.compile(r"\{(\w+)\}")
 
 
 def render(template: str, fields: Mapping[str, str]) -> str:
-    """Fill the template. A line that held only fields and is empty once they are filled is dropped."""
+    """Fill the template, without empty lines at its ends. A line that held only fields and is empty once they are filled is dropped."""
+    return fill(template, fields).strip("\n")
+
+
+def fill(template: str, fields: Mapping[str, str]) -> str:
+    """Do the same and leave the ends as they are."""
     lines = []
     for pieces in _lines(template):
         try:
@@ -23,7 +28,7 @@ def render(template: str, fields: Mapping[str, str]) -> str:
             raise ConfigError(f"prompt template has an unknown field {{{name}}}{did_you_mean(name, fields)}: {template!r}") from None
         if filled or len(pieces) == 1:
             lines.append(filled)
-    return "\n".join(lines).strip("\n")
+    return "\n".join(lines)
 
 
 @lru_cache(maxsize=256)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,14 @@ from ...core.ids import content_hash
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
-from ..answers import find_answers, lettered_columns
+from ..answers import find_answers, fold_options, lettered_columns
 from ..capitals import capitalise
 from ..sources import Row, read_rows
 
-FIELDS = ("id", "image", "images", "question", "options", "answer", "group")
+FIELDS = frozenset({"id", "image", "images", "question", "options", "answer", "group"})
+PLAIN_PATH = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*")
+"""What is joined to a folder's name as it is; any other path may be absolute, or say a step twice."""
+NONE: frozenset[str] = frozenset()
 
 
 class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,19 +43,22 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     source = convert(task.dataset, TableSource, f"task {task.name!r}, dataset")
     path = _resolve(source.path, context.root)
     root = _resolve(source.image_root, context.root) if source.image_root else path.parent
+    name, columns, before = path.name, source.columns, str(root / "x")[:-1]
     for number, row in read_rows(path):
-        where = f"{path.name} record {number}"
-        sample = _to_sample(_rename(row, source.columns, where), task, source, root, where)
+        where = f"{name} record {number}"
+        sample = _to_sample(_rename(row, columns, where) if columns else row, task, source, before, where)
         yield capitalise(sample) if source.capitalise else sample
 
 
-def _to_sample(row: Row, task: Task, source: TableSource, root: Path, where: str) -> Sample:
+def _to_sample(row: Row, task: Task, source: TableSource, root: str, where: str) -> Sample:
     options, used, keyed = _read_options(row, where)
     question = row.get("question")
     if not isinstance(question, str) or not question.strip():
         raise DataError(f"{where} has no question{_hint('question', row)}; name its column with --map question=COLUMN")
-    images = tuple(_read_image(value, root, where) for value in _image_values(row, where))
-    answers = find_answers(_by_key(row.get("answer"), keyed), options, source.answer_kind, where)
+    pictures = _image_values(row, where)
+    images = tuple([_read_image(value, root, where) for value in pictures]) if pictures else ()
+    answer = row.get("answer")
+    answers = find_answers(_by_key(answer, keyed) if keyed else answer, options, source.answer_kind, where)
     form = task.form if options or task.form is not Form.CHOICE else Form.OPEN
     return Sample(
         id=_read_id(row, where),
@@ -63,13 +69,11 @@ def _to_sample(row: Row, task: Task, source: TableSource, root: Path, where: str
         options=options,
         answers=answers,
         group=None if row.get("group") is None else str(row["group"]),
-        tags={key: _tag(value) for key, value in row.items() if key not in FIELDS and key not in used},
+        tags={} if FIELDS.issuperset(row) else _read_tags(row, used),
     )
 
 
 def _rename(row: Row, columns: Mapping[str, str], where: str) -> Row:
-    if not columns:
-        return row
     renamed = dict(row)
     for field, column in columns.items():
         if column not in row:
@@ -89,44 +93,43 @@ def _read_id(row: Row, where: str) -> str:
     return text
 
 
-def _read_options(row: Row, where: str) -> tuple[tuple[str, ...], set[str], Mapping[str, str]]:
+def _read_options(row: Row, where: str) -> tuple[tuple[str, ...], Set[str], Mapping[str, str]]:
     """Return the options, the columns they came from, and the options by the keys the data gives them."""
     value = row.get("options")
     if isinstance(value, str):
         value = _parse_list(value, where)
+    if isinstance(value, list):
+        return _unique(tuple(map(str, value)), where), NONE, {}
     if isinstance(value, dict):
         keyed = {str(key): str(value[key]) for key in sorted(value, key=str)}
-        return _unique(list(keyed.values()), where), set(), keyed
+        return _unique(tuple(keyed.values()), where), NONE, keyed
     if value is None:
         return _lettered_options(row, where)
-    if not isinstance(value, list):
-        raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(value).__name__}")
-    return _unique([str(option) for option in value], where), set(), {}
+    raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(value).__name__}")
 
 
 def _by_key(answer: Any, keyed: Mapping[str, str]) -> Any:
     """Return the text of the option that an answer names by its key; any other answer as it is."""
     if isinstance(answer, list):
         return [_by_key(each, keyed) for each in answer]
-    return keyed.get(str(answer), answer) if keyed else answer
+    return keyed.get(str(answer), answer)
 
 
-def _lettered_options(row: Row, where: str) -> tuple[tuple[str, ...], set[str], Mapping[str, str]]:
+def _lettered_options(row: Row, where: str) -> tuple[tuple[str, ...], Set[str], Mapping[str, str]]:
     """Read options that stand in columns of their own: A, B, C… or choice_A, option_B…"""
     columns = lettered_columns(row)
     keyed = {letter: str(row[key]) for letter, key in columns.items() if row[key] not in (None, "")}
     if len(keyed) < 2:
-        return (), set(), {}
-    return _unique(list(keyed.values()), where), set(columns.values()), keyed
+        return (), NONE, {}
+    return _unique(tuple(keyed.values()), where), set(columns.values()), keyed
 
 
-def _unique(options: list[str], where: str) -> tuple[str, ...]:
-    seen: dict[str, int] = {}
-    for position, option in enumerate(options, 1):
-        first = seen.setdefault(" ".join(option.casefold().split()), position)
-        if first != position:
-            raise DataError(f"{where}: options {first} and {position} are the same ({option!r})")
-    return tuple(options)
+def _unique(options: tuple[str, ...], where: str) -> tuple[str, ...]:
+    folded = fold_options(options)
+    if len(set(folded)) < len(folded):
+        first, second = next((folded.index(text), place) for place, text in enumerate(folded) if folded.index(text) < place)
+        raise DataError(f"{where}: options {first + 1} and {second + 1} are the same ({options[second]!r})")
+    return options
 
 
 def _parse_list(text: str, where: str, field: str = "options") -> Any:
@@ -140,16 +143,18 @@ def _parse_list(text: str, where: str, field: str = "options") -> Any:
     return [part.strip() for part in re.split(r"[|;]", text)]
 
 
-def _image_values(row: Row, where: str) -> list[Any]:
-    value = row.get("images") if row.get("images") not in (None, "") else row.get("image")
-    if value in (None, ""):
-        return []
+def _image_values(row: Row, where: str) -> Sequence[Any]:
+    value = row.get("images")
+    if value is None or value == "":
+        value = row.get("image")
+        if value is None or value == "":
+            return ()
     if isinstance(value, str) and value.lstrip().startswith("["):
         value = _parse_list(value, where, "images")
     return value if isinstance(value, list) else [value]
 
 
-def _read_image(value: Any, root: Path, where: str) -> Image:
+def _read_image(value: Any, root: str, where: str) -> Image:
     if isinstance(value, dict):  # the form in which Parquet files of the hubs carry pictures
         value = value.get("bytes") or value.get("path")
     if isinstance(value, bytes):
@@ -158,11 +163,15 @@ def _read_image(value: Any, root: Path, where: str) -> Image:
         raise DataError(f"{where}: an image must be a file name, not {type(value).__name__}")
     if value.startswith(("data:", "http://", "https://")):
         return Image(value)
-    return Image(str(root / value))
+    return Image(root + value if PLAIN_PATH.fullmatch(value) else str(Path(root) / value))
+
+
+def _read_tags(row: Row, used: Set[str]) -> dict[str, str | int | float | bool | None]:
+    return {key: _tag(value) for key, value in row.items() if key not in FIELDS and key not in used}
 
 
 def _tag(value: Any) -> str | int | float | bool | None:
-    return value if value is None or isinstance(value, str | int | float | bool) else msgspec.json.encode(value).decode()
+    return value if value is None or isinstance(value, (str, int, float)) else msgspec.json.encode(value).decode()
 
 
 def _hint(field: str, row: Row) -> str:

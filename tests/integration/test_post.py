@@ -1,0 +1,169 @@
+"""Whole POSTs over aiohttp's connections: the same bytes a session would send, and every odd answer a typed error."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+import snellen.model.http as http
+from snellen.core.errors import ModelError
+from snellen.core.types import FailureKind
+from snellen.model.http import PIECE, AiohttpClient, HttpResponse
+from snellen.model.post import Poster
+
+HEADERS = {"Content-Type": "application/json", "Authorization": "Bearer key"}
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@dataclass
+class Wire:
+    """A server that answers with given bytes and remembers what it was sent."""
+
+    answers: list[bytes]
+    close_after: bool = False
+    heads: list[bytes] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    connections: int = 0
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                lines = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:-2])
+                self.heads.append(head)
+                self.bodies.append(await reader.readexactly(int(lines.get("Content-Length", "0"))))
+                writer.write(self.answers.pop(0) if head.startswith(b"POST") else OK)
+                if self.close_after:
+                    return
+        except asyncio.IncompleteReadError:
+            self.lost.set()
+        finally:
+            writer.close()
+
+
+def played(wire: Wire, client: Callable[[AiohttpClient, str], Awaitable[None]]) -> Wire:
+    async def main() -> None:
+        server = await asyncio.start_server(wire.serve, "127.0.0.1", 0)
+        mine = AiohttpClient()
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        try:
+            await mine.send(f"{url}/models", None, HEADERS, 10.0)  # as every run does: it opens the session
+            await client(mine, f"{url}/chat?x=1")
+        finally:
+            await mine.close()
+            server.close()
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+    return wire
+
+
+def ask(answer: bytes, *, close_after: bool = False) -> HttpResponse:
+    found: list[HttpResponse] = []
+
+    async def client(mine: AiohttpClient, url: str) -> None:
+        found.append(await mine.send(url, (b"{}",), HEADERS, None))
+
+    played(Wire([answer], close_after), client)
+    return found[0]
+
+
+def test_this_aiohttp_is_supported() -> None:
+    assert Poster.is_supported()
+
+
+def test_the_bytes_are_those_of_a_session_and_the_connection_is_kept() -> None:
+    async def client(mine: AiohttpClient, url: str) -> None:
+        assert (await mine.send(url, (b'{"a":', b"1}"), HEADERS, None)).status == 200
+        assert (await mine.send(url, (b'{"a":', b"1}"), HEADERS, 10.0)).status == 200  # with its own timeout: by the session
+        assert (await mine.send(url, (b"[]",), HEADERS, None)).body == b"{}"
+
+    wire = played(Wire([OK, OK, OK]), client)
+    _, posted, by_session, other = (sorted(head.split(b"\r\n")) for head in wire.heads)
+    assert posted == by_session
+    assert b"Content-Length: 2" in other and b"Authorization: Bearer key" in other
+    assert b"POST /chat?x=1 HTTP/1.1" in other
+    assert wire.bodies[1:] == [b'{"a":1}', b'{"a":1}', b"[]"]
+    assert wire.connections == 1
+
+
+def test_a_body_beyond_one_piece_goes_part_by_part() -> None:
+    async def client(mine: AiohttpClient, url: str) -> None:
+        await mine.send(url, (b"<", b"x" * (2 * PIECE), b">"), HEADERS, None)
+
+    assert len(played(Wire([OK]), client).bodies[1]) == 2 * PIECE + 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", b"{}"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + OK, b"{}"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 22\r\n\r\n" + gzip.compress(b"{}", mtime=0), b"{}"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+        (b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n", b""),
+    ],
+    ids=["chunked", "continue first", "gzip", "no content", "redirects are not followed"],
+)
+def test_answers_are_read_whole(answer: bytes, body: bytes) -> None:
+    assert ask(answer).body == body
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", b"no HTTP at all\r\n\r\n", b"", b"HTTP/1.1 200 OK\r\nContent-Le"],
+    ids=["cut body", "garbage", "closed at once", "cut head"],
+)
+def test_what_is_no_answer_is_a_network_error(answer: bytes) -> None:
+    with pytest.raises(ModelError) as caught:
+        ask(answer, close_after=not answer.startswith(b"no"))
+    assert caught.value.kind is FailureKind.NETWORK
+    assert caught.value.retryable
+
+
+def test_a_closed_connection_is_not_used_again() -> None:
+    async def client(mine: AiohttpClient, url: str) -> None:
+        closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+        wire.answers[:] = [closing, OK]
+        for _ in range(2):
+            assert (await mine.send(url, (b"{}",), HEADERS, None)).body == b"{}"
+
+    wire = Wire([])
+    assert played(wire, client).connections == 2
+
+
+def test_a_cancelled_question_closes_its_connection() -> None:
+    async def client(mine: AiohttpClient, url: str) -> None:
+        asking = asyncio.create_task(mine.send(url, (b"{}",), HEADERS, None))
+        while len(wire.bodies) < 2:
+            await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await wire.lost.wait()
+
+    wire = Wire([b""])
+    played(wire, client)
+
+
+def test_a_proxy_gets_the_whole_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> bytes:
+        wire = Wire([OK])
+        server = await asyncio.start_server(wire.serve, "127.0.0.1", 0)
+        monkeypatch.setattr(http, "getproxies", lambda: {"http": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"})
+        monkeypatch.setattr(http, "proxy_bypass", lambda _: False)
+        client = AiohttpClient()
+        try:
+            await client.send("http://model.invalid/models", None, HEADERS, 10.0)
+            await client.send("http://model.invalid/chat", (b"{}",), HEADERS, None)
+        finally:
+            await client.close()
+            server.close()
+        return wire.heads[1]
+
+    assert asyncio.run(main()).startswith(b"POST http://model.invalid/chat HTTP/1.1\r\n")
