@@ -147,6 +147,8 @@ def test_a_judge_is_a_second_run_beside_the_first(mock_server: Callable[..., Any
     assert (judged["judge"]["n"], judged["judge"]["unscored"]) == (0, 5)  # never a guess
     assert "exact_no_judge" not in judged
     assert (folder / "judge-correctness" / "run.db").exists()
+    records = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    assert [set(record["scores"]) >= {"exact_match", "judge"} for record in records] == [True] * 5, "verdicts are in the records too"
     with pytest.raises(UsageError, match="--judge"):
         snellen.score(folder, judge_model="openai/mock")
 

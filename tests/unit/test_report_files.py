@@ -119,18 +119,20 @@ def test_a_run_without_any_reply_has_results_too(tmp_path: Path) -> None:
 
 def test_a_record_says_what_happened() -> None:
     key = TrialKey("t", "s", "order=1", 2)
-    lost = record(Prediction(key, failure=Failure(FailureKind.TOO_LONG, "too long", 400, 2)), [])
-    assert (lost["outcome"], lost["text"], lost["value"], lost["latency_s"]) == ("failed", None, None, None)
-    assert lost["error"] == {"kind": "too_long", "message": "too long", "status": 400, "attempts": 2}
+    sample = Sample("s", "t", Form.OPEN, "?", tags={"topic": 1})
+    lost = record(sample, Prediction(key, failure=Failure(FailureKind.TOO_LONG, "too long", 400, 2)), [])
+    assert (lost.outcome, lost.text, lost.value, lost.latency_s) == ("failed", None, None, None)
+    assert lost.error == {"kind": "too_long", "message": "too long", "status": 400, "attempts": 2}
     found = record(
+        sample,
         Prediction(key, text="A", timing=Timing(1.0, 3.5), cached=True),
         [Score(key, "accuracy", 1.0, "A", "bare"), Score(key, "exact", 0.0)],
     )
-    assert (found["sample"], found["variant"], found["repeat"], found["latency_s"], found["cached"]) == ("s", "order=1", 2, 2.5, True)
-    assert (found["metric"], found["value"], found["answer"], found["rule"]) == ("accuracy", 1.0, "A", "bare")
-    assert found["scores"] == {"accuracy": 1.0, "exact": 0.0}
-    silent = record(Prediction(key, text="?"), [Score(key, "accuracy", None, reason="ambiguous")])
-    assert (silent["outcome"], silent["reason"], silent["error"]) == ("unscored", "ambiguous", None)
+    assert (found.sample, found.variant, found.repeat, found.latency_s, found.cached) == ("s", "order=1", 2, 2.5, True)
+    assert (found.metric, found.value, found.answer, found.rule) == ("accuracy", 1.0, "A", "bare")
+    assert found.scores == {"accuracy": 1.0, "exact": 0.0}
+    silent = record(sample, Prediction(key, text="?"), [Score(key, "accuracy", None, reason="ambiguous")])
+    assert (silent.outcome, silent.reason, silent.error) == ("unscored", "ambiguous", None)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -81,6 +81,15 @@ def test_scoring_that_breaks_keeps_the_old_scores(tmp_path: Path) -> None:
     assert list(RunReader(tmp_path).scores("t")) == [old]
 
 
+def test_many_scores_keep_their_order(tmp_path: Path) -> None:
+    scores = [Score(TrialKey("t", f"{n * 7 % 1009}"), "m", n / 7, f"é{n}", None, None, {"n": n} if n % 3 else {}) for n in range(1009)]
+    put(tmp_path, [score.key.sample for score in scores])
+    write_scores(tmp_path, "t", iter(scores))
+    assert list(RunReader(tmp_path).scores("t")) == scores
+    rows = sqlite3.connect(tmp_path / "run.db").execute("SELECT task, sample FROM scores ORDER BY rowid").fetchall()
+    assert rows == [("t", score.key.sample) for score in scores]
+
+
 def test_scoring_does_not_hold_up_a_run_that_goes_on(tmp_path: Path) -> None:
     """A commit of the live run in the middle of a long scoring must not wait for it."""
     put(tmp_path, ["1"])

@@ -18,9 +18,7 @@ from ..core.garbage import rare_collections
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
 from ..engine.state import RunState
-from ..report.files import write_records, write_results
-from ..report.page import write_report
-from ..score.run import score_run
+from ..report.finish import finish_run
 from ..store.cache import ResponseCache
 from ..store.writer import RunWriter
 from .early_stop import EarlyStop
@@ -83,13 +81,8 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
 
 
 def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:
-    """Score the stored replies and write the files; a pure function of run.db, so it can be repeated at any time."""
-    results = score_run(folder, plan.registry, profile=profile)
-    write_results(folder, results)
-    write_records(folder)
-    if plan.trials <= REPORTED_TRIALS:
-        write_report(folder, results=results)
-    return results
+    """Score the stored replies and write the files."""
+    return finish_run(folder, plan.registry, report=plan.trials <= REPORTED_TRIALS, profile=profile)
 
 
 def make_policy(settings: RunSettings) -> Policy:

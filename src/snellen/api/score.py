@@ -10,10 +10,8 @@ from ..core.builtins import default_registry
 from ..core.errors import UsageError
 from ..core.registry import Registry
 from ..core.types import Prediction, Request, Sample, Score
-from ..report.files import write_records, write_results
-from ..report.page import write_report
+from ..report.finish import finish_run
 from ..score.judge import Judge, rename_without_judge
-from ..score.run import score_run
 from .judge import ask_judge, load_judge
 from .plan import create_model
 from .settings import RunSettings
@@ -48,11 +46,7 @@ def score(
             ask_judge(Path(folder), judge, create_model(settings, registry), settings)
         else:
             more.append(_add_fallback(judge, registry))
-    results = score_run(Path(folder), registry, profile=profile, scorers=scorers, more=more, reduction=likelihood_reduction)
-    write_results(Path(folder), results)
-    write_records(Path(folder))
-    write_report(Path(folder), results=results)
-    return results
+    return finish_run(Path(folder), registry, profile=profile, scorers=scorers, more=more, reduction=likelihood_reduction)
 
 
 def _add_fallback(judge: Judge, registry: Registry) -> str:

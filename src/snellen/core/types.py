@@ -191,7 +191,7 @@ class Prediction(Struct, frozen=True, omit_defaults=True):
     """What the model adds: the likelihood route used, per-candidate token counts, the server's model name."""
 
     def __post_init__(self) -> None:
-        if sum(x is not None for x in (self.text, self.loglikelihoods, self.failure)) != 1:
+        if (self.text is None) + (self.loglikelihoods is None) + (self.failure is None) != 2:
             raise ValueError("a prediction is exactly one of text, loglikelihoods or failure")
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from ..core.errors import MissingExtra
+from ..core.types import Usage
 from ..store.reader import RunReader
-from .files import records
+from .files import record_lines, records
 from .sheet import safe_cell
 
 COLUMNS = (
@@ -29,12 +30,12 @@ def flat_records(reader: RunReader) -> Iterator[dict[str, Any]]:
         for sample in reader.samples(task.name):
             facts[(task.name, sample.id)] = (sample.question, "\n".join(sample.answers), sample.group)
     for each in records(reader):
-        usage, error = msgspec.to_builtins(each["usage"]) or {}, each["error"] or {}
-        question, expected, group = facts.get((each["task"], each["sample"]), ("", "", None))
-        row = {name: each.get(name) for name in COLUMNS}
-        row |= {"input_tokens": usage.get("input_tokens"), "output_tokens": usage.get("output_tokens")}
+        usage, error = each.usage or Usage(), each.error or {}
+        question, expected, group = facts.get((each.task, each.sample), ("", "", None))
+        row = {name: getattr(each, name, None) for name in COLUMNS}
+        row |= {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
         row |= {"error_kind": str(error["kind"]) if error else None, "error_message": error.get("message")}
-        row |= {"question": question, "expected": expected, "group": group, "tags": msgspec.json.encode(each["tags"]).decode()}
+        row |= {"question": question, "expected": expected, "group": group, "tags": msgspec.json.encode(each.tags).decode()}
         yield row
 
 
@@ -54,7 +55,7 @@ def _csv_line(cells: Any) -> str:
 def jsonl_lines(reader: RunReader) -> Iterator[str]:
     """Yield the lines of records.jsonl."""
     for each in records(reader):
-        yield msgspec.json.encode(each).decode() + "\n"
+        yield record_lines([each]).decode()
 
 
 def parquet_bytes(reader: RunReader) -> bytes:

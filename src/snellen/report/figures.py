@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from ..core.types import Sample, Score
 from ..score.aggregate import split
@@ -38,14 +40,14 @@ class Figure(Struct, frozen=True):
     series: tuple[str, ...] = ()
 
 
-def figures_of(reader: RunReader, columns: TrialColumns, table: ScoreTable | None) -> list[Figure]:
-    """Return every figure the task has data for, the most telling first."""
+def figures_of(reader: RunReader, columns: TrialColumns, table: ScoreTable | None, costs: Costs | None = None) -> list[Figure]:
+    """Return every figure the task has data for, the most telling first; `costs` are read where they are not given."""
     found = list(_acuity(reader, columns))
     if table is not None:
         found += _robustness(table)
         found += _maps(table)
     found += _calibration(reader, columns)
-    return [*found, *_latency(read_costs(reader, columns))]
+    return [*found, *_latency(costs or read_costs(reader, columns))]
 
 
 def _acuity(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
@@ -127,9 +129,16 @@ def _calibration(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
     yield Figure("calibration", "Does it know when it is right?", caption, drawing, spec, rows, tuple(one.name for one in series))
 
 
+_CONFIDENCES = (
+    "SELECT c.value, c.detail FROM scores c JOIN samples s ON s.task = c.task AND s.id = c.sample "
+    "WHERE c.task = ? AND c.metric = ? AND c.value IS NOT NULL AND instr(c.detail, CAST('\"confidence\"' AS BLOB)) "
+    "ORDER BY s.position, c.variant, c.repeat, c.rowid"
+)
+
+
 def _confidences(reader: RunReader, columns: TrialColumns) -> tuple[list[float], list[float]]:
-    scores = [score for score in reader.scores(columns.task.name) if score.metric == columns.metric and "confidence" in score.detail]
-    known = [(float(score.detail["confidence"]), score.value) for score in scores if score.value is not None]
+    found = [(value, msgspec.json.decode(detail)) for value, detail in reader.rows(_CONFIDENCES, (columns.task.name, columns.metric))]
+    known = [(float(detail["confidence"]), value) for value, detail in found if "confidence" in detail]
     return [pair[0] for pair in known], [pair[1] for pair in known]
 
 
@@ -163,15 +172,24 @@ def _as_number(value: str) -> tuple[float, str]:
         return math.inf, value
 
 
+def quantile(ordered: NDArray[np.float64], share: float) -> float:
+    """Return what `np.quantile` returns, for values already in order; numpy's own loads its masked arrays first."""
+    place = share * (ordered.size - 1)
+    below = int(place)
+    low, high = float(ordered[below]), float(ordered[min(below + 1, ordered.size - 1)])
+    part = place - below
+    return high - (high - low) * (1.0 - part) if part >= 0.5 else low + (high - low) * part
+
+
 def _latency(costs: Costs) -> Iterator[Figure]:
-    known = costs.latency_s[~np.isnan(costs.latency_s)]
-    if known.size < 2 or known.max() <= 0:
+    known = np.sort(costs.latency_s[~np.isnan(costs.latency_s)])
+    if known.size < 2 or known[-1] <= 0:
         return
-    top = float(np.quantile(known, 0.99)) or float(known.max())
+    top = quantile(known, 0.99) or float(known[-1])
     counts, edges = np.histogram(np.minimum(known, top), bins=min(24, max(5, known.size // 4)), range=(0.0, top))
     triples = [(float(low), float(high), int(count)) for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)]
     rows: Rows = [{"from_s": low, "to_s": high, "trials": count} for low, high, count in triples]
-    median, tail = (float(np.quantile(known, share)) for share in (0.5, 0.95))
+    median, tail = quantile(known, 0.5), quantile(known, 0.95)
     words = f"Median {median:.3g} s, 95th percentile {tail:.3g} s over {known.size:,} replies that were not cached."
     encoding = {
         "x": {"field": "from_s", "type": "quantitative", "title": "seconds"},

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
+from msgspec import Struct
 
 from ..core.errors import EnvironmentProblem
-from ..core.types import Prediction, Score, TrialKey
+from ..core.types import Prediction, Sample, Score, TrialKey, Usage
 from ..store.reader import RunReader
 
 NO_SCORE = Score(TrialKey("", ""), "", None, reason="not scored")
 
 
-def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write a file beside its place, sync it, and move it there: readers see the old file or the new one."""
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file beside its place; after the block it is synced and moved there: readers see the old file or the new one."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                write(file)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(temporary, 0o644)  # noqa: PTH101 - mkstemp makes it private; results are for sharing
@@ -31,36 +34,64 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
         finally:
             Path(temporary).unlink(missing_ok=True)
     except OSError as error:
+        if error.filename is not None and Path(error.filename).parent != path.parent:
+            raise  # not of this file: something that was done in the block
         raise EnvironmentProblem(
             f"cannot write {path}: {error.strerror}; the run itself is safe, repeat with `snellen score {path.parent}`"
         ) from None
+
+
+def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file whole or not at all."""
+    with atomic_file(path) as file:
+        write(file)
 
 
 def write_results(folder: Path, results: Mapping[str, Any]) -> Path:
     """Write results.json, keys in a fixed order."""
     path = folder / "results.json"
     body = msgspec.json.format(msgspec.json.encode(results, order="sorted"), indent=2)
-    write_atomically(path, lambda file: _write_line(file, body))
+    write_atomically(path, lambda file: file.writelines((body, b"\n")))
     return path
+
+
+class Record(Struct):
+    """One line of records.jsonl."""
+
+    task: str
+    sample: str
+    variant: str
+    repeat: int
+    outcome: str
+    text: str | None
+    reasoning: str | None
+    loglikelihoods: tuple[float, ...] | None
+    metric: str | None
+    value: float | None
+    answer: str | None
+    rule: str | None
+    reason: str | None
+    scores: dict[str, float | None]
+    finish: str | None
+    usage: Usage | None
+    latency_s: float | None
+    cached: bool
+    error: dict[str, Any] | None
+    tags: Mapping[str, Any]
 
 
 def write_records(folder: Path) -> Path:
     """Write records.jsonl: one line a trial, in the order of the plan."""
     path = folder / "records.jsonl"
     reader = RunReader(folder)
-
-    def write(file: BinaryIO) -> None:
-        for record in records(reader):
-            _write_line(file, msgspec.json.encode(record))
-
     try:
-        write_atomically(path, write)
+        write_atomically(path, lambda file: file.writelines(record_lines([each]) for each in records(reader)))
     finally:
         reader.close()
     return path
 
 
-def records(reader: RunReader) -> Iterator[dict[str, Any]]:
+def records(reader: RunReader) -> Iterator[Record]:
     """Yield every stored trial as one flat record; the first scorer's metric is its `value`."""
     for task in reader.header().tasks:
         scores = _by_trial(reader.scores(task.name))
@@ -69,35 +100,40 @@ def records(reader: RunReader) -> Iterator[dict[str, Any]]:
             of_trial: list[Score] = []
             if known is not None and known[0].key == prediction.key:
                 of_trial, known = known, next(scores, None)
-            yield record(prediction, of_trial) | {"tags": sample.tags}
+            yield record(sample, prediction, of_trial)
 
 
-def record(prediction: Prediction, scores: list[Score]) -> dict[str, Any]:
+def record(sample: Sample, prediction: Prediction, scores: Sequence[Score]) -> Record:
     """Return one trial as a flat record."""
     key, failure, timing = prediction.key, prediction.failure, prediction.timing
     main = scores[0] if scores else NO_SCORE
-    outcome = "failed" if failure else "unscored" if main.value is None else "scored"
-    return {
-        "task": key.task,
-        "sample": key.sample,
-        "variant": key.variant,
-        "repeat": key.repeat,
-        "outcome": outcome,
-        "text": prediction.text,
-        "reasoning": prediction.reasoning,
-        "loglikelihoods": prediction.loglikelihoods,
-        "metric": main.metric or None,
-        "value": main.value,
-        "answer": main.answer,
-        "rule": main.rule,
-        "reason": main.reason if scores else None,
-        "scores": {score.metric: score.value for score in scores},
-        "finish": prediction.finish,
-        "usage": prediction.usage,
-        "latency_s": timing.done - timing.sent if timing else None,
-        "cached": prediction.cached,
-        "error": failure and {"kind": failure.kind, "message": failure.message, "status": failure.status, "attempts": failure.attempts},
-    }
+    values = {score.metric: None if score.value is None else float(score.value) for score in scores}
+    return Record(
+        key.task,
+        key.sample,
+        key.variant,
+        key.repeat,
+        "failed" if failure else "unscored" if main.value is None else "scored",
+        prediction.text,
+        prediction.reasoning,
+        prediction.loglikelihoods,
+        main.metric or None,
+        values.get(main.metric),
+        main.answer,
+        main.rule,
+        main.reason if scores else None,
+        values,
+        prediction.finish,
+        prediction.usage,
+        timing.done - timing.sent if timing else None,
+        prediction.cached,
+        msgspec.structs.asdict(failure) if failure else None,
+        sample.tags,
+    )
+
+
+record_lines = msgspec.json.Encoder().encode_lines
+"""Records to the lines that stand in records.jsonl."""
 
 
 def _by_trial(scores: Iterator[Score]) -> Iterator[list[Score]]:
@@ -109,8 +145,3 @@ def _by_trial(scores: Iterator[Score]) -> Iterator[list[Score]]:
         gathered.append(score)
     if gathered:
         yield gathered
-
-
-def _write_line(file: BinaryIO, line: bytes) -> None:
-    file.write(line)
-    file.write(b"\n")

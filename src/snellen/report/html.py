@@ -5,6 +5,7 @@ from __future__ import annotations
 import html as standard
 import re
 from collections.abc import Iterable
+from functools import cache
 from importlib.resources import files
 from typing import Final
 
@@ -58,6 +59,7 @@ def _attribute(key: str, value: Attribute) -> str:
     return f" {name}" if value is True else f' {name}="{text(value)}"'
 
 
+@cache
 def static(name: str) -> str:
     """Return one of our own style or script files."""
     return (files("snellen.report") / "static" / name).read_text(encoding="utf-8")

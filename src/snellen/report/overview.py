@@ -17,6 +17,7 @@ from ..score.table import ScoreTable
 from ..score.variance import advise, split_variance
 from ..store.reader import RunReader
 from .figures import Figure, figures_of
+from .gathered import GatheredTrials
 from .trials import TrialColumns
 
 Results = dict[str, Any]
@@ -60,17 +61,15 @@ def _without_metrics(reader: RunReader, header: RunHeader) -> Results:
     return told | {"status": status_of(reader, header)}
 
 
-def overview_of(reader: RunReader, columns: TrialColumns, results: Results) -> TaskOverview:
-    """Return one task with its figures."""
+def overview_of(reader: RunReader, columns: TrialColumns, results: Results, gathered: GatheredTrials | None = None) -> TaskOverview:
+    """Return one task with its figures; what was gathered while it was scored is not read again."""
     task = columns.task
-    table = _table(reader, task, columns)
+    tables = gathered.tables if gathered else stored_tables(reader, task.name) if columns.metrics else {}
+    table = tables.get(columns.metric)
     advice, shares = _spread(table)
     result = results["tasks"].get(task.name) or {"metrics": {}, "groups": {}}
-    return TaskOverview(task, result, columns, figures_of(reader, columns, table), advice, shares)
-
-
-def _table(reader: RunReader, task: Task, columns: TrialColumns) -> ScoreTable | None:
-    return stored_tables(reader, task.name).get(columns.metric) if columns.metrics else None
+    figures = figures_of(reader, columns, table, gathered.costs() if gathered else None)
+    return TaskOverview(task, result, columns, figures, advice, shares)
 
 
 def _spread(table: ScoreTable | None) -> tuple[str, tuple[tuple[str, float], ...]]:

@@ -7,16 +7,18 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from ..core.tasks import RunHeader
+from ..core.tasks import RunHeader, Task
 from ..store.reader import RunReader
 from . import draw
 from .files import write_atomically
 from .gallery import Budget, gallery, read_trial, trial_key
+from .gathered import GatheredTrials
 from .html import Child, Html, join, shorten, static, tag
 from .overview import Results, TaskOverview, overview_of, read_results
 from .parts import (
@@ -44,26 +46,34 @@ EVERY_REPLY = 150
 CALM = {"questions": "f1", "variants": "f3", "sampling": "f2"}
 
 
-def write_report(folder: Path, *, results: Results | None = None, picture_bytes: int = PICTURE_BYTES) -> Path:
-    """Write report.html beside run.db and return its path."""
+def write_report(
+    folder: Path,
+    *,
+    results: Results | None = None,
+    gathered: Mapping[str, GatheredTrials] = MappingProxyType({}),
+    picture_bytes: int = PICTURE_BYTES,
+) -> Path:
+    """Write report.html beside run.db and return its path; tasks that were `gathered` while they were scored are not read again."""
     path = folder / "report.html"
-    body = render_report(folder, results=results, picture_bytes=picture_bytes).encode("utf-8")
-
-    def write(file: BinaryIO) -> None:
-        file.write(body)
-
-    write_atomically(path, write)
+    body = render_report(folder, results=results, gathered=gathered, picture_bytes=picture_bytes).encode("utf-8")
+    write_atomically(path, lambda file: file.write(body))
     return path
 
 
-def render_report(folder: Path, *, results: Results | None = None, picture_bytes: int = PICTURE_BYTES) -> str:
+def render_report(
+    folder: Path,
+    *,
+    results: Results | None = None,
+    gathered: Mapping[str, GatheredTrials] = MappingProxyType({}),
+    picture_bytes: int = PICTURE_BYTES,
+) -> str:
     """Return the whole page as text."""
     reader = RunReader(folder)
     try:
         header = reader.header()
         results = results or read_results(reader, header)
         budget = Budget(picture_bytes)
-        tasks = [overview_of(reader, read_columns(reader, task), results) for task in header.tasks]
+        tasks = [_overview(reader, task, results, gathered.get(task.name)) for task in header.tasks]
         parts: list[Child] = [_masthead(header, results), _warning(results)]
         for one in tasks:
             parts += task_sections(reader, one, budget, alone=len(tasks) == 1)
@@ -71,6 +81,10 @@ def render_report(folder: Path, *, results: Results | None = None, picture_bytes
         return document(f"{header.model} – Snellen", parts)
     finally:
         reader.close()
+
+
+def _overview(reader: RunReader, task: Task, results: Results, gathered: GatheredTrials | None) -> TaskOverview:
+    return overview_of(reader, gathered.columns() if gathered else read_columns(reader, task), results, gathered)
 
 
 def document(title: str, parts: list[Child]) -> Html:

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from ..core.builtins import default_registry
 from ..core.tasks import Task
-from ..score.run import score_trials
+from ..score.run import scored_trials
 from ..store.reader import RunReader
 
 LOWER_IS_BETTER = ("wer", "cer", "edit_distance", "word_error", "error")
 _Key = tuple[str, str, int]
-_ScoreRow = tuple[float | None, str | None, str | None, str | None]
+TrialRow = tuple[int, str, str, int, str | None]
+"""Row in the store, sample, variant, repeat, kind of failure."""
+ScoreFacts = tuple[float | None, str | None, str | None, str | None]
 """Value, answer, rule, reason."""
 LIVE_SCORING = 20_000
 """A run that was never scored is scored while it is read, up to so many trials."""
@@ -159,9 +161,22 @@ def read_columns(reader: RunReader, task: Task, metric: str | None = None) -> Tr
     samples = [decode(body) for (body,) in reader.rows("SELECT body FROM samples WHERE task = ? ORDER BY position", (task.name,))]
     known = metrics_of(reader, task.name)
     scores, chosen = _scores(reader, task, metric if metric in known else next(iter(known), None))
-    trials = list(reader.rows("SELECT rowid, sample, variant, repeat FROM predictions WHERE task = ?", (task.name,)))
-    row_id, names, variants, repeats = zip(*trials, strict=True) if trials else ((), (), (), ())
-    place = {sample.id: number for number, sample in enumerate(samples)}
+    rows = list(reader.rows(_TRIALS, (task.name,)))
+    found = [scores.get(row[1:4], NO_SCORE) for row in rows]
+    return trial_columns(TaskFacts(task, chosen or "", tuple(known), samples), rows, found)
+
+
+NO_SCORE: ScoreFacts = (None, None, None, None)
+_TRIALS = (
+    "SELECT rowid, sample, variant, repeat, "
+    "CASE failed WHEN 1 THEN COALESCE(json_extract(CAST(body AS TEXT), '$.failure.kind'), 'failed') END FROM predictions WHERE task = ?"
+)
+
+
+def trial_columns(facts: TaskFacts, rows: Sequence[TrialRow], found: Sequence[ScoreFacts]) -> TrialColumns:
+    """Return the columns of all trials, in the order of the plan; `found` are their scores, parallel to `rows`."""
+    row_id, names, variants, repeats, kinds = zip(*rows, strict=True) if rows else ((),) * 5
+    place = {sample.id: number for number, sample in enumerate(facts.samples)}
     book = Names()
     own: dict[str, NDArray[Any]] = {
         "row_id": np.array(row_id, np.int64),
@@ -169,16 +184,13 @@ def read_columns(reader: RunReader, task: Task, metric: str | None = None) -> Tr
         "variant": book.codes(variants),
         "repeat": np.array(repeats, np.int32),
     }
-    found = [scores.get(key, NO_SCORE) for key in zip(names, variants, repeats, strict=True)]
-    failed = dict(reader.rows(_FAILED, (task.name,)))
-    scored, books = _scored_columns(found, [failed.get(row) for row in row_id], chosen or "")
-    return _assemble(TaskFacts(task, chosen or "", tuple(known), samples), own | scored, {"variants": book, **books})
+    scored, books = _scored_columns(found, kinds, facts.metric)
+    return _assemble(facts, own | scored, {"variants": book, **books})
 
 
-NO_SCORE: _ScoreRow = (None, None, None, None)
-
-
-def _scored_columns(found: list[_ScoreRow], kinds: list[str | None], metric: str) -> tuple[dict[str, NDArray[Any]], dict[str, Names]]:
+def _scored_columns(
+    found: Sequence[ScoreFacts], kinds: Sequence[str | None], metric: str
+) -> tuple[dict[str, NDArray[Any]], dict[str, Names]]:
     """Turn scores and kinds of failure into columns and their code books."""
     values, answers, rules, reasons = zip(*found, strict=True) if found else ((), (), (), ())
     books = {"answers": Names(), "rules": Names(), "reasons": Names()}
@@ -195,11 +207,6 @@ def _scored_columns(found: list[_ScoreRow], kinds: list[str | None], metric: str
     return columns, books
 
 
-_FAILED = (
-    "SELECT rowid, COALESCE(json_extract(CAST(body AS TEXT), '$.failure.kind'), 'failed') FROM predictions WHERE failed = 1 AND +task = ?"
-)
-
-
 def metrics_of(reader: RunReader, task: str) -> list[str]:
     """Return the metrics stored for a task, the main one first: those of its first scored trial."""
     first = next(reader.rows("SELECT sample, variant, repeat FROM scores WHERE +task = ? ORDER BY rowid LIMIT 1", (task,)), None)
@@ -209,19 +216,19 @@ def metrics_of(reader: RunReader, task: str) -> list[str]:
     return [row[0] for row in reader.rows(query, (task, *first))]
 
 
-def _scores(reader: RunReader, task: Task, metric: str | None) -> tuple[dict[_Key, _ScoreRow], str | None]:
+def _scores(reader: RunReader, task: Task, metric: str | None) -> tuple[dict[_Key, ScoreFacts], str | None]:
     if metric is not None:
         query = "SELECT sample, variant, repeat, value, answer, rule, reason FROM scores WHERE task = ? AND metric = ?"
         return {row[:3]: row[3:] for row in reader.rows(query, (task.name, metric))}, metric
     stored = next(reader.rows("SELECT COUNT(*) FROM predictions WHERE task = ?", (task.name,)))[0]
     if stored > LIVE_SCORING:
         return {}, None
-    found: dict[_Key, _ScoreRow] = {}
-    for score in score_trials(reader, task, default_registry(), {}, task.scorers):
-        metric = metric or score.metric
-        if score.metric == metric:
-            key = score.key
-            found[(key.sample, key.variant, key.repeat)] = (score.value, score.answer, score.rule, score.reason)
+    found: dict[_Key, ScoreFacts] = {}
+    for _, scores in scored_trials(reader, task, default_registry(), {}, task.scorers):
+        for score in scores:
+            metric = metric or score.metric
+            if score.metric == metric:
+                found[(score.key.sample, score.key.variant, score.key.repeat)] = (score.value, score.answer, score.rule, score.reason)
     return found, metric
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core.types import Prediction, Request, Sample, Score
 from . import likelihood
@@ -15,13 +15,6 @@ from .reader import compile_reader
 from .verdict import Extraction
 
 METRIC = "accuracy"
-
-
-class Labels(NamedTuple):
-    """Which mark stood before which text."""
-
-    marks: tuple[str, ...]
-    shown: tuple[str, ...]
 
 
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
@@ -36,20 +29,24 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     name = options.get("profile", "snellen") if options else "snellen"
     text = prediction.text or ""
     if name == "snellen":
-        return [_scored(sample, request, read(compile_reader(marks, shown), text, prediction.finish), Labels(marks, shown))]
+        found = read(compile_reader(marks, shown), text, prediction.finish)
+        return [_scored(sample, request, found, _chosen(found, marks, shown), {})]
     profile = profile_named(name)
     found = profile.read(text, marks)
-    verdict = _scored(sample, request, found, Labels(marks, shown), {"profile": name, "format_hit": profile.hit(text, marks)})
+    detail = {"profile": name, "format_hit": profile.hit(text, marks)}
+    verdict = _scored(sample, request, found, _chosen(found, marks, shown), detail)
     if verdict.value is None and profile.unread_is_wrong:
         return [Score(request.key, METRIC, 0.0, None, found.rule, found.reason, verdict.detail)]
     return [verdict]
 
 
-def _scored(sample: Sample, request: Request, found: Extraction, labels: Labels, detail: dict[str, Any] | None = None) -> Score:
-    detail = {} if detail is None else detail
-    if found.letter is None:
+def _chosen(found: Extraction, marks: Sequence[str], shown: Sequence[str]) -> str | None:
+    return None if found.letter is None else shown[marks.index(found.letter)]
+
+
+def _scored(sample: Sample, request: Request, found: Extraction, answer: str | None, detail: dict[str, Any]) -> Score:
+    if answer is None:
         return Score(request.key, METRIC, None, None, found.rule, found.reason, detail)
-    answer = labels.shown[labels.marks.index(found.letter)]
     if found.span is not None:
         detail["span"] = found.span
     return Score(request.key, METRIC, 1.0 if answer in sample.answers else 0.0, answer, found.rule, None, detail)

@@ -17,9 +17,14 @@ def judge_folder(run: Path, name: str) -> Path:
     return run / f"{FOLDER_PREFIX}{name}"
 
 
+def judge_folders(run: Path) -> list[Path]:
+    """Return where the judges that were asked about a run keep their votes."""
+    return sorted(run.glob(f"{FOLDER_PREFIX}*"))
+
+
 def stored_verdicts(run: RunReader, task: str) -> Iterator[Score]:
     """Yield the score of every judged trial of a task, for each judge that was asked about this run."""
-    for folder in sorted(run.folder.glob(f"{FOLDER_PREFIX}*")):
+    for folder in judge_folders(run.folder):
         votes = RunReader(folder)
         try:
             judge = read_judge(votes.header().config["judge"], folder.name.removeprefix(FOLDER_PREFIX))

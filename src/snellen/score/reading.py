@@ -7,7 +7,7 @@ downstream can depend on the order in which trials finished or were read.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -36,12 +36,17 @@ class _CodeBook(dict[Hashable, int]):
     def __init__(self) -> None:
         super().__init__({None: -1})
 
-    def __missing__(self, key: Hashable) -> int:
-        self[key] = code = len(self) - 1
-        return code
+    def code(self, key: Hashable) -> int:
+        """Return the number of one text."""
+        return self.setdefault(key, len(self) - 1)
 
     def encode(self, column: Sequence[Hashable]) -> Codes:
-        return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
+        """Return the numbers of a column."""
+        try:
+            return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
+        except KeyError:
+            self.update(zip([key for key in dict.fromkeys(column) if key not in self], count(len(self) - 1), strict=False))
+            return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
 
     def sort(self) -> tuple[list[str], Codes]:
         """Return the texts in sorted order, and old code -> rank (the last entry maps -1 to itself)."""
@@ -67,34 +72,46 @@ def read_tables(
     in `tag_keys` are kept (None: all that were seen). A metric in `metrics` gets a table even if no trial has it.
     Raises DataError for duplicates and for values that are no numbers.
     """
-    return _Reader(scores, trials).tables(_SampleBook(samples, tag_keys), metrics)
+    builder = TableBuilder(tag_keys)
+    for score_rows in _chunks(scores):
+        builder.add_scores(score_rows)
+    for trial_rows in _chunks(trials):
+        builder.add_trials(trial_rows)
+    builder.add_samples(samples)
+    return builder.tables(metrics)
 
 
 class _SampleBook:
     """Remembers the group and tags of each sample; equal tags are kept once."""
 
-    def __init__(self, samples: Iterable[SampleRow], tag_keys: Sequence[str] | None) -> None:
-        self.group: dict[str, str | None] = {}
+    def __init__(self, tag_keys: Sequence[str] | None) -> None:
+        self.group: dict[str, str] = {}
         self.tags: dict[str, Mapping[str, str]] = {}
-        shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+        self._keys = tag_keys
+        self._shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+
+    def add(self, samples: Iterable[SampleRow]) -> None:
+        """Take more samples."""
         for identifier, group, tags in samples:
-            self.group[identifier] = group
+            if group is not None:
+                self.group[identifier] = group
             if tags:
                 texts = tuple((key, tag_text(value)) for key, value in tags.items())
-                self.tags[identifier] = shared.get(texts) or shared.setdefault(texts, dict(texts))
-        self.keys = sorted({key for tags in self.tags.values() for key in tags}) if tag_keys is None else list(tag_keys)
+                self.tags[identifier] = self._shared.get(texts) or self._shared.setdefault(texts, dict(texts))
 
     def clusters(self, samples: Sequence[str]) -> Codes:
         """Return a cluster code for each sample; a group and a sample of the same name stay apart."""
-        named = ((group is None, identifier if group is None else group) for identifier, group in self._groups(samples))
-        return _CodeBook().encode(list(named))
-
-    def _groups(self, samples: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-        return ((identifier, self.group.get(identifier)) for identifier in samples)
+        if not self.group:
+            return np.arange(len(samples), dtype=np.int32)
+        groups = map(self.group.get, samples)
+        return _CodeBook().encode([(group is None, name if group is None else group) for name, group in zip(samples, groups, strict=True)])
 
     def columns(self, samples: Sequence[str]) -> dict[str, tuple[Codes, Sequence[str]]]:
         """Return each kept tag as a code column over `samples` with its sorted values."""
-        return {key: _sorted_codes([self.tags.get(identifier, {}).get(key, NO_TAG) for identifier in samples]) for key in self.keys}
+        return {key: _sorted_codes([self.tags.get(identifier, {}).get(key, NO_TAG) for identifier in samples]) for key in self._tag_keys()}
+
+    def _tag_keys(self) -> Sequence[str]:
+        return sorted({key for texts in self._shared for key, _ in texts}) if self._keys is None else self._keys
 
 
 def tag_text(value: Any) -> str:
@@ -111,58 +128,76 @@ def _sorted_codes(texts: Sequence[str]) -> tuple[Codes, Sequence[str]]:
     return ranks[codes], values
 
 
-class _Reader:
-    """Reads rows in chunks into code columns over all metrics at once."""
+class TableBuilder:
+    """Takes rows in any order, some at a time, into code columns over all metrics at once: no row is kept."""
 
-    def __init__(self, scores: Iterable[ScoreRow], trials: Iterable[TrialRow]) -> None:
+    def __init__(self, tag_keys: Sequence[str] | None = None) -> None:
         self.books = {name: _CodeBook() for name in ("sample", "variant", "metric", "answer", "rule", "reason")}
-        self.scores = _join([self._score_chunk(chunk) for chunk in _chunks(scores)], _SCORE_COLUMNS)
-        self.trials = _join([self._trial_chunk(chunk) for chunk in _chunks(trials)], ("sample", "variant", "repeat", "reason"))
+        self._samples = _SampleBook(tag_keys)
+        self._scores: list[dict[str, NDArray[Any]]] = []
+        self._trials: list[dict[str, NDArray[Any]]] = []
 
-    def _score_chunk(self, chunk: list[tuple[Any, ...]]) -> dict[str, NDArray[Any]]:
-        sample, variant, repeat, metric, value, answer, rule, reason = zip(*chunk, strict=True)
-        texts = {"sample": sample, "variant": variant, "metric": metric, "answer": answer, "rule": rule, "reason": reason}
-        columns: dict[str, NDArray[Any]] = {name: self.books[name].encode(texts[name]) for name in texts}
-        columns["repeat"] = _repeats(repeat, chunk)
-        columns["value"], columns["outcome"] = _values(value, chunk)
-        return columns
+    def add_samples(self, rows: Iterable[SampleRow]) -> None:
+        """Take what groups the samples."""
+        self._samples.add(rows)
 
-    def _trial_chunk(self, chunk: list[tuple[Any, ...]]) -> dict[str, NDArray[Any]]:
-        sample, variant, repeat, kind = zip(*chunk, strict=True)
-        texts = {"sample": sample, "variant": variant, "reason": kind}
-        columns: dict[str, NDArray[Any]] = {name: self.books[name].encode(texts[name]) for name in texts}
-        return columns | {"repeat": _repeats(repeat, chunk)}
+    def add_scores(self, rows: Sequence[ScoreRow]) -> None:
+        """Take scores of any metrics."""
+        if not rows:
+            return
+        sample, variant, repeat, metric, value, answer, rule, reason = zip(*rows, strict=True)
+        columns = self._encode(sample=sample, variant=variant, metric=metric, answer=answer, rule=rule, reason=reason)
+        columns["repeat"] = _repeats(repeat, rows)
+        columns["value"], columns["outcome"] = _values(value, rows)
+        self._scores.append(columns)
 
-    def tables(self, book: _SampleBook, expected: Sequence[str]) -> dict[str, ScoreTable]:
-        """Split by metric, add the trials without a score, and sort."""
-        not_scored = self.books["reason"][NOT_SCORED]
+    def add_trials(self, rows: Sequence[TrialRow]) -> None:
+        """Take trials, with or without a reply."""
+        if rows:
+            sample, variant, repeat, kind = zip(*rows, strict=True)
+            self._trials.append(self._encode(sample=sample, variant=variant, reason=kind) | {"repeat": _repeats(repeat, rows)})
+
+    def _encode(self, **texts: Sequence[Hashable]) -> dict[str, NDArray[Any]]:
+        return {name: self.books[name].encode(column) for name, column in texts.items()}
+
+    def tables(self, expected: Sequence[str] = ()) -> dict[str, ScoreTable]:
+        """Split by metric, add the trials without a score, and sort. The metrics `expected` are there even without a score."""
+        scores, trials = _join(self._scores, _SCORE_COLUMNS), _join(self._trials, ("sample", "variant", "repeat", "reason"))
+        self._scores, self._trials = [scores], [trials]
+        not_scored = self.books["reason"].code(NOT_SCORED)
         names, ranks = zip(*(self.books[name].sort() for name in _TEXT_COLUMNS), strict=True)
         texts = dict(zip(_TEXT_COLUMNS, names, strict=True))
         rank = dict(zip(_TEXT_COLUMNS, ranks, strict=True))
         shared: dict[str, Any] = {f"{name}s": texts[name] for name in _TEXT_COLUMNS}
-        shared |= {"cluster_of_sample": book.clusters(texts["sample"]), "tags": book.columns(texts["sample"])}
+        shared |= {"cluster_of_sample": self._samples.clusters(texts["sample"]), "tags": self._samples.columns(texts["sample"])}
         metrics = {str(name) for name in self.books["metric"] if name is not None} | set(expected)
         tables = {}
         for metric in sorted(metrics):
-            columns = self._metric_columns(self.books["metric"][metric], not_scored)
+            columns = _rows_of(self.books["metric"].code(metric), scores)
+            columns = _with_missing(columns, trials, len(self.books["variant"]), not_scored)
             columns |= {name: rank[name][columns[name]] for name in _TEXT_COLUMNS}
             tables[metric] = ScoreTable(**shared, metric=metric, **_sort_trials(columns, texts))
         return tables
 
-    def _metric_columns(self, code: int, not_scored: int) -> dict[str, NDArray[Any]]:
-        chosen = self.scores["metric"] == code
-        columns = {name: column[chosen] for name, column in self.scores.items() if name != "metric"}
-        if not self.trials["sample"].size:
-            return columns
-        sizes = len(self.books["variant"]), 1 + max(int(part["repeat"].max(initial=0)) for part in (self.trials, columns))
-        missing = ~np.isin(_keys(self.trials, *sizes), _keys(columns, *sizes))
-        failed = self.trials["reason"] >= 0
-        rows = int(missing.sum())
-        extra = {name: self.trials[name][missing] for name in ("sample", "variant", "repeat")}
-        extra["reason"] = np.where(failed[missing], self.trials["reason"][missing], not_scored)
-        extra["outcome"] = np.where(failed[missing], Outcome.FAILED, Outcome.UNSCORED).astype(np.int8)
-        extra |= {"value": np.zeros(rows), "answer": np.full(rows, -1, np.int32), "rule": np.full(rows, -1, np.int32)}
-        return {name: np.concatenate([columns[name], extra[name]]) for name in columns}
+
+def _rows_of(metric: int, scores: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    chosen = scores["metric"] == metric
+    return {name: column[chosen] for name, column in scores.items() if name != "metric"}
+
+
+def _with_missing(columns: dict[str, NDArray[Any]], trials: dict[str, NDArray[Any]], variants: int, not_scored: int) -> dict[str, Any]:
+    """Add the trials that have no score of this metric: as failed, or as not scored."""
+    if not trials["sample"].size:
+        return columns
+    repeats = 1 + max(int(part["repeat"].max(initial=0)) for part in (trials, columns))
+    missing = ~np.isin(_keys(trials, variants, repeats), _keys(columns, variants, repeats))
+    failed = trials["reason"][missing] >= 0
+    rows = failed.size
+    extra = {name: trials[name][missing] for name in ("sample", "variant", "repeat")}
+    extra["reason"] = np.where(failed, trials["reason"][missing], not_scored)
+    extra["outcome"] = np.where(failed, Outcome.FAILED, Outcome.UNSCORED).astype(np.int8)
+    extra |= {"value": np.zeros(rows), "answer": np.full(rows, -1, np.int32), "rule": np.full(rows, -1, np.int32)}
+    return {name: np.concatenate([columns[name], extra[name]]) for name in columns}
 
 
 _TEXT_COLUMNS = ("sample", "variant", "answer", "rule", "reason")
@@ -177,11 +212,12 @@ def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def _join(chunks: list[dict[str, NDArray[Any]]], names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Join the chunks, column by column, and empty them: a million rows are not held twice."""
     empty = {name: np.empty(0, dtype=_DTYPES.get(name, np.int32)) for name in names}
-    return {name: np.concatenate([empty[name], *(chunk[name] for chunk in chunks)]) for name in names}
+    return {name: np.concatenate([empty[name], *(chunk.pop(name) for chunk in chunks)]) for name in names}
 
 
-def _values(column: Sequence[float | None], chunk: list[tuple[Any, ...]]) -> tuple[Floats, NDArray[np.int8]]:
+def _values(column: Sequence[float | None], chunk: Sequence[tuple[Any, ...]]) -> tuple[Floats, NDArray[np.int8]]:
     try:
         values = np.array(column, dtype=np.float64)
     except (TypeError, ValueError):
@@ -194,7 +230,7 @@ def _values(column: Sequence[float | None], chunk: list[tuple[Any, ...]]) -> tup
     return np.where(unscored, 0.0, values), unscored.astype(np.int8)
 
 
-def _first_bad(chunk: list[tuple[Any, ...]]) -> str:
+def _first_bad(chunk: Sequence[tuple[Any, ...]]) -> str:
     return next((repr(row[0]) for row in chunk if not isinstance(row[4], (int, float, type(None)))), "?")
 
 
@@ -204,7 +240,7 @@ def _keys(columns: Mapping[str, NDArray[Any]], variants: int, repeats: int) -> N
     return packed
 
 
-def _repeats(column: Sequence[int], chunk: list[tuple[Any, ...]]) -> Codes:
+def _repeats(column: Sequence[int], chunk: Sequence[tuple[Any, ...]]) -> Codes:
     try:
         repeats = np.array(column, dtype=np.int32)
     except (TypeError, ValueError, OverflowError):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -14,14 +14,17 @@ from ..core.registry import Registry
 from ..core.tasks import RunHeader, Task
 from ..core.types import Estimate, Sample, Score
 from ..store.reader import RunReader, write_scores
+from .gathered import USAGE, GatheredTask, Scored
 from .judged import stored_verdicts
-from .stored import stored_tables
 from .summary import summarize
 from .table import ScoreTable
 from .variance import advise, split_variance
 
 MOST_GROUPS = 40
 """A tag with more values than this is an identifier, not a group."""
+BATCH = 64
+"""Trials that are scored, stored and counted together."""
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,18 @@ class ScoredTask:
     scores: Callable[[], Iterator[tuple[Sample, Score]]]
 
 
+class Onlooker(Protocol):
+    """Someone who looks on while a run is scored, and so need not read it again."""
+
+    def see_trials(self, task: Task, batch: Sequence[Scored]) -> None:
+        """Some trials with what the scorers said of them (not the judges), in the order of the plan."""
+        ...
+
+    def see_tables(self, task: Task, tables: Mapping[str, ScoreTable]) -> None:
+        """The table of every metric, after the last trial of the task."""
+        ...
+
+
 def score_run(
     folder: Path,
     registry: Registry,
@@ -41,54 +56,87 @@ def score_run(
     scorers: Sequence[str] = (),
     more: Sequence[str] = (),
     reduction: str | None = None,
+    onlooker: Onlooker | None = None,
 ) -> dict[str, Any]:
     """Score every stored trial, keep the scores in run.db, and return results.json as plain data.
 
     `scorers` replace those of the tasks, `more` are added; `profile` and `reduction` (of log-likelihoods) are options to them.
     """
     reader = RunReader(folder)
+    told = {name: value for name, value in (("profile", profile), ("reduction", reduction)) if value}
+
+    def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
+        """Score one task."""
+        options, gathered = {"chance": chance_of(reader, task), **told}, GatheredTask()
+        scored = scored_trials(reader, task, registry, options, [*(scorers or task.scorers), *more])
+        write_scores(folder, task.name, gather(reader, task, scored, gathered, onlooker))
+        tables = gathered.tables()
+        if onlooker is not None:
+            onlooker.see_tables(task, tables)
+        together = ScoredTask(task, tables, lambda: pair_scores(reader, task.name, reader.scores(task.name)))
+        return summarize_task(together, registry, options), gathered.usage
+
     try:
-        header = reader.header()
-        options = {name: value for name, value in (("profile", profile), ("reduction", reduction)) if value}
-        tasks = {task.name: _score_task(reader, task, registry, options, [*(scorers or task.scorers), *more]) for task in header.tasks}
-        return {
-            "run": {
-                "id": header.id,
-                "created": header.created,
-                "command": header.command,
-                "config": header.config,
-                "profile": profile or "snellen",
-            },
-            "model": header.model,
-            "tasks": tasks,
-            "usage": usage_of(reader),
-            "versions": header.versions,
-            "status": status_of(reader, header),
-        }
+        return results_of(reader, profile, score_task)
     finally:
         reader.close()
 
 
-def score_trials(reader: RunReader, task: Task, registry: Registry, options: Mapping[str, Any], scorers: Sequence[str]) -> Iterator[Score]:
-    """Yield the scores of every trial that has a reply."""
+def results_of(
+    reader: RunReader, profile: str | None, score_task: Callable[[Task], tuple[dict[str, Any], dict[str, int]]]
+) -> dict[str, Any]:
+    """Return results.json as plain data; `score_task` gives the part of a task, and its tokens."""
+    header = reader.header()
+    scored = {task.name: score_task(task) for task in header.tasks}
+    run = {"id": header.id, "created": header.created, "command": header.command, "config": header.config, "profile": profile or "snellen"}
+    return {
+        "run": run,
+        "model": header.model,
+        "tasks": {name: result for name, (result, _) in scored.items()},
+        "usage": {name: sum(usage[name] for _, usage in scored.values()) for name in USAGE},
+        "versions": header.versions,
+        "status": status_of(reader, header),
+    }
+
+
+def scored_trials(
+    reader: RunReader, task: Task, registry: Registry, options: Mapping[str, Any], scorers: Sequence[str]
+) -> Iterator[Scored]:
+    """Yield every stored trial with its scores, in the order of the plan."""
     functions = [registry.get("scorer", name) for name in scorers]
-    for sample, request, prediction, _ in reader.trials(task.name):
-        if prediction.failure is None:
-            for function in functions:
-                yield from function(sample, request, prediction, options)
+    score = functions[0] if len(functions) == 1 else lambda *trial: [score for function in functions for score in function(*trial)]
+    for trial in reader.trials(task.name):
+        sample, request, prediction, _ = trial
+        yield trial, list(score(sample, request, prediction, options)) if prediction.failure is None else ()
 
 
-def _score_task(reader: RunReader, task: Task, registry: Registry, told: Mapping[str, Any], scorers: Sequence[str]) -> dict[str, Any]:
-    options: dict[str, Any] = {"chance": chance_of(reader, task), **told}
-    scores = chain(score_trials(reader, task, registry, options, scorers), stored_verdicts(reader, task.name))
-    write_scores(reader.folder, task.name, scores)
-    tables = stored_tables(reader, task.name, metrics=() if reader.has_scores(task.name) else ("accuracy",))
-    scored = ScoredTask(task, tables, lambda: _pairs(reader, task.name))
-    result = summarize(tables, group_by=group_keys(tables, task), options=options)
-    for name in aggregates_of(task):
+def gather(
+    reader: RunReader, task: Task, scored: Iterator[Scored], gathered: GatheredTask, onlooker: Onlooker | None = None
+) -> Iterator[Score]:
+    """Yield the scores of a task and the verdicts of its judges; `gathered` and the `onlooker` see them pass."""
+    for batch in _batches(scored):
+        gathered.add(batch)
+        if onlooker is not None:
+            onlooker.see_trials(task, batch)
+        for _, scores in batch:
+            yield from scores
+    for verdicts in _batches(stored_verdicts(reader, task.name)):
+        gathered.add_scores(verdicts)
+        yield from verdicts
+
+
+def _batches(items: Iterator[Item]) -> Iterator[list[Item]]:
+    while batch := list(islice(items, BATCH)):
+        yield batch
+
+
+def summarize_task(scored: ScoredTask, registry: Registry, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one task's part of results.json."""
+    result = summarize(scored.tables, group_by=group_keys(scored.tables, scored.task), options=options)
+    for name in aggregates_of(scored.task):
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, options)
         result["metrics"] |= msgspec.to_builtins(dict(estimates))
-    return result | {"notes": notes_on(tables)}
+    return result | {"notes": notes_on(scored.tables)}
 
 
 def notes_on(tables: Mapping[str, ScoreTable]) -> list[str]:
@@ -96,9 +144,17 @@ def notes_on(tables: Mapping[str, ScoreTable]) -> list[str]:
     return [f"{name}: {advise(split_variance(table))}" for name, table in sorted(tables.items()) if table.is_repeated or table.is_varied]
 
 
+class _Options(msgspec.Struct):
+    """The part of a sample that chance hangs on."""
+
+    options: tuple[str, ...] = ()
+
+
 def chance_of(reader: RunReader, task: Task) -> float:
     """Return what guessing would score: robustness is counted from there."""
-    shares = [1.0 / len(sample.options) for sample in reader.samples(task.name) if sample.options]
+    decode = msgspec.json.Decoder(_Options).decode
+    bodies = reader.rows("SELECT body FROM samples WHERE task = ? ORDER BY position", (task.name,))
+    shares = [1.0 / len(options) for (body,) in bodies if (options := decode(body).options)]
     return sum(shares) / len(shares) if shares else 0.0
 
 
@@ -117,18 +173,11 @@ def group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
     return [*keys, *(["variant"] if table.is_varied else [])]
 
 
-def _pairs(reader: RunReader, task: str) -> Iterator[tuple[Sample, Score]]:
+def pair_scores(reader: RunReader, task: str, scores: Iterable[Score]) -> Iterator[tuple[Sample, Score]]:
+    """Yield every score with its sample."""
     samples = {sample.id: sample for sample in reader.samples(task)}
-    for score in reader.scores(task):
+    for score in scores:
         yield samples[score.key.sample], score
-
-
-def usage_of(reader: RunReader) -> dict[str, int]:
-    """Return the tokens of all stored replies."""
-    fields = ("input_tokens", "output_tokens", "reasoning_tokens")
-    sums = ", ".join(f"COALESCE(SUM(json_extract(CAST(body AS TEXT), '$.usage.{field}')), 0)" for field in fields)
-    row = next(reader.rows(f"SELECT {sums}, COUNT(*) FROM predictions"))  # noqa: S608
-    return {**dict(zip(fields, row, strict=False)), "requests": row[-1]}
 
 
 def status_of(reader: RunReader, header: RunHeader) -> dict[str, Any]:

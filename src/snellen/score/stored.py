@@ -31,17 +31,11 @@ def stored_tables(
     reader: RunReader, task: str, *, metrics: Sequence[str] = (), tag_keys: Sequence[str] | None = None
 ) -> dict[str, ScoreTable]:
     """Return one table a metric of a stored task; `metrics` are there even when every trial failed."""
-    values = (task,)
-    scores, trials = reader.rows(_SCORES, values), stored_outcomes(reader, task)
-    return read_tables(scores, trials, read_labels(reader, task), tag_keys=tag_keys, metrics=metrics)
+    scores, trials = reader.rows(_SCORES, (task,)), reader.rows(_TRIALS, (task,))
+    return read_tables(scores, trials, _read_labels(reader, task), tag_keys=tag_keys, metrics=metrics)
 
 
-def stored_outcomes(reader: RunReader, task: str) -> Iterator[tuple[Any, ...]]:
-    """Yield (sample, variant, repeat, kind of failure or None) of every stored trial."""
-    return reader.rows(_TRIALS, (task,))
-
-
-def read_labels(reader: RunReader, task: str) -> Iterator[SampleRow]:
+def _read_labels(reader: RunReader, task: str) -> Iterator[SampleRow]:
     """Yield what groups every sample: id, group, tags."""
     decode = msgspec.json.Decoder(_Label).decode
     for (body,) in reader.rows(_SAMPLES, (task,)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +15,8 @@ from ..core.tasks import RunHeader
 from ..core.types import Prediction, Request, Sample, Score, TrialKey
 from .database import connect, open_for_reading
 
-PUT_SCORE = (
-    "INSERT INTO fresh (task, sample, variant, repeat, metric, value, answer, rule, reason, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+GROUP_ROWS = 100
+"""Scores that go in by one statement."""
 
 
 class Trial(NamedTuple):
@@ -25,7 +25,8 @@ class Trial(NamedTuple):
     sample: Sample
     request: Request
     prediction: Prediction
-    digest: str
+    row: int
+    """Its row in the table of predictions."""
 
 
 class RunReader:
@@ -65,15 +66,15 @@ class RunReader:
         samples, requests = msgspec.json.Decoder(Sample).decode, msgspec.json.Decoder(Request).decode
         predictions = msgspec.json.Decoder(Prediction).decode
         rows = self._database.execute(
-            "SELECT s.id, s.body, p.request, p.body, p.digest FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample "
+            "SELECT s.id, s.body, p.request, p.body, p.rowid FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample "
             "WHERE p.task = ? ORDER BY s.position, p.variant, p.repeat",
             (task,),
         )
         known: tuple[str, Sample] | None = None
-        for name, body, request, prediction, digest in rows:
+        for name, body, request, prediction, row in rows:
             if known is None or known[0] != name:
                 known = (name, samples(body))
-            yield Trial(known[1], requests(request), predictions(prediction), digest)
+            yield Trial(known[1], requests(request), predictions(prediction), row)
 
     def attempts(self) -> Iterator[tuple[Any, ...]]:
         """Yield every failed attempt as (task, sample, variant, repeat, at, kind, status, message)."""
@@ -96,7 +97,7 @@ class RunReader:
 
     def rows(self, statement: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Run a SELECT of the caller's own; the connection cannot write."""
-        yield from self._database.execute(statement, values)
+        return self._database.execute(statement, values)
 
     def close(self) -> None:
         """Close the connection."""
@@ -112,7 +113,10 @@ def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
     try:
         database.execute("CREATE TEMP TABLE fresh AS SELECT * FROM scores WHERE 0")
         database.execute("BEGIN")
-        database.executemany(PUT_SCORE, (_score_row(score) for score in scores))
+        rows = map(_score_row, scores)
+        while group := list(islice(rows, GROUP_ROWS)):
+            marks = ",".join(["(?1,?,?,?,?,?,?,?,?,?)"] * len(group))  # the task is bound once for all
+            database.execute(f"INSERT INTO fresh VALUES {marks}", [task, *chain.from_iterable(group)])  # noqa: S608
         database.execute("COMMIT")
         database.execute("BEGIN IMMEDIATE")
         database.execute("DELETE FROM scores WHERE task = ?", (task,))
@@ -129,4 +133,4 @@ def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
 def _score_row(score: Score) -> tuple[Any, ...]:
     key = score.key
     detail = msgspec.json.encode(score.detail) if score.detail else None
-    return key.task, key.sample, key.variant, key.repeat, score.metric, score.value, score.answer, score.rule, score.reason, detail
+    return key.sample, key.variant, key.repeat, score.metric, score.value, score.answer, score.rule, score.reason, detail

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.score.reading import NO_TAG, NOT_SCORED, read_tables
+from snellen.score.reading import NO_TAG, NOT_SCORED, TableBuilder, read_tables
 from snellen.score.table import Outcome
 
 ROWS: list[Any] = [
@@ -35,6 +35,20 @@ def test_rows_become_sorted_columns() -> None:
     assert len(set(table.cluster.tolist())) == 1
     assert {key: values for key, (_, values) in table.tags.items()} == {"topic": [NO_TAG, "x"], "n": [NO_TAG, "3"], "ok": [NO_TAG, "true"]}
     assert table.counts == (2, 1, 0)
+
+
+@given(cuts=st.lists(st.integers(0, 60), max_size=4), groups=st.booleans())
+def test_rows_may_come_some_at_a_time(cuts: list[int], groups: bool) -> None:
+    scores: list[Any] = [(f"s{n % 23}", f"v{n % 3}", n // 23, "mn"[n % 2], n / 7, f"a{n % 5}", None, None) for n in range(60)]
+    trials: list[Any] = [(f"s{n % 23}", f"v{n % 3}", n // 23, "timeout" if n > 60 else None) for n in range(66)]
+    samples: list[Any] = [(f"s{n}", ["", None, "doc"][n % 3] if groups else None, {"topic": n % 4}) for n in range(23)]
+    builder = TableBuilder()
+    for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), 66], strict=True):
+        builder.add_scores(scores[start:end])
+        builder.add_trials(trials[start:end])
+        builder.add_samples(samples[start:end])
+    for metric, table in read_tables(scores, trials, samples).items():
+        np.testing.assert_equal(vars(builder.tables()[metric]), vars(table))
 
 
 def test_trials_without_a_score_are_in_every_table() -> None:

@@ -21,11 +21,10 @@ from ...core.types import TrialKey
 from ...data.images import encode_png, open_image
 from ...score.compare import Comparison
 from ...score.profiles import PROFILES
-from ...score.run import score_run
 from ...store.reader import RunReader
 from ..comparison import sheets_of
 from ..export import csv_lines, jsonl_lines, parquet_bytes
-from ..files import write_records, write_results
+from ..finish import finish_run
 from ..gallery import Shown, read_trial, thumbnail
 from ..html import Html, static, tag
 from ..leaderboard import Board, Entry, board_sheet, make_board
@@ -317,5 +316,4 @@ def _names() -> Iterator[str]:
 
 
 def _keep_scores(folder: Path, profile: str) -> None:
-    write_results(folder, score_run(folder, default_registry(), profile=profile))
-    write_records(folder)
+    finish_run(folder, default_registry(), report=False, profile=profile)

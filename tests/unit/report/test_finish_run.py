@@ -1,0 +1,144 @@
+"""One pass scores a run and writes its files: they must be what reading the stored run again would give."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from made_runs import make_run, make_task
+from snellen.core.builtins import default_registry
+from snellen.core.errors import UsageError
+from snellen.core.registry import Registry
+from snellen.core.tasks import Task
+from snellen.core.types import Score
+from snellen.report import finish as module
+from snellen.report.figures import quantile
+from snellen.report.files import write_records
+from snellen.report.finish import finish_run
+from snellen.report.gathered import GatheredTrials
+from snellen.report.page import render_report
+from snellen.report.trials import TrialColumns, read_columns, read_costs
+from snellen.score.gathered import Scored
+from snellen.score.run import score_run
+from snellen.score.stored import stored_tables
+from snellen.store.reader import RunReader
+
+TASKS = {
+    "plain": make_task(),
+    "spread": make_task(variants=("base", "wording=1", "perturb=jpeg:3"), repeats=3),
+}
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("runs") / request.param, count=90, task=TASKS[request.param], score=False)
+
+
+class Looking:
+    """Someone who keeps all that is shown."""
+
+    def __init__(self, task: Task) -> None:
+        self.gathered = GatheredTrials(task)
+
+    def see_trials(self, task: Task, batch: Sequence[Scored]) -> None:
+        self.gathered.add(batch)
+
+    def see_tables(self, task: Task, tables: Any) -> None:
+        self.gathered.tables = tables
+
+
+def scorer_registry(scorer: Any) -> Registry:
+    registry = default_registry()
+    registry.add("scorer", "own", scorer)
+    return registry
+
+
+def test_files_of_one_pass_are_those_of_the_stored_run(folder: Path) -> None:
+    results = finish_run(folder, default_registry())
+    assert json.loads((folder / "results.json").read_text()) == json.loads(json.dumps(results))
+    at_once, page = (folder / "records.jsonl").read_bytes(), (folder / "report.html").read_text()
+    assert page == render_report(folder, results=results)
+    write_records(folder)
+    assert (folder / "records.jsonl").read_bytes() == at_once
+    outcomes = {json.loads(line)["outcome"] for line in at_once.splitlines()}
+    assert outcomes == {"scored", "unscored", "failed"}, "the run must hold every kind of trial, or this shows little"
+
+
+def test_what_is_gathered_is_what_would_be_read(folder: Path) -> None:
+    reader = RunReader(folder)
+    task = reader.header().tasks[0]
+    looking = Looking(task)
+    score_run(folder, default_registry(), onlooker=looking)
+    seen, stored = looking.gathered.columns(), read_columns(reader, task)
+    assert seen.samples == stored.samples
+    assert (seen.metric, seen.metrics) == (stored.metric, stored.metrics)
+    for name in ("sample", "repeat", "outcome", "value", "row_id", "flipped"):
+        np.testing.assert_array_equal(getattr(seen, name), getattr(stored, name), name)
+    for column, book in (("variant", "variants"), ("answer", "answers"), ("rule", "rules"), ("reason", "reasons")):
+        assert texts(seen, column, book) == texts(stored, column, book)
+    costs, read = looking.gathered.costs(), read_costs(reader, stored)
+    np.testing.assert_array_equal(costs.latency_s, read.latency_s)
+    np.testing.assert_array_equal(costs.tokens, read.tokens)
+    tables = stored_tables(reader, task.name)
+    assert list(tables) == list(looking.gathered.tables)
+    for metric, table in tables.items():
+        for name, value in vars(table).items():
+            np.testing.assert_equal(vars(looking.gathered.tables[metric])[name], value, name)
+
+
+def texts(columns: TrialColumns, column: str, book: str) -> list[str | None]:
+    return [getattr(columns, book).at(code) for code in getattr(columns, column).tolist()]
+
+
+def test_whole_numbers_and_lazy_scorers_are_written_as_they_are_stored(tmp_path: Path) -> None:
+    def whole(sample: Any, request: Any, prediction: Any, options: Any) -> Iterator[Score]:
+        yield Score(prediction.key, "m", 1)
+        yield Score(prediction.key, "n", True)
+
+    make_run(tmp_path, count=5, score=False)
+    finish_run(tmp_path, scorer_registry(whole), scorers=["own"])
+    line = (tmp_path / "records.jsonl").read_text().splitlines()[0]
+    assert '"value":1.0' in line
+    assert '"scores":{"m":1.0,"n":1.0}' in line
+    rows = sqlite3.connect(tmp_path / "run.db").execute("SELECT metric, typeof(value), COUNT(*) FROM scores GROUP BY metric").fetchall()
+    assert rows == [("m", "real", 5), ("n", "real", 5)]
+
+
+def test_scoring_that_breaks_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    def breaks(sample: Any, request: Any, prediction: Any, options: Any) -> list[Score]:
+        if sample.id.endswith("3"):
+            raise FileNotFoundError(2, "No such file", "/nowhere/words.txt")
+        return [Score(prediction.key, "m", 1.0)]
+
+    def twice(sample: Any, request: Any, prediction: Any, options: Any) -> list[Score]:
+        return [Score(prediction.key, "m", 1.0)] * 2
+
+    finish_run(make_run(tmp_path, count=150, score=False), default_registry())
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix in (".json", ".jsonl", ".html")}
+    with pytest.raises(FileNotFoundError, match="words"):  # the scorer's own trouble is not said to be that of records.jsonl
+        finish_run(tmp_path, scorer_registry(breaks), scorers=["own"])
+    with pytest.raises(UsageError, match="same metric"):
+        finish_run(tmp_path, scorer_registry(twice), scorers=["own"])
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix in (".json", ".jsonl", ".html")} == before
+    assert {score.metric for score in RunReader(tmp_path).scores("shapes")} == {"accuracy"}
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_without_a_report_nothing_is_kept_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GatheredTrials", None)
+    finish_run(make_run(tmp_path, count=5, score=False), default_registry(), report=False)
+    assert not (tmp_path / "report.html").exists()
+    assert len((tmp_path / "records.jsonl").read_text().splitlines()) == 5
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=60), st.sampled_from([0.0, 0.05, 0.5, 0.95, 0.99, 1.0]))
+def test_quantiles_are_those_of_numpy(values: list[float], share: float) -> None:
+    assert quantile(np.sort(np.array(values)), share) == float(np.quantile(np.array(values), share))
