@@ -26,7 +26,9 @@ def request(length: int) -> bytes:
     return head + (b"\r\n\r\n" + b"y" * length)[:length]  # what looks like the end of a head is none in a body
 
 
-@given(lengths=st.lists(st.sampled_from([0, 1, 5, 3000, 40_000]), min_size=1, max_size=5), cuts=st.lists(st.integers(1, 50_000), max_size=30))
+@given(
+    lengths=st.lists(st.sampled_from([0, 1, 5, 3000, 40_000]), min_size=1, max_size=5), cuts=st.lists(st.integers(1, 50_000), max_size=30)
+)
 def test_one_answer_a_request(lengths: list[int], cuts: list[int]) -> None:
     transport = Transport()
     protocol = ConstantProtocol(b"answer")

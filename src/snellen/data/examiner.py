@@ -38,7 +38,7 @@ class Examiner(asyncio.Protocol):
         try:
             with theirs:
                 command = [sys.executable, "-I", "-S", frames.__file__]
-                process = subprocess.Popen(command, stdin=theirs, stdout=theirs, start_new_session=True)  # noqa: S603 - our own module
+                process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno(), start_new_session=True)  # noqa: S603, ASYNC220
         except OSError:
             ours.close()
             return None
