@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-RARE = 20_000
+RARE = 50_000
 """Objects that outlive their makers between two collections; Python's own 700 cost a fifth of a short request."""
 
 

@@ -1,7 +1,8 @@
 """The records that travel down the line: frozen, typed, JSON in and out. What is configured stands in `tasks.py`.
 
 Task -> Sample -> Request -> Prediction -> Score. A *trial* is one (task, sample, variant, repeat);
-its key goes with it from the plan to the report.
+its key goes with it from the plan to the report. They hold values, never one another in a circle: `gc=False` spares
+the cycle collector from looking.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Form(StrEnum):
     CAPTION = "caption"
 
 
-class Image(Struct, frozen=True, omit_defaults=True):
+class Image(Struct, frozen=True, gc=False, omit_defaults=True):
     """A reference to a picture; pixels come only from `snellen.data.images`.
 
     `ref` is an absolute path, an https URL or a `data:` URL. `edits` are applied in order when the
@@ -45,7 +46,7 @@ class Image(Struct, frozen=True, omit_defaults=True):
     edits: tuple[str, ...] = ()
 
 
-class Turn(Struct, frozen=True, omit_defaults=True):
+class Turn(Struct, frozen=True, gc=False, omit_defaults=True):
     """One message: dialogue data, a chat prompt, or an in-context shot. Images stand before the text."""
 
     role: str
@@ -53,7 +54,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     images: tuple[Image, ...] = ()
 
 
-class Sample(Struct, frozen=True, omit_defaults=True):
+class Sample(Struct, frozen=True, gc=False, omit_defaults=True):
     """One question in canonical form.
 
     `options` stand in canonical order and `answers` are texts (for a choice: option texts), so that no
@@ -74,7 +75,7 @@ class Sample(Struct, frozen=True, omit_defaults=True):
     """What only this sample's own loader and scorer understand (provenance of distractors, chart lines)."""
 
 
-class TrialKey(Struct, frozen=True, order=True):
+class TrialKey(Struct, frozen=True, gc=False, order=True):
     """Names one trial; unique within a run."""
 
     task: str
@@ -83,7 +84,7 @@ class TrialKey(Struct, frozen=True, order=True):
     repeat: int = 0
 
 
-class Params(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Params(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """Sampling parameters. None means not sent (and recorded so); 0 is sent as 0."""
 
     max_tokens: int | None = None
@@ -100,7 +101,7 @@ REDUCTIONS = ("sum", "mean", "per-byte", "none", "prompt-mean")
 """How a candidate's log-probabilities become one value; see `snellen.score.likelihood`."""
 
 
-class Likelihood(Struct, frozen=True, omit_defaults=True):
+class Likelihood(Struct, frozen=True, gc=False, omit_defaults=True):
     """How the choices of a Request are scored; all that scoring needs besides the numbers."""
 
     reduction: str = "sum"
@@ -113,7 +114,7 @@ class Likelihood(Struct, frozen=True, omit_defaults=True):
     """Also return the log-probabilities of the prompt's own tokens as `detail["prompt_logprobs"]`."""
 
 
-class Request(Struct, frozen=True, omit_defaults=True):
+class Request(Struct, frozen=True, gc=False, omit_defaults=True):
     """What one trial asks. With `choices` it asks for the log-likelihood of each continuation."""
 
     key: TrialKey
@@ -130,7 +131,7 @@ class Request(Struct, frozen=True, omit_defaults=True):
     """With `choices`: what else is asked, and how it is read."""
 
 
-class Failure(Struct, frozen=True, omit_defaults=True):
+class Failure(Struct, frozen=True, gc=False, omit_defaults=True):
     """A typed failure as stored."""
 
     kind: FailureKind
@@ -139,7 +140,7 @@ class Failure(Struct, frozen=True, omit_defaults=True):
     attempts: int = 1
 
 
-class Usage(Struct, frozen=True, omit_defaults=True):
+class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """Tokens as the server counted them; None where it did not say."""
 
     input_tokens: int | None = None
@@ -150,7 +151,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     """The part of the input tokens that came from images."""
 
 
-class Timing(Struct, frozen=True, omit_defaults=True):
+class Timing(Struct, frozen=True, gc=False, omit_defaults=True):
     """Moments on one monotonic clock, in seconds. TTFT, ITL… are derived, never stored."""
 
     sent: float
@@ -162,7 +163,7 @@ class Timing(Struct, frozen=True, omit_defaults=True):
     token_times: tuple[float, ...] = ()
 
 
-class ImageSent(Struct, frozen=True, omit_defaults=True):
+class ImageSent(Struct, frozen=True, gc=False, omit_defaults=True):
     """What really left the house for one image: after the model's size policy."""
 
     sha256: str
@@ -174,7 +175,7 @@ class ImageSent(Struct, frozen=True, omit_defaults=True):
     """Width and height before resizing, when it was resized."""
 
 
-class Prediction(Struct, frozen=True, omit_defaults=True):
+class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
     """The outcome of one trial: exactly one of `text`, `loglikelihoods`, `failure`."""
 
     key: TrialKey
@@ -195,7 +196,7 @@ class Prediction(Struct, frozen=True, omit_defaults=True):
             raise ValueError("a prediction is exactly one of text, loglikelihoods or failure")
 
 
-class Score(Struct, frozen=True, omit_defaults=True):
+class Score(Struct, frozen=True, gc=False, omit_defaults=True):
     """One metric of one trial. `value` None means unscored, for `reason`; it is never counted as 0."""
 
     key: TrialKey
@@ -213,7 +214,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
             raise ValueError(f"score of {self.key.sample} is unscored without a reason")
 
 
-class Estimate(Struct, frozen=True, omit_defaults=False):
+class Estimate(Struct, frozen=True, gc=False, omit_defaults=False):
     """One number of a report with its uncertainty; counts add up to what was planned."""
 
     value: float | None

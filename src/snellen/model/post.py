@@ -79,6 +79,7 @@ async def _exchange(connection: Connection, message: bytes) -> Answer:
         raise aiohttp.ServerDisconnectedError
     protocol.set_response_params(read_until_eof=True)
     protocol.transport.write(message)
+    del message  # a picture must not stay in memory while the model thinks
     try:
         head, content = await protocol.read()
         while 100 <= head.code < 200 and head.code != 101:  # "continue" and its like come before the answer

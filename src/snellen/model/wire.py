@@ -38,7 +38,7 @@ class Picture(NamedTuple):
     """The path of the picture where it is sent as its own file, unchanged."""
 
 
-class Reply(msgspec.Struct):
+class Reply(msgspec.Struct, gc=False):
     """What any provider's response boils down to; a stream fills it piece by piece."""
 
     text: str | None = None

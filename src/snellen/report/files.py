@@ -55,7 +55,7 @@ def write_results(folder: Path, results: Mapping[str, Any]) -> Path:
     return path
 
 
-class Record(Struct):
+class Record(Struct, gc=False):
     """One line of records.jsonl."""
 
     task: str

@@ -18,7 +18,7 @@ NOT_OFFERED: Final = "not_offered"
 REASONS: Final = (UNPARSED, REFUSED, TRUNCATED, AMBIGUOUS, DEGENERATE, HARNESS_ERROR, EMPTY, NOT_OFFERED)
 
 
-class Extraction(Struct, frozen=True, omit_defaults=True):
+class Extraction(Struct, frozen=True, gc=False, omit_defaults=True):
     """The answer read from one reply.
 
     `letter` is one of the offered marks, or None for `reason`. `span` are the start and end of the deciding part
