@@ -20,8 +20,8 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous=FULL")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == 0:
-        connection.executescript((files("snellen.store") / "schema.sql").read_text())
-        connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        schema = (files("snellen.store") / "schema.sql").read_text()
+        connection.executescript(f"BEGIN;{schema};PRAGMA user_version={SCHEMA_VERSION};COMMIT")  # all of it or nothing
     check_version(version or SCHEMA_VERSION, path)
     return connection
 

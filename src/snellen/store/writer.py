@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
-import time
 from collections import deque
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,9 +22,7 @@ from .difference import describe_difference
 from .lock import RunLock
 
 GROUP_ROWS = 128
-"""At most so many rows a commit; what is waiting goes together."""
-CROWD_ROWS, COMPANY_S = 8, 0.002
-"""After a group larger than this the next one waits so long for company: every commit takes turns with the event loop."""
+"""At most so many rows a commit; what is waiting goes together, nobody waits for company: all would stand still meanwhile."""
 
 REMEMBERED_SAMPLES = 10_000
 
@@ -152,15 +149,11 @@ class RunWriter:
             self._something.set()
 
     def _write_loop(self) -> None:
-        group: list[Entry] = []
         while not self._closing or self._waiting:
             self._something.wait()
             self._something.clear()
-            if len(group) > CROWD_ROWS and not self._closing:
-                time.sleep(COMPANY_S)
             while self._waiting:
-                group = [self._waiting.popleft() for _ in range(min(GROUP_ROWS, len(self._waiting)))]
-                self._commit(group)
+                self._commit([self._waiting.popleft() for _ in range(min(GROUP_ROWS, len(self._waiting)))])
 
     def _commit(self, group: list[Entry]) -> None:
         problem: Exception | None = None
