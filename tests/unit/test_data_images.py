@@ -17,7 +17,7 @@ from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
 from snellen.data import encode as encode_module
 from snellen.data.encode import ImageDoor
-from snellen.data.images import decode, open_image, read_bytes, read_header
+from snellen.data.images import decode, open_image, read_bytes, read_header, read_stamped
 
 
 def save(picture: PIL.Image.Image, kind: str = "PNG", **options: object) -> bytes:
@@ -146,7 +146,7 @@ def test_format_not_accepted_is_converted(tmp_path: Path) -> None:
 
 def test_each_picture_is_read_once_also_when_many_want_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image, reads = write(tmp_path / "a.png", PNG), []
-    monkeypatch.setattr(encode_module, "read_bytes", lambda each: reads.append(each) or read_bytes(each))
+    monkeypatch.setattr(encode_module, "read_stamped", lambda each: reads.append(each) or read_stamped(each))
 
     async def many() -> None:
         door = ImageDoor()
@@ -176,7 +176,7 @@ def test_what_was_sent_is_kept_in_its_own_budget(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(encode_module, "RECENT_BYTES", 8_000)
     images = [write(tmp_path / f"{number}.png", save(noise((32, 24 + number)))) for number in range(6)]
     reads: list[Image] = []
-    monkeypatch.setattr(encode_module, "read_bytes", lambda each: reads.append(each) or read_bytes(each))
+    monkeypatch.setattr(encode_module, "read_stamped", lambda each: reads.append(each) or read_stamped(each))
 
     async def send_all() -> ImageDoor:
         door = ImageDoor()

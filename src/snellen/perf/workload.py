@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 import msgspec
@@ -52,8 +53,8 @@ async def capture(job: Job) -> list[Asked]:
 
 async def prepare_items(model: ServedModel, dialogues: Sequence[Dialogue], *, think_s: float = 0.0) -> list[Item]:
     """Encode and build everything, so that no picture is encoded while the clock runs."""
-    door = ImageDoor()
-    return [await _item(model, door, dialogue, think_s) for dialogue in dialogues]
+    with closing(ImageDoor()) as door:
+        return [await _item(model, door, dialogue, think_s) for dialogue in dialogues]
 
 
 async def _item(model: ServedModel, door: ImageDoor, dialogue: Dialogue, think_s: float) -> Item:
