@@ -60,24 +60,24 @@ def message(number: int, picture: str | None) -> dict[str, object]:
     return {"model": "mock", "messages": [{"role": "user", "content": parts if picture else question}]}
 
 
-async def send_bytes(session: aiohttp.ClientSession, url: str, body: bytes) -> None:
+async def post(session: aiohttp.ClientSession, url: str, body: bytes | str) -> None:
     async with session.post(url, data=body, headers=HEADERS) as response:
         json.loads(await response.read())["choices"][0]["message"]["content"]
 
 
 def bare(folder: Path | None) -> Callable[[aiohttp.ClientSession, str, int], Awaitable[None]]:
     async def send(session: aiohttp.ClientSession, url: str, number: int) -> None:
-        await send_bytes(session, url, json.dumps(message(number, None)).encode())
+        await post(session, url, json.dumps(message(number, None)).encode())
 
     return send
 
 
 def naive(folder: Path) -> Callable[[aiohttp.ClientSession, str, int], Awaitable[None]]:
-    """What most harnesses do: read, base64, a str in a dict, json over all of it."""
+    """What most harnesses do: read, base64, a str in a dict, json over all of it, and the text handed to the client."""
 
     async def send(session: aiohttp.ClientSession, url: str, number: int) -> None:
         picture = base64.b64encode((folder / f"{number}.png").read_bytes()).decode()
-        await send_bytes(session, url, json.dumps(message(number, f"data:image/png;base64,{picture}")).encode())
+        await post(session, url, json.dumps(message(number, f"data:image/png;base64,{picture}")))
 
     return send
 
@@ -88,7 +88,7 @@ def spliced(folder: Path) -> Callable[[aiohttp.ClientSession, str, int], Awaitab
     async def send(session: aiohttp.ClientSession, url: str, number: int) -> None:
         picture = pybase64.b64encode((folder / f"{number}.png").read_bytes())
         head, tail = json.dumps(message(number, "data:image/png;base64,@@")).encode().split(b"@@")
-        await send_bytes(session, url, b"".join((head, picture, tail)))
+        await post(session, url, b"".join((head, picture, tail)))
 
     return send
 

@@ -114,7 +114,7 @@ class Engine:
                 job = next(jobs, None)
                 if job is None:
                     return
-                if self.observe is None and all(self._is_finished(key) for key in job.keys):
+                if self.observe is None and all(map(self._is_finished, job.keys)):
                     self.state.resumed += len(job.keys)
                     continue
                 await job.run(self._ask)
@@ -135,12 +135,12 @@ class Engine:
                     self.observe(item, request, stored)
                 return stored
         try:
-            sent, size_bytes = await self._prepare(request)
+            sent = await self._show(request)
         except DataError as error:
             prediction, digest = failed(request, ModelError(FailureKind.DECODE, str(error)), 1), ""
         else:
             digest = request_digest(self._identity, request, [image.sha256 for image in sent])
-            prediction = await self._answer(request, digest, size_bytes)
+            prediction = await self._answer(request, digest, _size_bytes(request, sent))
             if sent and not prediction.images:
                 prediction = msgspec.structs.replace(prediction, images=sent)
         if keep:
@@ -154,15 +154,10 @@ class Engine:
         if self.observe is not None:
             self.observe(item, request, prediction)
 
-    async def _prepare(self, request: Request) -> tuple[tuple[ImageSent, ...], int]:
-        sent, size_bytes = [], 1024
-        for turn in request.messages:
-            size_bytes += len(turn.text)
-            for image in turn.images:
-                encoded = await self._door.encode(image, self._model.image_policy)
-                sent.append(encoded.sent)
-                size_bytes += len(encoded.base64)
-        return tuple(sent), size_bytes
+    async def _show(self, request: Request) -> tuple[ImageSent, ...]:
+        """Return what the pictures of a request are once they are ready to be sent."""
+        images = [image for turn in request.messages for image in turn.images]
+        return tuple([(await self._door.encode(image, self._model.image_policy)).sent for image in images]) if images else ()
 
     async def _answer(self, request: Request, digest: str, size_bytes: int) -> Prediction:
         cached = self._cache.get(digest, request.key) if self._cache is not None else None
@@ -216,6 +211,11 @@ class Engine:
     def _halt(self, problem: SnellenError) -> None:
         self._problem = self._problem or problem
         self._stop.set()
+
+
+def _size_bytes(request: Request, sent: tuple[ImageSent, ...]) -> int:
+    """Return about how much the request weighs on the wire: pictures go as base64."""
+    return 1024 + sum([len(turn.text) for turn in request.messages]) + sum([image.size_bytes * 4 // 3 for image in sent])
 
 
 def _storable(request: Request, prediction: Prediction) -> Prediction:

@@ -81,13 +81,15 @@ class OpenAI:
         return _take_delta(choice.get("delta") or {}, reply)
 
 
+SAMPLING = ("max_tokens", "temperature", "top_p", "seed", "stop")
+
+
 def sampling(params: Params) -> dict[str, Any]:
     """Return the sampling fields: what is unset is not sent, 0 is sent as 0, extra_body has the last word."""
-    fields = {name: getattr(params, name) for name in ("max_tokens", "temperature", "top_p", "seed", "stop")}
-    body = {name: value for name, value in fields.items() if value is not None}
+    body = {name: value for name in SAMPLING if (value := getattr(params, name)) is not None}
     if params.stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
-    return body | (params.extra_body or {})
+    return body | params.extra_body if params.extra_body else body
 
 
 def _message(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, Any]:

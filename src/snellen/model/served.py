@@ -56,16 +56,22 @@ class ServedModel:
         """Answer one request, or raise ModelError."""
         if request.choices:
             raise ModelError(FailureKind.CAPABILITY, f"{self.name} cannot score candidates: use --infer-method generation")
-        try:
-            images = [[await self.door.encode(image, self.image_policy) for image in turn.images] for turn in request.messages]
-        except DataError as error:
-            raise ModelError(FailureKind.DECODE, str(error)) from None
+        images = await self.encode_pictures(request)
         body = build_body(self._dialect, self._model, request, images)
         try:
             reply, timing = await (self._stream(request, body) if request.params.stream else self._send(body))
         except ModelError as error:
             raise self._scrubbed(error) from None
         return _to_prediction(request, reply, timing, images)
+
+    async def encode_pictures(self, request: Request) -> list[list[EncodedImage]]:
+        """Return the pictures of each message, ready to be sent."""
+        if not any(turn.images for turn in request.messages):
+            return [[] for _ in request.messages]
+        try:
+            return [[await self.door.encode(image, self.image_policy) for image in turn.images] for turn in request.messages]
+        except DataError as error:
+            raise ModelError(FailureKind.DECODE, str(error)) from None
 
     async def check(self) -> None:
         """Raise if the server cannot be reached, refuses the key, or lists its models without this one."""

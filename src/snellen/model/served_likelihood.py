@@ -7,12 +7,12 @@ A server that ignores the request, refuses it, or answers off by one is not aske
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import msgspec
 
-from ..core.errors import DataError, ModelError, StopRun, UsageError, did_you_mean
+from ..core.errors import ModelError, StopRun, UsageError, did_you_mean
 from ..core.protocols import Capability
 from ..core.types import FailureKind, Prediction, Request, Timing, TrialKey, Turn
 from . import served_routes as routes
@@ -46,10 +46,11 @@ class ScoringModel(ServedModel):
         self._testing = asyncio.Lock()
         self._slots = asyncio.Semaphore(CALLS_AT_ONCE)
 
-    async def predict(self, request: Request) -> Prediction:
+    def predict(self, request: Request) -> Coroutine[Any, Any, Prediction]:
         """Answer one request, or raise ModelError."""
-        if not request.choices:
-            return await super().predict(request)
+        return self._predict_choices(request) if request.choices else super().predict(request)
+
+    async def _predict_choices(self, request: Request) -> Prediction:
         check_choices(request, byte_counts(request))
         route = await self._find_route(request)
         try:
@@ -169,10 +170,7 @@ class ScoringModel(ServedModel):
         return [[value] for value in routes.letter_values(tops[0], request.choices)], []
 
     async def _chat(self, request: Request) -> Mapping[str, Any]:
-        try:
-            images = [[await self.door.encode(image, self.image_policy) for image in turn.images] for turn in request.messages]
-        except DataError as error:
-            raise ModelError(FailureKind.DECODE, str(error)) from None
+        images = await self.encode_pictures(request)
         return await self._post("/chat/completions", build_body(self._dialect, self._model, request, images))
 
     async def _post(self, path: str, body: Body) -> Mapping[str, Any]:

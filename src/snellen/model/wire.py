@@ -85,14 +85,14 @@ class Dialect(Protocol):
 def build_body(dialect: Dialect, model: str, request: Request, images: Sequence[Sequence[EncodedImage]]) -> Body:
     """Return the request body with all pictures in it, in parts."""
     flat = [image for of_message in images for image in of_message]
+    if not flat:
+        return (msgspec.json.encode(dialect.payload(model, request, [()] * len(images))),)
     tokens = iter(range(len(flat)))
     pictures = [
         [_picture(f"@{_NONCE}-{next(tokens)}@", image, reference) for image, reference in zip(of_message, turn.images, strict=True)]
         for of_message, turn in zip(images, request.messages, strict=True)
     ]
     skeleton = msgspec.json.encode(dialect.payload(model, request, pictures))
-    if not flat:
-        return (skeleton,)
     parts: list[bytes] = []
     for number, image in enumerate(flat):
         head, token, rest = skeleton.partition(b"@%s-%d@" % (_NONCE.encode(), number))
