@@ -25,7 +25,7 @@ from snellen.api.run import run_settings
 from snellen.api.settings import RunSettings
 from snellen.mock.process import mock_process
 
-REQUESTS, WORKERS, ROUNDS = 2_000, 128, 3
+REQUESTS, WORKERS, ROUNDS = 2_000, 128, 6
 HEADERS = {"Content-Type": "application/json"}
 Rate = tuple[float, float]
 """Requests per second, and CPU milliseconds per request."""

@@ -25,7 +25,7 @@ RECENT_BYTES = 32 * 2**20
 """What was sent stays only so far, for the next variant of its sample: memory that is used again at once costs no page faults."""
 INLINE_BYTES = 2**20
 """Files up to this size that need no redrawing are read on the event loop: a thread hop would cost more."""
-FEW_PICTURES = 100
+FEW_PICTURES = 32
 """So many are looked at in this process; beyond that one of its own is started for it."""
 JPEG_QUALITIES = (92, 85, 75, 60, 45)
 
