@@ -79,12 +79,12 @@ def test_this_aiohttp_is_supported() -> None:
 
 def test_the_bytes_are_those_of_a_session_and_the_connection_is_kept() -> None:
     async def client(mine: AiohttpClient, url: str) -> None:
-        assert (await mine.send(url, (b'{"a":', b"1}"), HEADERS, None)).status == 200
         assert (await mine.send(url, (b'{"a":', b"1}"), HEADERS, 10.0)).status == 200  # with its own timeout: by the session
+        assert (await mine.send(url, (b'{"a":', b"1}"), HEADERS, None)).status == 200
         assert (await mine.send(url, (b"[]",), HEADERS, None)).body == b"{}"
 
     wire = played(Wire([OK, OK, OK]), client)
-    _, posted, by_session, other = (sorted(head.split(b"\r\n")) for head in wire.heads)
+    _, by_session, posted, other = (sorted(head.split(b"\r\n")) for head in wire.heads)
     assert posted == by_session
     assert b"Content-Length: 2" in other and b"Authorization: Bearer key" in other
     assert b"POST /chat?x=1 HTTP/1.1" in other
@@ -134,6 +134,17 @@ def test_a_closed_connection_is_not_used_again() -> None:
             assert (await mine.send(url, (b"{}",), HEADERS, None)).body == b"{}"
 
     wire = Wire([])
+    assert played(wire, client).connections == 2
+
+
+def test_a_connection_that_rested_too_long_is_closed_and_another_opened() -> None:
+    async def client(mine: AiohttpClient, url: str) -> None:
+        for now in (0.0, 14.0, 29.5):
+            mine._poster._now = lambda now=now: now  # type: ignore[union-attr, misc]
+            await mine.send(url, (b"{}",), HEADERS, None)
+        await wire.lost.wait()
+
+    wire = Wire([OK, OK, OK])
     assert played(wire, client).connections == 2
 
 

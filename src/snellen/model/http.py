@@ -102,6 +102,8 @@ class AiohttpClient:
 
     async def close(self) -> None:
         """Close all connections."""
+        if self._poster is not None:
+            self._poster.close()
         if self._session is not None:
             await self._session.close()
 

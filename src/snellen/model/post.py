@@ -1,15 +1,16 @@
 """POSTs over aiohttp's own connections without a request object each: what differs between two questions is only their body.
 
 A session builds and checks URL, headers, cookies, payload, a writer task and a response object for every request; that is half
-of its time. Here the head is built once for an address, by aiohttp's own `ClientRequest`; connecting, TLS, keep-alive, the pool
-and the parser remain aiohttp's.
+of its time. Here the head is built once for an address, by aiohttp's own `ClientRequest`; connecting, TLS and the parser
+remain aiohttp's.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import aiohttp
@@ -19,6 +20,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 CONNECT_TIMEOUT_S = 10.0
+KEEP_ALIVE_S = 15.0
 _TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
 
 
@@ -31,17 +33,20 @@ class Answer(NamedTuple):
 
 
 class _Route(NamedTuple):
-    """An address: the request that opens connections to it, and all of its head but the length."""
+    """An address: the request that opens connections to it, all of its head but the length, and the connections at rest."""
 
     request: aiohttp.ClientRequest
     head: bytes
+    resting: list[tuple[Connection, float]]
+    """The last one to come back is the first to go out, so that a pool that is too large dries up; with the time it came back."""
 
 
 class Poster:
     """Sends whole bodies and returns whole answers; the caller keeps the time, a cancelled call closes its connection."""
 
-    def __init__(self, connector: aiohttp.BaseConnector) -> None:
+    def __init__(self, connector: aiohttp.BaseConnector, now: Callable[[], float] = time.monotonic) -> None:
         self._connector = connector
+        self._now = now
         self._routes: dict[tuple[object, ...], _Route] = {}
 
     @staticmethod
@@ -52,15 +57,25 @@ class Poster:
 
     async def post(self, url: str, body: Sequence[bytes], headers: Mapping[str, str]) -> Answer:
         """Send the parts of a body as one and return the answer; raises what aiohttp raises."""
-        request, head = self._route(url, headers)
-        connection = await self._connector.connect(request, [], _TIMEOUT)
+        route = self._route(url, headers)
+        connection = self._rested(route) or await self._connector.connect(route.request, [], _TIMEOUT)
         try:
-            answer = await _exchange(connection, b"".join((head, b"%d\r\n\r\n" % sum(map(len, body)), *body)))
+            answer = await _exchange(connection, b"".join((route.head, b"%d\r\n\r\n" % sum(map(len, body)), *body)))
         except BaseException:
             connection.close()
             raise
-        connection.release()
+        if connection.protocol is None or connection.protocol.should_close:
+            connection.close()
+        else:
+            route.resting.append((connection, self._now()))
         return answer
+
+    def close(self) -> None:
+        """Give all connections at rest back to the connector."""
+        for route in self._routes.values():
+            for connection, _ in route.resting:
+                connection.release()
+            route.resting.clear()
 
     def _route(self, url: str, headers: Mapping[str, str]) -> _Route:
         key = (url, *headers.items())
@@ -69,8 +84,17 @@ class Poster:
             request = aiohttp.ClientRequest("POST", URL(url), headers=headers, data=b"", loop=asyncio.get_running_loop())
             lines = [f"{name}: {value}" for name, value in request.headers.items() if name != "Content-Length"]
             head = "\r\n".join([f"POST {request.url.raw_path_qs} HTTP/1.1", *lines, "Content-Length: "])
-            known = self._routes[key] = _Route(request, head.encode())
+            known = self._routes[key] = _Route(request, head.encode(), [])
         return known
+
+    def _rested(self, route: _Route) -> Connection | None:
+        """Return a connection that can be used again; one that rested too long may be about to be closed at the other end."""
+        while route.resting:
+            connection, since = route.resting.pop()
+            if not connection.closed and self._now() - since < KEEP_ALIVE_S:
+                return connection
+            connection.close()
+        return None
 
 
 async def _exchange(connection: Connection, message: bytes) -> Answer:
@@ -86,4 +110,5 @@ async def _exchange(connection: Connection, message: bytes) -> Answer:
             head, content = await protocol.read()
     except HttpProcessingError as error:
         raise aiohttp.ClientPayloadError(f"the answer is no HTTP: {error.message}") from error
-    return Answer(head.code, head.headers, await content.read())
+    whole = content.is_eof() and content.exception() is None
+    return Answer(head.code, head.headers, content.read_nowait() if whole else await content.read())
