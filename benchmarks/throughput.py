@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import gc
+import io
 import json
 import os
 import sys
@@ -20,9 +21,11 @@ import aiohttp
 import numpy as np
 import PIL.Image
 import pybase64
+from rich.console import Console
 
 from snellen.api.run import run_settings
 from snellen.api.settings import RunSettings
+from snellen.cli.show import TerminalWatcher
 from snellen.mock.process import mock_process
 
 REQUESTS, WORKERS, ROUNDS = 2_000, 128, 6
@@ -94,13 +97,15 @@ def spliced(folder: Path) -> Callable[[aiohttp.ClientSession, str, int], Awaitab
 
 
 def snellen_run(base_url: str, data: Path) -> Callable[[], None]:
-    """The whole of `snellen run`: survey, prompts, cache, store, scoring, results.json, records.jsonl and report.html."""
+    """The whole of `snellen run`: survey, prompts, cache, store, progress, scoring, results.json, records.jsonl and report.html."""
+    watcher = TerminalWatcher(quiet=False)
+    watcher.console = Console(file=io.StringIO(), force_terminal=True, width=120)  # drawn as on a terminal
 
     def work() -> None:
         folder = Path(tempfile.mkdtemp(dir=data.parent))  # a new one each time, with an empty cache: everything is asked
         os.environ["SNELLEN_CACHE_DIR"] = f"{folder}/cache"
         settings = RunSettings(tasks=(str(data),), model="openai/mock", base_url=base_url, max_workers=WORKERS, output_dir=folder / "run")
-        result = run_settings(settings, None)
+        result = run_settings(settings, watcher)
         assert result.results["tasks"][data.stem]["metrics"]["accuracy"]["n"] == REQUESTS
 
     return work
