@@ -45,12 +45,13 @@ class Examiner(asyncio.Protocol):
         except OSError:
             ours.close()
             return None
+        examiner = cls(process, loop)
         try:
-            _, examiner = await loop.create_connection(lambda: cls(process, loop), sock=ours)
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
+            await loop.create_connection(lambda: examiner, sock=ours)
+        finally:
+            if examiner._transport is None:
+                process.kill()
+                process.wait()
         return examiner
 
     def examine(self, path: str) -> asyncio.Future[Facts | None]:

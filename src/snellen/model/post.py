@@ -59,15 +59,15 @@ class Poster:
         """Send the parts of a body as one and return the answer; raises what aiohttp raises."""
         route = self._route(url, headers)
         connection = self._rested(route) or await self._connector.connect(route.request, [], _TIMEOUT)
+        reusable = False
         try:
             answer = await _exchange(connection, b"".join((route.head, b"%d\r\n\r\n" % sum(map(len, body)), *body)))
-        except BaseException:
-            connection.close()
-            raise
-        if connection.protocol is None or connection.protocol.should_close:
-            connection.close()
-        else:
-            route.resting.append((connection, self._now()))
+            reusable = connection.protocol is not None and not connection.protocol.should_close
+        finally:
+            if reusable:
+                route.resting.append((connection, self._now()))
+            else:  # also when the question was given up: its answer must not meet the next one
+                connection.close()
         return answer
 
     def close(self) -> None:
