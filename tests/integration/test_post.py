@@ -148,6 +148,40 @@ def test_a_connection_that_rested_too_long_is_closed_and_another_opened() -> Non
     assert played(wire, client).connections == 2
 
 
+def test_what_nobody_asked_for_is_no_answer_to_the_next_question() -> None:
+    late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 4\r\n\r\nlate"
+
+    async def client(mine: AiohttpClient, url: str) -> None:
+        first = await mine.send(url, (b"{}",), HEADERS, None)
+        await asyncio.sleep(0)  # whatever came with it has been read
+        second = await mine.send(url, (b"{}",), HEADERS, None)
+        assert (first.status, second.status, second.body) == (200, 200, b"{}")
+
+    assert played(Wire([OK + late, OK]), client).connections == 2
+
+
+def test_a_control_character_in_a_key_is_refused() -> None:
+    async def client(mine: AiohttpClient, url: str) -> None:
+        for timeout_s in (None, 10.0):
+            with pytest.raises(ModelError, match="control character"):
+                await mine.send(url, (b"{}",), {"Authorization": "Bearer key\n"}, timeout_s)
+
+    assert len(played(Wire([OK]), client).heads) == 1
+
+
+def test_a_name_and_password_in_the_address_go_where_a_session_puts_them() -> None:
+    async def client(mine: AiohttpClient, url: str) -> None:
+        for timeout_s in (10.0, None):
+            await mine.send(url.replace("//", "//me:secret@"), (b"{}",), {}, timeout_s)
+
+    wire = played(Wire([OK, OK]), client)
+    by_session, posted = (sorted(head.split(b"\r\n")) for head in wire.heads[1:])
+    assert [line for line in posted if not line.startswith(b"Content-Type")] == [
+        line for line in by_session if not line.startswith(b"Content-Type")
+    ]
+    assert any(line.startswith(b"Authorization: Basic ") for line in posted)
+
+
 def test_a_cancelled_question_closes_its_connection() -> None:
     async def client(mine: AiohttpClient, url: str) -> None:
         asking = asyncio.create_task(mine.send(url, (b"{}",), HEADERS, None))

@@ -92,6 +92,7 @@ def test_variants_cross() -> None:
 
 
 def test_secret_is_masked_and_scrubbed_in_every_spelling() -> None:
+    assert Secret(" sk-canary\r\n").reveal() == "sk-canary"
     secret = Secret("sk-canary/42+x")
     assert "canary" not in f"{secret} {secret!r}"
     text = "key sk-canary/42+x url sk-canary%2F42%2Bx base c2stY2FuYXJ5LzQyK3g="

@@ -12,7 +12,7 @@ class Secret:
     __slots__ = ("_value",)
 
     def __init__(self, value: str) -> None:
-        self._value = value
+        self._value = value.strip()  # pasted or read with its line end, it would be no header any more
 
     def reveal(self) -> str:
         """Return the key itself, for the wire only."""

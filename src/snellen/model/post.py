@@ -83,15 +83,22 @@ class Poster:
         if known is None:
             request = aiohttp.ClientRequest("POST", URL(url), headers=headers, data=b"", loop=asyncio.get_running_loop())
             lines = [f"{name}: {value}" for name, value in request.headers.items() if name != "Content-Length"]
+            if not all(map(str.isprintable, lines)):
+                raise ValueError("a header holds a control character: check the API key")
             head = "\r\n".join([f"POST {request.url.raw_path_qs} HTTP/1.1", *lines, "Content-Length: "])
             known = self._routes[key] = _Route(request, head.encode(), [])
         return known
 
     def _rested(self, route: _Route) -> Connection | None:
-        """Return a connection that can be used again; one that rested too long may be about to be closed at the other end."""
+        """Return a connection that can be used again.
+
+        One that rested too long may be about to be closed at the other end; one that brought something meanwhile (a proxy's
+        "408 Request Timeout") would give the next question a wrong answer.
+        """
         while route.resting:
             connection, since = route.resting.pop()
-            if not connection.closed and self._now() - since < KEEP_ALIVE_S:
+            protocol = connection.protocol
+            if protocol is not None and protocol.is_connected() and not protocol.should_close and self._now() - since < KEEP_ALIVE_S:
                 return connection
             connection.close()
         return None
