@@ -69,11 +69,11 @@ async def _ask_all(run: RunReader, judge: Judge, model: Model, settings: RunSett
 
 
 def _jobs(run: RunReader, judge: Judge) -> Iterator[VoteJob]:
-    for task in run.header().tasks:
-        for position, trial in enumerate(run.trials(task.name)):
-            if trial.prediction.failure is None:
-                for request in plan_votes(judge, [(trial.sample, trial.prediction)]):
-                    yield VoteJob(Item(position, trial.sample), request)
+    trials = ((position, trial) for task in run.header().tasks for position, trial in enumerate(run.trials(task.name)))
+    for position, trial in trials:
+        if trial.prediction.failure is None:
+            for request in plan_votes(judge, [(trial.sample, trial.prediction)]):
+                yield VoteJob(Item(position, trial.sample), request)
 
 
 def _header(run: RunHeader, judge: Judge, model: Model) -> RunHeader:

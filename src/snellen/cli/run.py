@@ -139,8 +139,8 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
     model = _model_name(flags.pop("model"), file.pop("model", None))
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
-    columns = dict(parse_assignment(each) for each in flags.pop("columns"))
-    overrides = [parse_assignment(each) for each in flags["overrides"]]
+    columns = dict(map(parse_assignment, flags.pop("columns")))
+    overrides = list(map(parse_assignment, flags["overrides"]))
     if flags.pop("capitalize"):
         overrides.insert(0, ("dataset.capitalise", True))
     if flags.pop("online_multi_round"):

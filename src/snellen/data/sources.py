@@ -73,12 +73,15 @@ def _read_delimited(file: Path, delimiter: str) -> Iterator[NumberedRow]:
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
-            for number, row in enumerate(reader, 1):
-                if None in row or None in row.values():
-                    raise DataError(f"{file.name} record {number} has {'more' if None in row else 'fewer'} cells than the header")
-                yield number, dict(row)
+            yield from ((number, _check_cells(row, file, number)) for number, row in enumerate(reader, 1))
     except (csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{file.name} cannot be read: {error}") from None
+
+
+def _check_cells(row: Row, file: Path, number: int) -> Row:
+    if None in row or None in row.values():
+        raise DataError(f"{file.name} record {number} has {'more' if None in row else 'fewer'} cells than the header")
+    return row
 
 
 def _read_csv(file: Path) -> Iterator[NumberedRow]:

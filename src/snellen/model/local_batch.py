@@ -1,14 +1,14 @@
-"""How many requests at a time: grows while memory allows, shrinks when it runs out, never fails the run."""
+"""How many requests at a time: grows while memory allows, shrinks when it runs out, never fails the run; and one alone."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from ..core.errors import ModelError
-from ..core.types import FailureKind
+from ..core.types import FailureKind, Prediction, Request
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -16,6 +16,14 @@ Result = TypeVar("Result")
 FIRST_SIZE = 4
 CPU_LIMIT = 16
 """On a CPU larger batches win nothing and only take memory."""
+
+
+async def predict_alone(predict_batch: Callable[[Sequence[Request]], Awaitable[list[Prediction]]], request: Request) -> Prediction:
+    """Answer one request as a batch of its own, or raise ModelError."""
+    (prediction,) = await predict_batch([request])
+    if prediction.failure is not None:
+        raise ModelError(prediction.failure.kind, prediction.failure.message)
+    return prediction
 
 
 class BatchSizer:

@@ -25,6 +25,7 @@ from ..core.registry import PLUGIN_PREFIX
 from ..core.types import Failure, FailureKind, Prediction, Request, Timing
 from ..data.images import open_image
 from .likelihood import MINUS_INFINITY, ask_for_priors, byte_counts, check_choices, storable
+from .local_batch import predict_alone
 from .options import ModelOptions
 from .plain import plain_text, separator
 from .plugin_call import Interface, wrap
@@ -60,10 +61,7 @@ class PluginModel:
 
     async def predict(self, request: Request) -> Prediction:
         """Answer one request, or raise ModelError."""
-        prediction = (await self.predict_batch([request]))[0]
-        if prediction.failure is not None:
-            raise ModelError(prediction.failure.kind, prediction.failure.message)
-        return prediction
+        return await predict_alone(self.predict_batch, request)
 
     async def predict_batch(self, requests: Sequence[Request]) -> list[Prediction]:
         """Answer all, in order; a request that breaks the plug-in fails alone."""

@@ -12,7 +12,7 @@ from typing import Any
 from ..core.errors import ModelError, UsageError
 from ..core.protocols import ImagePolicy
 from ..core.types import Failure, FailureKind, Prediction, Request, TrialKey
-from .local_batch import is_out_of_memory
+from .local_batch import is_out_of_memory, predict_alone
 from .local_checkpoint import choose_devices, first_line, load_processor, load_weights, read_checkpoint
 from .local_options import read_options
 from .local_prompt import LocalPrompter, Prepared
@@ -56,10 +56,7 @@ class TransformersModel:
 
     async def predict(self, request: Request) -> Prediction:
         """Answer one request, or raise ModelError."""
-        prediction = (await self.predict_batch([request]))[0]
-        if prediction.failure is not None:
-            raise ModelError(prediction.failure.kind, prediction.failure.message)
-        return prediction
+        return await predict_alone(self.predict_batch, request)
 
     async def predict_batch(self, requests: Sequence[Request]) -> list[Prediction]:
         """Answer all, in order; one that cannot be answered carries its failure."""

@@ -15,6 +15,7 @@ from ..core.ids import derive_seed
 from ..core.protocols import Capability, ImagePolicy
 from ..core.types import Failure, FailureKind, Prediction, Request, Timing, Usage
 from .likelihood import ask_for_priors, byte_counts, check_choices, storable
+from .local_batch import predict_alone
 from .options import ModelOptions
 from .served_routes import Token, continuation_values
 from .vllm_talk import Talk, converse, scoring_talks
@@ -60,10 +61,7 @@ class VllmModel:
 
     async def predict(self, request: Request) -> Prediction:
         """Answer one request, or raise ModelError."""
-        prediction = (await self.predict_batch([request]))[0]
-        if prediction.failure is not None:
-            raise ModelError(prediction.failure.kind, prediction.failure.message)
-        return prediction
+        return await predict_alone(self.predict_batch, request)
 
     async def predict_batch(self, requests: Sequence[Request]) -> list[Prediction]:
         """Answer all, in order; one that the engine refuses carries its failure."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..core.ids import content_hash
-from ..core.types import Image, Prediction, Request, Sample, Score
+from ..core.types import Image, Prediction, Request, Sample, Score, Turn
 
 STAGES = ("data", "image", "prompt", "params", "reply", "extraction", "score")
 SAME = "same"
@@ -30,20 +30,21 @@ class Fingerprint(NamedTuple):
 
 def fingerprint(sample: Sample, request: Request, prediction: Prediction, scores: Sequence[Score]) -> Fingerprint:
     """Return the hashes of one stored trial."""
-    failure = prediction.failure
-    reply = [prediction.text, prediction.loglikelihoods, failure.kind if failure else None]
     params = {name: value for name, value in msgspec.to_builtins(request.params).items() if name not in _NOT_ANSWERS}
-    extracted = sorted([score.metric, score.answer or "", score.rule or "", score.reason or ""] for score in scores)
     stages = (
-        [sample.question, sample.options, sample.answers, [[turn.role, turn.text] for turn in sample.turns], sample.form],
+        [sample.question, sample.options, sample.answers, _said(sample.turns), sample.form],
         _images(request, prediction),
-        [[[turn.role, turn.text] for turn in request.messages], request.marks, request.shown, request.prefix, request.choices],
+        [_said(request.messages), request.marks, request.shown, request.prefix, request.choices],
         params,
-        reply,
-        extracted,
+        [prediction.text, prediction.loglikelihoods, prediction.failure and prediction.failure.kind],
+        sorted([score.metric, score.answer or "", score.rule or "", score.reason or ""] for score in scores),
         sorted([score.metric, repr(score.value)] for score in scores),
     )
-    return Fingerprint(*(content_hash(stage) for stage in stages))
+    return Fingerprint(*map(content_hash, stages))
+
+
+def _said(turns: Sequence[Turn]) -> list[list[str]]:
+    return [[turn.role, turn.text] for turn in turns]
 
 
 def _images(request: Request, prediction: Prediction) -> list[Any]:

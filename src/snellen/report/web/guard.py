@@ -39,10 +39,12 @@ class Guard:
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Check one request and pass it on, or answer it here."""
-        if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
-            return
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._check(scope, receive, send)
+
+    async def _check(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         if not _host_is_ours(headers.get("host", "")):
             await _answer(send, 421, "This viewer answers to 127.0.0.1 and localhost only.")
