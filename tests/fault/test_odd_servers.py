@@ -168,3 +168,11 @@ def test_the_key_is_scrubbed_from_what_a_broken_stream_leaves(monkeypatch: pytes
     with pytest.raises(ModelError) as error:
         ask(OpenAI, b"data: " + json.dumps(event).encode() + b"\n\n", stream=True)
     assert error.value.detail == {"partial": "your key is **** \ufffd"}
+
+
+@pytest.mark.parametrize(("key", "shown"), [("sk-canary-1234-5678", "****"), ("EMPTY", "EMPTY")], ids=["a key", "a placeholder"])
+def test_a_key_is_scrubbed_from_replies_but_a_placeholder_may_be_an_answer(key: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    message = {"content": f"It says {key}.", "reasoning_content": f"I see {key}"}
+    prediction = ask(OpenAI, json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode())
+    assert (prediction.text, prediction.reasoning) == (f"It says {shown}.", f"I see {shown}")

@@ -9,14 +9,20 @@ from urllib.parse import quote
 class Secret:
     """Holds a key; `reveal()` is the only way to read it."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_forms", "_value")
 
     def __init__(self, value: str) -> None:
         self._value = value.strip()  # pasted or read with its line end, it would be no header any more
+        self._forms = {self._value, quote(self._value, safe=""), base64.b64encode(self._value.encode()).decode()}
 
     def reveal(self) -> str:
         """Return the key itself, for the wire only."""
         return self._value
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Tell whether it is so short that a reply may well contain it: a local server's `EMPTY` is also an answer."""
+        return len(self._value) < 16
 
     def __repr__(self) -> str:
         return "Secret(****)"
@@ -25,9 +31,7 @@ class Secret:
 
     def scrub(self, text: str) -> str:
         """Return `text` with the key masked, also where it stands URL-encoded or in base64."""
-        value = self._value
-        if len(value) < 4:
-            return text
-        for form in {value, quote(value, safe=""), base64.b64encode(value.encode()).decode()}:
-            text = text.replace(form, "****")
+        if len(self._value) >= 4:
+            for form in self._forms:
+                text = text.replace(form, "****")
         return text

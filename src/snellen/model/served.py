@@ -62,6 +62,8 @@ class ServedModel:
             reply, timing = await (self._stream(request, body) if request.params.stream else self._send(body))
         except ModelError as error:
             raise self._scrubbed(error) from None
+        if self._key is not None and not self._key.is_placeholder:  # some gateways echo what they were sent
+            reply.text, reply.reasoning = (each and self._key.scrub(each) for each in (reply.text, reply.reasoning))
         return _to_prediction(request, reply, timing, images)
 
     async def encode_pictures(self, request: Request) -> list[list[EncodedImage]]:
