@@ -39,7 +39,7 @@ check: $(VENV)/test.stamp ## lint and types
 	$(BIN)/mypy
 
 bench: $(VENV)/test.stamp ## every benchmark; each prints ratios measured in one run
-	for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	status=0; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || status=1; done; exit $$status
 
 crash: $(VENV)/test.stamp ## 100 kills of a running measurement
 	$(BIN)/python -m pytest -m crash tests/fault
