@@ -21,6 +21,10 @@ Interval = tuple[float, float]
 
 Z95 = normal_quantile(0.975)
 TAIL95 = 0.975
+MEAN_DEGREES = (1.0, 3.0)
+SHARE_DEGREES = (1.5, 4.0)
+"""Degrees of freedom for each cluster but one, and for each cluster that carries the variance: the fewer of both count. A share has
+more of them, because p(1-p) is known from p itself and only the design effect is estimated."""
 
 
 class Moments(NamedTuple):
@@ -29,9 +33,14 @@ class Moments(NamedTuple):
     value: float
     stderr: float | None
     """None with a single cluster: one cluster says nothing of the spread between clusters."""
-    degrees: float
+    carrying: float
+    """How many clusters carry the variance: (Σr²)²/Σr⁴ of their residuals; a third of them where these are normal."""
     clusters: float
     """The effective number of clusters (Kish): equal to their number when they weigh the same."""
+
+    def degrees(self, of: tuple[float, float] = MEAN_DEGREES) -> float:
+        """Return the degrees of freedom of a mean, or of a share."""
+        return max(1.0, min(of[0] * (self.clusters - 1.0), of[1] * self.carrying))
 
 
 def wilson(share: float, trials: float, z: float = Z95) -> Interval:
@@ -52,11 +61,7 @@ def cluster_totals(values: Floats, clusters: Integers | None) -> tuple[Floats, F
 
 
 def ratio_moments(sums: Floats, sizes: Floats) -> Moments:
-    """Return Σsums/Σsizes with its cluster-robust standard error (linearised ratio, factor G/(G-1)).
-
-    The degrees of freedom are G-1 by the effective number of clusters, fewer where a handful of clusters
-    carries the variance: (Σr²)²/Σr⁴ clusters do, and normal residuals give a third of G.
-    """
+    """Return Σsums/Σsizes with its cluster-robust standard error (linearised ratio, factor G/(G-1))."""
     total = float(sizes.sum())
     value = float(sums.sum()) / total
     kish = total * total / float((sizes * sizes).sum())
@@ -67,7 +72,7 @@ def ratio_moments(sums: Floats, sizes: Floats) -> Moments:
     stderr = math.sqrt(sums.size / (sums.size - 1) * spread) / total
     top = float(squares.max())
     carrying = (spread / top) ** 2 / float(((squares / top) ** 2).sum()) if top > 0.0 else kish
-    return Moments(value, stderr, max(1.0, min(kish - 1.0, 3.0 * carrying)), kish)
+    return Moments(value, stderr, carrying, kish)
 
 
 def share_interval(moments: Moments) -> Interval:
@@ -75,7 +80,7 @@ def share_interval(moments: Moments) -> Interval:
     share = min(1.0, max(0.0, moments.value))
     variance = (moments.stderr or 0.0) ** 2
     trials = share * (1.0 - share) / variance if variance > 1e-24 and 0.0 < share < 1.0 else moments.clusters
-    return wilson(share, max(trials, 1e-9), _t95(moments.degrees))
+    return wilson(share, max(trials, 1e-9), _t95(moments.degrees(SHARE_DEGREES)))
 
 
 def _t95(degrees: float) -> float:
@@ -87,7 +92,7 @@ def mean_interval(moments: Moments) -> Interval | None:
     """Return the 95 % t interval of a clustered mean of unbounded values; None with a single cluster."""
     if moments.stderr is None:
         return None
-    half = _t95(moments.degrees) * moments.stderr
+    half = _t95(moments.degrees()) * moments.stderr
     return moments.value - half, moments.value + half
 
 

@@ -175,7 +175,7 @@ def test_macro_interval_by_hand() -> None:
     table = table_of([(f"s{i}", "base", 0, float(i % 2)) for i in range(8)], samples=samples)
     macro = macro_over_groups(table, "topic")["accuracy_macro_topic"]
     variance = 8 / 7 * 8 * (0.5 / 8) ** 2
-    assert macro.ci95 == pytest.approx(wilson(0.5, 0.25 / variance, t_quantile(0.975, 7.0)))
+    assert macro.ci95 == pytest.approx(wilson(0.5, 0.25 / variance, t_quantile(0.975, 1.5 * 7.0)))
     assert macro_over_groups(table.take(table.sample < 0), "topic")["accuracy_macro_topic"].value is None
     single = macro_over_groups(table.take(table.sample < 1), "topic")["accuracy_macro_topic"]
     assert (single.value, single.stderr) == (0.0, None)
