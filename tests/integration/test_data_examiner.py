@@ -16,6 +16,7 @@ from snellen.core.errors import DataError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
 from snellen.data import encode as encode_module
+from snellen.data import examiner as examiner_module
 from snellen.data.encode import EncodedImage, ImageDoor
 from snellen.data.examiner import Examiner
 from snellen.data.frames import Facts, PngFrame, read_facts, write_facts
@@ -78,20 +79,20 @@ def test_thousands_of_questions_at_once_are_answered_in_order(tmp_path: Path) ->
 
 
 def encode_all(images: list[Image], monkeypatch: pytest.MonkeyPatch, *, few: int, kill_at: int | None = None) -> list[EncodedImage]:
-    monkeypatch.setattr(encode_module, "FEW_PICTURES", few)
+    monkeypatch.setattr(examiner_module, "FEW_FILES", few)
 
     async def main() -> list[EncodedImage]:
         door, encoded = ImageDoor(), []
         try:
             for number, image in enumerate(images):
                 if number == kill_at:
-                    assert door._examiner is not None
-                    process = (await door._examiner)._process  # type: ignore[union-attr]
+                    assert door._examination._examiner is not None
+                    process = (await door._examination._examiner)._process  # type: ignore[union-attr]
                     os.kill(process.pid, signal.SIGKILL)
                 encoded.append(await door.encode(image, POLICY))
-                if door._examiner is not None:
-                    await door._examiner  # in earnest nobody waits; here its start must not depend on the machine
-            assert (door._examiner is not None) == (few < len(images))
+                if door._examination._examiner is not None:
+                    await door._examination._examiner  # in earnest nobody waits; here its start must not depend on the machine
+            assert (door._examination._examiner is not None) == (few < len(images))
         finally:
             door.close()
         return encoded
@@ -125,13 +126,13 @@ def test_facts_of_an_older_file_are_not_believed(tmp_path: Path) -> None:
 
 
 def test_closing_while_it_starts_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encode_module, "FEW_PICTURES", 0)
+    monkeypatch.setattr(examiner_module, "FEW_FILES", 0)
     image = pictures(tmp_path, 1)[0]
 
     async def main() -> Examiner | None:
         door = ImageDoor()
         await door.encode(image, POLICY)
-        starting = door._examiner
+        starting = door._examination._examiner
         assert starting is not None
         door.close()
         examiner = await starting
@@ -144,14 +145,14 @@ def test_closing_while_it_starts_leaves_no_process(tmp_path: Path, monkeypatch: 
 
 
 def test_a_door_may_be_used_in_another_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encode_module, "FEW_PICTURES", 0)
+    monkeypatch.setattr(examiner_module, "FEW_FILES", 0)
     first, second, third = pictures(tmp_path, 3)
     door = ImageDoor()
 
     async def start() -> None:
         await door.encode(first, POLICY)
-        assert door._examiner is not None
-        await door._examiner
+        assert door._examination._examiner is not None
+        await door._examination._examiner
         await door.encode(second, POLICY)
 
     async def again() -> EncodedImage:

@@ -24,7 +24,7 @@ from ..score.judge import Judge, plan_votes, read_judge
 from ..score.judged import judge_folder
 from ..store.reader import RunReader
 from ..store.writer import RunWriter
-from .run import make_policy, response_cache
+from .run import asking, make_policy, response_cache
 from .settings import RunSettings
 
 
@@ -57,15 +57,13 @@ def ask_judge(folder: Path, judge: Judge, model: Model, settings: RunSettings) -
 
 
 async def _ask_all(run: RunReader, judge: Judge, model: Model, settings: RunSettings) -> RunState:
-    try:
+    async with asking(model, run.folder):
         await model.check()
         header = _header(run.header(), judge, model)
         with closing(RunWriter(judge_folder(run.folder, judge.name), header)) as writer, response_cache(settings) as cache:
             engine = Engine(model, writer, make_policy(settings), SystemClock(), cache=cache)
             await engine.run(_jobs(run, judge))
             return engine.state
-    finally:
-        await model.close()
 
 
 def _jobs(run: RunReader, judge: Judge) -> Iterator[VoteJob]:

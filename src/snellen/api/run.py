@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -15,6 +15,7 @@ from ..core.clock import SystemClock
 from ..core.errors import EnvironmentProblem, UsageError
 from ..core.folders import cache_folder
 from ..core.garbage import rare_collections
+from ..core.protocols import Model
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
 from ..engine.state import RunState
@@ -97,7 +98,7 @@ def make_policy(settings: RunSettings) -> Policy:
 
 
 async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: Watcher | None) -> tuple[RunState, bool]:
-    try:
+    async with asking(plan.model, plan.folder):
         resuming = (plan.folder / "run.db").exists()
         if not resuming:
             await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
@@ -106,12 +107,19 @@ async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: W
                 await plan.model.check()
             engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
             return await _run_engine(engine, plan, settings, writer, watcher)
+
+
+@asynccontextmanager
+async def asking(model: Model, folder: Path) -> AsyncIterator[None]:
+    """Close the model after the block; a second Ctrl-C and a disk that takes nothing leave as what they are."""
+    try:
+        yield
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except OSError as error:
-        raise EnvironmentProblem(f"cannot write {error.filename or plan.folder}: {error.strerror}") from None
+        raise EnvironmentProblem(f"cannot write {error.filename or folder}: {error.strerror}") from None
     finally:
-        await plan.model.close()
+        await model.close()
 
 
 async def _run_engine(

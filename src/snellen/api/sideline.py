@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..core.clock import SystemClock
-from ..core.errors import EnvironmentProblem
 from ..core.ids import content_hash
 from ..core.protocols import Model
 from ..core.tasks import RunHeader
@@ -20,7 +19,7 @@ from ..engine.loop import Engine
 from ..engine.state import RunState
 from ..infer.jobs import Job
 from ..store.writer import RunWriter
-from .run import Watcher, make_policy, response_cache, stop_on_signals, watching
+from .run import Watcher, asking, make_policy, response_cache, stop_on_signals, watching
 from .settings import RunSettings
 
 
@@ -49,7 +48,7 @@ def run_errand(errand: Errand, settings: RunSettings, watcher: Watcher | None = 
 
 
 async def _ask(errand: Errand, settings: RunSettings, watcher: Watcher | None, requests_at_most: int | None) -> Ran:
-    try:
+    async with asking(errand.model, errand.folder):
         if not (errand.folder / "run.db").exists():
             await errand.model.check()
         with closing(RunWriter(errand.folder, _header(errand, settings))) as writer, response_cache(settings) as cache:
@@ -59,12 +58,6 @@ async def _ask(errand: Errand, settings: RunSettings, watcher: Watcher | None, r
             with stop_on_signals(engine.stop, asyncio.current_task()), watching(watcher, engine.state):
                 await engine.run(iter(budget))
             return Ran(engine.state, engine.stopping, budget.spent)
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
-    except OSError as error:
-        raise EnvironmentProblem(f"cannot write {error.filename or errand.folder}: {error.strerror}") from None
-    finally:
-        await errand.model.close()
 
 
 class Budget:

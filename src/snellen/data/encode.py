@@ -16,7 +16,7 @@ from ..core.ids import sha256_hex
 from ..core.protocols import ImagePolicy
 from ..core.types import Image, ImageSent
 from .edits import apply_edits
-from .examiner import Examiner
+from .examiner import Examination
 from .frames import Facts
 from .images import Header, decode, read_header, read_stamped, short_name
 
@@ -25,8 +25,6 @@ RECENT_BYTES = 32 * 2**20
 """What was sent stays only so far, for the next variant of its sample: memory that is used again at once costs no page faults."""
 INLINE_BYTES = 2**20
 """Files up to this size that need no redrawing are read on the event loop: a thread hop would cost more."""
-FEW_PICTURES = 32
-"""So many are looked at in this process; beyond that one of its own is started for it."""
 JPEG_QUALITIES = (92, 85, 75, 60, 45)
 
 
@@ -73,8 +71,7 @@ class ImageDoor:
         """Asked for once, to be known; it will be asked for again, to be sent."""
         self._recent = Shelf(min(cache_bytes, RECENT_BYTES))
         self._coming: dict[Key, asyncio.Future[EncodedImage]] = {}
-        self._looked_at = 0
-        self._examiner: asyncio.Task[Examiner | None] | None = None
+        self._examination = Examination()
 
     async def encode(self, image: Image, policy: ImagePolicy) -> EncodedImage:
         """Return the picture as the policy wants it; raise DataError when it cannot be read."""
@@ -88,32 +85,16 @@ class ImageDoor:
         return await self._encode_first(key)
 
     def close(self) -> None:
-        """End the process that looks at pictures, if there is one; another is started when it is needed again."""
-        if self._examiner is not None:
-            starting, self._examiner = self._examiner, None
-            if starting.done():
-                _end(starting)
-            else:
-                starting.add_done_callback(_end)
-
-    async def _examine(self, image: Image) -> Facts | None:
-        """Return what another process found in the file, or None: then it is looked at here."""
-        if ":" in image.ref[:6]:
-            return None
-        self._looked_at += 1
-        if self._looked_at <= FEW_PICTURES or not Examiner.USEFUL:
-            return None
-        if self._examiner is None:
-            self._examiner = asyncio.create_task(Examiner.start())
-        examiner = self._examiner.result() if self._examiner.done() else None  # nobody waits for its start
-        return None if examiner is None else await examiner.examine(image.ref)
+        """End the process that looks at files, if there is one; the door can be used again."""
+        self._examination.close()
 
     async def _encode_first(self, key: Key) -> EncodedImage:
         image, policy = key
         future: asyncio.Future[EncodedImage] = asyncio.get_running_loop().create_future()
         self._coming[key] = future
         try:
-            opened = open_picture(image, await self._examine(image))
+            is_file = ":" not in image.ref[:6]
+            opened = open_picture(image, await self._examination.examine(image.ref) if is_file else None)
             if len(opened.data) <= INLINE_BYTES and is_sendable(opened, policy, image):
                 encoded = prepare(opened, image, policy)
             else:
@@ -130,12 +111,6 @@ class ImageDoor:
             future.exception()  # waiters get their own copy; without any, nobody is left to warn
         self._fresh.put(key, encoded)
         return encoded
-
-
-def _end(starting: asyncio.Task[Examiner | None]) -> None:
-    examiner = None if starting.cancelled() else starting.result()
-    if examiner is not None:
-        examiner.close()
 
 
 class OpenedPicture(NamedTuple):

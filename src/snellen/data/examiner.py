@@ -15,12 +15,41 @@ from collections import deque
 from . import frames
 from .frames import Facts, read_facts
 
+FEW_FILES = 32
+"""So many are looked at by whoever asks; for more a process is started."""
+USEFUL = os.name == "posix" and (os.cpu_count() or 1) > 1 and not getattr(sys, "frozen", False)
+"""There must be a second core, a process that takes a socket for a file, and a Python to start (not a frozen program)."""
+
+
+class Examination:
+    """Starts the process once there are files enough to be worth it; nobody waits for its start."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self._examiner: asyncio.Task[Examiner | None] | None = None
+
+    async def examine(self, path: str) -> Facts | None:
+        """Return the facts of a file, or None: then whoever asks looks for himself."""
+        self._asked += 1
+        if self._asked <= FEW_FILES or not USEFUL:
+            return None
+        if self._examiner is None:
+            self._examiner = asyncio.create_task(Examiner.start())
+        examiner = self._examiner.result() if self._examiner.done() else None
+        return None if examiner is None else await examiner.examine(path)
+
+    def close(self) -> None:
+        """End the process, if there is one; another is started when it is needed again."""
+        if self._examiner is not None:
+            starting, self._examiner = self._examiner, None
+            if starting.done():
+                _end(starting)
+            else:
+                starting.add_done_callback(_end)
+
 
 class Examiner(asyncio.Protocol):
     """Asks a process for the facts of files, in order; when it is gone there are no facts, and whoever asks looks for himself."""
-
-    USEFUL = os.name == "posix" and (os.cpu_count() or 1) > 1 and not getattr(sys, "frozen", False)
-    """There must be a second core, a process that takes a socket for a file, and a Python to start (not a frozen program)."""
 
     def __init__(self, process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
         self._process = process
@@ -100,3 +129,9 @@ class Examiner(asyncio.Protocol):
 def _settle(future: asyncio.Future[Facts | None], facts: Facts | None) -> None:
     if not future.done():
         future.set_result(facts)
+
+
+def _end(starting: asyncio.Task[Examiner | None]) -> None:
+    examiner = None if starting.cancelled() else starting.result()
+    if examiner is not None:
+        examiner.close()

@@ -14,7 +14,8 @@ from aiohttp.abc import AbstractStreamWriter
 
 from ..core.errors import ModelError
 from ..core.types import FailureKind
-from .post import CONNECT_TIMEOUT_S, Answer, Poster
+from .post import CONNECT_TIMEOUT_S, Poster
+from .post import HttpResponse as HttpResponse  # noqa: PLC0414 - part of the seam
 
 BETWEEN_CHUNKS_S = 60.0
 PIECE = 2**20
@@ -22,8 +23,6 @@ PIECE = 2**20
 
 Body = Sequence[bytes]
 """A body in parts: head, picture, tail."""
-
-HttpResponse = Answer
 
 
 class HttpStream(NamedTuple):

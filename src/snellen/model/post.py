@@ -24,7 +24,7 @@ KEEP_ALIVE_S = 15.0
 _TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """A whole response."""
 
     status: int
@@ -55,7 +55,7 @@ class Poster:
         known = inspect.signature(aiohttp.BaseConnector.connect).parameters
         return list(known) == ["self", "req", "traces", "timeout"] and hasattr(ResponseHandler, "set_response_params")
 
-    async def post(self, url: str, body: Sequence[bytes], headers: Mapping[str, str]) -> Answer:
+    async def post(self, url: str, body: Sequence[bytes], headers: Mapping[str, str]) -> HttpResponse:
         """Send the parts of a body as one and return the answer; raises what aiohttp raises."""
         route = self._route(url, headers)
         connection = self._rested(route) or await self._connector.connect(route.request, [], _TIMEOUT)
@@ -104,7 +104,7 @@ class Poster:
         return None
 
 
-async def _exchange(connection: Connection, message: bytes) -> Answer:
+async def _exchange(connection: Connection, message: bytes) -> HttpResponse:
     protocol = connection.protocol
     if protocol is None or protocol.transport is None:
         raise aiohttp.ServerDisconnectedError
@@ -118,4 +118,4 @@ async def _exchange(connection: Connection, message: bytes) -> Answer:
     except HttpProcessingError as error:
         raise aiohttp.ClientPayloadError(f"the answer is no HTTP: {error.message}") from error
     whole = content.is_eof() and content.exception() is None
-    return Answer(head.code, head.headers, content.read_nowait() if whole else await content.read())
+    return HttpResponse(head.code, head.headers, content.read_nowait() if whole else await content.read())
