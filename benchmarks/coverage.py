@@ -9,9 +9,9 @@ from math import lgamma
 
 import numpy as np
 
-from snellen.score.bootstrap import difference_p_value, swap_p_value
-from snellen.score.sequential import ConfidenceSequence
-from snellen.score.stats import estimate_mean, estimate_ratio, mcnemar
+from snellen.stats.bootstrap import difference_p_value, swap_p_value
+from snellen.stats.intervals import estimate_mean, estimate_ratio, mcnemar
+from snellen.stats.sequential import ConfidenceSequence
 
 BANDS = {"0.3-0.7": (0.3, 0.7), "0.75-0.9": (0.75, 0.9), "0.9-0.99": (0.9, 0.99)}
 

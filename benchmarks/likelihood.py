@@ -95,7 +95,7 @@ def unlike(count: int) -> tuple[str, ...]:
 
 def load(folder: Path) -> Any:
     """The replica of a loaded model."""
-    from snellen.model.transformers import create
+    from snellen.model.local.transformers import create
 
     model = create(str(folder), ModelOptions(arguments={"keep_prefixes": 1, "batch_size": 8}))
     asyncio.run(model.check())
@@ -135,7 +135,7 @@ def score_shared(replica: Any, request: Request) -> Prediction:
 
 def score_one_by_one(replica: Any, request: Request) -> list[float]:
     """As a loop over candidates does it."""
-    from snellen.model.local_likelihood import score_from_scratch
+    from snellen.model.local.candidate_scores import score_from_scratch
 
     values = []
     for choice in request.choices:

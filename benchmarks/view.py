@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from made_runs import answer, ask, make_header, make_run, make_samples, make_task, trials  # noqa: E402
-from snellen.report.page import write_report  # noqa: E402
+from snellen.report.pages.report_page import write_report  # noqa: E402
 from snellen.store.writer import RunWriter  # noqa: E402
 
 TRIALS = int(os.environ.get("TRIALS", "100000"))

@@ -20,12 +20,12 @@ _PUBLIC = {
     "load_model": "snellen.api.load",
     "load_reform_dataset": "snellen.api.reform",
     "load_run": "snellen.api.load",
-    "frame": "snellen.api.look",
+    "frame": "snellen.api.outputs",
     "RunResult": "snellen.api.run",
     "RunSettings": "snellen.api.settings",
-    "extract_choice": "snellen.score.extract",
-    "Extraction": "snellen.score.extract",
-    "score_predictions": "snellen.score.outside",
+    "extract_choice": "snellen.extract.choice",
+    "Extraction": "snellen.extract.choice",
+    "score_predictions": "snellen.score.outside.predictions",
     "Estimate": "snellen.core.types",
     "Form": "snellen.core.types",
     "Image": "snellen.core.types",
@@ -41,7 +41,7 @@ _PUBLIC = {
 
 if TYPE_CHECKING:
     from .api.load import load_dataset, load_model, load_run
-    from .api.look import frame
+    from .api.outputs import frame
     from .api.reform import load_reform_dataset
     from .api.run import RunResult, run
     from .api.score import score
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from .core.errors import SnellenError
     from .core.tasks import Task
     from .core.types import Estimate, Form, Image, Params, Prediction, Request, Sample, Score
-    from .score.extract import Extraction, extract_choice
-    from .score.outside import score_predictions
+    from .extract.choice import Extraction, extract_choice
+    from .score.outside.predictions import score_predictions
 
 __all__ = [
     "Estimate", "Extraction", "Form", "Image", "Params", "Prediction", "Request", "RunResult", "RunSettings", "Sample", "Score",

@@ -17,10 +17,10 @@ import pytest
 
 from snellen.api.load import load_dataset
 from snellen.cli.main import _run as snellen
-from snellen.data.documents.haystack import BUILT_IN, read_haystack
-from snellen.data.documents.niah import write_needles
-from snellen.data.documents.plant import Grid
-from snellen.data.documents.style import PageStyle
+from snellen.data.documents.page_style import PageStyle
+from snellen.data.needles.grid_folder import write_needles
+from snellen.data.needles.haystack import BUILT_IN, read_haystack
+from snellen.data.needles.plant import Grid
 from snellen.mock.answers import write_answers
 
 STYLE = PageStyle(width_pt=400, height_pt=260, dpi=72, font="built-in", size_pt=14, leading_pt=17)

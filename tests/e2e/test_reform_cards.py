@@ -16,7 +16,7 @@ from snellen.api.data import build_bundle, check_data
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Form, Sample
 from snellen.data.catalog import Catalog
-from snellen.data.loaders.reform import load, read_card
+from snellen.data.reform.card_loader import load, read_card
 
 CARDS = Path(__file__).resolve().parents[2] / "src/snellen/catalog/datasets/reform"
 SLUGS = sorted(path.stem for path in CARDS.glob("*.toml"))

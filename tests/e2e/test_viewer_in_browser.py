@@ -233,7 +233,7 @@ def test_eye_chart_from_run_to_page(browser: Any, mock_server: Callable[..., Any
 
 
 def test_report_in_light_dark_and_print(browser: Any, runs: Path, tmp_path: Path) -> None:
-    from snellen.report.page import write_report
+    from snellen.report.pages.report_page import write_report
 
     path = write_report(runs / "small")
     for scheme in ("light", "dark"):
@@ -264,7 +264,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_120_payloads_in_every_field_fire_nothing(browser: Any, hostile: Path) -> None:
-    from snellen.report.page import write_report
+    from snellen.report.pages.report_page import write_report
 
     viewer = Served(hostile)
     context = browser.new_context()
@@ -325,7 +325,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_serious_accessibility_fault(browser: Any, served: Served, runs: Path, axe: str, scheme: str) -> None:
-    from snellen.report.page import write_report
+    from snellen.report.pages.report_page import write_report
 
     context = browser.new_context(viewport={"width": 1200, "height": 860}, color_scheme=scheme)
     page = context.new_page()

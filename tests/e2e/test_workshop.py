@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from review_server import ReviewServer, review_server, snellen
-from snellen.data.bundle import read_bundle
+from snellen.data.files.bundle import read_bundle
 from workshop_fixtures import write_sources
 
 playwright = pytest.importorskip("playwright.sync_api")

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from fake_clock import FakeClock
 from snellen.core.errors import ModelError, SnellenError
 from snellen.core.types import Params, Prediction, Request, TrialKey, Turn
-from snellen.model.anthropic import Anthropic
-from snellen.model.gemini import Gemini
-from snellen.model.http import HttpResponse, HttpStream
-from snellen.model.openai import OpenAI
 from snellen.model.options import ModelOptions
-from snellen.model.served import ServedModel
-from snellen.model.wire import parse_retry_after
+from snellen.model.served.anthropic import Anthropic
+from snellen.model.served.gemini import Gemini
+from snellen.model.served.http_client import HttpResponse, HttpStream
+from snellen.model.served.openai import OpenAI
+from snellen.model.served.served_model import ServedModel
+from snellen.model.served.wire import parse_retry_after
 
 DIALECTS = [OpenAI, Anthropic, Gemini]
 KEY = TrialKey("t", "s")

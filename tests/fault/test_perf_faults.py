@@ -21,15 +21,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import EnvironmentProblem, ModelError
-from snellen.model.openai import OpenAI
-from snellen.perf import fleet
-from snellen.perf.collect import Collector
-from snellen.perf.connection import Pool, Target, request_head
-from snellen.perf.fleet import run_fleet
-from snellen.perf.http1 import Response
-from snellen.perf.load import Item, LoadJob, LoadResult
-from snellen.perf.watch import Watch
-from snellen.perf.worker import READY, serve
+from snellen.model.served.openai import OpenAI
+from snellen.perf.load import fleet
+from snellen.perf.load.collect import Collector
+from snellen.perf.load.connection import Pool, Target, request_head
+from snellen.perf.load.fleet import run_fleet
+from snellen.perf.load.generator import Item, LoadJob, LoadResult
+from snellen.perf.load.http1 import Response
+from snellen.perf.load.self_check import Watch
+from snellen.perf.load.worker import READY, serve
 
 REPLY = b'{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}'
 JOB = LoadJob("openai", ("http://127.0.0.1:9/v1/chat/completions",), {}, (Item("a", (b"{}",)),), slots=(0.0, 0.0), count=4)

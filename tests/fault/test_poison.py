@@ -22,9 +22,9 @@ import snellen
 from snellen.core.errors import DataError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
-from snellen.data import encode as encode_module
-from snellen.data.encode import ImageDoor
-from snellen.data.images import decode, open_image, read_header
+from snellen.data.images import encode as encode_module
+from snellen.data.images.decode import decode, open_image, read_header
+from snellen.data.images.encode import ImageDoor
 
 
 def save(picture: PIL.Image.Image, kind: str = "PNG", **options: Any) -> bytes:

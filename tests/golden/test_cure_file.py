@@ -13,11 +13,11 @@ from snellen.core.types import Sample
 from snellen.curate.gates_set import compare_to_chance, rule_credits
 from snellen.curate.records import Draft, Question, Source
 from snellen.curate.surface import level_draft
-from snellen.data.cure_file import CureItem, read_items
 from snellen.data.dataset import check_sample
 from snellen.data.loaders.cure import load
-from snellen.score.consistency import chains_from_items, consistency
-from snellen.score.cure import baselines
+from snellen.data.loaders.cure_file import CureItem, read_items
+from snellen.score.aggregates.blind_baselines import baselines
+from snellen.score.aggregates.consistency import chains_from_items, consistency
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 FILE = SHARED / "data" / "cure" / "cot_consistency_eval.jsonl"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snellen.score.consistency import chains_from_items, consistency, steps
-from snellen.score.instability import mean_entropy, round_trend
+from snellen.score.aggregates.consistency import chains_from_items, consistency, steps
+from snellen.score.aggregates.instability import mean_entropy, round_trend
+from snellen.score.aggregates.repeats import aggregate, more_than_half
 from snellen.score.reading import read_tables
-from snellen.score.repeats import aggregate, more_than_half
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 GOLDEN = SHARED / "golden"

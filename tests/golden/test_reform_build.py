@@ -19,7 +19,7 @@ import pytest
 from PIL import Image
 
 from snellen.api.reform import OnlineDataset, open_dataset
-from snellen.data.corpus import fill
+from snellen.data.reform.corpus import fill
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "reform"
 SPECS = GOLDEN.parents[1] / "specs"

@@ -15,11 +15,11 @@ import pytest
 from snellen.core.errors import DataError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
-from snellen.data import encode as encode_module
-from snellen.data import examiner as examiner_module
-from snellen.data.encode import EncodedImage, ImageDoor
-from snellen.data.examiner import Examiner
-from snellen.data.frames import Facts, PngFrame, read_facts, write_facts
+from snellen.data.images import encode as encode_module
+from snellen.data.images import examiner as examiner_module
+from snellen.data.images.encode import EncodedImage, ImageDoor
+from snellen.data.images.examiner import Examiner
+from snellen.data.images.frames import Facts, PngFrame, read_facts, write_facts
 
 T = TypeVar("T")
 POLICY = ImagePolicy()

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from snellen.model.http import PIECE, AiohttpClient, Body
+from snellen.model.served.http_client import PIECE, AiohttpClient, Body
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-import snellen.model.http as http
+import snellen.model.served.http_client as http
 from snellen.core.errors import ModelError
 from snellen.core.types import FailureKind
-from snellen.model.http import PIECE, AiohttpClient, HttpResponse
-from snellen.model.post import Poster
+from snellen.model.served.http_client import PIECE, AiohttpClient, HttpResponse
+from snellen.model.served.post import Poster
 
 HEADERS = {"Content-Type": "application/json", "Authorization": "Bearer key"}
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"

@@ -16,9 +16,9 @@ from snellen.core.protocols import LoadContext, Model
 from snellen.core.types import FailureKind, Image, Prediction, Request, Sample, TrialKey, Turn
 from snellen.data.catalog import Catalog
 from snellen.data.loaders.eyechart import load
+from snellen.model.ocr.reader_model import create
 from snellen.model.options import ModelOptions
-from snellen.model.reader import create
-from snellen.score.eyechart import score
+from snellen.score.scorers.acuity import score
 
 ENGINES = [
     pytest.param("", 0.6, marks=pytest.mark.skipif(__import__("importlib.util").util.find_spec("rapidocr") is None, reason="no rapidocr")),
@@ -101,7 +101,7 @@ def test_candidates_are_refused_by_name() -> None:
 
 
 def test_missing_engines_say_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snellen.model.reading.engines.which", lambda _: None)
+    monkeypatch.setattr("snellen.model.ocr.engines.which", lambda _: None)
     with pytest.raises(EnvironmentProblem, match="apt install tesseract-ocr"):
         predict(create("tesseract", ModelOptions()))
     monkeypatch.setitem(sys.modules, "rapidocr", None)

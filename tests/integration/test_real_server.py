@@ -20,8 +20,8 @@ pytest.importorskip("transformers")
 
 from snellen.core.errors import StopRun
 from snellen.core.types import Image, Params, Request, TrialKey, Turn
-from snellen.model.openai import create
 from snellen.model.options import ModelOptions
+from snellen.model.served.openai import create
 from tiny_checkpoints import checkpoint
 
 pytestmark = pytest.mark.slow

@@ -13,11 +13,11 @@ from snellen.core.types import Image, Likelihood, Request, TrialKey, Turn
 from snellen.mock.answers import AnswerBook, Entry
 from snellen.mock.server import MockOptions, start
 from snellen.mock.tokens import log_probability, tokenize
-from snellen.model.http import HttpResponse
-from snellen.model.openai import create
 from snellen.model.options import ModelOptions
-from snellen.model.served_likelihood import ScoringModel
-from snellen.score.likelihood import choose
+from snellen.model.served.http_client import HttpResponse
+from snellen.model.served.openai import create
+from snellen.model.served.scoring_model import ScoringModel
+from snellen.score.scorers.option_likelihood import choose
 
 QUESTION = "Which animal is it?"
 PICTURE = Image(ref=str(Path(__file__).resolve().parents[2] / "examples" / "colours" / "red.png"))
@@ -132,7 +132,7 @@ def fake_vllm(path, body):
 
 
 def test_the_prompt_is_scored_once_and_the_test_is_made_once():
-    from snellen.model.openai import OpenAI
+    from snellen.model.served.openai import OpenAI
 
     http = Recorder(fake_vllm)
     model = ScoringModel(OpenAI(), "m", ModelOptions(base_url="http://x/v1"), http=http)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from snellen.score.answers import extract_choices, extract_number, extract_short, extract_yesno
-from snellen.score.normalise import normalise
-from snellen.score.numbers import find_numbers, parse_number
-from snellen.score.thinking import answer_start
+from snellen.extract.normalise import normalise
+from snellen.extract.numbers import find_numbers, parse_number
+from snellen.extract.other_kinds import extract_choices, extract_number, extract_short, extract_yesno
+from snellen.extract.thinking import answer_start
 
 COLOURS = {"A": "red", "B": "blue", "C": "green", "D": "yellow"}
 

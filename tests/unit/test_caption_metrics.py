@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.score import caption as caption_module
-from snellen.score import meteor as meteor_module
-from snellen.score.caption import caption, corpus_estimates, tokenise
-from snellen.score.captions import NO_COUNTS, Caption, bleu, bleu_counts, cider, rouge_l
+from snellen.score.scorers import caption_scores as caption_module
+from snellen.score.scorers import meteor as meteor_module
+from snellen.score.scorers.caption_metrics import NO_COUNTS, Caption, bleu, bleu_counts, cider, rouge_l
+from snellen.score.scorers.caption_scores import caption, corpus_estimates, tokenise
 
 needs_java = pytest.mark.skipif(meteor_module.missing_reason() is not None, reason="needs the extra `caption` and Java")
 KEY = TrialKey("t", "s")

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError, UsageError
-from snellen.curate.agreement import Agreement
 from snellen.curate.assign import assign
 from snellen.curate.decisions import Decision, Ledger
 from snellen.curate.desk import Desk, ReviewSettings
 from snellen.curate.figures import agreement_figures, audit_figures, audit_sentence, ceiling_figures
 from snellen.curate.outcome import Status
 from snellen.curate.records import Gated
+from snellen.stats.agreement import Agreement
 from workshop_fixtures import make_draft as make
 
 TICKETS = map(str, itertools.count())

@@ -14,7 +14,7 @@ from snellen.core.tasks import Task
 from snellen.core.types import Sample
 from snellen.data.chains import LEAD
 from snellen.data.dataset import check_sample
-from snellen.data.images import open_image
+from snellen.data.images.decode import open_image
 from snellen.data.loaders.cure import load
 
 

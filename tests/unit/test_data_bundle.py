@@ -11,7 +11,7 @@ from PIL import Image as Pillow
 
 from snellen.core.errors import DataError, MissingExtra, UsageError
 from snellen.core.types import Form, Image, Sample, Turn
-from snellen.data.bundle import MANIFEST, read_bundle, read_manifest, write_bundle
+from snellen.data.files.bundle import MANIFEST, read_bundle, read_manifest, write_bundle
 
 
 @pytest.fixture

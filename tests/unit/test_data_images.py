@@ -15,9 +15,9 @@ import pytest
 from snellen.core.errors import DataError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
-from snellen.data import encode as encode_module
-from snellen.data.encode import ImageDoor
-from snellen.data.images import decode, open_image, read_bytes, read_header, read_stamped
+from snellen.data.images import encode as encode_module
+from snellen.data.images.decode import decode, open_image, read_bytes, read_header, read_stamped
+from snellen.data.images.encode import ImageDoor
 
 
 def save(picture: PIL.Image.Image, kind: str = "PNG", **options: object) -> bytes:

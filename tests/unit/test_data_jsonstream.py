@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.data import jsonstream
+from snellen.data.files import jsonstream
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30) | st.sampled_from(['"', "\\", '\\"', "}{", "][", "\\\\", "a" * 700, "é\u2028"])
 VALUE = st.recursive(

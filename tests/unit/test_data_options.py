@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.data.options import (
+from snellen.data.reform.distractors import (
     AnswerPool,
     ClassNegatives,
     Distractor,

@@ -17,9 +17,9 @@ from snellen.core.errors import DataError, MissingExtra
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Sample
 from snellen.data.catalog import Catalog
-from snellen.data.images import open_image
-from snellen.data.loaders.reform import available, load, read_card
-from snellen.data.prepared import HUB
+from snellen.data.images.decode import open_image
+from snellen.data.reform.card_loader import available, load, read_card
+from snellen.data.reform.prepared import HUB
 
 CARDS = Path(__file__).resolve().parents[2] / "src/snellen/catalog/datasets/reform"
 

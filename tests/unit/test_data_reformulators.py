@@ -16,9 +16,9 @@ from snellen.core.errors import ConfigError, DataError
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Sample
 from snellen.data.catalog import Catalog
-from snellen.data.loaders.match import MAX_SHARED_WORDS, _overlap
-from snellen.data.loaders.reform import load
-from snellen.data.matlab import read_matrices
+from snellen.data.files.matlab import read_matrices
+from snellen.data.reform.card_loader import load
+from snellen.data.reform.family_match import MAX_SHARED_WORDS, _overlap
 
 
 def read(slug: str, root: Path, seed: int = 0, **settings: Any) -> list[Sample]:

@@ -14,8 +14,8 @@ from snellen.core.types import Form, Sample
 from snellen.data.answers import find_answers
 from snellen.data.catalog import Catalog
 from snellen.data.dataset import Dataset, survey
+from snellen.data.files.rows import read_rows
 from snellen.data.loaders.table import load
-from snellen.data.sources import read_rows
 
 ROW = {"id": "q1", "image": "a.png", "question": "What?", "options": ["cat", "dog"], "answer": "B", "topic": "pets"}
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from snellen.data.documents.fonts import BUILT_IN, TextFont
 from snellen.data.documents.layout import clean_text, lay_out, normalise
+from snellen.data.documents.page_style import PageStyle, style_of
 from snellen.data.documents.render import span_boxes
-from snellen.data.documents.style import PageStyle, style_of
 
 FONT = TextFont(BUILT_IN, 12.0)
 SMALL = PageStyle(width_pt=200, height_pt=120, dpi=72, font=BUILT_IN, size_pt=12, leading_pt=14, margin_pt=5)

@@ -13,13 +13,13 @@ from PIL import Image
 
 from snellen.core.errors import DataError, UsageError
 from snellen.core.ids import rng
-from snellen.data.documents.haystack import BUILT_IN, chronicle, clean, parse_lengths, read_haystack, take
-from snellen.data.documents.needles import COLOURS, NOT_FOUND, check_kinds, kinds
-from snellen.data.documents.niah import write_needles
-from snellen.data.documents.plant import Grid, depth_bin, instance_of, parse_depths, plant
-from snellen.data.documents.style import PageStyle
-from snellen.data.documents.tokens import count_tokens
-from snellen.data.documents.words import Vocabulary, boundaries, squash
+from snellen.data.documents.page_style import PageStyle
+from snellen.data.documents.visual_tokens import count_tokens
+from snellen.data.needles.grid_folder import write_needles
+from snellen.data.needles.haystack import BUILT_IN, chronicle, clean, parse_lengths, read_haystack, take
+from snellen.data.needles.needle import COLOURS, NOT_FOUND, check_kinds, kinds
+from snellen.data.needles.plant import Grid, depth_bin, instance_of, parse_depths, plant
+from snellen.data.needles.unused_words import Vocabulary, boundaries, squash
 
 HAYSTACK = read_haystack(BUILT_IN, 6_000, 1)
 STYLE = PageStyle(width_pt=420, height_pt=420, dpi=72, font="built-in", size_pt=9, leading_pt=11)
@@ -160,7 +160,7 @@ def test_lengths_depths_and_kinds_are_read_or_refused() -> None:
 
 
 def _words(name: str) -> tuple[str, ...]:
-    from snellen.data.documents.words import word_lists
+    from snellen.data.needles.unused_words import word_lists
 
     return word_lists()[name]
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from snellen.core.errors import UsageError
-from snellen.data.documents.perturb import FAMILIES, apply, edits_of, page_seed, parse_variants
-from snellen.data.documents.quality import character_error_rate, degradation
+from snellen.data.degrade.perturb import FAMILIES, apply, edits_of, page_seed, parse_variants
+from snellen.data.degrade.quality import character_error_rate, degradation
+from snellen.data.documents.page_style import PageStyle
 from snellen.data.documents.render import render_pages
-from snellen.data.documents.style import PageStyle
-from snellen.data.edits import apply_edits
+from snellen.data.images.edits import apply_edits
 
 STYLE = PageStyle(width_pt=260, height_pt=180, dpi=96, font="built-in", size_pt=9, leading_pt=11, margin_pt=8)
 PAGE = next(iter(render_pages("Sphinx of black quartz, judge my vow 0123456789. " * 40, STYLE))).image()

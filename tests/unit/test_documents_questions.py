@@ -14,7 +14,7 @@ from snellen.core.errors import ConfigError, DataError
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import FailureKind, Form, Image, Prediction, Request, Sample
-from snellen.data.edits import apply_edits
+from snellen.data.images.edits import apply_edits
 from snellen.data.loaders.document import load_choice, load_needles, pages_bin
 from snellen.infer.document import plan
 from snellen.infer.jobs import Item

@@ -12,11 +12,11 @@ from PIL import Image
 from snellen.core.errors import DataError, UsageError
 from snellen.data.documents.fonts import BUILT_IN, TextFont, font_file, is_complex
 from snellen.data.documents.manifest import read_manifest
+from snellen.data.documents.page_style import PageStyle, degrade_style, style_of
 from snellen.data.documents.publish import page_sizes, publish, solve_size
 from snellen.data.documents.render import Accent, page_font, png_bytes, render_pages
-from snellen.data.documents.sources import Document, plain_markdown, read_documents
-from snellen.data.documents.style import PageStyle, degrade_style, style_of
-from snellen.data.documents.tokens import count_tokens, visual_tokens
+from snellen.data.documents.texts import Document, plain_markdown, read_documents
+from snellen.data.documents.visual_tokens import count_tokens, visual_tokens
 
 STYLE = PageStyle(width_pt=220, height_pt=160, dpi=72, font=BUILT_IN, size_pt=10, leading_pt=12, margin_pt=6)
 TEXT = "The quick brown fox jumps over the lazy dog. " * 30

@@ -6,7 +6,7 @@ import pytest
 
 from snellen.core.errors import UsageError
 from snellen.data.documents.lengths import ORDER, context_bin
-from snellen.data.documents.tokens import FAMILIES, count_tokens, family_of, visual_tokens
+from snellen.data.documents.visual_tokens import FAMILIES, count_tokens, family_of, visual_tokens
 
 A4 = ((595, 842), (793, 1123), (992, 1403), (1653, 2339), (463, 655))
 

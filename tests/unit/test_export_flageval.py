@@ -1,7 +1,7 @@
 """Stored trials in the form of the multiple-inference document."""
 
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey, Turn
-from snellen.report.export_flageval import StoredTrial, flageval_records
+from snellen.report.exports.flageval_files import StoredTrial, flageval_records
 
 SAMPLE = Sample(id="q1", dataset="d", form=Form.CHOICE, question="What is this?")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from snellen.score.extract import extract_choice, read
-from snellen.score.reader import reader_for
+from snellen.extract.choice import extract_choice, read
+from snellen.extract.option_set import reader_for
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "extraction_cases.json").read_text("utf-8"))
 """Cases marked `missed` are read as nothing, where a person reads a letter: the price of never taking a stray capital for an answer."""

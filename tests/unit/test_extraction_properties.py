@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snellen.score.answers import extract_choices, extract_number, extract_short, extract_yesno
-from snellen.score.extract import RULES, extract_choice, read
-from snellen.score.normalise import normalise
-from snellen.score.reader import Reply, reader_for
-from snellen.score.verdict import REASONS
+from snellen.extract.choice import RULES, extract_choice, read
+from snellen.extract.extraction import REASONS
+from snellen.extract.normalise import normalise
+from snellen.extract.option_set import Reply, reader_for
+from snellen.extract.other_kinds import extract_choices, extract_number, extract_short, extract_yesno
 
 OPTIONS = {"A": "a cat", "B": "a dog", "C": "a rabbit", "D": "none of the above"}
 PIECES = st.sampled_from(

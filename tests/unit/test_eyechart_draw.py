@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snellen.core.errors import EnvironmentProblem
-from snellen.data.eyechart_draw import Chart, Line, draw, has_glyphs, height_ratio
-from snellen.data.images import encode_png
+from snellen.data.images.decode import encode_png
+from snellen.data.loaders.eyechart_draw import Chart, Line, draw, has_glyphs, height_ratio
 
 
 def ink_rows(chart: Chart) -> np.ndarray:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey, Turn
-from snellen.score.eyechart import acuity, condition_of, curve_of, glyphs_of, read_per_line, score
+from snellen.score.scorers.acuity import acuity, condition_of, curve_of, glyphs_of, read_per_line, score
 
 TRUTH = ["KDHS", "NRVZC", "OHSNDK"]
 glyphs = st.text("CDHKNORSVZ", min_size=1, max_size=10)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import DataError
-from snellen.score.flageval_open import extract_numbers, extract_open, judge_typed
-from snellen.score.mmmu_open import judge_open, parse_open
-from snellen.score.outside import score_predictions
+from snellen.score.outside.flageval_open import extract_numbers, extract_open, judge_typed
+from snellen.score.outside.mmmu_open import judge_open, parse_open
+from snellen.score.outside.predictions import score_predictions
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from snellen.core.builtins import default_registry
 from snellen.core.errors import ConfigError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.data.catalog import Catalog
-from snellen.score.judge import (
+from snellen.score.scorers.judge import (
     Judge,
     case_number,
     judge_key,

@@ -8,7 +8,24 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).resolve().parents[2] / "src" / "snellen"
-ROOMS = ["core", "data", "prompt", "model", "mock", "infer", "store", "engine", "score", "perf", "report", "curate", "api", "cli"]
+ROOMS = [
+    "core",
+    "stats",
+    "extract",
+    "data",
+    "prompt",
+    "model",
+    "mock",
+    "infer",
+    "store",
+    "engine",
+    "score",
+    "perf",
+    "report",
+    "curate",
+    "api",
+    "cli",
+]
 FILES = sorted(SRC.rglob("*.py"))
 FORBIDDEN_NAMES = ("utils", "common", "helpers", "manager")
 LONGEST_MODULE, LONGEST_FUNCTION, DEEPEST_FOLDER = 400, 60, 2

@@ -12,7 +12,7 @@ from snellen.core.errors import ConfigError
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Image, Sample, TrialKey
 from snellen.data.catalog import Catalog
-from snellen.data.images import open_image
+from snellen.data.images.decode import open_image
 from snellen.infer.jobs import Item
 from snellen.infer.likelihood import LikelihoodOptions, build_request, grey_image, mark_as_answered, plan, read_options
 from snellen.prompt.build import Prompter

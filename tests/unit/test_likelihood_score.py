@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form, Likelihood, Prediction, Request, Sample, TrialKey, Turn
-from snellen.score.likelihood import IMPOSSIBLE, choose, option_values, score
+from snellen.score.scorers.option_likelihood import IMPOSSIBLE, choose, option_values, score
 
 KEY = TrialKey("t", "s")
 SAMPLE = Sample("s", "d", Form.CHOICE, "?", options=("a", "bb", "cc"), answers=("bb",))
@@ -102,7 +102,7 @@ def test_a_value_must_be_there_for_every_option():
 
 
 def test_the_choice_scorer_hands_likelihoods_over():
-    from snellen.score.choice import score as by_choice
+    from snellen.score.scorers.option_choice import score as by_choice
 
     reply = prediction([-3.0, -1.0, -9.0])
     assert by_choice(SAMPLE, request(), reply, {}) == score(SAMPLE, request(), reply, {})
@@ -125,7 +125,7 @@ def test_confidence_is_held_against_being_right():
     from types import SimpleNamespace
 
     from snellen.core.types import Score
-    from snellen.score.confidence import calibration
+    from snellen.score.aggregates.confidence import calibration
 
     scores = [Score(KEY, "accuracy", value, detail={"confidence": sure}) for value, sure in ((1.0, 0.9), (0.0, 0.9), (1.0, 0.6))]
     scores += [Score(KEY, "accuracy", 1.0), Score(KEY, "accuracy", None, reason="x", detail={"confidence": 0.5})]

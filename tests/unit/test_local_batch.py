@@ -6,7 +6,7 @@ import pytest
 
 from snellen.core.errors import ModelError
 from snellen.core.types import FailureKind
-from snellen.model.local_batch import BatchSizer, is_out_of_memory, read_free_share
+from snellen.model.local.batch_size import BatchSizer, is_out_of_memory, read_free_share
 
 
 class OutOfMemoryError(RuntimeError):

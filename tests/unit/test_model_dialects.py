@@ -17,13 +17,13 @@ from fake_clock import FakeClock
 from snellen.core.errors import EnvironmentProblem, ModelError, StopRun, UsageError
 from snellen.core.secret import Secret
 from snellen.core.types import FailureKind, Image, Params, Prediction, Request, TrialKey, Turn
-from snellen.model.anthropic import Anthropic
-from snellen.model.gemini import Gemini
-from snellen.model.http import Body, HttpResponse, HttpStream
-from snellen.model.openai import OpenAI
 from snellen.model.options import ModelOptions
-from snellen.model.served import ServedModel
-from snellen.model.wire import status_error
+from snellen.model.served.anthropic import Anthropic
+from snellen.model.served.gemini import Gemini
+from snellen.model.served.http_client import Body, HttpResponse, HttpStream
+from snellen.model.served.openai import OpenAI
+from snellen.model.served.served_model import ServedModel
+from snellen.model.served.wire import status_error
 
 KEY = TrialKey("t", "s")
 

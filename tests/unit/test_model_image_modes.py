@@ -9,9 +9,9 @@ import pytest
 
 from snellen.core.errors import UsageError
 from snellen.core.types import Image, ImageSent, Request, TrialKey, Turn
-from snellen.data.encode import EncodedImage
-from snellen.model.openai import OpenAI
-from snellen.model.wire import build_body
+from snellen.data.images.encode import EncodedImage
+from snellen.model.served.openai import OpenAI
+from snellen.model.served.wire import build_body
 
 KEPT = EncodedImage(b"QUJD", ImageSent("aa" * 32, "image/png", 8, 8, 3))
 SHRUNK = EncodedImage(b"REVG", ImageSent("bb" * 32, "image/png", 4, 4, 3, (8, 8)))

@@ -13,7 +13,7 @@ from snellen.core.registry import Registry
 from snellen.core.types import FailureKind, Image, Likelihood, Params, Request, TrialKey, Turn
 from snellen.model.options import ModelOptions
 from snellen.model.plugin import create
-from snellen.score.likelihood import choose
+from snellen.score.scorers.option_likelihood import choose
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PLUGIN = '''

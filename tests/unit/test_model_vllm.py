@@ -13,8 +13,8 @@ import pytest
 from snellen.core.errors import ConfigError, MissingExtra, ModelError, UsageError
 from snellen.core.protocols import BatchModel, Capability
 from snellen.core.types import FailureKind, Image, Likelihood, Params, Request, TrialKey, Turn
+from snellen.model.local.vllm import create
 from snellen.model.options import ModelOptions
-from snellen.model.vllm import create
 
 PICTURE = Image(ref=str(Path(__file__).resolve().parents[2] / "examples" / "colours" / "red.png"))
 ids = {}

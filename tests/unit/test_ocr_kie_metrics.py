@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from snellen.core.builtins import default_registry
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.score import kie, ocr
+from snellen.score.scorers import key_values as kie
+from snellen.score.scorers import word_accuracy as ocr
 
 KEY = TrialKey("t", "s")
 

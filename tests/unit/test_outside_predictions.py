@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError, SnellenError, UsageError
-from snellen.score.outside import FORMULATIONS, score_predictions
+from snellen.score.outside.predictions import FORMULATIONS, score_predictions
 
 OPTIONS = ["yes", "no", "maybe"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from snellen.model.anthropic import Anthropic
-from snellen.model.openai import OpenAI
-from snellen.perf.collect import Collector, cancelled
+from snellen.model.served.anthropic import Anthropic
+from snellen.model.served.openai import OpenAI
 from snellen.perf.definitions import first_content, output_tokens
-from snellen.perf.http1 import Response
+from snellen.perf.load.collect import Collector, cancelled
+from snellen.perf.load.http1 import Response
 from snellen.perf.timeline import CANCELLED, RequestRecord
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import ModelError
-from snellen.perf.connection import parse_url, request_head
-from snellen.perf.http1 import HEAD_LIMIT, BadResponseError, Response
+from snellen.perf.load.connection import parse_url, request_head
+from snellen.perf.load.http1 import HEAD_LIMIT, BadResponseError, Response
 
 BODY = b'data: {"a": 1}\n\ndata: [DONE]\n\n'
 

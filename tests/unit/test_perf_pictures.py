@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from snellen.perf.pictures import gantt, latency_throughput, pictures, planned_against_actual, to_svg
+from snellen.perf.charts import gantt, latency_throughput, pictures, planned_against_actual, to_svg
 from snellen.perf.sweep import Point, conclude
 from snellen.perf.timeline import RequestRecord, Timeline
 

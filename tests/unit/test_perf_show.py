@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from snellen.api.perf import PerfReport, describe_level, level_name, prices_of
-from snellen.cli.perf_settings import parse_numbers, read_trace
-from snellen.cli.perf_show import print_definitions, print_report, print_summary, print_sweep, read_any
+from snellen.cli.perf.output import print_definitions, print_report, print_summary, print_sweep, read_any
+from snellen.cli.perf.settings import parse_numbers, read_trace
 from snellen.core.errors import ConfigError, DataError, UsageError
-from snellen.perf.measure import LoadPlan
+from snellen.perf.load.measure import LoadPlan
 from snellen.perf.metrics import summarize
 from snellen.perf.page import render_page
 from snellen.perf.sweep import Point, conclude

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from snellen.core.errors import UsageError
-from snellen.score.extract import extract_choice
-from snellen.score.profiles import PROFILES, flageval_capitals, parse_vqa_scripts, profile_named, reform_index
+from snellen.extract.choice import extract_choice
+from snellen.extract.profiles import PROFILES, flageval_capitals, parse_vqa_scripts, profile_named, reform_index
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden"
 needs_golden = pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared golden files are not beside the project")

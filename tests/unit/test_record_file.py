@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.score import record_file
-from snellen.score.record_file import read_records
+from snellen.score.outside import record_file
+from snellen.score.outside.record_file import read_records
 
 BAD = {
     b"": "the file is empty",
@@ -85,7 +85,7 @@ def test_a_record_without_end_is_refused_before_the_memory_is_full(tmp_path: Pat
 MEASURE = """
 import resource, sys
 from snellen.core.errors import DataError
-from snellen.score.outside import score_predictions
+from snellen.score.outside.predictions import score_predictions
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     print(score_predictions(sys.argv[1], "SingleChoice", profile="reform", eval_stability=True).metrics["accuracy"].value)

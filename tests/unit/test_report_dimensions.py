@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from snellen.report.dimensions import dimension_means, main_metric, rank_models
+from snellen.report.boards.dimensions import dimension_means, main_metric, rank_models
 
 
 def task(**values: float | None) -> dict[str, object]:

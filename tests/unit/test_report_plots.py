@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from snellen.report.document_plots import cells, plots_of, severity_rows, variant_rows
-from snellen.report.plots import curves, heat_map, interval_bars, render_png, render_svg, save_plot, to_csv
+from snellen.report.pages.document_plots import cells, plots_of, severity_rows, variant_rows
+from snellen.report.pages.vega import curves, heat_map, interval_bars, render_png, render_svg, save_plot, to_csv
 from snellen.score.reading import read_tables
 from snellen.score.table import ScoreTable
 

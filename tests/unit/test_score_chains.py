@@ -18,10 +18,10 @@ from snellen.data.loaders.cure import load
 from snellen.infer import chain
 from snellen.infer.jobs import Item
 from snellen.prompt.build import Prompter
-from snellen.report.published import comparison_rows, published_for
-from snellen.score.blind_rules import RULES, credit
-from snellen.score.chains import chain_estimates
-from snellen.score.cure import baselines
+from snellen.report.boards.published import comparison_rows, published_for
+from snellen.score.aggregates.blind_baselines import baselines
+from snellen.score.aggregates.blind_rules import RULES, credit
+from snellen.score.aggregates.chains import chain_estimates
 from snellen.score.reading import read_tables
 
 

@@ -9,7 +9,15 @@ import pytest
 
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Sample, Score, TrialKey
-from snellen.score.documents import chance_of, compare_variants, compensated, ladder, nulls_as_wrong, perturbed, variant_differences
+from snellen.score.aggregates.document_ladder import (
+    chance_of,
+    compare_variants,
+    compensated,
+    ladder,
+    nulls_as_wrong,
+    perturbed,
+    variant_differences,
+)
 from snellen.score.reading import read_tables
 from snellen.score.run import ScoredTask
 

@@ -8,8 +8,8 @@ import pytest
 
 from snellen.core.errors import ModelError
 from snellen.core.types import Params, Request, TrialKey, Turn
-from snellen.model import served_routes as routes
-from snellen.model.served_routes import Token
+from snellen.model.served import logprob_routes as routes
+from snellen.model.served.logprob_routes import Token
 
 ASKED = Request(TrialKey("t", "s"), (Turn("user", "What?"),), Params(max_tokens=99, extra_body={"top_k": 1}), choices=("a",))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey
-from snellen.score.text import contains, exact, fold, word_error
+from snellen.score.scorers.text_match import contains, exact, fold, word_error
 
 KEY = TrialKey("t", "s")
 

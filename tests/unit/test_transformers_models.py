@@ -17,9 +17,9 @@ pytest.importorskip("transformers")
 from snellen.core.errors import ConfigError, EnvironmentProblem, ModelError, UsageError
 from snellen.core.protocols import BatchModel, Capability
 from snellen.core.types import FailureKind, Image, Likelihood, Params, Request, TrialKey, Turn
-from snellen.model import local_likelihood
+from snellen.model.local import candidate_scores as local_likelihood
+from snellen.model.local.transformers import create
 from snellen.model.options import ModelOptions
-from snellen.model.transformers import create
 from tiny_checkpoints import LOADABLE, VISION, checkpoint
 
 CHOICES = ("orange", "blue and orange", "blue and red", "yes", "blue and orange and a dog")
@@ -130,7 +130,7 @@ def test_positions_in_three_dimensions(route, cuts):
     """Qwen-VL's own processor needs torchvision; its weights do not, so its inputs are made by hand."""
     import transformers
 
-    from snellen.model.local_prefix import PrefixMemory, encode_prefix
+    from snellen.model.local.prefix import PrefixMemory, encode_prefix
 
     model = transformers.AutoModelForImageTextToText.from_pretrained(checkpoint("qwen2vl")).eval()
     images = transformers.Qwen2VLImageProcessorPil(patch_size=8, min_pixels=1024, max_pixels=4096)
@@ -148,7 +148,7 @@ def test_positions_in_three_dimensions(route, cuts):
 
 
 def test_an_encoder_decoder_is_tested_too_and_can_go_from_scratch(monkeypatch):
-    from snellen.model import local_encoder_decoder
+    from snellen.model.local import encoder_decoder as local_encoder_decoder
 
     fast = predict(model_of("instructblip"), ask("instructblip", choices=CHOICES))[0]
     assert fast.detail["route"] == "encoder-decoder"
@@ -163,7 +163,7 @@ def test_an_encoder_decoder_is_tested_too_and_can_go_from_scratch(monkeypatch):
 
 
 def test_the_self_test_falls_back_when_a_route_is_wrong(monkeypatch):
-    from snellen.model import local_replica
+    from snellen.model.local import replica as local_replica
 
     def broken(model, route, prefix, candidates):
         if route == "tree":

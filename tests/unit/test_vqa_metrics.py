@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from snellen.core.builtins import default_registry
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.score.vqa import anls, any_exact, parse_number, relaxed_accuracy, vqa_accuracy, vqa_accuracy_simple
-from snellen.score.vqa_normalise import CONTRACTIONS, contains_word, normalise_vqa
+from snellen.score.scorers.vqa import anls, any_exact, parse_number, relaxed_accuracy, vqa_accuracy, vqa_accuracy_simple
+from snellen.score.scorers.vqa_normalise import CONTRACTIONS, contains_word, normalise_vqa
 
 KEY = TrialKey("t", "s")
 

@@ -23,12 +23,12 @@ from ..curate.records import Draft, Finding, SetAside, Source, write_lines
 from ..curate.sources import read_sources
 from ..curate.workshop import Workshop
 from ..data.catalog import Catalog
-from ..score.judge import read_judge
+from ..score.scorers.judge import read_judge
 from ..store.reader import RunReader
+from .errand import Errand, run_errand
 from .plan import create_model
 from .run import Watcher, run_settings
 from .settings import RunSettings
-from .sideline import Errand, run_errand
 
 
 class DraftResult(Struct, frozen=True):

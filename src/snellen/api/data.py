@@ -12,14 +12,14 @@ from ..core.errors import UsageError
 from ..core.folders import cache_folder
 from ..core.protocols import LoadContext
 from ..core.types import Image, Sample
-from ..data.bundle import MANIFEST, Manifest, decode_items, items_match, read_manifest, write_bundle
 from ..data.catalog import Catalog
 from ..data.checks import Finding, Report, check_samples
-from ..data.images import encode_png, open_image
-from ..data.imagestore import ImageStore
-from ..data.loaders.reform import load, read_card
+from ..data.files.bundle import MANIFEST, Manifest, decode_items, items_match, read_manifest, write_bundle
+from ..data.files.rows import READERS
+from ..data.images.decode import encode_png, open_image
+from ..data.images.embedded import ImageStore
 from ..data.loaders.table import load as load_table
-from ..data.sources import READERS
+from ..data.reform.card_loader import load, read_card
 from .reform import ReformDataset
 
 

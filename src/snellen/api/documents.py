@@ -15,10 +15,10 @@ from ..core.builtins import default_registry
 from ..core.protocols import Model
 from ..core.types import Image, Request, TrialKey, Turn
 from ..data.documents.pages import find_variants, read_pages
-from ..data.documents.sources import read_records
-from ..report.evaluation import choice_file, needle_file, read_asked
+from ..data.documents.texts import read_records
+from ..report.exports.page_script_files import choice_file, needle_file, read_asked
 from ..report.files import write_atomically
-from ..score.documents import variant_differences
+from ..score.aggregates.document_ladder import variant_differences
 from ..score.stored import stored_tables
 from ..store.reader import RunReader
 from .plan import create_model

@@ -9,7 +9,7 @@ from ..core.ids import rng
 from ..core.protocols import Scorer
 from ..core.types import Prediction, Request, Sample
 from ..infer.jobs import Item
-from ..score.sequential import ConfidenceSequence
+from ..stats.sequential import ConfidenceSequence
 
 
 class EarlyStop:

@@ -18,18 +18,18 @@ from ..core.errors import SnellenError, UsageError
 from ..core.ids import content_hash
 from ..core.types import Request
 from ..data.catalog import Catalog
-from ..model.served import ServedModel
-from ..perf.load import Item
-from ..perf.measure import LoadPlan, Measured, measure
+from ..model.served.served_model import ServedModel
+from ..perf.charts import latency_throughput, pictures, to_svg
+from ..perf.load.generator import Item
+from ..perf.load.measure import LoadPlan, Measured, measure
+from ..perf.load.synthetic import Synthetic, make_dialogues
+from ..perf.load.workload import Asked, capture, join_turns, prepare_items, salt_dialogues, with_replies
 from ..perf.metrics import summarize
 from ..perf.page import render_page
-from ..perf.pictures import latency_throughput, pictures, to_svg
 from ..perf.slo import Objectives
 from ..perf.stored import Prices, right_answers, to_prediction, value_for_money
 from ..perf.sweep import Point, Sweep, conclude, judge, search
-from ..perf.synthetic import Synthetic, make_dialogues
 from ..perf.timeline import Timeline, write_timeline
-from ..perf.workload import Asked, capture, join_turns, prepare_items, salt_dialogues, with_replies
 from ..report.files import write_atomically
 from ..store.cache import request_digest
 from ..store.writer import RunWriter

@@ -26,6 +26,7 @@ from ..core.tasks import Prompt, RunHeader, Task
 from ..core.variants import parse_variant
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
+from ..extract.profiles import profile_named
 from ..infer import chain, dialogue, dialogue_likelihood, document, generate, likelihood
 from ..infer.jobs import Item, Job
 from ..model.options import ModelOptions
@@ -33,7 +34,6 @@ from ..prompt.build import Prompter
 from ..prompt.duplicate import duplicate
 from ..prompt.pack import apply_pack, read_pack
 from ..prompt.shots import make_retriever
-from ..score.profiles import profile_named
 from .settings import RunSettings
 
 INFERENCERS: dict[str, ModuleType] = {

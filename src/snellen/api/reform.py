@@ -16,8 +16,8 @@ from ..core.protocols import LoadContext
 from ..core.tasks import Prompt, Task
 from ..core.types import Form, Sample
 from ..data.catalog import Catalog
-from ..data.images import open_image
-from ..data.loaders.reform import load as load_samples
+from ..data.images.decode import open_image
+from ..data.reform.card_loader import load as load_samples
 from ..infer.dialogue import most_common
 from ..prompt.build import Prompter, Spoken
 from ..prompt.duplicate import name_variant

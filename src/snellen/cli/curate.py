@@ -59,7 +59,7 @@ def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
     snellen curate draft sherlock.json shop --image-root pictures --model openai/NAME --base-url http://localhost:8000/v1
     """
     from ..api.curate import draft as run_draft
-    from .show import TerminalWatcher
+    from .run_output import TerminalWatcher
 
     columns = {key: str(value) for key, value in map(parse_assignment, flags.pop("columns"))}
     told = {name: flags.pop(name) for name in ("image_root", "prompt")}

@@ -80,9 +80,9 @@ def render(
     *, source: Path, output: Path, variant: str | None, ratio: float | None, family: str, tokenizer: str, as_json: bool, **flags: Any
 ) -> int:
     """Render INPUT (text, markdown, LongBench-v2 JSON, a folder, a PDF) as page images."""
+    from ..data.documents.page_style import degrade_style
     from ..data.documents.publish import publish, publish_pdf, solve_size, source_record
-    from ..data.documents.sources import read_documents
-    from ..data.documents.style import degrade_style
+    from ..data.documents.texts import read_documents
 
     style = _style(flags)
     if source.suffix.lower() == ".pdf":
@@ -122,7 +122,7 @@ def perturb(
     as_json: bool,
 ) -> int:
     """Degrade the pages of DIR into a new variant folder; the clean pages stay as they are."""
-    from ..data.documents.degrade import Variant, degrade, read_recipe, safe_name
+    from ..data.degrade.degrade_folder import Variant, degrade, read_recipe, safe_name
 
     if sum(option is not None for option in (family, chain, recipe)) != 1:
         raise UsageError("name one of --family, --chain or --recipe")
@@ -166,10 +166,10 @@ def transcribe(*, data: Path, images: Path, reader: str, output: Path, as_json: 
 @style_options
 def needle(*, output: Path, haystack: str, lengths: str, depths: str, kinds: str, tokenizer: str, as_json: bool, **flags: Any) -> int:
     """Plant needles in a haystack at known depths and render the documents."""
-    from ..data.documents.haystack import parse_lengths, read_haystack
-    from ..data.documents.needles import check_kinds
-    from ..data.documents.niah import write_needles
-    from ..data.documents.plant import Grid, parse_depths
+    from ..data.needles.grid_folder import write_needles
+    from ..data.needles.haystack import parse_lengths, read_haystack
+    from ..data.needles.needle import check_kinds
+    from ..data.needles.plant import Grid, parse_depths
 
     seed, repeats, per_document = flags.pop("seed"), flags.pop("repeats"), flags.pop("per_document")
     variants = flags.pop("variants")
@@ -187,11 +187,11 @@ def needle(*, output: Path, haystack: str, lengths: str, depths: str, kinds: str
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON on stdout.")
 def families(as_json: bool) -> int:
     """List degradations with their levels at severities 1–5, needle kinds, and model families with token formulas."""
-    from ..data.documents.degrade import PAGE_FAMILIES
-    from ..data.documents.needles import kinds
-    from ..data.documents.perturb import FAMILIES
-    from ..data.documents.style import render_families
-    from ..data.documents.tokens import FAMILIES as MODEL_FAMILIES
+    from ..data.degrade.degrade_folder import PAGE_FAMILIES
+    from ..data.degrade.perturb import FAMILIES
+    from ..data.documents.page_style import render_families
+    from ..data.documents.visual_tokens import FAMILIES as MODEL_FAMILIES
+    from ..data.needles.needle import kinds
 
     summary = {
         "perturb": {name: list(family.levels) for name, family in FAMILIES.items()},
@@ -215,7 +215,7 @@ def plot(*, run: Path, output: Path | None, as_json: bool) -> int:
 
     Example: snellen docs plot runs/niah--reader -o plots
     """
-    from ..report.document_plots import write_plots
+    from ..report.pages.document_plots import write_plots
 
     files = write_plots(run, output or run / "plots")
     _print({"files": [str(file) for file in files]}, "\n".join(map(str, files)) or "nothing to draw", as_json)
@@ -223,7 +223,7 @@ def plot(*, run: Path, output: Path | None, as_json: bool) -> int:
 
 
 def _style(flags: dict[str, Any]) -> Any:
-    from ..data.documents.style import style_of
+    from ..data.documents.page_style import style_of
 
     preset, size = flags.pop("preset"), flags.pop("page_size")
     told = {name: value for name, value in flags.items() if value is not None}
@@ -243,7 +243,7 @@ def _transcriber(reader: str | None) -> AbstractContextManager[Any]:
 
 def _variant_style(style: Any, fields: str) -> Any:
     from ..core.config import convert
-    from ..data.documents.style import PageStyle
+    from ..data.documents.page_style import PageStyle
 
     changes = dict(parse_assignment(part) for part in fields.split(",") if part)
     if "size_pt" in changes and "leading_pt" not in changes:

@@ -67,7 +67,7 @@ def shared_options(command: Any) -> Any:
 def mc(*, data: Path, images: Path, output: Path, quiet: bool, as_json: bool, **flags: Any) -> int:
     """Multiple choice over page images: every subfolder with images/ is a variant, each gets its result file."""
     from ..api.documents import Files, run_choice
-    from .show import TerminalWatcher
+    from .run_output import TerminalWatcher
 
     watcher = TerminalWatcher(quiet=quiet)
     result, files = run_choice(make_settings(flags), Files(data, images, output), watcher)
@@ -85,7 +85,7 @@ def mc(*, data: Path, images: Path, output: Path, quiet: bool, as_json: bool, **
 def niah(*, data: Path, images: Path, output: Path, case_sensitive: bool, quiet: bool, as_json: bool, **flags: Any) -> int:
     """Needle questions over page images."""
     from ..api.documents import Files, run_needles
-    from .show import TerminalWatcher
+    from .run_output import TerminalWatcher
 
     config = str(flags["config_file"] or flags["model"])
     if case_sensitive:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from ..score.plan import Assumptions, Design
+    from ..stats.power import Assumptions, Design
 
 
 @click.command()
@@ -43,8 +43,8 @@ def plan(
     snellen plan --questions 500 --from-run runs/pilot
     """
     from ..core.types import to_json
-    from ..score.plan import Assumptions, recommend
-    from ..score.plan import plan as make_plan
+    from ..stats.power import Assumptions, recommend
+    from ..stats.power import plan as make_plan
 
     assumptions = Assumptions(accuracy=accuracy / 100.0, question_share=question_share, likeness=likeness, power=power, alpha=alpha)
     advice = None
@@ -69,7 +69,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _measure(folder: Path, assumptions: Assumptions) -> tuple[Assumptions, str]:
-    from ..api.pilot import measure_pilot
+    from ..api.plan_assumptions import measure_pilot
 
     return measure_pilot(folder, assumptions)
 

@@ -122,7 +122,7 @@ def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, **flags: 
     """
     from ..api.run import run_settings
     from ..report.progress import parse_price
-    from .show import TerminalWatcher, print_result
+    from .run_output import TerminalWatcher, print_result
 
     settings = make_settings(**flags)
     watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, price=parse_price(price))
@@ -199,7 +199,7 @@ def _image_policy(side: int | None) -> Any:
 def _perturbations(spec: str | None) -> tuple[str, ...]:
     if not spec:
         return ()
-    from ..data.documents.perturb import parse_variants
+    from ..data.degrade.perturb import parse_variants
 
     return ("base", *parse_variants(spec))
 

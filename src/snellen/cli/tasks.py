@@ -41,7 +41,7 @@ def tasks(name: str | None, dimension: str | None, data_root: Path | None, catal
 
 
 def _row(catalog: Any, name: str, data_root: Path | None) -> dict[str, Any]:
-    from ..data.loaders.reform import available, read_card
+    from ..data.reform.card_loader import available, read_card
 
     task = catalog.task(name)
     needs_files = task.dataset["loader"] == "reform"

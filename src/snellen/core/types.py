@@ -31,7 +31,7 @@ class Form(StrEnum):
 
 
 class Image(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A reference to a picture; pixels come only from `snellen.data.images`.
+    """A reference to a picture; pixels come only from `snellen.data.images.decode`.
 
     `ref` is an absolute path, an https URL or a `data:` URL. `edits` are applied in order when the
     picture is opened, each written `name:arguments` (`box:0.1,0.2,0.5,0.6`, `jpeg:3`).
@@ -98,7 +98,7 @@ class Params(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_f
 
 
 REDUCTIONS = ("sum", "mean", "per-byte", "none", "prompt-mean")
-"""How a candidate's log-probabilities become one value; see `snellen.score.likelihood`."""
+"""How a candidate's log-probabilities become one value; see `snellen.score.scorers.option_likelihood`."""
 
 
 class Likelihood(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from ..core.errors import EnvironmentProblem
+from ..stats.agreement import Agreement
 from ..store.database import connect
-from .agreement import Agreement
 
 SCHEMA_VERSION = 1
 SCHEMA = """

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from ..core.types import Estimate
-from ..score.consistency import chains_from_items, consistency
-from ..score.stats import wilson
+from ..score.aggregates.consistency import chains_from_items, consistency
+from ..stats.intervals import wilson
 from .decisions import Ledger
 from .desk import Desk
 from .outcome import Status

@@ -15,8 +15,8 @@ from ..core.ids import content_hash, sha256_hex
 from ..core.protocols import LoadContext
 from ..core.tasks import Task
 from ..core.types import Image
-from ..data.bundle import write_bundle
-from ..data.images import FORMATS, read_bytes, read_header
+from ..data.files.bundle import write_bundle
+from ..data.images.decode import FORMATS, read_bytes, read_header
 from ..data.loaders.cure import load
 from .card import write_card
 from .desk import Desk

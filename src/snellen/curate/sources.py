@@ -11,10 +11,10 @@ from msgspec import structs
 from ..core.errors import DataError, did_you_mean
 from ..core.ids import content_hash
 from ..core.types import Image
-from ..data.cure_file import CureBox, CureImage
-from ..data.images import read_bytes, read_header
+from ..data.files.rows import Row, read_rows
+from ..data.images.decode import read_bytes, read_header
 from ..data.loaders.cure import CureSource, PictureFinder, clamp
-from ..data.sources import Row, read_rows
+from ..data.loaders.cure_file import CureBox, CureImage
 from .records import SetAside, Source
 
 FIELDS = ("id", "image", "box", "clue", "inference")

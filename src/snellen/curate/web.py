@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from ..core.errors import DataError, EnvironmentProblem, MissingExtra, SnellenError
-from ..data.images import open_image
+from ..data.images.decode import open_image
 from .decisions import MODES, Decision
 from .desk import REASONS, Desk
 

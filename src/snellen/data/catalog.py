@@ -13,7 +13,7 @@ from ..core.errors import ConfigError, UsageError, did_you_mean
 from ..core.tasks import Prompt, Task
 from ..core.types import Form
 from .answers import lettered_columns
-from .sources import READERS, read_rows
+from .files.rows import READERS, read_rows
 
 DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
     Form.CHOICE: ("choice",),

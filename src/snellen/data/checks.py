@@ -13,8 +13,8 @@ from msgspec import Struct
 from ..core.errors import DataError
 from ..core.ids import content_hash, sha256_hex
 from ..core.types import Form, Image, Sample
-from .images import read_bytes, read_header
-from .options import normalise
+from .images.decode import read_bytes, read_header
+from .reform.distractors import normalise
 
 EXAMPLES = 5
 Z95 = 1.959964

@@ -16,7 +16,7 @@ from ..core.errors import DataError
 from ..core.protocols import LoadContext, Loader
 from ..core.tasks import Task
 from ..core.types import Form, Sample
-from .images import short_name
+from .images.decode import short_name
 
 LISTED = 5
 KEPT_SAMPLES = 5_000

@@ -16,7 +16,7 @@ from ..core.ids import content_hash
 from ..core.protocols import BatchModel, Capability, Model
 from ..core.text import clean_text
 from ..core.types import FailureKind, ImageSent, Prediction, Request, TrialKey
-from ..data.encode import ImageDoor
+from ..data.images.encode import ImageDoor
 from ..infer.jobs import Item, Job
 from ..store.cache import ResponseCache, request_digest
 from ..store.writer import RunWriter

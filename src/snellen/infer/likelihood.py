@@ -18,7 +18,7 @@ from ..core.protocols import Capability
 from ..core.tasks import Prompt, Task
 from ..core.types import REDUCTIONS, Form, Image, Likelihood, Request, Sample, TrialKey, Turn
 from ..data.catalog import Catalog
-from ..data.images import encode_png
+from ..data.images.decode import encode_png
 from ..prompt.build import Prompter
 from ..prompt.template import render
 from .jobs import Ask, Item

@@ -7,7 +7,7 @@ from PIL.Image import Resampling
 from ..core.errors import DataError
 from ..core.ids import sha256_hex
 from ..core.types import Image
-from ..data.images import decode, read_bytes, read_header
+from ..data.images.decode import decode, read_bytes, read_header
 
 THUMBNAIL_SIDE = 32
 LOW_FREQUENCIES = 8

@@ -23,9 +23,9 @@ from ..core.ids import derive_seed
 from ..core.protocols import Capability, ImagePolicy
 from ..core.registry import PLUGIN_PREFIX
 from ..core.types import Failure, FailureKind, Prediction, Request, Timing
-from ..data.images import open_image
+from ..data.images.decode import open_image
 from .likelihood import MINUS_INFINITY, ask_for_priors, byte_counts, check_choices, storable
-from .local_batch import predict_alone
+from .local.batch_size import predict_alone
 from .options import ModelOptions
 from .plain import plain_text, separator
 from .plugin_call import Interface, wrap

@@ -11,7 +11,7 @@ import msgspec
 from ..core.errors import DataError
 from ..core.types import Failure, FailureKind, ImageSent, Prediction, Request, Timing, Usage
 from ..store.reader import RunReader
-from .collect import Outcome
+from .load.collect import Outcome
 from .steady import whole_run
 from .timeline import CANCELLED, RequestRecord, Timeline
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import DataError
-from .stats import Floats
+from ..stats.intervals import Floats
 from .table import Codes, Outcome, ScoreTable
 
 ScoreRow = tuple[str, str, int, str, float | None, str | None, str | None, str | None]

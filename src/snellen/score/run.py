@@ -14,11 +14,11 @@ from ..core.registry import Registry
 from ..core.tasks import RunHeader, Task
 from ..core.types import Estimate, Sample, Score
 from ..store.reader import RunReader, write_scores
+from .aggregates.variance import advise, split_variance
 from .gathered import USAGE, GatheredTask, Scored
-from .judged import stored_verdicts
+from .scorers.judged import stored_verdicts
 from .summary import summarize
 from .table import ScoreTable
-from .variance import advise, split_variance
 
 MOST_GROUPS = 40
 """A tag with more values than this is an identifier, not a group."""

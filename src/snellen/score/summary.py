@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import msgspec
 
 from ..core.types import Estimate
-from . import chains, consistency, instability, repeats, robustness, variance
-from .aggregate import groups, macro_over_groups, mean, rates
+from .aggregates import chains, consistency, instability, repeats, robustness, variance
+from .aggregates.means import groups, macro_over_groups, mean, rates
 from .table import ScoreTable
 
 AggregateFunction = Callable[[ScoreTable, Mapping[str, Any]], Mapping[str, Estimate]]

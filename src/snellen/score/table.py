@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .stats import Floats
+from ..stats.intervals import Floats
 
 Codes = NDArray[np.int32]
 

@@ -20,11 +20,11 @@ from snellen.core.registry import Registry
 from snellen.core.tasks import Task
 from snellen.core.types import Score
 from snellen.report import finish as module
-from snellen.report.figures import quantile
 from snellen.report.files import write_records
 from snellen.report.finish import finish_run
 from snellen.report.gathered import GatheredTrials
-from snellen.report.page import render_report
+from snellen.report.pages.figures import quantile
+from snellen.report.pages.report_page import render_report
 from snellen.report.trials import TrialColumns, read_columns, read_costs
 from snellen.score.gathered import Scored
 from snellen.score.run import score_run

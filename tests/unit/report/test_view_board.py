@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Form
-from snellen.report.leaderboard import Entry, board_sheet, make_board
+from snellen.report.boards.ranking import Entry, board_sheet, make_board
 
 
 def entry(name: str, *, dimension: dict[str, str] | None = None, metric: str = "accuracy", **values: float | None) -> Entry:

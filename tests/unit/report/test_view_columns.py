@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from made_runs import make_run, make_task
-from snellen.report.gallery import pick_rows, trial_key
+from snellen.report.pages.gallery import pick_rows, trial_key
 from snellen.report.query import OUTCOMES, SORTS, Query, TextSearch, _Haystack, select
 from snellen.report.trials import Names, Outcome, TrialColumns, _outcomes, group_values, read_columns, read_costs
 from snellen.store.reader import RunReader

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.report.draw import Axis, Point, Series, bars, heat, interval, logo, plot, stack
-from snellen.report.figures import _logistic
+from snellen.report.pages.draw import Axis, Point, Series, bars, heat, interval, logo, plot, stack
+from snellen.report.pages.figures import _logistic
 
 
 @given(st.floats(0.001, 1e4), st.floats(1.01, 1e4), st.booleans())

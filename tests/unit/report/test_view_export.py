@@ -12,11 +12,11 @@ import pytest
 import snellen
 from made_runs import make_run, make_task
 from payloads import PAYLOADS
-from snellen.api import look
+from snellen.api import outputs as look
 from snellen.core.errors import UsageError
-from snellen.report.export import COLUMNS, csv_lines, flat_records, frame, jsonl_lines
-from snellen.report.seed_files import EXPORTS, _stem, export_run
-from snellen.score.outside import score_predictions
+from snellen.report.exports.seed_files import EXPORTS, _stem, export_run
+from snellen.report.exports.trial_files import COLUMNS, csv_lines, flat_records, frame, jsonl_lines
+from snellen.score.outside.predictions import score_predictions
 from snellen.store.reader import RunReader
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payloads import PAYLOADS
-from snellen.report.html import Html, join, shorten, tag, text
-from snellen.report.parts import outcome_tag, reply_text
+from snellen.report.pages.markup import Html, join, shorten, tag, text
+from snellen.report.pages.parts import outcome_tag, reply_text
 from snellen.report.trials import Outcome
 
 

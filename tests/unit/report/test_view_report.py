@@ -16,9 +16,9 @@ from made_runs import ask, make_header, make_run, make_samples, make_task, run_a
 from snellen.core.builtins import default_registry
 from snellen.core.types import Prediction, TrialKey
 from snellen.report.files import write_results
-from snellen.report.gallery import Budget, read_trial, thumbnail
-from snellen.report.overview import read_results
-from snellen.report.page import render_report, write_report
+from snellen.report.pages.gallery import Budget, read_trial, thumbnail
+from snellen.report.pages.overview import read_results
+from snellen.report.pages.report_page import render_report, write_report
 from snellen.score.again import score_again
 from snellen.score.run import score_run
 from snellen.store.reader import RunReader

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payloads import PAYLOADS
-from snellen.report.sheet import FORMS, Sheet, render, safe_cell, to_csv, to_html, to_latex, to_markdown, to_terminal
+from snellen.report.boards.sheet import FORMS, Sheet, render, safe_cell, to_csv, to_html, to_latex, to_markdown, to_terminal
 
 SHEET = Sheet("Title & co", ("name", "value %"), (("a|b_c", "12.5"), ("=1+1", "-3.2")), "a note")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from snellen.score.bootstrap import (
+from snellen.stats.bootstrap import (
     bootstrap_interval,
     difference_interval,
     difference_p_value,
@@ -14,7 +14,7 @@ from snellen.score.bootstrap import (
     resample,
     swap_p_value,
 )
-from snellen.score.stats import mcnemar
+from snellen.stats.intervals import mcnemar
 
 
 def test_resampling_distinct_totals_is_the_cluster_bootstrap() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.score.calibration import brier, calibration_error, confidence, reliability, risk_coverage, softmax
+from snellen.score.aggregates.calibration import brier, calibration_error, confidence, reliability, risk_coverage, softmax
 
 
 def test_softmax_and_confidence() -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from snellen.core.types import Failure, FailureKind, Form, Image, ImageSent, Params, Prediction, Request, Sample, Score, TrialKey, Turn
-from snellen.score.compare import RunSide, compare_all, compare_pair
-from snellen.score.divergence import STAGES, earliest, fingerprint, first_divergence
+from snellen.score.compare.divergence import STAGES, earliest, fingerprint, first_divergence
+from snellen.score.compare.paired import RunSide, compare_all, compare_pair
 from snellen.score.reading import read_tables
-from snellen.score.stats import mcnemar
+from snellen.stats.intervals import mcnemar
 
 
 def side(name: str, values: dict[str, list[float | None]], group: dict[str, str] | None = None) -> RunSide:

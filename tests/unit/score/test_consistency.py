@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError, UsageError
-from snellen.score.consistency import aggregate, chains_from_items, chains_from_table, consistency, steps
+from snellen.score.aggregates.consistency import aggregate, chains_from_items, chains_from_table, consistency, steps
 from snellen.score.reading import read_tables
 
 TRUTH = [{"inference": 0, "chain": [1, 2]}, {"inference": 3, "chain": [4, 5, 0]}, {"inference": 1, "chain": [1]}]

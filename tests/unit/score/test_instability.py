@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from snellen.score.instability import aggregate, mean_entropy, round_trend, rounds
+from snellen.score.aggregates.instability import aggregate, mean_entropy, round_trend, rounds
 from snellen.score.reading import read_tables
 
 

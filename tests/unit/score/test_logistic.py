@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from snellen.score.logistic import Curve, fit_curve, threshold_interval
+from snellen.stats.logistic import Curve, fit_curve, threshold_interval
 
 X = np.arange(0.0, 6.0)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from snellen.core.errors import UsageError
-from snellen.score.plan import Assumptions, assume, gap_for, plan, power_of, questions_for, recommend
-from snellen.score.variance import VarianceSplit
+from snellen.stats.power import Assumptions, VarianceSplit, assume, gap_for, plan, power_of, questions_for, recommend
 
 
 def test_planned_power_is_met_in_simulation() -> None:

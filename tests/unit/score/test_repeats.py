@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snellen.score.aggregates.repeats import aggregate, more_than_half, pass_all_k, pass_at_k, run_spread
+from snellen.score.aggregates.votes import win_chances
 from snellen.score.reading import read_tables
-from snellen.score.repeats import aggregate, more_than_half, pass_all_k, pass_at_k, run_spread
 from snellen.score.table import ScoreTable
-from snellen.score.votes import win_chances
 
 
 def table_of(answers: dict[str, list[str | None]], right: str = "A") -> ScoreTable:

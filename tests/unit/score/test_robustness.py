@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from snellen.score.aggregates.robustness import aggregate, ladders, read_level
 from snellen.score.reading import read_tables
-from snellen.score.robustness import aggregate, ladders, read_level
 from snellen.score.table import ScoreTable
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from snellen.core.errors import UsageError
-from snellen.score.sequential import ConfidenceSequence
+from snellen.stats.sequential import ConfidenceSequence
 
 
 @pytest.mark.parametrize(("share", "half_width"), [(0.5, None), (0.8, 0.05), (0.97, 0.02)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy import stats
 
-from snellen.score.special import beta_cdf, beta_quantile, binomial_cdf, normal_cdf, normal_quantile, t_cdf, t_quantile
+from snellen.stats.distributions import beta_cdf, beta_quantile, binomial_cdf, normal_cdf, normal_quantile, t_cdf, t_quantile
 
 
 @pytest.mark.parametrize("degrees", [1, 1.5, 2, 5, 9.37, 30, 200, 1_999, 2_001, 1e4, 1e6, 1e9])

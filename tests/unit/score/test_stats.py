@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from snellen.score.stats import estimate_mean, estimate_ratio, holm, mcnemar, ratio_moments, wilson
+from snellen.stats.intervals import estimate_mean, estimate_ratio, holm, mcnemar, ratio_moments, wilson
 
 
 def test_wilson_equals_scipy() -> None:

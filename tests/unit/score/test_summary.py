@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from snellen.core.builtins import AGGREGATES, default_registry
 from snellen.core.errors import UsageError
-from snellen.score.aggregate import group_codes, macro_over_groups, mean, rates
+from snellen.score.aggregates.means import group_codes, macro_over_groups, mean, rates
 from snellen.score.reading import read_tables
-from snellen.score.special import t_quantile
-from snellen.score.stats import wilson
 from snellen.score.summary import summarize
 from snellen.score.table import ScoreTable
+from snellen.stats.distributions import t_quantile
+from snellen.stats.intervals import wilson
 
 
 def table_of(rows: list[tuple[Any, ...]], trials: Any = (), samples: Any = ()) -> ScoreTable:

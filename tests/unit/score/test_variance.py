@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snellen.score.aggregates.variance import advise, split_variance
 from snellen.score.reading import read_tables
 from snellen.score.table import ScoreTable
-from snellen.score.variance import VarianceSplit, advise, split_variance
+from snellen.stats.power import VarianceSplit
 
 
 def simulate(question: float, variant: float, sampling: float, *, holes: float = 0.0, questions: int = 400) -> ScoreTable:

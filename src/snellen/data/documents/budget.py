@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ...core.errors import UsageError, did_you_mean
-from .tokens import Size, visual_tokens
+from .visual_tokens import Size, visual_tokens
 
 POLICIES = ("skip", "middle", "dpi", "chunk")
 _SMALLEST = 0.3

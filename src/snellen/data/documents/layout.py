@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from .fonts import TextFont
-from .style import PageStyle
+from .page_style import PageStyle
 
 MARK = "⏎"
 _IDEOGRAPH = (

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ...core.errors import DataError
 from ...core.ids import sha256_hex
-from .tokens import FAMILIES, Size, visual_tokens
+from .visual_tokens import FAMILIES, Size, visual_tokens
 
 FILE = "manifest.json"
 

@@ -12,15 +12,15 @@ from msgspec import structs
 
 from ...core.errors import UsageError
 from ...core.ids import sha256_hex
+from ..needles.overlays import Overlay, draw_overlays
 from .fonts import TextFont, font_sha256
 from .layout import Line, clean_text, lay_out
 from .manifest import DocumentRecord, Manifest, PageRecord, document_record, page_record, write_manifest
-from .overlays import Overlay, draw_overlays
+from .page_style import PageStyle
 from .pages import page_name
 from .render import Accent, cropped_size, page_font, png_bytes, render_pages
-from .sources import Document, document_id, pdf_pages
-from .style import PageStyle
-from .tokens import DEFAULT_TOKENIZER, count_tokens, visual_tokens
+from .texts import Document, document_id, pdf_pages
+from .visual_tokens import DEFAULT_TOKENIZER, count_tokens, visual_tokens
 
 _SMALLEST_PT, _LARGEST_PT = 3.0, 48.0
 

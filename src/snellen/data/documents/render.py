@@ -14,7 +14,7 @@ from PIL import Image, ImageColor
 from ...core.errors import UsageError
 from .fonts import Bitmap, Glyph, TextFont, is_complex
 from .layout import MARK, Line, clean_text, lay_out
-from .style import PageStyle
+from .page_style import PageStyle
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MARK_COLOUR = "#d00000"

@@ -15,8 +15,8 @@ from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
 from ..chains import recount
-from ..cure_file import CureBox, CureImage, CureItem, read_items
-from ..sources import read_rows
+from ..files.rows import read_rows
+from .cure_file import CureBox, CureImage, CureItem, read_items
 
 PUNCTUATION = " .。!！…"
 INFERENCE = "inference"

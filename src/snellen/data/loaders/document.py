@@ -17,8 +17,8 @@ from ..documents.budget import Limits, fit
 from ..documents.lengths import context_bin
 from ..documents.manifest import Manifest, read_manifest
 from ..documents.pages import PageFile, PageFolder, find_variants, page_size, read_pages
-from ..documents.sources import read_records
-from ..documents.tokens import DEFAULT_TOKENIZER, count_tokens
+from ..documents.texts import read_records
+from ..documents.visual_tokens import DEFAULT_TOKENIZER, count_tokens
 
 LETTERS = ("A", "B", "C", "D")
 CLEAN = ("clean", "longbenchv2_img")

@@ -18,9 +18,9 @@ from ...core.ids import content_hash, derive_seed, rng
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
-from ..eyechart_draw import Chart, Line, draw
-from ..eyechart_text import NAMES, SCRIPTS, find_cjk_font, random_text, wrong_readings
-from ..images import encode_png
+from ..images.decode import encode_png
+from .eyechart_draw import Chart, Line, draw
+from .eyechart_text import NAMES, SCRIPTS, find_cjk_font, random_text, wrong_readings
 
 Level = float | str
 

@@ -18,7 +18,7 @@ from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
 from ..answers import find_answers, fold_options, lettered_columns
 from ..capitals import capitalise
-from ..sources import Row, read_rows
+from ..files.rows import Row, read_rows
 
 FIELDS = frozenset({"id", "image", "images", "question", "options", "answer", "group"})
 PLAIN_PATH = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*")

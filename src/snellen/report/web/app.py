@@ -18,19 +18,19 @@ from starlette.routing import Route
 from ...core.builtins import default_registry
 from ...core.errors import DataError, MissingExtra, SnellenError, UsageError
 from ...core.types import TrialKey
-from ...data.images import encode_png, open_image
-from ...score.compare import Comparison
-from ...score.profiles import PROFILES
+from ...data.images.decode import encode_png, open_image
+from ...extract.profiles import PROFILES
+from ...score.compare.paired import Comparison
 from ...store.reader import RunReader
-from ..comparison import sheets_of
-from ..export import csv_lines, jsonl_lines, parquet_bytes
+from ..boards.comparison import sheets_of
+from ..boards.ranking import Board, Entry, board_sheet, make_board
+from ..boards.sheet import render
+from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
 from ..finish import finish_run
-from ..gallery import Shown, read_trial, thumbnail
-from ..html import Html, static, tag
-from ..leaderboard import Board, Entry, board_sheet, make_board
-from ..plots import to_csv
-from ..sheet import render
-from .browse import browse_page
+from ..pages.gallery import Shown, read_trial, thumbnail
+from ..pages.markup import Html, static, tag
+from ..pages.vega import to_csv
+from .browse_page import browse_page
 from .compare_page import compare_page
 from .guard import Asgi, Guard
 from .home import again_page, board_page, runs_page

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...core.types import TrialKey
-from ...score.compare import Comparison
-from ..comparison import agreement_matrix, divergence_sheet, flips, pair_sheet
-from ..html import Child, Html, tag
-from ..sheet import sheet_table
+from ...score.compare.paired import Comparison
+from ..boards.comparison import agreement_matrix, divergence_sheet, flips, pair_sheet
+from ..boards.sheet import sheet_table
+from ..pages.markup import Child, Html, tag
 from .shelf import OpenRun
 from .shell import address, link, shell, trial_address
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...score.profiles import PROFILES
-from .. import draw
-from ..html import Child, Html, tag
-from ..leaderboard import Board, Line, board_metric
-from ..parts import written, written_interval
+from ...extract.profiles import PROFILES
+from ..boards.ranking import Board, Line, board_metric
+from ..pages import draw
+from ..pages.markup import Child, Html, tag
+from ..pages.parts import written, written_interval
 from .shelf import OpenRun, Shelf
 from .shell import address, link, progress_bar, shell
 

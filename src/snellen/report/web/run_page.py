@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...core.errors import SnellenError
-from ..html import Child, Html, tag
-from ..overview import TaskOverview
-from ..page import groups_section, hero, spread_section
-from ..parts import derived_table, figure_card, metric_table
+from ..pages.markup import Child, Html, tag
+from ..pages.overview import TaskOverview
+from ..pages.parts import derived_table, figure_card, metric_table
+from ..pages.report_page import groups_section, hero, spread_section
 from .home import profile_choice
 from .shelf import OpenRun
 from .shell import address, link, progress_bar, shell

@@ -17,7 +17,7 @@ from ...core.ids import content_hash
 from ...core.tasks import RunHeader, Task
 from ...score.again import score_again
 from ...store.reader import RunReader
-from ..overview import Results, TaskOverview, overview_of, read_results
+from ..pages.overview import Results, TaskOverview, overview_of, read_results
 from ..query import TextSearch
 from ..trials import LIVE_SCORING, Costs, TrialColumns, group_values, metrics_of, read_columns, read_costs
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
 from ...core.types import TrialKey
-from ..draw import logo
-from ..html import Child, Html, tag
+from ..pages.draw import logo
+from ..pages.markup import Child, Html, tag
 from .shelf import OpenRun, Progress
 
 PLACES = (("/", "Runs"), ("/leaderboard", "Leaderboard"))

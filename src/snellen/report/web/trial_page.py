@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 
 from ...core.types import Image, Score, TrialKey
-from ..gallery import Shown, read_trial, trial_key
-from ..html import Child, Html, join, shorten, tag
-from ..parts import facts, outcome_tag, reply_text
+from ..pages.gallery import Shown, read_trial, trial_key
+from ..pages.markup import Child, Html, join, shorten, tag
+from ..pages.parts import facts, outcome_tag, reply_text
 from ..trials import TrialColumns
 from .shelf import OpenRun
 from .shell import link, shell, trial_address

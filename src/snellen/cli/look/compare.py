@@ -1,0 +1,112 @@
+"""`snellen compare A B [C…]`: which run is better, by how much, how surely, and where they part."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ...score.compare.paired import Comparison, Flip
+
+SHOWN_FLIPS = 10
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--task", help="Compare this task only.")
+@click.option("--metric", help="Compare this metric only.")
+@click.option("--scored-only", is_flag=True, help="Leave out trials without a score instead of counting them as 0.")
+@click.option("--flips", default=SHOWN_FLIPS, show_default=True, help="How many flipped samples to list each way.")
+@click.option(
+    "--format", "form", type=click.Choice(["terminal", "markdown", "html", "csv", "latex"]), default="terminal", show_default=True
+)
+@click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
+def compare(
+    runs: tuple[Path, ...], *, task: str | None, metric: str | None, scored_only: bool, flips: int, form: str, as_json: bool
+) -> None:
+    """Compare runs on the samples they share.
+
+    \b
+    snellen compare runs/qwen runs/llava
+    snellen compare runs/a runs/b runs/c --task docvqa --json
+    """
+    from ...core.types import to_json
+    from ...score.compare.run_pairs import compare_runs
+
+    results = compare_runs(runs, task=task, metric=metric, scored_only=scored_only)
+    if as_json:
+        sys.stdout.write(to_json({"tasks": results}).decode() + "\n")
+        return
+    if form != "terminal":
+        sys.stdout.write(_in_form(results, form))
+        return
+    for name, comparisons in results.items():
+        show(name, comparisons, flips)
+
+
+def _in_form(results: Mapping[str, Sequence[Comparison]], form: str) -> str:
+    from ...report.boards.comparison import sheets_of
+    from ...report.boards.sheet import render
+
+    names = list(dict.fromkeys(name for found in results.values() for one in found for name in (one.first, one.second)))
+    return render(sheets_of(results, names), form)
+
+
+def show(task: str, comparisons: list[Comparison], flips: int) -> None:
+    """Print one task: for each metric a table of all pairs, then who flipped and where the runs part."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    for metric in dict.fromkeys(one.metric for one in comparisons):
+        table = Table(title=f"{task} · {metric}", title_justify="left", box=box.SIMPLE_HEAD)
+        table.add_column("A → B", overflow="fold")
+        for column in ("A %", "B %", "B - A \\[95 %]", "p", "Holm", "paired"):
+            table.add_column(column, justify="right", no_wrap=True)
+        chosen = [one for one in comparisons if one.metric == metric]
+        for one in chosen:
+            table.add_row(*_row(one))
+        console.print(table)
+        for one in chosen:
+            for line in _details(one, flips):
+                console.print(line, soft_wrap=True, markup=False)
+
+
+def _row(one: Comparison) -> list[str]:
+    interval = f" \\[{one.ci95[0] * 100:+.1f}, {one.ci95[1] * 100:+.1f}]" if one.ci95 else ""
+    change = _percent(one.difference, sign=True) + interval
+    shares = [_percent(one.first_value), _percent(one.second_value)]
+    return [f"{one.first} → {one.second}", *shares, change, _p_value(one.p), _p_value(one.p_adjusted), str(one.paired)]
+
+
+def _percent(value: float | None, *, sign: bool = False) -> str:
+    return "–" if value is None else f"{value * 100:{'+' if sign else ''}.2f}"
+
+
+def _p_value(value: float | None) -> str:
+    return "–" if value is None else "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+
+
+def _details(one: Comparison, flips: int) -> Iterator[str]:
+    yield f"{one.first} → {one.second}: {one.test}; {len(one.better)} better, {len(one.worse)} worse."
+    for label, found in (("better", one.better), ("worse", one.worse)):
+        if found and flips:
+            yield f"  {label}: {_list(found, flips)}"
+    if one.divergence:
+        yield "  first divergence of the paired samples: " + ", ".join(f"{stage} {count}" for stage, count in one.divergence.items())
+    if one.only_first or one.only_second:
+        first, second = len(one.only_first), len(one.only_second)
+        yield f"  unpaired samples: {first} only in {one.first}, {second} only in {one.second} (--json lists them)"
+    if any(one.not_scored):
+        yield f"  trials without a score: {one.not_scored[0]} and {one.not_scored[1]}"
+
+
+def _list(found: tuple[Flip, ...], flips: int) -> str:
+    shown = ", ".join(f"{flip.sample} ({flip.divergence})" if flip.divergence else flip.sample for flip in found[:flips])
+    more = f", and {len(found) - flips} more (--json lists all)" if len(found) > flips else ""
+    return shown + more

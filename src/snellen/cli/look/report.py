@@ -1,0 +1,44 @@
+"""`snellen report`: one page, plots and files of other systems from a stored run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+EXPORT_FORMS = ("flageval", "reform", "mc", "niah", "aisbench", "jsonl", "csv", "parquet")
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@click.option("--export", "form", type=click.Choice(EXPORT_FORMS), help="Write the trials in the form of another system, or as a table.")
+@click.option("--plots", "with_plots", is_flag=True, help="Write every figure as CSV, Vega-Lite, SVG and PNG (extra `plots`).")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for exports and plots.  [default: RUN/export, RUN/plots]")
+@click.option(
+    "--picture-mb", type=click.FloatRange(min=0), default=2.0, show_default=True, help="How much of report.html pictures may take."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the files as JSON on stdout.")
+def report(*, run: Path, form: str | None, with_plots: bool, output: Path | None, picture_mb: float, as_json: bool) -> None:
+    """Write report.html of a run: one file, no network, no script. With --export or --plots, files for other programs instead.
+
+    \b
+    snellen report runs/demo
+    snellen report runs/demo --export reform -o predictions
+    snellen report runs/demo --plots
+    """
+    from ...api import outputs
+    from ...core.types import to_json
+
+    files: list[Path] = []
+    if form is not None:
+        files += outputs.export(run, form, output or run / "export")
+    if with_plots:
+        files += outputs.plots(run, output or run / "plots")
+    if not files:
+        files = [outputs.report(run, picture_bytes=int(picture_mb * 1e6))]
+    if as_json:
+        sys.stdout.write(to_json({"files": [str(file) for file in files]}).decode() + "\n")
+        return
+    for file in files:
+        click.echo(str(file))

@@ -1,0 +1,1 @@
+"""The command `snellen perf`: its flags, its settings, what it prints."""

@@ -1,0 +1,135 @@
+"""Flags of `snellen perf` in, settings of the measurement out."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...api.perf import PerfSettings, prices_of
+from ...api.settings import RunSettings
+from ...core.config import parse_assignment
+from ...core.errors import DataError, UsageError
+from ...perf.load.measure import LoadPlan
+from ...perf.load.synthetic import TASK, Synthetic
+from ...perf.read import read_json
+from ...perf.slo import parse_objectives
+from ...perf.stored import Prices
+from ..run import command_line, read_key
+
+DEFAULT_COUNT = 200
+
+
+def load_settings(*, price_in: float | None, price_out: float | None, **flags: Any) -> PerfSettings:
+    """Return the settings of `snellen perf TASK`."""
+    levels = _levels(flags, flags.pop("concurrency"), flags.pop("rate"), flags.pop("trace"))
+    return _settings(flags, levels, _prices(flags, price_in, price_out))
+
+
+def _levels(flags: dict[str, Any], concurrency: str | None, rate: str | None, trace: Path | None) -> tuple[LoadPlan, ...]:
+    """Return one plan a level: several rates, or several concurrencies; without either one request at a time."""
+    extra = {name: flags.pop(name) for name in ("ramp", "ramp_from", "pressure_s", "replay_speed")}
+    slots = [int(number) for number in parse_numbers(concurrency, "--concurrency")]
+    rates: list[float] = parse_numbers(rate, "--rate")
+    if not rates and trace is None:
+        return tuple(_level(flags, extra, concurrency=each) for each in slots or [1])
+    if len(slots) > 1:
+        raise UsageError("--rate or --trace with several --concurrency: give one cap")
+    extra |= {"concurrency": next(iter(slots), None)}
+    if trace is not None:
+        extra |= {"trace": read_trace(trace), "rate": next(iter(rates), None)}
+        return (_level(flags, extra),)
+    return tuple(_level(flags, extra, rate=each) for each in rates)
+
+
+def sweep_settings(**flags: Any) -> PerfSettings:
+    """Return the settings of `snellen perf sweep`; each point lasts `--duration` seconds (default 10) unless -n says otherwise."""
+    if flags["duration_s"] is None and flags["count"] is None:
+        flags["duration_s"] = 10.0
+    level = _level(flags, {}, concurrency=1)
+    return _settings(flags, (level,), None)
+
+
+def _level(flags: dict[str, Any], extra: dict[str, Any], **what: Any) -> LoadPlan:
+    burstiness = {"constant": 0.0, "poisson": 1.0}.get(flags["arrivals"], flags["burstiness"])
+    if flags["arrivals"] == "gamma" and flags["burstiness"] is None:
+        raise UsageError("--arrivals gamma needs --burstiness (below 1: bursts, above 1: more even)")
+    if flags["arrivals"] != "gamma" and flags["burstiness"] is not None:
+        burstiness = flags["burstiness"]
+    same = {name: flags[name] for name in ("count", "duration_s", "warmup", "processes", "timeout_s", "seed")}
+    return LoadPlan(burstiness=burstiness, **(same | extra | what))
+
+
+def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...], prices: Prices | None) -> PerfSettings:
+    tasks = tuple(flags["tasks"])
+    is_synthetic = tasks == (TASK,)
+    run = RunSettings(
+        tasks=() if is_synthetic else tasks,
+        model=flags["model"],
+        base_url=next(iter(flags["base_urls"]), None),
+        api_key=read_key(flags["api_key"], flags["api_key_env"], flags["api_key_file"]),
+        output_dir=flags["output_dir"],
+        catalogs=tuple(flags["catalogs"]),
+        overrides=tuple(parse_assignment(each) for each in flags["overrides"]),
+        command=command_line(sys.argv),
+        **{name: flags[name] for name in ("stream", "max_tokens", "temperature", "limit", "seed", "timeout_s")},
+    )
+    return PerfSettings(
+        run=run,
+        levels=levels,
+        base_urls=tuple(flags["base_urls"]),
+        synthetic=_synthetic(flags) if is_synthetic else None,
+        synthetic_count=flags["limit"] or min(flags["count"] or DEFAULT_COUNT, 2000),
+        objectives=parse_objectives(flags["slo"]) if flags["slo"] else {},
+        prices=prices,
+        draw=_can_draw() if flags["draw"] is None else flags["draw"],
+        **{name: flags[name] for name in ("multi_turn", "think_s", "prefix_cache")},
+    )
+
+
+def _can_draw() -> bool:
+    return importlib.util.find_spec("vl_convert") is not None
+
+
+def _synthetic(flags: dict[str, Any]) -> Synthetic:
+    width, cross, height = flags["image_size"].partition("x")
+    if not (cross and width.isdigit() and height.isdigit()):
+        raise UsageError(f"--image-size {flags['image_size']!r} is not WIDTHxHEIGHT, as in 512x512")
+    sizes = {name: flags[name] for name in ("input_tokens", "output_tokens", "images", "turns", "ignore_eos")}
+    return Synthetic(width=int(width), height=int(height), **sizes)
+
+
+def _prices(flags: dict[str, Any], price_in: float | None, price_out: float | None) -> Prices | None:
+    card = prices_of(flags["model"], flags["catalogs"])
+    if price_in is None and price_out is None:
+        return card
+    told = {"input_per_million": price_in, "output_per_million": price_out}
+    return msgspec.structs.replace(card or Prices(), **{name: value for name, value in told.items() if value is not None})
+
+
+def read_trace(path: Path) -> tuple[float, ...]:
+    """Read send moments in seconds: one number a line, a JSON list, or objects with `timestamp` (Mooncake: milliseconds as integers)."""
+    rows = read_json(path)
+    rows = rows if isinstance(rows, list) else [rows]
+    moments: list[Any] = [row.get("timestamp") if isinstance(row, dict) else row for row in rows]
+    wrong = next((number for number, moment in enumerate(moments, 1) if type(moment) not in (int, float)), None)
+    if wrong is not None:
+        raise DataError(f"{path}: entry {wrong} has no send moment (a number, or an object with `timestamp`)")
+    in_ms = isinstance(rows[0], dict) and all(type(moment) is int for moment in moments)
+    return tuple(moment / (1000 if in_ms else 1) for moment in moments)
+
+
+def parse_numbers(text: str | None, flag: str) -> list[float]:
+    """Parse `1,2,4`, every number above zero; no text gives no numbers."""
+    if text is None:
+        return []
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"{flag} {text!r} is not a list of numbers such as 1,2,4") from None
+    if min(numbers) <= 0:
+        raise UsageError(f"{flag} {text!r}: every number must be above zero")
+    return numbers

@@ -1,0 +1,1 @@
+"""Clean pages to degraded ones: thirty families at five severities, pure and seeded."""

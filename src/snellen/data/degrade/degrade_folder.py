@@ -1,0 +1,176 @@
+"""A variant folder and a chain of degradations into a new variant folder, with what each page lost written beside it."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+from PIL import Image
+
+from ...core.config import convert, read_config_file
+from ...core.errors import ConfigError, DataError, UsageError
+from ...core.ids import rng
+from ..documents.manifest import DocumentRecord, Manifest, PageRecord, document_record, page_record, read_manifest, write_manifest
+from ..documents.pages import PageFile, page_name, read_pages
+from ..documents.render import png_bytes
+from ..images.decode import decode
+from .perturb import FAMILIES, apply, edits_of, page_seed
+from .quality import character_error_rate, degradation
+
+PAGE_FAMILIES = ("page_shuffle", "page_missing", "page_duplicate", "page_stitch")
+"""Families that act on the order of pages: severity 1–5 is how many pages are touched (stitch: pages per sheet 2, 2, 4, 4, 6)."""
+_STITCH = ((1, 2), (1, 2), (2, 2), (2, 2), (2, 3))
+Transcribe = Callable[[bytes], str]
+
+
+class Variant(Struct, frozen=True, forbid_unknown_fields=True):
+    """One degraded folder of a recipe."""
+
+    steps: tuple[str, ...]
+    name: str = ""
+    seed: int | None = None
+
+    @property
+    def folder(self) -> str:
+        """Return the folder's name: its own, or the steps joined."""
+        return self.name or "+".join(step.replace(":", "_") for step in self.steps)
+
+
+class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
+    """A TOML recipe: `[[variant]] steps = ["rotation:2", "jpeg:3"]`, as many as wanted, or `families = […]` at all severities."""
+
+    variant: tuple[Variant, ...] = ()
+    families: tuple[str, ...] = ()
+    severities: tuple[int, ...] = (1, 2, 3, 4, 5)
+    seed: int = 0
+
+    def variants(self) -> list[Variant]:
+        """Return all variants, those of `families` × `severities` after the named ones."""
+        grid = [Variant((f"{family}:{severity}",)) for family in self.families for severity in self.severities]
+        return [*self.variant, *grid]
+
+
+def read_recipe(path: Path) -> Recipe:
+    """Read and check a recipe; every step must name a known family."""
+    recipe = convert(read_config_file(path), Recipe, f"recipe {path}")
+    variants = recipe.variants()
+    if not variants:
+        raise ConfigError(f'recipe {path} has no variant: add [[variant]] steps = ["jpeg:3"] or families = ["jpeg"]')
+    for variant in variants:
+        check_steps(variant.steps)
+    return recipe
+
+
+def check_steps(steps: Sequence[str]) -> None:
+    """Refuse a step that is not `family:severity` of a known family."""
+    for step in steps:
+        family, _, severity = step.partition(":")
+        if family in PAGE_FAMILIES:
+            if severity not in ("1", "2", "3", "4", "5"):
+                raise UsageError(f"perturbation {step!r}: severities run from 1 to 5")
+        else:
+            edits_of(step, 0)
+
+
+def degrade(source: Path, target: Path, steps: Sequence[str], seed: int = 0, transcribe: Transcribe | None = None) -> Manifest:
+    """Apply the steps to every page of `source` and write `target`; documents with gaps or impostors are refused by name."""
+    check_steps(steps)
+    folder = read_pages(source)
+    if folder.problems:
+        name, problem = next(iter(folder.problems.items()))
+        raise DataError(f"{folder.root}: document {name}: {problem} ({len(folder.problems)} documents have such problems)")
+    if not folder.documents:
+        raise DataError(f"{folder.root} holds no pages named ID_page_001.png")
+    (target / "images").mkdir(parents=True, exist_ok=True)
+    before = read_manifest(source)
+    records: dict[str, DocumentRecord] = {}
+    for document, pages in folder.documents.items():
+        known = before.documents.get(document) if before else None
+        records[document] = _degrade_document(document, pages, target, _Chain(tuple(steps), seed, transcribe), known)
+    kept: dict[str, Any] = {"style": before.style, "font_sha256": before.font_sha256, "tokenizer": before.tokenizer} if before else {}
+    manifest = Manifest("perturb", records, source={"name": source.name}, perturbation=tuple(steps), seed=seed, **kept)
+    write_manifest(target, manifest)
+    return manifest
+
+
+def arrange(count: int, family: str, severity: int, generator: random.Random) -> list[int]:
+    """Return which pages (from 0) stand where after pages were shuffled, lost or doubled."""
+    order = list(range(count))
+    touched = generator.sample(order, min(count, severity))
+    if family == "page_missing":
+        return [page for page in order if page not in touched] or order[:1]
+    if family == "page_duplicate":
+        return [page for page in order for _ in range(2 if page in touched else 1)]
+    if family == "page_shuffle":
+        moved = sorted(touched)
+        for place, page in zip(moved, [*moved[1:], *moved[:1]], strict=True):
+            order[place] = page
+    return order
+
+
+class _Chain(NamedTuple):
+    steps: tuple[str, ...]
+    seed: int
+    transcribe: Transcribe | None
+
+    def apply(self, image: Image.Image, document: str, number: int) -> Image.Image:
+        """Degrade one page by every step that touches pixels."""
+        for step in self.steps:
+            family, _, severity = step.partition(":")
+            if family in FAMILIES:
+                image = apply(image, family, int(severity), page_seed(self.seed, document, number))
+        return image
+
+
+def _degrade_document(
+    document: str, pages: Sequence[PageFile], target: Path, chain: _Chain, known: DocumentRecord | None
+) -> DocumentRecord:
+    written: list[PageRecord] = []
+    for number, clean in enumerate(_sheets(document, pages, chain.steps, chain.seed), start=1):
+        image = chain.apply(clean, document, number)
+        name = page_name(document, number)
+        data = png_bytes(np.asarray(image))
+        (target / "images" / name).write_bytes(data)
+        loss = degradation(clean, image)
+        if chain.transcribe is not None:
+            seen = chain.transcribe(png_bytes(np.asarray(clean)))
+            loss["cer"] = round(character_error_rate(seen, chain.transcribe(data)), 4)
+        written.append(page_record(name, data, image.size, loss))
+    extra = {"characters": known.characters} if known else {}
+    return document_record(written, known.text_tokens if known else 0, **extra)
+
+
+def _sheets(document: str, pages: Sequence[PageFile], steps: Sequence[str], seed: int) -> Iterator[Image.Image]:
+    """Yield the pictures to degrade, in the order and on the sheets that the page families leave."""
+    files = [page.path for page in pages]
+    grid = (1, 1)
+    for step in steps:
+        family, _, severity = step.partition(":")
+        if family == "page_stitch":
+            grid = _STITCH[int(severity) - 1]
+        elif family in PAGE_FAMILIES:
+            files = [files[index] for index in arrange(len(files), family, int(severity), rng(seed, document, family))]
+    size = grid[0] * grid[1]
+    for start in range(0, len(files), size):
+        yield _stitched([decode(file.read_bytes(), file.name) for file in files[start : start + size]], grid)
+
+
+def _stitched(images: Sequence[Image.Image], grid: tuple[int, int]) -> Image.Image:
+    if grid == (1, 1):
+        return images[0]
+    rows, columns = grid
+    width, height = max(image.width for image in images), max(image.height for image in images)
+    sheet = Image.new(images[0].mode, (columns * width, rows * height), "white")
+    for index, image in enumerate(images):
+        sheet.paste(image, (index % columns * width, index // columns * height))
+    return sheet
+
+
+def safe_name(text: str) -> str:
+    """Turn a variant's name into a folder name."""
+    return re.sub(r"[^\w.+-]+", "_", text) or "variant"

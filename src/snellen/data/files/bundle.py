@@ -1,0 +1,212 @@
+"""Samples to a portable folder and back: items, pictures named by content, and a manifest of checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...core.errors import DataError, MissingExtra, UsageError
+from ...core.ids import sha256_hex
+from ...core.types import Image, Sample
+from ..images.decode import read_bytes, read_header
+from ..images.embedded import ImageStore
+
+MANIFEST = "bundle.json"
+FORMAT = "snellen-bundle/1"
+ROWS_A_GROUP = 512
+COLUMNS = ("id", "question", "form", "options", "answers", "images", "group", "tags", "sample")
+
+
+class Manifest(Struct, frozen=True):
+    """The first thing to read in a bundle."""
+
+    name: str
+    samples: int
+    images: int
+    items: str
+    items_sha256: str
+    licence: str = ""
+    source: str = ""
+    seed: int = 0
+    made_by: str = ""
+    format: str = FORMAT
+
+
+def write_bundle(samples: Iterable[Sample], out: Path, parquet: bool = False, **facts: Any) -> Manifest:
+    """Write a bundle folder; nothing is left behind if it fails. Every picture is opened and checked on the way."""
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / MANIFEST).is_file())):
+        raise UsageError(f"{out} exists and is not a bundle: choose another folder")
+    draft = out.with_name(f".{out.name}.part")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    try:
+        manifest = _fill(draft, samples, parquet, facts)
+        (draft / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
+        if out.exists():
+            shutil.rmtree(out)
+        draft.replace(out)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return manifest
+
+
+def _fill(folder: Path, samples: Iterable[Sample], parquet: bool, facts: dict[str, Any]) -> Manifest:
+    store, seen, count = _Pictures(folder), set[str](), 0
+    items = folder / ("items.parquet" if parquet else "items.jsonl")
+    with _Parquet(items) if parquet else _Lines(items) as writer:
+        for sample in samples:
+            if sample.id in seen:
+                raise DataError(f"record {count + 1}: id {sample.id!r} occurs twice")
+            seen.add(sample.id)
+            count += 1
+            images = tuple(store.keep(image, f"record {count} ({sample.id})") for image in sample.images)
+            writer.write(msgspec.structs.replace(sample, images=images))
+    return Manifest(samples=count, images=store.count, items=items.name, items_sha256=_file_hash(items), **facts)
+
+
+class _Pictures:
+    """Copies each picture once; the same reference is not read twice."""
+
+    def __init__(self, folder: Path) -> None:
+        self._store = ImageStore(folder / "images")
+        self._known: dict[str, Image] = {}
+        self.count = 0
+
+    def keep(self, image: Image, where: str) -> Image:
+        """Copy a picture into the bundle and return its reference there."""
+        key = image.ref if len(image.ref) < 512 else sha256_hex(image.ref.encode())
+        if key not in self._known:
+            try:
+                data = read_bytes(image)
+                header = read_header(data, image.ref[:80])
+            except DataError as error:
+                raise DataError(f"{where}: {error}") from None
+            kept = self._store.put(data)
+            self._known[key] = Image(f"images/{Path(kept.ref).name}", header.mime, header.width, header.height, sha256=kept.sha256)
+            self.count = len({each.ref for each in self._known.values()})
+        return msgspec.structs.replace(self._known[key], edits=image.edits, page=image.page)
+
+
+class _Lines:
+    """Items as JSON Lines: readable by anything, no extra needed."""
+
+    def __init__(self, path: Path) -> None:
+        self._stream = path.open("wb")
+
+    def __enter__(self) -> _Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def write(self, sample: Sample) -> None:
+        """Add one line."""
+        self._stream.write(msgspec.json.encode(sample) + b"\n")
+
+
+class _Parquet:
+    """Items as Parquet: plain columns for other tools, and the whole record as JSON in `sample`."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise MissingExtra("parquet", "writing Parquet") from None
+        text, texts = pyarrow.string(), pyarrow.list_(pyarrow.string())
+        kinds = {"options": texts, "answers": texts, "images": texts}
+        self._schema = pyarrow.schema([(name, kinds.get(name, text)) for name in COLUMNS])
+        self._table = pyarrow.Table
+        self._writer = pyarrow.parquet.ParquetWriter(path, self._schema)
+        self._rows: list[dict[str, Any]] = []
+
+    def __enter__(self) -> _Parquet:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._flush()
+        self._writer.close()
+
+    def write(self, sample: Sample) -> None:
+        """Add one row."""
+        row = {"images": [image.ref for image in sample.images], "tags": msgspec.json.encode(sample.tags).decode()}
+        row["sample"] = msgspec.json.encode(sample).decode()
+        plain = {name: getattr(sample, name) for name in ("id", "question", "group")}
+        self._rows.append(row | plain | {"form": sample.form.value, "options": list(sample.options), "answers": list(sample.answers)})
+        if len(self._rows) >= ROWS_A_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(self._table.from_pylist(self._rows, schema=self._schema))
+            self._rows = []
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest of a bundle folder."""
+    path = folder / MANIFEST
+    try:
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise DataError(f"{path} is not a bundle manifest: {error}") from None
+    if manifest.format != FORMAT:
+        raise DataError(f"{path} is format {manifest.format!r}; this version reads {FORMAT!r}")
+    return manifest
+
+
+def read_bundle(folder: Path) -> Iterator[Sample]:
+    """Yield the Samples of a bundle, picture references made absolute; the items file must match its checksum."""
+    manifest = read_manifest(folder)
+    items = folder / manifest.items
+    if not items.is_file():
+        raise DataError(f"{items} is missing from the bundle")
+    if not items_match(folder, manifest):
+        raise DataError(f"{items} does not match its checksum in {MANIFEST}: the bundle was changed or is incomplete")
+    return decode_items(items, folder)
+
+
+def items_match(folder: Path, manifest: Manifest) -> bool:
+    """Tell whether the items file is the one the manifest was written for."""
+    return _file_hash(folder / manifest.items) == manifest.items_sha256
+
+
+def decode_items(items: Path, folder: Path) -> Iterator[Sample]:
+    """Yield the Samples of an items file, picture references under `folder` made absolute."""
+    decoder = msgspec.json.Decoder(Sample)
+    root = folder.resolve()
+    for number, text in enumerate(_texts(items), 1):
+        try:
+            sample = decoder.decode(text)
+        except msgspec.DecodeError as error:
+            raise DataError(f"{items.name} record {number}: {error}") from None
+        yield msgspec.structs.replace(sample, images=tuple(_absolute(image, root, number) for image in sample.images))
+
+
+def _texts(items: Path) -> Iterator[str | bytes]:
+    if items.suffix == ".parquet":
+        from .rows import read_rows
+
+        yield from (row["sample"] for _, row in read_rows(items))
+    else:
+        with items.open("rb") as lines:
+            yield from lines
+
+
+def _absolute(image: Image, root: Path, number: int) -> Image:
+    path = (root / image.ref).resolve()
+    if not path.is_relative_to(root):
+        raise DataError(f"record {number}: picture {image.ref!r} leads out of the bundle")
+    return msgspec.structs.replace(image, ref=str(path))
+
+
+def _file_hash(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""References to pictures: checked, decoded, edited, and prepared once for a model."""

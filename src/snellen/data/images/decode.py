@@ -1,0 +1,179 @@
+"""The only door from bytes to pixels: checks a picture before decoding it, and prepares it for a model once.
+
+Formats are allow-listed, size and pixel limits hold before any pixel is decoded, and a file that is already
+in a sendable format and size leaves as its own bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import warnings
+import zlib
+from typing import Any
+
+import PIL.Image
+import PIL.ImageOps
+import pybase64
+from msgspec import Struct
+
+from ...core.errors import DataError
+from ...core.types import Image
+from .edits import apply_edits
+from .frames import MAX_FILE_BYTES, MAX_PIXELS, PNG_SIGNATURE, PictureError, check_pixels, read_png, read_regular
+
+FORMATS = {
+    "PNG": "image/png",
+    "JPEG": "image/jpeg",
+    "WEBP": "image/webp",
+    "GIF": "image/gif",
+    "BMP": "image/bmp",
+    "TIFF": "image/tiff",
+}
+"""Pillow plug-ins we let near a file; everything else (EPS, PDF, FITS…) is never reached."""
+
+NAME_LIMIT = 200
+"""A reference longer than this is pixels, not a name."""
+EXIF_ORIENTATION = 0x0112
+
+PILLOW_ERRORS = (OSError, ValueError, SyntaxError, TypeError, LookupError, EOFError, ArithmeticError, zlib.error, struct.error)
+"""What Pillow's readers raise on damaged files: their own errors, and whatever a wrong length or offset leads to."""
+
+# Our own limit is lower than the one Pillow warns at, and it raises.
+warnings.filterwarnings("ignore", category=PIL.Image.DecompressionBombWarning)
+warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")  # what it says of damaged files, our errors say by name
+
+
+class Header(Struct, frozen=True):
+    """What can be known without decoding: size in pixels as shown, type, and whether it must be redrawn."""
+
+    mime: str
+    width: int
+    height: int
+    mode: str
+    plain: bool
+    """True when the file can be sent as it is: no EXIF rotation, a colour mode every server reads, one frame."""
+
+
+def read_bytes(image: Image) -> bytes:
+    """Return the file behind a reference, within the size limit."""
+    return read_stamped(image)[0]
+
+
+def read_stamped(image: Image) -> tuple[bytes, int]:
+    """Return the file behind a reference and when it was last changed (0 for a data: URL)."""
+    if image.ref.startswith("data:"):
+        return _read_data_url(image.ref), 0
+    if "://" in image.ref:
+        raise DataError(f"image {image.ref!r} is a URL: download it and name the file (URLs are never fetched)")
+    try:
+        return read_regular(image.ref)
+    except FileNotFoundError:
+        raise DataError(f"image {image.ref!r} does not exist") from None
+    except PictureError as error:
+        raise DataError(f"image {short_name(image.ref)!r} {error}") from None
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL byte
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"image {short_name(image.ref)!r} cannot be read: {reason}") from None
+
+
+def short_name(ref: str) -> str:
+    """Return a reference as an error may show it: the pixels of a data: URL are left out."""
+    return ref if len(ref) <= NAME_LIMIT else ref[: NAME_LIMIT - 1] + "…"
+
+
+def read_header(data: bytes, name: str) -> Header:
+    """Check type, size limits and completeness of an encoded picture without decoding its pixels."""
+    name = short_name(name)
+    try:
+        if data.startswith(PNG_SIGNATURE):
+            return Header("image/png", *read_png(data))
+        return _read_opened(_open(data, name), data, name)
+    except PictureError as error:
+        raise DataError(f"image {name!r} {error}") from None
+    except PILLOW_ERRORS as error:
+        raise DataError(f"image {name!r} is corrupt: {error}") from None
+
+
+def _read_opened(picture: PIL.Image.Image, data: bytes, name: str) -> Header:
+    width, height = picture.size
+    check_pixels(width, height)
+    check_complete(data, str(picture.format), name)
+    orientation = picture.getexif().get(EXIF_ORIENTATION, 1) if picture.format in ("JPEG", "TIFF", "WEBP") else 1
+    frames = getattr(picture, "n_frames", 1) if picture.format in ("GIF", "WEBP", "TIFF") else 1
+    if orientation in (5, 6, 7, 8):
+        width, height = height, width
+    plain = orientation == 1 and frames == 1 and picture.mode in ("RGB", "L", "P", "1", "RGBA", "LA")
+    return Header(FORMATS[str(picture.format)], width, height, picture.mode, plain)
+
+
+def decode(data: bytes, name: str) -> PIL.Image.Image:
+    """Return the pixels, upright, as RGB or L; transparency is laid on white, 16-bit is scaled down."""
+    name = short_name(name)
+    read_header(data, name)
+    picture = _open(data, name)
+    try:
+        picture.load()
+        return to_plain_mode(PIL.ImageOps.exif_transpose(picture))
+    except PILLOW_ERRORS as error:
+        raise DataError(f"image {name!r} is corrupt: {error}") from None
+
+
+def open_image(image: Image) -> PIL.Image.Image:
+    """Return the pixels of a reference with its edits applied."""
+    return apply_edits(decode(read_bytes(image), image.ref), image.edits)
+
+
+def to_plain_mode(picture: PIL.Image.Image) -> PIL.Image.Image:
+    """Convert any colour mode to RGB or L by rule."""
+    if picture.mode in ("RGB", "L"):
+        return picture
+    if picture.mode in ("I;16", "I;16B", "I;16L", "I"):
+        return picture.convert("I").point(lambda value: value * (1 / 257)).convert("L")
+    if picture.mode == "1":
+        return picture.convert("L")
+    if "A" in picture.getbands() or "transparency" in picture.info:
+        layer = picture.convert("RGBA")
+        page = PIL.Image.new("RGBA", layer.size, "white")
+        return PIL.Image.alpha_composite(page, layer).convert("RGB")
+    return picture.convert("RGB")
+
+
+def check_complete(data: bytes, kind: str, name: str) -> None:
+    """Refuse a cut file by its structure: JPEG end mark, WebP length."""
+    if kind == "JPEG" and b"\xff\xd9" not in data[-65536:]:
+        raise DataError(f"image {name!r} is cut off: the JPEG end mark is missing")
+    if kind == "WEBP" and len(data) < int.from_bytes(data[4:8], "little") + 8:
+        raise DataError(f"image {name!r} is cut off: {len(data)} bytes where its header says more")
+
+
+def _open(data: bytes, name: str) -> PIL.Image.Image:
+    if not data:
+        raise DataError(f"image {name!r} is empty (0 bytes)")
+    try:
+        return PIL.Image.open(io.BytesIO(data), formats=list(FORMATS))
+    except (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning) as error:
+        raise DataError(f"image {name!r}: {error}; the limit is {MAX_PIXELS // 10**6} million pixels") from None
+    except PILLOW_ERRORS as error:
+        known = ", ".join(FORMATS)
+        reason = "not a picture" if isinstance(error, PIL.UnidentifiedImageError) else str(error)
+        raise DataError(f"image {name!r}: {reason}; accepted: {known}") from None
+
+
+def _read_data_url(url: str) -> bytes:
+    head, comma, body = url.partition(",")
+    if not comma or not head.endswith(";base64"):
+        raise DataError("a data: image must be base64 (data:image/png;base64,…)")
+    if len(body) > MAX_FILE_BYTES * 4 // 3:
+        raise DataError(f"a data: image is larger than {MAX_FILE_BYTES // 2**20} MB")
+    try:
+        return pybase64.b64decode(body, validate=True)
+    except ValueError:
+        raise DataError(f"a data: image is not valid base64: {body[:20]!r}…") from None
+
+
+def encode_png(picture: PIL.Image.Image, **options: Any) -> bytes:
+    """Encode pixels as PNG with fixed settings, so equal pixels have equal bytes."""
+    out = io.BytesIO()
+    picture.save(out, "PNG", **({"compress_level": 6} | options))
+    return out.getvalue()

@@ -1,0 +1,184 @@
+"""Prepares each distinct picture once for a model's policy: base64 ready to splice, cached within a byte budget."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import PIL.Image
+import pybase64
+
+from ...core.errors import DataError
+from ...core.ids import sha256_hex
+from ...core.protocols import ImagePolicy
+from ...core.types import Image, ImageSent
+from .decode import Header, decode, read_header, read_stamped, short_name
+from .edits import apply_edits
+from .examiner import Examination
+from .frames import Facts
+
+CACHE_BYTES = 256 * 2**20
+RECENT_BYTES = 32 * 2**20
+"""What was sent stays only so far, for the next variant of its sample: memory that is used again at once costs no page faults."""
+INLINE_BYTES = 2**20
+"""Files up to this size that need no redrawing are read on the event loop: a thread hop would cost more."""
+JPEG_QUALITIES = (92, 85, 75, 60, 45)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedImage:
+    """A picture ready for the wire, and the record of what it is."""
+
+    base64: bytes
+    sent: ImageSent
+
+
+Key = tuple[Image, ImagePolicy]
+
+
+class Shelf:
+    """Encoded pictures within a byte budget; the oldest go first."""
+
+    def __init__(self, budget_bytes: int) -> None:
+        self._budget = budget_bytes
+        self._pictures: OrderedDict[Key, EncodedImage] = OrderedDict()
+        self.used_bytes = 0
+
+    def put(self, key: Key, encoded: EncodedImage) -> None:
+        """Keep a picture as the newest."""
+        self._pictures[key] = encoded
+        self.used_bytes += len(encoded.base64)
+        while self.used_bytes > self._budget and self._pictures:
+            _, old = self._pictures.popitem(last=False)
+            self.used_bytes -= len(old.base64)
+
+    def take(self, key: Key) -> EncodedImage | None:
+        """Return a picture and keep it no longer, or None."""
+        found = self._pictures.pop(key, None)
+        if found is not None:
+            self.used_bytes -= len(found.base64)
+        return found
+
+
+class ImageDoor:
+    """Encodes pictures for sending. Each distinct (picture, policy) is read and encoded once while it stays in the budget."""
+
+    def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
+        self._fresh = Shelf(cache_bytes)
+        """Asked for once, to be known; it will be asked for again, to be sent."""
+        self._recent = Shelf(min(cache_bytes, RECENT_BYTES))
+        self._coming: dict[Key, asyncio.Future[EncodedImage]] = {}
+        self._examination = Examination()
+
+    async def encode(self, image: Image, policy: ImagePolicy) -> EncodedImage:
+        """Return the picture as the policy wants it; raise DataError when it cannot be read."""
+        key = (image, policy)
+        ready = self._fresh.take(key) or self._recent.take(key)
+        if ready is not None:
+            self._recent.put(key, ready)
+            return ready
+        if key in self._coming:
+            return await asyncio.shield(self._coming[key])
+        return await self._encode_first(key)
+
+    def close(self) -> None:
+        """End the process that looks at files, if there is one; the door can be used again."""
+        self._examination.close()
+
+    async def _encode_first(self, key: Key) -> EncodedImage:
+        image, policy = key
+        future: asyncio.Future[EncodedImage] = asyncio.get_running_loop().create_future()
+        self._coming[key] = future
+        try:
+            is_file = ":" not in image.ref[:6]
+            opened = open_picture(image, await self._examination.examine(image.ref) if is_file else None)
+            if len(opened.data) <= INLINE_BYTES and is_sendable(opened, policy, image):
+                encoded = prepare(opened, image, policy)
+            else:
+                encoded = await asyncio.to_thread(prepare, opened, image, policy)
+        except DataError as error:
+            future.set_exception(error)
+            raise
+        else:
+            future.set_result(encoded)
+        finally:
+            self._coming.pop(key, None)
+            if not future.done():  # cancelled, or a mistake of ours: whoever waits must not wait for ever
+                future.set_exception(DataError(f"reading image {short_name(image.ref)!r} was given up"))
+            future.exception()  # waiters get their own copy; without any, nobody is left to warn
+        self._fresh.put(key, encoded)
+        return encoded
+
+
+class OpenedPicture(NamedTuple):
+    """A file's bytes and what is known of them."""
+
+    data: bytes
+    header: Header
+    sha256: str | None
+    """None where nobody has hashed it yet."""
+
+
+def open_picture(image: Image, facts: Facts | None) -> OpenedPicture:
+    """Read and check a picture; `facts` spare the work where the file is still the one they were found in."""
+    data, mtime_ns = read_stamped(image)
+    if facts is None or (facts.size_bytes, facts.mtime_ns) != (len(data), mtime_ns):
+        return OpenedPicture(data, read_header(data, image.ref), None)
+    header = Header("image/png", *facts.frame) if facts.frame else read_header(data, image.ref)
+    return OpenedPicture(data, header, facts.sha256)
+
+
+def is_sendable(opened: OpenedPicture, policy: ImagePolicy, image: Image) -> bool:
+    """Tell whether the file can leave as its own bytes."""
+    header = opened.header
+    within = policy.max_bytes is None or len(opened.data) <= policy.max_bytes
+    return (
+        header.plain
+        and within
+        and not image.edits
+        and header.mime in policy.formats
+        and target_size(header, policy) == (header.width, header.height)
+    )
+
+
+def target_size(header: Header, policy: ImagePolicy) -> tuple[int, int]:
+    """Return width and height after the policy's limits on side and pixels, aspect kept."""
+    scale = 1.0
+    if policy.max_side:
+        scale = min(scale, policy.max_side / max(header.width, header.height))
+    if policy.max_pixels:
+        scale = min(scale, (policy.max_pixels / (header.width * header.height)) ** 0.5)
+    if scale >= 1.0:
+        return header.width, header.height
+    return max(1, int(header.width * scale)), max(1, int(header.height * scale))
+
+
+def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> EncodedImage:
+    """Encode a picture: its own bytes where they can be sent, else decoded, edited, resized and compressed again."""
+    data, header, sha256 = opened
+    if is_sendable(opened, policy, image):
+        sent = ImageSent(sha256 or sha256_hex(data), header.mime, header.width, header.height, len(data))
+        return EncodedImage(pybase64.b64encode(data), sent)
+    picture = apply_edits(decode(data, image.ref), image.edits)
+    original = picture.size
+    wanted = target_size(Header(header.mime, *picture.size, picture.mode, True), policy)
+    if wanted != picture.size:
+        picture = picture.resize(wanted, PIL.Image.Resampling.LANCZOS)
+    out, mime = _compress(picture, header.mime, policy, image.ref)
+    sent = ImageSent(sha256_hex(out), mime, *picture.size, len(out), original if wanted != original else None)
+    return EncodedImage(pybase64.b64encode(out), sent)
+
+
+def _compress(picture: PIL.Image.Image, mime: str, policy: ImagePolicy, name: str) -> tuple[bytes, str]:
+    lossless = mime != "image/jpeg" and "image/png" in policy.formats
+    attempts: list[tuple[str, str, dict[str, Any]]] = [("PNG", "image/png", {"compress_level": 1})] if lossless else []
+    attempts += [("JPEG", "image/jpeg", {"quality": quality}) for quality in JPEG_QUALITIES]
+    for kind, out_mime, options in attempts:
+        out = io.BytesIO()
+        picture.save(out, kind, **options)
+        if policy.max_bytes is None or out.tell() <= policy.max_bytes:
+            return out.getvalue(), out_mime
+    raise DataError(f"image {short_name(name)!r} does not fit into {policy.max_bytes} bytes: set a smaller --image-max-side")

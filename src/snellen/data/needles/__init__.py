@@ -1,0 +1,1 @@
+"""Long texts to documents with needles planted, every position known."""

@@ -1,0 +1,104 @@
+"""A file, a folder or nothing at all into a long text to hide needles in, and slices of it of a wanted token length."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from ...core.errors import UsageError
+from ...core.ids import rng, sha256_hex
+from ..documents.texts import read_documents
+from ..documents.visual_tokens import DEFAULT_TOKENIZER, count_tokens
+from .unused_words import boundaries, word_lists
+
+BUILT_IN = "built-in"
+_SENTENCES = (
+    "The {0} {1} stood beside the {2} {3} for many years.",
+    "Nobody in the village could say why the {1} had been moved so close to the {3}.",
+    "In those days a {0} {1} cost little more than a {3}, and people bought both.",
+    "When the rain stopped, the {3} was found under the {0} {1}.",
+    "Some held that the {2} {3} was older than the church, others that it came with the railway.",
+    "A visitor once asked for the {1}, and was shown the {3} instead.",
+    "It was the habit of the house to keep a {0} {1} near the door and a {2} {3} in the yard.",
+    "The road turned there, passed the {1}, and went on to the {2} {3}.",
+    "Every spring the {1} was painted again, always {0}, never {2}.",
+    "They spoke for a while about the {1} and the weather, and then about the {3}.",
+    "Old letters mention a {2} {3}, though they are silent about the {1}.",
+    "On market days one could see more than one {0} {1} between the stalls.",
+    "The children made a game of it: whoever touched the {3} first had to carry the {1} home.",
+    "Of the {2} {3} only a drawing is left.",
+    "There are better places for a {1}, but none so {0}.",
+)
+_GUTENBERG = re.compile(r"\*\*\* ?START OF .*?\*\*\*(.*?)\*\*\* ?END OF ", re.DOTALL)
+
+
+class Haystack(NamedTuple):
+    """A text to hide things in and where it came from."""
+
+    text: str
+    source: str
+    sha256: str
+
+
+def read_haystack(name: str, tokens: int, seed: int = 0) -> Haystack:
+    """Return the built-in chronicle with at least `tokens` tokens, or the text of a file or folder, cleaned."""
+    if name == BUILT_IN:
+        text = chronicle(rng(seed, "haystack"), tokens * 5 + 4000)
+        return Haystack(text, BUILT_IN, sha256_hex(text.encode()))
+    text = clean("\n\n".join(document.text for document in read_documents(Path(name))))
+    if not text:
+        raise UsageError(f"haystack {name} is empty")
+    return Haystack(text, Path(name).name, sha256_hex(text.encode()))
+
+
+def chronicle(generator: random.Random, characters: int) -> str:
+    """Write plain prose of our own, as long as wanted: the same for the same generator."""
+    words = word_lists()
+    paragraphs, length = [], 0
+    while length < characters:
+        sentences = []
+        for template in generator.sample(_SENTENCES, generator.randrange(4, 9)):
+            chosen = [generator.choice(words[kind]) for kind in ("adjectives", "nouns", "adjectives", "nouns")]
+            sentences.append(template.format(*chosen))
+        paragraphs.append(re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", " ".join(sentences)))
+        length += len(paragraphs[-1]) + 2
+    return "\n\n".join(paragraphs)
+
+
+def clean(text: str) -> str:
+    """Drop Gutenberg's frame, doubled paragraphs and runs of spaces within lines; indentation stays."""
+    framed = _GUTENBERG.search(text)
+    text = framed[1] if framed else text
+    paragraphs = dict.fromkeys(part.strip("\n") for part in re.split(r"\n\s*\n", text) if part.strip())
+    return "\n\n".join(re.sub(r"(?<=\S) {2,}", " ", paragraph) for paragraph in paragraphs)
+
+
+def take(haystack: Haystack, tokens: int, generator: random.Random, tokenizer: str = DEFAULT_TOKENIZER) -> str:
+    """Cut a slice of about `tokens` tokens that begins and ends at sentence boundaries; its start is random."""
+    have = count_tokens(haystack.text, tokenizer)
+    if have < tokens:
+        raise UsageError(f"haystack {haystack.source} holds {have} tokens, {tokens} are needed: use a longer one or shorter --lengths")
+    per_token = len(haystack.text) / have
+    places = boundaries(haystack.text)
+    last = len(haystack.text) - int(tokens * per_token)
+    start = generator.choice([place for place in places if place <= max(0, last)])
+    rest = haystack.text[start : start + int(tokens * per_token * 1.3) + 200]
+    ends = boundaries(rest)[1:]
+    low, high = 0, len(ends) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count_tokens(rest[: ends[middle]], tokenizer) <= tokens else (low, middle - 1)
+    return rest[: ends[low]].strip()
+
+
+def parse_lengths(text: str) -> list[int]:
+    """Read `8k,16k,32000` as token counts (k is 1,000)."""
+    lengths = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(k?)", part.strip().lower())
+        if not match:
+            raise UsageError(f"length {part.strip()!r} is not a number of tokens such as 8k or 12000")
+        lengths.append(int(float(match[1]) * (1000 if match[2] else 1)))
+    return lengths

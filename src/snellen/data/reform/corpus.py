@@ -1,0 +1,177 @@
+"""A dataset's own published files to Items: one question each, still as the annotators wrote it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ...core.errors import DataError, did_you_mean
+from ...core.types import Image
+from ..files.jsonstream import iterate_array
+from ..files.pickled import read_pickled
+from ..files.rows import READERS, read_rows
+from ..images.decode import read_bytes, read_header
+
+Box = tuple[float, float, float, float]
+"""x, y, width, height in pixels."""
+
+_PLACE = re.compile(r"\{(\w+)(?::0(\d+))?\}")
+
+
+class Item(Struct, frozen=True, omit_defaults=True):
+    """One raw question. What a reader does not know stays empty; a reformulator fills the options."""
+
+    id: str
+    image: str = ""
+    """A file name as the dataset writes it, or a `data:` URL."""
+    more_images: tuple[str, ...] = ()
+    question: str = ""
+    answer: str = ""
+    accepted: tuple[str, ...] = ()
+    """Every answer an annotator gave: never a distractor, and all right for an open question."""
+    options: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    """Question or answer kinds from narrow to wide."""
+    slots: dict[str, str] = {}
+    """Texts a question template can name ({caption}, {method}, {context})."""
+    wordings: tuple[str, ...] = ()
+    """Several wordings of the question, where the dataset brings its own."""
+    boxes: tuple[Box, ...] = ()
+    size: tuple[int, int] | None = None
+    crop: bool = False
+    """Cut the first box out instead of drawing the boxes."""
+    group: str | None = None
+    tags: dict[str, str | int | float | bool | None] = {}
+    data: dict[str, Any] = {}
+    """What the family's own reformulator needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The files of one dataset under one root; every path stays inside it."""
+
+    root: Path
+    files: Mapping[str, str]
+    images: str = "{image}"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Further keys of the card's `raw` table, for the reader."""
+
+    def path(self, name: str) -> Path:
+        """Return the file the card calls `name`, or say which file is missing."""
+        if name not in self.files:
+            raise DataError(f"the card names no file {name!r}{did_you_mean(name, self.files)}")
+        path = self.inside(self.files[name])
+        if not path.exists():
+            raise DataError(f"{path} does not exist: put the dataset's {self.files[name]!r} under {self.root}")
+        return path
+
+    def has(self, name: str) -> bool:
+        """Say whether an optional file is there."""
+        return name in self.files and self.inside(self.files[name]).exists()
+
+    def rows(self, name: str, *pointer: str) -> Iterator[dict[str, Any]]:
+        """Yield the records of a file; in JSON those of the array at `pointer` (none: the top, or `data`)."""
+        path = self.path(name)
+        if path.suffix == ".p":
+            yield from (_table(record, path, number) for number, record in enumerate(read_pickled(path), 1))
+        elif path.suffix == ".json" and not _is_lines(path):
+            for number, record in enumerate(iterate_array(path, pointer), 1):
+                yield _table(record, path, number)
+        else:
+            reader = READERS[".jsonl"](path) if path.suffix == ".json" else read_rows(path)
+            for _, row in reader:
+                yield row
+
+    def members(self, name: str) -> Iterator[tuple[str, Any]]:
+        """Yield the (key, value) pairs of a JSON file that is one large object keyed by id."""
+        from ..files.jsonstream import iterate_members
+
+        return iterate_members(self.path(name))
+
+    def lines(self, name: str) -> Iterator[tuple[int, str]]:
+        """Yield the numbered, non-empty lines of a text file, without a byte-order mark."""
+        with self.path(name).open(encoding="utf-8-sig") as stream:
+            for number, line in enumerate(stream, 1):
+                if line.strip():
+                    yield number, line.rstrip("\r\n")
+
+    def glob(self, name: str) -> list[Path]:
+        """Return the files that match the pattern the card calls `name`, sorted."""
+        found = sorted(path for path in self.root.glob(self.files[name]) if path.is_file())
+        if not found:
+            raise DataError(f"no file matches {self.files[name]!r} under {self.root}")
+        return [self.inside(path.relative_to(self.root).as_posix()) for path in found]
+
+    def image(self, name: str, size: tuple[int, int] | None = None) -> Image:
+        """Return the reference to a picture by the name the dataset gives it."""
+        if name.startswith("data:"):
+            return Image(name)
+        width, height = size or (None, None)
+        return Image(str(self.inside(fill(self.images, {"image": name}))), width=width, height=height)  # no stat: the door looks
+
+    def inside(self, relative: str) -> Path:
+        """Resolve a path under the root; one that leads out of it is refused."""
+        root = str(self.root.absolute())
+        path = os.path.normpath(f"{root}{os.sep}{relative}") if not os.path.isabs(relative) else os.path.normpath(relative)  # noqa: PTH117
+        if path != root and not path.startswith(root.rstrip(os.sep) + os.sep):
+            raise DataError(f"path {relative!r} leads out of the data root {self.root}")
+        return Path(path)
+
+
+def fill(pattern: str, fields: Mapping[str, str]) -> str:
+    """Fill `{image}` or, zero-padded, `{image:012}` in a file name pattern."""
+    return _PLACE.sub(lambda match: fields[match[1]].zfill(int(match[2] or 0)), pattern)
+
+
+def box_edits(item: Item, image: Image, colours: tuple[str, ...] = ("",)) -> tuple[str, ...]:
+    """Return the edits that draw (or cut out) the item's pixel boxes on its picture, as fractions of its size."""
+    if not item.boxes:
+        return ()
+    size = item.size or picture_size(image)
+    if item.crop:
+        return (f"crop:{_fractions(item.boxes[0], size, item.id)}",)
+    marked = [f"box:{_fractions(box, size, item.id)},{colours[place % len(colours)]}" for place, box in enumerate(item.boxes)]
+    return tuple(edit.rstrip(",") for edit in marked)
+
+
+def _fractions(box: Box, size: tuple[int, int], name: str) -> str:
+    """Return `x0,y0,x1,y1` as shares of the picture; a box that misses the picture is an error."""
+    (x, y, w, h), (width, height) = box, size
+    x0, y0, x1, y1 = x / width, y / height, (x + w) / width, (y + h) / height
+    if not (x0 < min(x1, 1) and y0 < min(y1, 1) and min(x1, y1) > 0):
+        raise DataError(f"record {name}: box {(x, y, w, h)} lies outside the {width}×{height} picture")
+    return ",".join(f"{value:.5g}" for value in (x0, y0, x1, y1))
+
+
+def picture_size(image: Image) -> tuple[int, int]:
+    """Return width and height in pixels from the picture's header."""
+    if image.width and image.height:
+        return image.width, image.height
+    header = read_header(read_bytes(image), image.ref)
+    return header.width, header.height
+
+
+def need(record: Mapping[str, Any], key: str, where: str) -> Any:
+    """Return `record[key]`, or name the record and the columns it has."""
+    if key not in record:
+        raise DataError(f"{where} has no column {key!r}{did_you_mean(key, record)}; it has: {', '.join(map(str, record))}")
+    return record[key]
+
+
+def _table(record: Any, path: Path, number: int) -> dict[str, Any]:
+    if not isinstance(record, dict):
+        raise DataError(f"{path.name} record {number} is a {type(record).__name__}, not an object")
+    return record
+
+
+def _is_lines(path: Path) -> bool:
+    """Say whether a `.json` file really holds one object a line, as some datasets publish."""
+    with path.open("rb") as stream:
+        first, second = stream.readline(1 << 20).strip(), stream.readline(1 << 20).strip()
+    return first.startswith(b"{") and first.endswith(b"}") and second.startswith(b"{")

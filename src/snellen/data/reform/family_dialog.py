@@ -1,0 +1,109 @@
+"""Dialogues about a picture to Items, one a round, and each round to a choice with the rounds before it as history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from ...core.errors import DataError
+from ...core.types import Sample, Turn
+from ..files.jsonstream import iterate_array, read_header
+from .corpus import Corpus, Item
+from .distractors import Distractor, first_unique, require, same_answer
+from .family_vqa import make_choices, read_pairs
+from .formulate import Recipe, choice, fixed
+
+MIN_ROUNDS = 2
+
+
+def read_visdial(corpus: Corpus) -> Iterator[Item]:
+    """VisDial 1.0: string tables, dialogues of indices into them, 100 candidates a round; dense relevance where given."""
+    path = corpus.path("dialogs")
+    tables = read_header(path, ("data", "dialogs"))
+    questions, answers = tables.get("data.questions", []), tables.get("data.answers", [])
+    relevance: dict[Any, list[float] | None] = {}
+    if corpus.has("dense"):
+        relevance = {(row["image_id"], row["round_id"] - 1): row.get("gt_relevance", row.get("relevance")) for row in corpus.rows("dense")}
+    for dialogue in iterate_array(path, ("data", "dialogs")):
+        for number, turn in enumerate(dialogue["dialog"]):
+            if turn["question"] >= len(questions) or turn["answer"] >= len(answers):
+                raise DataError(f"{path.name} dialogue {dialogue['image_id']} round {number}: index outside the string tables")
+            yield Item(
+                id=f"{dialogue['image_id']}_{number}",
+                image=str(dialogue["image_id"]),
+                question=as_question(questions[turn["question"]]),
+                answer=answers[turn["answer"]],
+                group=str(dialogue["image_id"]),
+                tags={"round": number},
+                data={
+                    "candidates": [answers[place] for place in turn["answer_options"]],
+                    "relevance": relevance.get((dialogue["image_id"], number)),
+                },
+            )
+
+
+def as_question(text: str) -> str:
+    """Return the text with a question mark at its end."""
+    text = text.strip()
+    return text if text.endswith("?") else text + "?"
+
+
+def choose_candidate(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
+    """Each round: the answer against candidates of no relevance (or, unrated, unlike the answer)."""
+    yield from with_history(_candidates(items, corpus, recipe))
+
+
+def _candidates(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
+    for item in items:
+        wrong = _irrelevant(item, recipe)
+        if set(map(str.lower, (item.answer, *(each.text for each in wrong[:1])))) == {"yes", "no"}:
+            yield fixed(msgspec.structs.replace(item, data={}), corpus, recipe, ("yes", "no"))
+        else:
+            require(wrong, recipe.options - 1, f"record {item.id}")
+            yield choice(msgspec.structs.replace(item, data={}), corpus, recipe, wrong[: recipe.options - 1])
+
+
+def _irrelevant(item: Item, recipe: Recipe) -> list[Distractor]:
+    rated: list[float] = item.data["relevance"] or [0.0] * len(item.data["candidates"])
+    far = [text for text, value in zip(item.data["candidates"], rated, strict=True) if value == 0 and not same_answer(text, item.answer)]
+    unique = first_unique(far, [item.answer])
+    source = "candidate rated irrelevant" if item.data["relevance"] else "candidate unlike the answer"
+    picked = recipe.rng(item.id, "distractors").sample(unique, min(len(unique), recipe.options - 1))
+    return [Distractor(text, source) for text in picked]
+
+
+def join_questions(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
+    """VQA-MT: the questions of one picture, in order of their ids, become the rounds of one dialogue."""
+    by_image: dict[str, list[Item]] = {}
+    for item in items:
+        by_image.setdefault(item.image, []).append(item)
+    rounds = []
+    for image, group in by_image.items():
+        if len(group) < MIN_ROUNDS:
+            continue
+        for number, item in enumerate(sorted(group, key=lambda each: each.id)):
+            tags = {**item.tags, "round": number}
+            rounds.append(
+                msgspec.structs.replace(item, id=f"{image}_{number}", group=image, tags=tags, question=as_question(item.question))
+            )
+    yield from with_history(make_choices(rounds, corpus, recipe))
+
+
+def with_history(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Give each round the rounds before it: their right answers as turns, their options for prompts that show them."""
+    turns: tuple[Turn, ...] = ()
+    options: list[list[str]] = []
+    group: str | None = None
+    for sample in samples:
+        if sample.group != group:
+            turns, options, group = (), [], sample.group
+        meta = {**sample.meta, "history_options": list(options)} if options else sample.meta
+        yield msgspec.structs.replace(sample, turns=turns, meta=meta)
+        turns = (*turns, Turn("user", sample.question), Turn("assistant", sample.answers[0]))
+        options.append(list(sample.options))
+
+
+READERS = {"visdial": read_visdial, "vqa": read_pairs}
+METHODS = {"candidates": choose_candidate, "join": join_questions}

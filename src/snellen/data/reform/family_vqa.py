@@ -1,0 +1,238 @@
+"""Question answering sets in their published files to Items, and open questions to choices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from ...core.errors import DataError
+from ...core.types import Sample
+from .corpus import Corpus, Item, need
+from .distractors import AnswerPool, Distractor, near_integers, normalise, require
+from .formulate import Recipe, choice, fixed, native, open_ended
+
+YES_NO = ("yes", "no")
+
+
+def read_pairs(corpus: Corpus) -> Iterator[Item]:
+    """VQA v2, OK-VQA and TDIUC: a questions file and an annotations file joined by question_id."""
+    wanted = corpus.settings.get("question_type")
+    labels = {
+        label["question_id"]: _annotation(label)
+        for label in corpus.rows("annotations", "annotations")
+        if wanted in (None, label.get("question_type"))
+    }
+    for row in corpus.rows("questions", "questions"):
+        number = need(row, "question_id", corpus.files["questions"])
+        if number not in labels:
+            if wanted is None:
+                raise DataError(f"{corpus.files['questions']} question {number} has no annotation in {corpus.files['annotations']}")
+            continue
+        answer, accepted, kinds = labels[number]
+        yield Item(
+            id=str(number),
+            image=str(row["image_id"]),
+            question=row["question"],
+            answer=answer,
+            accepted=accepted,
+            kinds=kinds,
+            tags={"question_type": kinds[0], "answer_type": kinds[-1]},
+        )
+
+
+def _annotation(label: dict[str, Any]) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    answers = [str(each["answer"]) for each in label["answers"]]
+    answer = str(label.get("multiple_choice_answer") or _majority(answers))
+    kind, wide = str(label.get("question_type", "")), str(label.get("answer_type", label.get("question_type", "")))
+    return answer, tuple(dict.fromkeys(answers)), (kind, wide)
+
+
+def _majority(answers: list[str]) -> str:
+    """Return the most frequent answer; of equals, the first given."""
+    return Counter(answers).most_common(1)[0][0]
+
+
+def read_gqa(corpus: Corpus) -> Iterator[Item]:
+    """GQA: one object of questions keyed by id."""
+    for number, row in corpus.members("questions"):
+        types = row.get("types", {})
+        kinds = tuple(str(types.get(key, "")) for key in ("detailed", "semantic", "structural"))
+        yield Item(
+            str(number), str(row["imageId"]), question=row["question"], answer=row["answer"], kinds=kinds, tags={"question_type": kinds[2]}
+        )
+
+
+def read_scienceqa(corpus: Corpus) -> Iterator[Item]:
+    """ScienceQA: problems keyed by id; those of the split that have a picture."""
+    split = corpus.settings.get("split", "test")
+    for number, row in corpus.members("problems"):
+        if row.get("split") != split or not row.get("image"):
+            continue
+        choices = tuple(row["choices"])
+        hint = (row.get("hint") or "").strip()
+        question = f"{row['question']} Context: {hint}" if hint else row["question"]
+        tags = {key: row.get(key) for key in ("subject", "topic", "grade")}
+        yield Item(str(number), str(number), question=question, answer=choices[row["answer"]], options=choices, tags=tags)
+
+
+def read_vizwiz(corpus: Corpus) -> Iterator[Item]:
+    """VizWiz: a list of pictures, each with one question and ten answers; unanswerable ones are left out unless asked for."""
+    for row in corpus.rows("annotations"):
+        answers = [str(each["answer"]) for each in row["answers"]]
+        answer = _majority(answers)
+        if answer in ("unanswerable", "unsuitable") and not corpus.settings.get("unanswerable"):
+            continue
+        kind = str(row.get("answer_type", ""))
+        yield Item(
+            row["image"].rsplit(".", 1)[0], row["image"], question=row["question"], answer=answer, accepted=tuple(answers), kinds=(kind,)
+        )
+
+
+def read_viquae(corpus: Corpus) -> Iterator[Item]:
+    """ViQuAE: JSON Lines with input, output and image; with a passages file, the first passage that supports the answer."""
+    passages: dict[int, str] = {}
+    if corpus.has("passages"):
+        passages = {int(row["index"]): row["passage"].strip() for row in corpus.rows("passages")}
+    for row in corpus.rows("questions"):
+        context = next((passages[index] for index in row.get("provenance_indices") or [] if index in passages), "")
+        if context or not corpus.settings.get("context"):
+            yield _entity_question(row, context)
+
+
+def _entity_question(row: dict[str, Any], context: str) -> Item:
+    question, output = row["input"], row["output"]
+    return Item(
+        id=str(row["id"]),
+        image=row["image"],
+        question=f"{question} Context: {context}" if context else question,
+        answer=output.get("original_answer") or output["answer"][0],
+        accepted=tuple(output["answer"]),
+        kinds=(" ".join(question.lower().split()[:2]), ""),
+        slots={"context": context} if context else {},
+    )
+
+
+def read_aokvqa(corpus: Corpus) -> Iterator[Item]:
+    """A-OKVQA: native choices; `ask` = answer, answer_with_rationale or rationale."""
+    ask = corpus.settings.get("ask", "answer")
+    for row in corpus.rows("annotations"):
+        choices, rationale = tuple(row["choices"]), " ".join(str(row["rationales"][0]).split())
+        answer, question = choices[row["correct_choice_idx"]], row["question"]
+        item = Item(row["question_id"], str(row["image_id"]), question=question, answer=answer, options=choices)
+        if ask == "answer_with_rationale":
+            item = msgspec.structs.replace(item, question=f"{question} Rationale: {rationale}", slots={"rationale": rationale})
+        elif ask == "rationale":
+            kind = " ".join(question.lower().split()[:2])
+            item = msgspec.structs.replace(
+                item,
+                question=f"{question} Answer: {answer}",
+                answer=rationale,
+                accepted=tuple(row["rationales"]),
+                options=(),
+                kinds=(kind, ""),
+            )
+        yield item
+
+
+def read_whoops(corpus: Corpus) -> Iterator[Item]:
+    """WHOOPS!: a table whose column question_answering_pairs lists [question, answer]."""
+    for row in corpus.rows("table"):
+        pairs = row["question_answering_pairs"]
+        pairs = msgspec.json.decode(pairs) if isinstance(pairs, str) else pairs
+        for number, (question, answer) in enumerate(pairs):
+            kind = " ".join(question.lower().split()[:2])
+            yield Item(f"{row['image_id']}_{number}", str(row["image_id"]), question=question, answer=answer, kinds=(kind, ""))
+
+
+def read_imagenetvc(corpus: Corpus) -> Iterator[Item]:
+    """ImageNetVC: one CSV an aspect (category, question, answer); the picture is the class folder's first."""
+    synsets = {}
+    for _, line in corpus.lines("classes"):
+        synset, _, names = line.partition(" ")
+        synsets[names.split(",")[0].strip()] = synset
+    for path in corpus.glob("tables"):
+        table = Corpus(corpus.root, {"table": path.relative_to(corpus.root).as_posix()}).rows("table")
+        for number, row in enumerate(table, 1):
+            folder = corpus.inside(f"{corpus.settings.get('folder', 'images')}/{synsets.get(row['category'], '?')}")
+            picture = min((each.name for each in folder.glob("*.*")), default=None)
+            if picture is None:
+                raise DataError(f"{path.name} record {number}: no picture of {row['category']!r} in {folder}")
+            answer, kind = str(row["answer"]).lower(), path.stem
+            yield Item(
+                f"{kind}_{number}",
+                f"{folder.name}/{picture}",
+                question=row["question"],
+                answer=answer,
+                kinds=(kind,),
+                tags={"aspect": kind},
+            )
+
+
+def read_blink(corpus: Corpus) -> Iterator[Item]:
+    """BLINK: Parquet files by subtask with up to four pictures, choices and an answer letter in brackets."""
+    for path in corpus.glob("tables"):
+        for row in Corpus(corpus.root, {"table": path.relative_to(corpus.root).as_posix()}).rows("table"):
+            pictures = [_data_url(row[key]) for key in ("image_1", "image_2", "image_3", "image_4") if row.get(key)]
+            options = tuple(str(option) for option in row["choices"])
+            letter = str(row["answer"]).strip("()")
+            place = ord(letter) - ord("A") if len(letter) == 1 else -1
+            if not 0 <= place < len(options):
+                raise DataError(f"{path.name} record {row['idx']}: answer {row['answer']!r} is not one of {len(options)} choices")
+            yield Item(
+                row["idx"],
+                pictures[0],
+                tuple(pictures[1:]),
+                row["question"],
+                options[place],
+                options=options,
+                tags={"sub_task": row["sub_task"]},
+            )
+
+
+def _data_url(value: Any) -> str:
+    import pybase64
+
+    data: bytes = value["bytes"] if isinstance(value, dict) else value
+    return "data:image/unknown;base64," + pybase64.b64encode(data).decode()
+
+
+def make_choices(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
+    """Open question to choice: yes/no as such, numbers among near numbers, else answers of the same kind."""
+    gathered = list(items)
+    pool = AnswerPool(pair for item in gathered for pair in _kind_pairs(item))
+    for item in gathered:
+        if normalise(item.answer) in YES_NO:
+            yield fixed(msgspec.structs.replace(item, answer=normalise(item.answer)), corpus, recipe, YES_NO)
+        else:
+            yield choice(item, corpus, recipe, _wrong(item, pool, recipe))
+
+
+def _kind_pairs(item: Item) -> Iterator[tuple[str, str]]:
+    if normalise(item.answer) not in YES_NO:
+        yield from ((kind, item.answer) for kind in dict.fromkeys((*item.kinds, "")))
+
+
+def _wrong(item: Item, pool: AnswerPool, recipe: Recipe) -> Iterable[Distractor]:
+    count, generator = recipe.options - 1, recipe.rng(item.id, "distractors")
+    number = normalise(item.answer)
+    if number.isdigit() and len(number) < 10:
+        return [wrong for wrong in near_integers(int(number), count, generator) if wrong.text not in item.accepted]
+    wrong = pool.negatives(tuple(dict.fromkeys((*item.kinds, ""))), item.answer, item.accepted, count, generator)
+    return require(wrong, count, f"record {item.id}")
+
+
+READERS = {
+    "pairs": read_pairs,
+    "gqa": read_gqa,
+    "scienceqa": read_scienceqa,
+    "vizwiz": read_vizwiz,
+    "viquae": read_viquae,
+    "aokvqa": read_aokvqa,
+    "whoops": read_whoops,
+    "imagenetvc": read_imagenetvc,
+    "blink": read_blink,
+}
+METHODS = {"choices": make_choices, "native": native, "open": open_ended}

@@ -1,0 +1,130 @@
+"""Items to Samples: the formulations. Which reader and which reformulator, the card says; this module runs them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, TypeVar
+
+import msgspec
+
+from ...core.errors import ConfigError, DataError, did_you_mean
+from ...core.types import Form, Image, Sample
+from .corpus import Corpus, Item, box_edits
+from .distractors import Distractor, place, sample_rng
+
+T = TypeVar("T")
+
+FAMILIES = ("caption", "classify", "count", "dialog", "ground", "kie", "match", "ocr", "spatial", "vqa")
+"""The modules of `data/loaders` that hold readers and methods."""
+
+BOX_COLOURS = ("#e8222e", "#1a9641", "#2c5fd5", "#e6a700")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a reformulator may depend on besides the items: the dataset's name, the seed and the card's settings."""
+
+    dataset: str
+    form: Form = Form.CHOICE
+    seed: int = 0
+    options: int = 4
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def rng(self, item_id: str, purpose: str) -> Any:
+        """Return the generator of one draw for one item."""
+        return sample_rng(self.dataset, item_id, purpose, self.seed)
+
+
+Reader = Callable[[Corpus], Iterator[Item]]
+Method = Callable[[Iterable[Item], Corpus, Recipe], Iterator[Sample]]
+
+
+def build(corpus: Corpus, reader: str, method: str, recipe: Recipe) -> Iterator[Sample]:
+    """Read the raw files with `reader` and re-formulate every item with `method`, both written `family.name`."""
+    read: Reader = _look_up(reader, "READERS")
+    reform: Method = _look_up(method, "METHODS")
+    return guard(reform(guard(read(corpus), reader), corpus, recipe), method)
+
+
+def guard(records: Iterator[T], where: str) -> Iterator[T]:
+    """Yield on; a record that lacks a field or holds another type becomes one clear line with its number."""
+    for number in count(1):
+        try:
+            yield next(records)
+        except StopIteration:
+            return
+        except KeyError as error:
+            raise DataError(f"{where}: record {number} has no field {error}; is the file what the card describes?") from None
+        except (IndexError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"{where}: record {number} is not as the card describes: {error}") from None
+
+
+def _look_up(name: str, table: str) -> Any:
+    family, _, function = name.partition(".")
+    if family not in FAMILIES:
+        raise ConfigError(f"{name!r}: no family {family!r}{did_you_mean(family, FAMILIES)}; known: {', '.join(FAMILIES)}")
+    known: dict[str, Any] = getattr(importlib.import_module(f"snellen.data.reform.family_{family}"), table)
+    if function not in known:
+        hint = did_you_mean(function, known)
+        raise ConfigError(f"{name!r} is not among the {table.lower()} of {family}{hint}; known: {', '.join(known)}")
+    return known[function]
+
+
+def choice(item: Item, corpus: Corpus, recipe: Recipe, wrong: Iterable[Distractor]) -> Sample:
+    """Make a choice Sample: the answer at a uniform place among the wrong options, each with its provenance."""
+    options, origins = place(item.answer, list(wrong), recipe.rng(item.id, "place"))
+    return sample(msgspec.structs.replace(item, options=options), corpus, recipe, {"distractors": origins})
+
+
+def fixed(item: Item, corpus: Corpus, recipe: Recipe, options: tuple[str, ...]) -> Sample:
+    """Make a Sample with a fixed list of options in their usual order (yes/no, entailment)."""
+    return sample(msgspec.structs.replace(item, options=options), corpus, recipe, {"distractors": {"*": {"source": "fixed set"}}})
+
+
+def sample(item: Item, corpus: Corpus, recipe: Recipe, meta: Mapping[str, Any] | None = None) -> Sample:
+    """Make the Sample of an item whose options (if any) are settled."""
+    known = {"slots": item.slots, "wordings": list(item.wordings), "boxes": [list(box) for box in item.boxes]}
+    return Sample(
+        id=item.id,
+        dataset=recipe.dataset,
+        form=recipe.form,
+        question=item.question or "".join(item.wordings[:1]),
+        images=_images(item, corpus),
+        options=item.options,
+        answers=_answers(item),
+        group=item.group,
+        tags=item.tags,
+        meta={**(meta or {}), **{key: value for key, value in known.items() if value}},
+    )
+
+
+def _images(item: Item, corpus: Corpus) -> tuple[Image, ...]:
+    if not item.image:
+        return ()
+    first = corpus.image(item.image, item.size)
+    return (msgspec.structs.replace(first, edits=box_edits(item, first, BOX_COLOURS)), *map(corpus.image, item.more_images))
+
+
+def _answers(item: Item) -> tuple[str, ...]:
+    """A choice has one answer; an open question has every accepted one, the main one first."""
+    if item.options:
+        return (item.answer,)
+    return tuple(dict.fromkeys(text for text in (item.answer, *item.accepted) if text))
+
+
+def native(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
+    """Keep the options the dataset brings; fewer than two different ones is an error."""
+    from ..checks import check_options
+
+    for item in items:
+        check_options(item.id, item.options, item.answer)
+        yield sample(item, corpus, recipe)
+
+
+def open_ended(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
+    """Keep the question open; every accepted answer is right."""
+    for item in items:
+        yield sample(item, corpus, recipe)

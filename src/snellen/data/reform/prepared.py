@@ -1,0 +1,279 @@
+"""The prepared JSON files of the ReForm-Eval hub to Samples, streamed: base64 pictures leave for disk as they are met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...core.errors import DataError, MissingExtra, did_you_mean
+from ...core.types import Image, Sample
+from ..files.jsonstream import iterate_array, iterate_with_header, read_header
+from ..images.embedded import ImageStore
+from .corpus import Item, box_edits, fill
+from .distractors import Distractor, first_unique, normalise, place, require
+from .family_dialog import as_question, with_history
+from .formulate import BOX_COLOURS, Recipe
+
+HUB = "Aweminus/ReForm-Eval-Data"
+MAX_PATH_LENGTH = 260
+Tags = dict[str, str | int | float | bool | None]
+PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff")
+
+
+class Prepared(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a prepared file is laid out; the card's `dataset.prepared` table."""
+
+    file: str
+    layout: str = "rows"
+    """rows, dialogues, typed (TDIUC) or counts."""
+    pointer: tuple[str, ...] = ("data",)
+    header: dict[str, str] = {}
+    """What the file must say of itself (version, split, dataset_name)."""
+    columns: dict[str, str] = {}
+    """Our field -> the file's column: id, image, question, answer, options, references, box, wordings; others become slots."""
+    question: str = ""
+    """A template over columns where the question is put together ("{question} Context: {context}")."""
+    answer: str = "text"
+    """text or index (into the options)."""
+    options: tuple[str, ...] = ()
+    """Fixed options where the file has none."""
+    box: str = "xywh"
+    """xywh or corners."""
+    crop: bool = False
+    images: str = "{image}"
+    """File name pattern when the file names pictures instead of holding them."""
+    labels: str = ""
+    choices: str = ""
+    question_type: str = ""
+    option_end: str = ""
+    """A mark that every option is made to end with."""
+
+    def make_options(self, given: list[Any] | None) -> tuple[str, ...]:
+        """Return the options of a record, or the fixed ones, each with its end mark."""
+        return tuple(_ended(str(text), self.option_end) for text in given or self.options)
+
+
+def fetch(file: str) -> Path:
+    """Download one prepared file from the hub, or return it from the hub's cache."""
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError:
+        raise MissingExtra("hub", "loading from the hub") from None
+    try:
+        return Path(hf_hub_download(HUB, file, repo_type="dataset"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"the hub did not give {HUB}/{file}: {error}; load it offline with --data-root DIR") from None
+
+
+class PreparedReader:
+    """Reads one prepared file into Samples."""
+
+    def __init__(self, layout: Prepared, find: Callable[[str], Path], store: ImageStore, recipe: Recipe) -> None:
+        self._layout = layout
+        self._find = find
+        self._store = store
+        self._recipe = recipe
+
+    def read(self) -> Iterator[Sample]:
+        """Yield the Samples in file order."""
+        layouts = {"rows": self._rows, "dialogues": self._dialogues, "typed": self._typed, "counts": self._counts}
+        if self._layout.layout not in layouts:
+            raise DataError(f"prepared.layout {self._layout.layout!r} is unknown; known: {', '.join(layouts)}")
+        return layouts[self._layout.layout]()
+
+    def _records(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield (where, record), and check what the file says of itself as soon as it is met."""
+        path, number, met = self._find(self._layout.file), 0, set()
+        for kind, value in iterate_with_header(path, self._layout.pointer):
+            if kind != "element":
+                met.add(kind)
+                self._check_header(path, kind, value)
+                continue
+            number += 1
+            if not isinstance(value, dict):
+                raise DataError(f"{path.name} record {number} is a {type(value).__name__}, not an object")
+            yield f"{path.name} record {number}", value
+        missing = set(self._layout.header) - met if self._layout.pointer else set()
+        if missing:
+            raise DataError(f"{path.name} does not say its {', '.join(sorted(missing))}: is it the prepared file of this dataset?")
+
+    def _check_header(self, path: Path, key: str, value: Any) -> None:
+        expected = self._layout.header.get(key)
+        if expected is not None and str(value) != expected:
+            fix = f"wrong file, or set -p dataset.prepared.header.{key}={value}"
+            raise DataError(f"{path.name} says {key} {value!r}, the card {expected!r}: {fix}")
+
+    def _rows(self) -> Iterator[Sample]:
+        for number, (where, record) in enumerate(self._records()):
+            yield self._sample(self._item(record, where, number), where)
+
+    def _item(self, record: Mapping[str, Any], where: str, number: int) -> Item:
+        layout = self._layout
+        fields = {field: _column(record, column, where) for field, column in layout.columns.items()}
+        options = layout.make_options(fields.pop("options", None))
+        answer, references = fields.pop("answer", None), fields.pop("references", None)
+        wordings = tuple(map(str, fields.pop("wordings", None) or ()))
+        plain = str(fields.pop("question", "") or "".join(wordings[:1]))
+        image = self._picture(fields.pop("image"), where)
+        return Item(
+            id=str(fields.pop("id", number)),
+            image=image.ref,
+            question=_fill_question(layout.question, record, where) if layout.question else plain,
+            options=options,
+            answer=_answer_text(answer, options, layout, where) if options else "",
+            accepted=() if options else _texts(answer if references is None else references),
+            boxes=_boxes(fields.pop("box", None), layout.box),
+            crop=layout.crop,
+            wordings=wordings,
+            slots={key: str(value).strip() for key, value in fields.items()},
+            data={"image": image},
+        )
+
+    def _sample(self, item: Item, where: str, meta: Mapping[str, Any] | None = None) -> Sample:
+        image: Image = item.data["image"]
+        try:
+            edits = box_edits(item, image, BOX_COLOURS)
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from None
+        extra = {key: value for key, value in (("slots", item.slots), ("wordings", list(item.wordings))) if value}
+        return Sample(
+            id=item.id,
+            dataset=self._recipe.dataset,
+            form=self._recipe.form,
+            question=item.question,
+            images=(msgspec.structs.replace(image, edits=edits),),
+            options=item.options,
+            answers=(item.answer,) if item.options else item.accepted,
+            group=item.group,
+            tags=item.tags,
+            meta={**extra, **(meta or {})},
+        )
+
+    def _picture(self, value: Any, where: str) -> Image:
+        """Return a reference for a file name or for base64 text."""
+        text = str(value)
+        if len(text) <= MAX_PATH_LENGTH and (isinstance(value, int) or text.isdigit() or text.lower().endswith(PICTURE_ENDINGS)):
+            root = self._find("").resolve()
+            path = (root / fill(self._layout.images, {"image": text})).resolve()
+            if not path.is_relative_to(root):
+                raise DataError(f"{where}: picture {text!r} leads out of the data root {root}")
+            return Image(str(path))
+        return self._store.put_base64(text, where)
+
+    def _drawn(self, item: Item, pool: list[str], source: str, where: str) -> Sample:
+        """Make a choice whose wrong options come from a list of the file, drawn once per sample."""
+        count = self._recipe.options - 1
+        others = first_unique(pool, [item.answer])
+        texts = self._recipe.rng(item.id, "distractors").sample(others, min(count, len(others)))
+        wrong = require([Distractor(text, source) for text in texts], count, where)
+        options, origins = place(item.answer, wrong, self._recipe.rng(item.id, "place"))
+        return self._sample(msgspec.structs.replace(item, options=options), where, {"distractors": origins})
+
+    def _typed(self) -> Iterator[Sample]:
+        """TDIUC: a questions file with pictures, an annotations file (its second copy of the pictures is skipped), choice lists."""
+        wanted = self._layout.question_type
+        labels = {row["question_id"]: row["answers"][0]["answer"] for row in self._labels() if row["question_type"] == wanted}
+        pool = [str(text) for text in iterate_array(self._find(f"{self._layout.choices}{wanted}.json"))]
+        for where, record in self._records():
+            number = _column(record, "question_id", where)
+            if number not in labels:
+                continue
+            image = self._picture(record["image_id"], where)
+            answer = str(labels[number])
+            tags: Tags = {"question_type": wanted}
+            item = Item(str(number), image.ref, question=record["question"], answer=answer, tags=tags, data={"image": image})
+            if normalise(answer) in ("yes", "no"):
+                yield self._sample(msgspec.structs.replace(item, answer=normalise(answer), options=("yes", "no")), where)
+            else:
+                yield self._drawn(item, pool, f"choice list of {wanted}", where)
+
+    def _labels(self) -> Iterator[dict[str, Any]]:
+        path = self._find(self._layout.labels)
+        return iterate_array(path, ("annotations",) if _is_table(path) else ())
+
+    def _counts(self) -> Iterator[Sample]:
+        pool = [str(text) for text in iterate_array(self._find(self._layout.choices))]
+        for number, (where, record) in enumerate(self._records(), 1):
+            item = self._item(record, where, number)
+            answer = item.accepted[0]
+            yield self._drawn(msgspec.structs.replace(item, answer=answer, accepted=()), pool, "answer list of the file", where)
+
+    def _dialogues(self) -> Iterator[Sample]:
+        path = self._find(self._layout.file)
+        tables = read_header(path, self._layout.pointer)
+        for key, value in tables.items():
+            self._check_header(path, key, value)
+        yield from with_history(self._rounds(tables["data.questions"], tables["data.answers"]))
+
+    def _rounds(self, questions: list[str], answers: list[str]) -> Iterator[Sample]:
+        for where, dialogue in self._records():
+            group = str(dialogue["image_id"])
+            image = self._picture(dialogue.get("image_base64") or dialogue["image_id"], where)
+            for number, turn in enumerate(dialogue["dialog"]):
+                if max(turn["question"], 0) >= len(questions) or max(turn["answer"], *turn["answer_options"]) >= len(answers):
+                    raise DataError(f"{where} round {number}: index outside the string tables")
+                item = Item(
+                    id=f"{group}_{number}",
+                    image=image.ref,
+                    question=as_question(questions[turn["question"]]),
+                    answer=answers[turn["answer"]],
+                    options=tuple(answers[place] for place in turn["answer_options"]),
+                    group=group,
+                    tags={"round": number},
+                    data={"image": image},
+                )
+                yield self._sample(item, where)
+
+
+def _is_table(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(64).lstrip().startswith(b"{")
+
+
+def _column(record: Mapping[str, Any], column: str, where: str) -> Any:
+    if column not in record:
+        raise DataError(f"{where} has no column {column!r}{did_you_mean(column, record)}; it has: {', '.join(record)}")
+    return record[column]
+
+
+def _fill_question(template: str, record: Mapping[str, Any], where: str) -> str:
+    pieces = {key: str(value).strip() for key, value in record.items() if isinstance(value, str | int | float)}
+    try:
+        return template.format_map(pieces)
+    except KeyError as error:
+        raise DataError(f"{where} has no column {error}; it has: {', '.join(record)}") from None
+
+
+def _answer_text(answer: Any, options: tuple[str, ...], layout: Prepared, where: str) -> str:
+    if layout.answer == "index":
+        index = int(answer)
+        if not 0 <= index < len(options):
+            raise DataError(f"{where}: answer index {index} is outside the {len(options)} options")
+        return options[index]
+    text = _ended(str(answer), layout.option_end)
+    if text not in options:
+        raise DataError(f"{where}: answer {text!r} is not among the options {list(options)}")
+    return text
+
+
+def _ended(text: str, end: str) -> str:
+    return text if text.endswith(end) else text + end
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(str(each) for each in value) if isinstance(value, list) else (str(value),)
+
+
+def _boxes(value: Any, kind: str) -> tuple[tuple[float, float, float, float], ...]:
+    if not value:
+        return ()
+    if kind == "corners":
+        flat = [float(number) for row in value for number in (row if isinstance(row, list) else [row])]
+        xs, ys = flat[0::2], flat[1::2]
+        return ((min(xs), min(ys), max(xs) - min(xs), max(ys) - min(ys)),)
+    rows = value if isinstance(value[0], list) else [value]
+    return tuple((float(x), float(y), float(w), float(h)) for x, y, w, h in rows)

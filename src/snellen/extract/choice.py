@@ -1,0 +1,73 @@
+"""A model's reply to the option it chose: one ordered table of named rules, and never a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ..core.errors import UsageError
+from . import rules_cue, rules_structured, rules_weak, rules_whole
+from .extraction import TRUNCATED, Extraction
+from .normalise import normalise
+from .option_set import Reader, Reply, reader_for
+from .thinking import answer_start
+
+__all__ = ["RULES", "Extraction", "Rule", "extract_choice", "read"]
+
+Rule = Callable[[Reader, Reply], Extraction | None]
+
+RULES: Final[tuple[tuple[str, Rule], ...]] = (
+    ("empty", rules_whole.empty),
+    ("whole", rules_whole.whole),
+    ("harness_error", rules_whole.harness_error),
+    ("degenerate", rules_whole.degenerate),
+    ("structured", rules_structured.structured),
+    ("last_line", rules_whole.last_line),
+    ("cue", rules_cue.cue),
+    ("first_line", rules_whole.first_line),
+    ("refusal", rules_weak.refusal),
+    ("cut_off", rules_weak.cut_off),
+    ("yes_no", rules_weak.yes_no),
+    ("affirmed", rules_weak.affirmed),
+    ("none_of_above", rules_weak.none_of_above),
+    ("lone_label", rules_weak.lone_label),
+    ("option_text", rules_weak.option_text),
+    ("by_value", rules_weak.by_value),
+    ("ordinal", rules_weak.ordinal),
+    ("elimination", rules_weak.elimination),
+    ("abstain", rules_weak.abstain),
+)
+"""In this order; the first rule that returns a verdict decides. `docs/extraction.md` explains each."""
+_FUNCTIONS: Final = tuple(rule for _, rule in RULES)
+
+
+def extract_choice(
+    response: str, options: Mapping[str, str] | Sequence[str], *, profile: str = "snellen", finish: str | None = None
+) -> Extraction:
+    """Read which option `response` chooses.
+
+    `options` maps letter to text, or lists texts that are then lettered A, B, C, … `finish` is the reason generation
+    ended ("length" = cut off). `profile` names whose rules to apply; other harnesses' are in `score.profiles`.
+    """
+    if profile == "snellen":
+        return read(reader_for(options), response, finish)
+    from .profiles import profile_named
+
+    return profile_named(profile).read(response, reader_for(options).marks)
+
+
+def read(reader: Reader, response: str, finish: str | None = None) -> Extraction:
+    """Read one reply with a compiled Reader: the fast way for many replies to the same options."""
+    hit = reader.whole.get(response)
+    if hit is not None:
+        return hit
+    start = answer_start(response)
+    if start is None:
+        return Extraction(None, "thinking", TRUNCATED)
+    body = response[start:] if start else response
+    reply = Reply(normalise(body, lookalikes=reader.lookalikes), start, finish)
+    for rule in _FUNCTIONS:
+        verdict = rule(reader, reply)
+        if verdict is not None:
+            return verdict
+    raise UsageError("the rule table must end with a rule that always decides")

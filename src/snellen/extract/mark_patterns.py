@@ -1,0 +1,103 @@
+"""Option marks (A B C D, a b, 1 2 3) to the patterns that find them: compiled once per set, shared by all questions that use it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from .cue_words import MARK_NOUNS, WORD_AFTER, WORD_BEFORE
+from .extraction import Extraction
+
+_NOT_AFTER = r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&](?!\s?[A-Z](?![A-Za-z])))"
+_NOT_BEFORE = r"(?<![0-9a-zA-Z_\u00aa-\u024f\u0370-\u06ff\u0900-\u0dff\u1e00-\u1eff&°-][\s\S])(?<![A-Za-z]\.[\s\S])"
+_BULLET = r"[\s*_#>•|-]{0,6}(?:[Oo]ption |[Cc]hoice |选项)?[(*]{0,3}"
+_COLON = r"(?:\s\([^()\n]{1,40}\))?[*_]{0,2}\s?[.):|]"
+"""How an item of a list of options begins: `- **A.**`, `Option A:`, `| A |`."""
+_SHAPES = {
+    "whole": (
+        "{}",
+        "{}.",
+        "{})",
+        "({})",
+        "{}:",
+        "[{}]",
+        "**{}**",
+        "({}).",
+        "Option {}",
+        "Answer: {}",
+        "Answer: ({})",
+        "ANSWER: {}",
+        "answer: {}",
+    ),
+    "cue": (
+        *("The answer is {}", "The answer is {}.", "The answer is ({})."),
+        *("The correct answer is {}", "The correct answer is {}.", "The correct answer is ({})."),
+    ),
+}
+
+
+class MarkPatterns:
+    """How one set of marks looks in replies; comparison ignores case."""
+
+    def __init__(self, marks: tuple[str, ...]) -> None:
+        self.marks = marks
+        self.by_mark = {mark.lower(): i for i, mark in enumerate(marks)}
+        self.label_set = {mark.upper() for mark in marks}
+        self.letters = "".join(marks).isalpha() and max(map(len, marks), default=0) == 1
+        self.lookalikes = "".join(marks).isascii()
+        upper = _alternatives(map(str.upper, marks))
+        either = _alternatives([*marks, *map(str.upper, marks), *map(str.lower, marks)])
+        lower = _alternatives(set(map(str.lower, marks)) - set("aioeyst") if self.letters else ())
+        self.label = re.compile(f"({either}){WORD_AFTER}{_NOT_AFTER}")
+        # One-letter marks begin with a character set, which the engine searches for fastest.
+        self.mention = re.compile(
+            f"({upper}){WORD_AFTER}{_NOT_AFTER}{_NOT_BEFORE}" if self.letters else f"{WORD_BEFORE}({upper}){WORD_AFTER}"
+        )
+        self.wrapped = re.compile(rf"[(\[](?<![A-Za-z0-9].)\s?({either})\s?[)\]]")
+        self.lower = re.compile(f"{WORD_BEFORE}({lower}){WORD_AFTER}{_NOT_AFTER}")
+        self.head = re.compile(rf"{_BULLET}({either}){_COLON}")
+        self.item = re.compile(rf"\n{_BULLET}({either}){_COLON}")
+        self.later = re.compile(rf"[.;,\n]\s+(?:[Oo]ption |[Cc]hoice )?\(?{either}[.):]\s")
+        self.line = re.compile(
+            r"\W{0,8}(?:(?:" + MARK_NOUNS + r")\s?:?\s?)?\W{0,6}"
+            rf"({either}){WORD_AFTER}(\W*)(.*)",
+            re.IGNORECASE,
+        )
+        self.far = re.compile(
+            r"(?:(?<![a-zA-Z])(?:is|are|be|es|est|ist)|[:=])[\s*_`\"'(\[]{1,6}(?:[Oo]ption |[Cc]hoice )?[(\[*\"']{0,3}"
+            rf"({upper}){WORD_AFTER}{_NOT_AFTER}"
+        )
+        self.joined = re.compile(
+            r"[)\]}\"'*_`.\s]{0,6},?\s?(?P<join>and/or|and|or|y|et|und|oder|ou|и|или|[,/&|、+→]|->|和|或者|或|与|または|또는)\s?"
+            rf"(?:also |maybe |perhaps |possibly |even |option |choice )*+"
+            rf"(?:(?P<second>{upper})|[(\[\"'*]{{1,3}}(?P<wrapped>{either})){WORD_AFTER}"
+        )
+        self.whole = dict(pair for mark in marks for pair in _whole_replies(mark))
+
+
+def _whole_replies(mark: str) -> Iterable[tuple[str, Extraction]]:
+    """Yield the commonest replies that name a mark, verbatim, with what the rules say of them."""
+    for rule, shapes in _SHAPES.items():
+        for shape in shapes:
+            at = shape.index("{}")
+            yield shape.replace("{}", mark, 1), Extraction(mark, rule, None, (at, at + len(mark)))
+
+
+def _alternatives(forms: Iterable[str]) -> str:
+    unique = sorted(set(forms), key=lambda form: (-len(form), form)) or ["\0"]
+    if all(len(form) == 1 for form in unique):
+        return "[" + "".join(re.escape(form) for form in unique) + "]"
+    return "(?:" + "|".join(re.escape(form) for form in unique) + ")"
+
+
+@lru_cache(maxsize=256)
+def mark_patterns(marks: tuple[str, ...]) -> MarkPatterns:
+    """Return the (cached) patterns of one set of marks."""
+    return MarkPatterns(marks)
+
+
+def derive_marks(count: int) -> tuple[str, ...]:
+    """Return A, B, … Z, AA, AB, … for `count` options."""
+    letters = [chr(65 + i) for i in range(26)]
+    return tuple((letters + [a + b for a in letters for b in letters])[:count])

@@ -1,0 +1,190 @@
+"""Option texts to places in a reply: whole words, longest first, number words and money by value, ordinals, none of the above."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from .cue_words import UNDECIDABLE, WORD_AFTER, WORD_BEFORE
+from .numbers import WORD_VALUES, Number, find_numbers, parse_number
+from .polarity import Mention
+from .word_gate import Gated
+
+_ARTICLE = re.compile(
+    r"(?:a|an|the|el|la|los|las|un|una|le|les|une|der|die|das|ein|eine|il|lo|gli|uno|o|os|as|um|uma)\s+(?=\S)"
+    r"|(?:it|they|he|she)\s+(?=\w{4,}\Z)"
+)
+_NUMERAL_WORDS = {str(value): word for word, value in WORD_VALUES.items()}
+_STOP_TEXTS_TEXT = "a|an|the|i|it|is|in|on|at|to|of|no|yes|or|and|be|as|by|we|he|she|so|do|if|up|not|one"
+_STOP_TEXTS = frozenset(_STOP_TEXTS_TEXT.split("|"))
+_SPACES = re.compile(r"\s+")
+_TIGHT = re.compile(r"(?:\\ )?(\\?[=<>+*/×°%])(?:\\ )?|(?<=\d)(?:\\ )?(?=[a-z])")
+_LOOSE = re.compile(r",\\ |\\ |(?<=[a-z])\\-(?=[a-z])")
+_TIGHT_SPACE = re.compile(r"\s?([=<>+*/×°%])\s?|(?<=\d)\s(?=[a-z])")
+"""Where spaces may be or not be: around signs, and before a unit."""
+_OTHER_USE = {
+    "may": r"(?!\s(?:also |well |not )?(?:be|have|seem|look|appear|indicate|suggest|mean)(?!\w))",
+    "right": r"(?!\s(?:next|now|here|there|behind|above|below|beside|in|before|after|away|answer|choice|option)(?!\w))",
+}
+"""Option words that are often something else."""
+_NUMERIC = re.compile(
+    r"[-+$€£¥₹₩\s\d.,'%/]*\d[-+$€£¥₹₩\s\d.,'%/]*(?:[a-zµ°]{1,12}(?:/[a-z]{1,4})?[²³]?(?:\s[a-z]{1,10})?)?|[a-z]+(?:[-\s][a-z]+)?"
+)
+
+NONE_TEXT = re.compile(
+    r"none (?:of|is)|none\.?$|neither|no (?:correct|right|valid) (?:answer|option|choice)|not listed|以上都不|以上皆非|都不(?:是|"
+    r"对)|ninguna|ninguno|aucun|keine der|nessuna|nenhuma|ни один|どれでもない|해당 없음|없음"
+)
+_ORDER = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
+_ORDINAL = Gated(
+    r"(?<!\w)(?P<word>first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|final(?=\s(?:option|one))|"
+    r"\d{1,2}(?:st|nd|rd|th))\s(?:answer\s)?(?:option|choice|alternative|statement|answer(?! is)|one|possibility|caption|description|"
+    r"image|item)(?!\w)"
+    r"|(?<!\w)(?:option|choice|answer|number)\s(?:no\.?\s|number\s)?#?(?P<number>\d{1,2}|one|two|three|four|five|"
+    r"six|seven|eight|nine|ten)(?![\w.]\d|\w)"
+    r"|\A\W*(?:the )?(?P<alone>first|second|third|fourth|fifth|last)\W*\Z"
+    r"|第(?P<han>[一二三四五六七八九十\d])(?:个|個|项|項|つ|番)?(?:选项|選項|选|の選択肢|个选项)?",
+    "option|choice|alternative|statement|answer| one|"
+    "possibility|caption|description|image|item|number|first|second|third|fourth|fifth|last|第",
+)
+_HAN = "一二三四五六七八九十"
+NONE_SAID = Gated(
+    r"none of (?:the |these |those |them|my )?(?:above|options?|choices?|answers?|listed|given|alternatives?|provided|"
+    r"statements?|candidates?|four|three|five|these|those|it|following)"
+    r"|none of (?:these|those|them)(?!\s\w+ed\sothers)|no (?:option|choice|answer)s? (?:is|are|seems?|matches|match|"
+    r"fits?|here|listed|given|provided|works)"
+    r"|none of (?:the |these |those )(?!other)\w{3,12}(?: \w{3,10})? (?:listed|given|shown|offered|fits?|match(?:es)?|is|are)(?!\w)"
+    r"|neither of (?:the |these |them)|(?:isn't|not|never) (?:one of|among|any of|listed|in the list|given among|"
+    r"an option|offered)|none (?:applies|apply|fits?|matches|match|is (?:right|correct)|are (?:right|correct))"
+    r"|all (?:of )?(?:the |these |those |given |listed |provided |above |two |three |four |five )*(?!other)\w{1,12} (?:are|is) (?:wrong|"
+    r"incorrect|false)"
+    r"|(?:n't|not) (?:match|fit|correspond to|belong to|equal) any|match(?:es)? none|(?:nothing|none) (?:listed|offered)|以上都不|"
+    r"以上皆非|都不(?:是|对|正确)|ninguna de las|aucune? des|keine der|nessuna delle|"
+    r"nenhuma das|ни один|どれも|해당 없",
+    "none|all |match|fit|corresp|belong|equal|no option|no choice|no answer|neither of|one of|among|any of|listed|in the list|an option|"
+    "offered|"
+    "以上|都不|ninguna de|aucun|keine der|nessuna|nenhuma|ни один|どれも|해당 없",
+)
+
+
+def plain(text: str) -> str:
+    """Return an option text as it is searched for: lower case, one space, no leading article, no end mark."""
+    text = _SPACES.sub(" ", text.strip().lower()).strip(" .,:;!?\"'`*。，")
+    article = _ARTICLE.match(text)
+    return text[article.end() :] if article else text
+
+
+class OptionTexts:
+    """The texts of one set of options, ready to be found in replies."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.plain = [plain(text) for text in texts]
+        self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
+        self.by_loose = {_loose(text): i for text, i in self.by_text.items()}
+        self.longest = max((len(text) for text in self.plain), default=0) + 8
+        self.none = _only(i for i, text in enumerate(self.plain) if NONE_TEXT.match(text))
+        self.undecidable = _only(i for i, text in enumerate(self.plain) if UNDECIDABLE.search(text))
+        rest = {text for i, text in enumerate(self.plain) if i != self.undecidable}
+        self.yesno = "yes" in rest and rest <= {"yes", "no", "maybe", "unsure"}
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str] | None:
+        """The texts that can be told apart in running text."""
+        return self._pattern([text for text in self.by_text if _tellable(text) and text not in _STOP_TEXTS])
+
+    @cached_property
+    def after_cue(self) -> re.Pattern[str] | None:
+        """The texts that count where an answer is announced: also `no` and its like."""
+        return self._pattern([text for text in self.by_text if _tellable(text)])
+
+    def _pattern(self, usable: list[str]) -> re.Pattern[str] | None:
+        """One alternation, longest first."""
+        if not usable:
+            return None
+        body = "|".join(_spelling(text) for text in sorted(usable, key=len, reverse=True))
+        return re.compile(f"{WORD_BEFORE}(?<!\\d[.,])(?:{body})(?![,.]\\d){WORD_AFTER}")
+
+    @cached_property
+    def values(self) -> dict[float, int]:
+        """Numeric options by value; empty unless every option is one number, all different."""
+        parsed = [parse_number(text) if _NUMERIC.fullmatch(text) else None for text in self.plain]
+        if not parsed or any(number is None for number in parsed):
+            return {}
+        values = {number.value: i for i, number in enumerate(parsed) if number is not None}
+        return values if len(values) == len(parsed) else {}
+
+    def find(self, low: str, start: int = 0) -> list[Mention]:
+        """Return where option texts stand in `low` as whole words."""
+        if self.pattern is None:
+            return []
+        return [Mention(self.index_of(match.group()), match.start(), match.end()) for match in self.pattern.finditer(low, start)]
+
+    def at(self, low: str, position: int) -> Mention | None:
+        """Return the option text standing at `position`, an article skipped."""
+        article = _ARTICLE.match(low, position)
+        begin = article.end() if article else position
+        if self.after_cue is None:
+            return None
+        match = self.after_cue.match(low, begin) or self.after_cue.match(low, position)
+        return Mention(self.index_of(match.group()), match.start(), match.end()) if match else None
+
+    def index_of(self, found: str) -> int:
+        """Return the option whose text was found, a number word standing for its digits."""
+        text = _SPACES.sub(" ", found)
+        if text in self.by_text:
+            return self.by_text[text]
+        if (loose := _loose(text)) in self.by_loose:
+            return self.by_loose[loose]
+        return self.by_text[str(WORD_VALUES[text])] if text in WORD_VALUES else self.by_text[_NUMERAL_WORDS[text]]
+
+    def by_value(self, low: str) -> list[Mention]:
+        """Return numbers in `low` that equal a numeric option."""
+        if not self.values:
+            return []
+        return [Mention(index, number.start, number.end) for number in find_numbers(low) if (index := self._nearest(number)) is not None]
+
+    def _nearest(self, number: Number) -> int | None:
+        return self.values.get(number.value)
+
+    def ordinals(self, low: str, last: int) -> Iterator[Mention]:
+        """Yield ordinals (`the second option`, `option 2`) as mentions; `last` is the highest index."""
+        for match in _ORDINAL.matches(low):
+            index = _ordinal_index(match, last)
+            if 0 <= index <= last and not (match.group("number") and self.values):
+                yield Mention(index, match.start(), match.end())
+
+
+def _ordinal_index(match: re.Match[str], last: int) -> int:
+    word, number, han = match.group("word") or match.group("alone"), match.group("number"), match.group("han")
+    if word:
+        if word in {"last", "final"}:
+            return last
+        return _ORDER.index(word) if word in _ORDER else int(re.sub(r"\D", "", word)) - 1
+    if number:
+        return (int(number) if number.isdigit() else WORD_VALUES[number]) - 1
+    return _HAN.index(han) if han in _HAN else int(han) - 1
+
+
+def _tellable(text: str) -> bool:
+    """Whether a text can be told from ordinary prose: longer than a letter, a digit, or one ideograph."""
+    return len(text) > 1 or text.isdigit() or text >= "\u2e80"
+
+
+def _spelling(text: str) -> str:
+    """The ways one option text may be written: runs of spaces, hyphens as spaces, without commas, small numbers as words."""
+    spelt = _TIGHT.sub(lambda match: rf"\s*{match.group(1)}\s*" if match.group(1) else r"\s*", re.escape(text))
+    spelt = spelt.removeprefix(r"\s*").removesuffix(r"\s*")
+    spelt = _LOOSE.sub(lambda match: r",?\s+" if match.group() == r",\ " else r"(?:-|\s+)", spelt) + _OTHER_USE.get(text, "")
+    other = _NUMERAL_WORDS.get(text) or (str(WORD_VALUES[text]) if text in WORD_VALUES else None)
+    return rf"(?<![-−])(?<!minus )(?<!negative )(?:{spelt}|{other})(?!\s(?:hundred|thousand|million|billion))" if other else spelt
+
+
+def _loose(text: str) -> str:
+    """The form in which spellings of one text are equal."""
+    return _TIGHT_SPACE.sub(r"\1", text.replace(", ", " ").replace("-", " "))
+
+
+def _only(indices: Iterator[int]) -> int | None:
+    found = list(indices)
+    return found[0] if len(found) == 1 else None

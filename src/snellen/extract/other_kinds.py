@@ -1,0 +1,196 @@
+"""Replies to answers that are not one option: yes or no, a number, several options, a short text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from .choice import read
+from .cue_words import REFUSAL
+from .extraction import AMBIGUOUS, EMPTY, REFUSED, TRUNCATED, UNPARSED, Extraction
+from .label_mentions import label_mentions, text_mentions
+from .normalise import normalise
+from .numbers import Number, find_numbers
+from .option_set import Reader, Reply, reader_for
+from .rules_structured import answer_field
+from .thinking import answer_start
+
+_YES = "yes|yeah|yep|yup|true|correct|是的|是|对|正确|はい|네|예|sí|si|oui|ja|да|vrai|wahr|verdadero|sim|hai|हाँ|نعم|evet"
+_NO = "no|nope|nah|false|incorrect|不是|否|不对|错误|いいえ|아니요|아니오|non|nein|нет|faux|falsch|falso|não|नहीं|لا|hayır"
+_WORD = re.compile(rf"(?<![\w-])(?:(?P<yes>{_YES})|(?P<no>{_NO}))(?![\w'-])|(?P<hyes>^是的?|^对|^正确)|(?P<hno>^不是|^不对|^否|^没有)")
+_NOT_YES = re.compile(r"(?<!\w)not\s+(?:true|correct|right)(?!\w)")
+_IDIOM = re.compile(r"\s+(?:doubt|question|problem|matter|longer|idea)\b")
+_CUE = re.compile(
+    r"(?<!\w)(?:answer|response|verdict|conclusion|therefore|so|hence|thus|答案|結論|结论|answer is)[\s:*,\"'(]*(?:is|"
+    r"would be|:|是)?[\s:*\"'(]*\Z"
+)
+_TAIL_MARKER = re.compile(
+    r"(?:final answer|answer|答案|respuesta|réponse|antwort|ответ|risposta|resposta)\s?(?:is|are|:|=|：|是|es|est|ist|è|é)\s{0,3}[:*\s]*",
+    re.IGNORECASE,
+)
+_FARTHEST = 20_000
+"""A number is looked for in so many characters at the end of a reply: a bound on time."""
+_EDGE = 4_000
+_GLUED = re.compile(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
+_COPULA = re.compile(
+    r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads|the (?:text|sign|word|label) (?:is|says|reads))\s+",
+    re.IGNORECASE,
+)
+
+
+class NumberRead(Struct, frozen=True, omit_defaults=True):
+    """A number read from a reply, or None with a reason; a percentage keeps its figure (`5 %` is 5.0, percent true)."""
+
+    value: float | None
+    rule: str
+    reason: str | None = None
+    span: tuple[int, int] | None = None
+    percent: bool = False
+
+
+class ChoicesRead(Struct, frozen=True, omit_defaults=True):
+    """The set of letters read from a multi-select reply; empty with a reason if none could be read."""
+
+    letters: frozenset[str]
+    rule: str
+    reason: str | None = None
+
+
+def _answer_part(response: str) -> tuple[str, int] | None:
+    start = answer_start(response)
+    return None if start is None else (normalise(response[start:], lookalikes=False), start)
+
+
+def extract_yesno(response: str, *, finish: str | None = None) -> Extraction:
+    """Read `yes` or `no` (the `letter` of the result) from a reply in any of a dozen languages; true and correct mean yes."""
+    part = _answer_part(response)
+    if part is None:
+        return Extraction(None, "thinking", TRUNCATED)
+    body, offset = part
+    low = body.lower()
+    words = [match for match in _edge_words(low) if not _IDIOM.match(low, match.end())]
+    chosen = _yesno_word(low, words)
+    if chosen is not None:
+        answer = "yes" if chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4)) else "no"
+        return Extraction(answer, "yes_no", None, (chosen.start() + offset, chosen.end() + offset))
+    reason = _why_none(body, finish)
+    return Extraction(None, "abstain", AMBIGUOUS if words and reason == UNPARSED else reason)
+
+
+def _edge_words(low: str) -> list[re.Match[str]]:
+    """Return yes and no words; of a very long reply only those near its beginning and end."""
+    if len(low) <= 2 * _EDGE:
+        return list(_WORD.finditer(low))
+    return [*_WORD.finditer(low, 0, _EDGE), *_WORD.finditer(low, len(low) - _EDGE)]
+
+
+def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
+    """The word after an answer cue (last), else the one that opens the reply, else the only kind there is at the end of it."""
+    cued = [match for match in words if _CUE.search(low, max(0, match.start() - 40), match.start())]
+    if cued:
+        return cued[-1]
+    if not words:
+        return None
+    kinds = {match.lastgroup for match in words}
+    if not low[: words[0].start()].strip(" \n*_`\"'(.<>-#"):
+        rest = low[words[0].end() : words[0].end() + 12]
+        return None if re.match(r"\s*(?:and|or|/)\s*(?:yes|no)\b", rest) else words[0]
+    last = words[-1]
+    ends = not low[last.end() :].strip(" \n*_`\"').!")
+    return last if ends and len(kinds) == 1 else None
+
+
+def extract_number(response: str, *, finish: str | None = None) -> NumberRead:
+    """Read the number a reply answers with: in the last box or field, after the last cue, the only one, or the last one."""
+    part = _answer_part(response)
+    if part is None:
+        return NumberRead(None, "thinking", TRUNCATED)
+    cut = max(0, len(part[0]) - _FARTHEST)
+    body, offset = part[0][cut:], part[1] + cut
+    numbers = find_numbers(body)
+    if not numbers:
+        return NumberRead(None, "abstain", _why_none(body, finish))
+    chosen, rule = _answering(body, numbers)
+    if rule == "last" and finish == "length":
+        return NumberRead(None, "cut_off", TRUNCATED)
+    return NumberRead(chosen.value, rule, None, (chosen.start + offset, chosen.end + offset), chosen.percent)
+
+
+def _answering(body: str, numbers: list[Number]) -> tuple[Number, str]:
+    """Choose among the numbers of a reply, and say by which rule."""
+    field = answer_field(body)
+    inside = [number for number in numbers if field and field[0] <= number.start and number.end <= field[1]]
+    if len(inside) == 1:
+        return inside[0], "structured"
+    after = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=-1)
+    cued = next((number for number in numbers if number.start >= after >= 0), None)
+    if cued:
+        return cued, "cue"
+    return numbers[-1], "only" if len(numbers) == 1 else "last"
+
+
+def _why_none(body: str, finish: str | None) -> str:
+    if finish == "length":
+        return TRUNCATED
+    if not body.strip():
+        return EMPTY
+    return REFUSED if REFUSAL.search(body.lower()) else UNPARSED
+
+
+def extract_choices(response: str, options: Mapping[str, str] | Sequence[str], *, finish: str | None = None) -> ChoicesRead:
+    """Read the set of options a multi-select reply chooses."""
+    reader = reader_for(options)
+    part = _answer_part(response)
+    if part is None:
+        return ChoicesRead(frozenset(), "thinking", TRUNCATED)
+    body = part[0]
+    single = read(reader, response, finish)
+    if single.letter is not None:
+        return ChoicesRead(frozenset((single.letter,)), single.rule)
+    if single.reason not in {AMBIGUOUS, UNPARSED}:
+        return ChoicesRead(frozenset(), single.rule, single.reason)
+    letters = _listed(reader, body)
+    if letters:
+        return ChoicesRead(frozenset(letters), "list")
+    return ChoicesRead(frozenset(), "abstain", single.reason)
+
+
+def _listed(reader: Reader, body: str) -> set[str]:
+    """The letters of the answer part: glued capitals (`ACD`), else those mentioned and not denied, else option texts."""
+    tail = _answer_tail(body)
+    glued = _GLUED.search(tail)
+    together = set(glued.group()) if glued else set()
+    if glued and together <= reader.label_set and len(together) == len(glued.group()):
+        return {reader.marks[reader.by_mark[char.lower()]] for char in together}
+    reply = Reply(tail)
+    labels = {reader.marks[mention.index] for mention in label_mentions(reader, reply) if not mention.denied}
+    return labels or {reader.marks[mention.index] for mention in text_mentions(reader, reply) if not mention.denied}
+
+
+def _answer_tail(body: str) -> str:
+    """Return the part of a reply that holds its answer: the last field, else what follows the last cue, else all."""
+    field = answer_field(body)
+    marker = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=0)
+    return body[field[0] : field[1]] if field else body[marker:]
+
+
+def extract_short(response: str) -> str:
+    """Read a short open answer: the structured field, what follows the last cue, or the reply itself, without thinking and decoration."""
+    part = _answer_part(response)
+    if part is None:
+        return ""
+    body = part[0]
+    field = answer_field(body)
+    if field is not None:
+        return _tidy(body[field[0] : field[1]])
+    marker = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=-1)
+    if marker >= 0 and body[marker:].strip():
+        return _tidy(body[marker:].strip().split("\n", 1)[0])
+    copula = _COPULA.match(body.strip())
+    return _tidy(body.strip()[copula.end() :] if copula else body)
+
+
+def _tidy(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip(" *_`\"'{}<>$\\").rstrip(".,;:!。").strip(" *_`\"'")

@@ -1,0 +1,1 @@
+"""Checkpoints run in this process: transformers and vLLM."""

@@ -1,0 +1,92 @@
+"""How many requests at a time: grows while memory allows, shrinks when it runs out, never fails the run; and one alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from ...core.errors import ModelError
+from ...core.types import FailureKind, Prediction, Request
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+FIRST_SIZE = 4
+CPU_LIMIT = 16
+"""On a CPU larger batches win nothing and only take memory."""
+
+
+async def predict_alone(predict_batch: Callable[[Sequence[Request]], Awaitable[list[Prediction]]], request: Request) -> Prediction:
+    """Answer one request as a batch of its own, or raise ModelError."""
+    (prediction,) = await predict_batch([request])
+    if prediction.failure is not None:
+        raise ModelError(prediction.failure.kind, prediction.failure.message)
+    return prediction
+
+
+class BatchSizer:
+    """The batch size of one device, fixed or automatic."""
+
+    def __init__(self, fixed: int | None, limit: int, free_share: Callable[[], float], on_full: Callable[[], None] = lambda: None) -> None:
+        self.size = fixed or min(FIRST_SIZE, limit)
+        self._limit = fixed or limit
+        self._automatic = fixed is None
+        self._free_share = free_share
+        self._on_full = on_full
+
+    def run(self, items: Sequence[Item], work: Callable[[Sequence[Item]], list[Result]]) -> list[Result]:
+        """Work on `items` in order, in batches; a batch that does not fit is cut in two and tried again."""
+        results: list[Result] = []
+        while len(results) < len(items):
+            batch = items[len(results) : len(results) + self.size]
+            try:
+                results += work(batch)
+            except RuntimeError as error:
+                self._shrink(len(batch), error)
+            else:
+                self._grow(len(batch))
+        return results
+
+    def _shrink(self, tried: int, error: RuntimeError) -> None:
+        if not is_out_of_memory(error):
+            raise error
+        self._on_full()
+        if tried == 1:
+            raise ModelError(
+                FailureKind.PAYLOAD, "one request alone does not fit in memory: use fewer or smaller images, or --half"
+            ) from None
+        self.size = self._limit = max(1, tried // 2)
+
+    def _grow(self, done: int) -> None:
+        """Double after a full batch that left more than half of the memory free."""
+        if self._automatic and done == self.size < self._limit and self._free_share() > 0.5:
+            self.size = min(2 * self.size, self._limit)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether an allocation failed, on a GPU or on the CPU."""
+    return type(error).__name__ == "OutOfMemoryError" or "out of memory" in str(error) or "can't allocate memory" in str(error)
+
+
+def free_share(device: str) -> float:
+    """Return the share of a device's memory that is free (at the worst moment since the last call, on a GPU)."""
+    if device.startswith("cuda"):
+        import torch
+
+        total = torch.cuda.mem_get_info(device)[1]
+        peak = torch.cuda.max_memory_reserved(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        return float(1 - peak / total)
+    return read_free_share(Path("/proc/meminfo"))
+
+
+def read_free_share(meminfo: Path) -> float:
+    """Return the share of the machine's memory that is available; 0 (never grow) where it cannot be known."""
+    try:
+        text = meminfo.read_text()
+    except OSError:
+        return 0.0
+    figures = {name: int(value) for name, value in re.findall(r"^(MemTotal|MemAvailable):\s+(\d+)", text, re.MULTILINE)}
+    return figures.get("MemAvailable", 0) / figures["MemTotal"] if figures.get("MemTotal") else 0.0

@@ -1,0 +1,134 @@
+"""An encoded prompt and candidate tokens to log-probabilities of every candidate token, three ways of falling speed.
+
+`tree`: all candidates in one row, each token seeing the prompt and its own ancestors only; nothing is copied or padded.
+`rows`: one row a candidate on copies of the prompt's keys and values. `scratch`: the whole sequence, one by one.
+Which way a checkpoint allows is tested once, against `scratch`, and recorded with every prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .prefix import Prefix, accepts, fork, positions
+from .trie import ROOT, build_trie, split_candidates
+
+TREE, ROWS, SCRATCH = "tree", "rows", "scratch"
+MAX_NODES = 256
+"""Fed tokens of one pass: bounds the logits in memory (256 × vocabulary), so that candidates need not be bounded."""
+MAX_ROWS = 16
+
+Candidates = Sequence[Sequence[int]]
+TokenLogprobs = list[list[float]]
+
+
+def score_candidates(model: Any, route: str, prefix: Prefix, candidates: Candidates) -> TokenLogprobs:
+    """Return the log-probability of each token of each candidate, by the given route (tree or rows)."""
+    pass_of = _score_tree if route == TREE else _score_rows
+    groups = split_candidates(candidates, MAX_NODES) if route == TREE else _row_groups(candidates)
+    results: TokenLogprobs = [[] for _ in candidates]
+    for group in groups:
+        for index, values in zip(group, pass_of(model, prefix, [candidates[index] for index in group]), strict=True):
+            results[index] = values
+    return results
+
+
+def score_from_scratch(model: Any, inputs: dict[str, Any], candidate: Sequence[int]) -> list[float]:
+    """Return the same from one pass over prompt and candidate together: the yardstick of the other two."""
+    ids = inputs["input_ids"]
+    suffix = torch.tensor([list(candidate)], device=ids.device)
+    whole = dict(inputs) | {"input_ids": torch.cat([ids, suffix], 1)}
+    for name, fill in (("attention_mask", 1), ("token_type_ids", 0), ("mm_token_type_ids", 0)):
+        if name in inputs:
+            whole[name] = torch.cat([inputs[name], torch.full_like(suffix, fill)], 1)
+    with torch.inference_mode():
+        logits = model(**whole, use_cache=False).logits[0, ids.shape[1] - 1 : -1].float()
+    return [float(value) for value in logits.log_softmax(-1).gather(-1, suffix[0][:, None])[:, 0]]
+
+
+def _score_tree(model: Any, prefix: Prefix, candidates: Candidates) -> TokenLogprobs:
+    trie = build_trie(candidates)
+    steps = [step for path in trie.steps for step in path]
+    logits = prefix.logits[None]
+    if trie.tokens:
+        device = prefix.logits.device
+        with torch.inference_mode():
+            outputs = prefix.reader(
+                input_ids=torch.tensor([trie.tokens], device=device),
+                past_key_values=fork(prefix.cache),
+                attention_mask=_tree_mask(trie.parents, prefix.length, model.dtype, device),
+                position_ids=positions(model, prefix.next_position, (depth - 1 for depth in trie.depths)),
+                use_cache=True,
+            )
+        logits = torch.cat([logits, outputs.logits[0].float()])
+    values = iter(pick_logprobs(logits, [node + 1 if node != ROOT else 0 for node, _ in steps], [token for _, token in steps]))
+    return [[next(values) for _ in path] for path in trie.steps]
+
+
+def _tree_mask(parents: Sequence[int], length: int, dtype: torch.dtype, device: Any) -> torch.Tensor:
+    """Return the additive mask: every node sees the whole prompt, its ancestors and itself."""
+    count = len(parents)
+    seen = torch.zeros(count, count, dtype=torch.bool)
+    for node, parent in enumerate(parents):
+        if parent != ROOT:
+            seen[node] = seen[parent]
+        seen[node, node] = True
+    mask = torch.zeros(1, 1, count, length + count, dtype=dtype)
+    mask[0, 0, :, length:].masked_fill_(~seen, torch.finfo(dtype).min)
+    return mask.to(device)
+
+
+def _row_groups(candidates: Candidates) -> list[list[int]]:
+    order = sorted(range(len(candidates)), key=lambda index: (len(candidates[index]), index))
+    return [order[start : start + MAX_ROWS] for start in range(0, len(order), MAX_ROWS)]
+
+
+def _score_rows(model: Any, prefix: Prefix, candidates: Candidates) -> TokenLogprobs:
+    firsts = pick_logprobs(prefix.logits[None], [0] * len(candidates), [candidate[0] for candidate in candidates])
+    longest = max(len(candidate) for candidate in candidates) - 1
+    if longest == 0:
+        return [[value] for value in firsts]
+    count, device = len(candidates), prefix.logits.device
+    fed, mask = pad_right([candidate[:-1] for candidate in candidates], longest, device)
+    cache = fork(prefix.cache)
+    cache.batch_repeat_interleave(count)
+    arguments: dict[str, Any] = {}
+    if accepts(prefix.reader, "position_ids"):
+        row = positions(model, prefix.next_position, range(longest))
+        arguments["position_ids"] = row.expand(*row.shape[:-2], count, longest)
+    with torch.inference_mode():
+        outputs = prefix.reader(
+            input_ids=fed,
+            past_key_values=cache,
+            attention_mask=torch.cat([torch.ones(count, prefix.length, dtype=torch.long, device=device), mask], 1),
+            use_cache=True,
+            **arguments,
+        )
+    return [[first, *rest] for first, rest in zip(firsts, pick_rows(outputs.logits, candidates), strict=True)]
+
+
+def pad_right(rows: Candidates, width: int, device: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return ids padded with 0 on the right, and their mask."""
+    ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=device)
+    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=device)
+    return ids, mask
+
+
+def pick_rows(logits: torch.Tensor, candidates: Candidates) -> TokenLogprobs:
+    """Return the log-probabilities of every candidate's tokens after its first, from logits [rows, places, vocabulary]."""
+    return [
+        pick_logprobs(logits[row, : len(candidate) - 1].float(), range(len(candidate) - 1), candidate[1:])
+        for row, candidate in enumerate(candidates)
+    ]
+
+
+def pick_logprobs(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> list[float]:
+    """Return log-softmax(logits)[row, token] for each pair, without building the whole log-softmax twice."""
+    if not tokens:
+        return []
+    at = torch.tensor(list(rows), device=logits.device)
+    chosen = logits[at, torch.tensor(list(tokens), device=logits.device)]
+    values: list[float] = (chosen - logits.logsumexp(-1)[at]).tolist()
+    return values

@@ -1,0 +1,180 @@
+"""A checkpoint's folder or hub name to what it can do, its processor and its weights on a device."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import EnvironmentProblem, MissingExtra, UsageError
+from ...core.protocols import Capability
+from .local_options import LocalOptions
+
+IMAGE_TEXT, CAUSAL, ENCODER_DECODER = "image-text", "causal", "encoder-decoder"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What is known of a checkpoint from its configuration alone; no weights are loaded."""
+
+    name: str
+    kind: str
+    config: Any
+    options: LocalOptions
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """Return what a model of this kind can do."""
+        always = {Capability.GENERATE, Capability.LIKELIHOOD, Capability.BATCH}
+        return frozenset(always | {Capability.IMAGES} if self.kind == IMAGE_TEXT else always)
+
+    @property
+    def context_tokens(self) -> int | None:
+        """Return the longest sequence the checkpoint was made for, or None where it does not say."""
+        if self.options.max_length:
+            return self.options.max_length
+        text = self.config.get_text_config(decoder=True)
+        for field in ("max_position_embeddings", "n_positions", "max_seq_len"):
+            value = getattr(text, field, None)
+            if isinstance(value, int) and value > 0:
+                return value
+        return None
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what changes its answers: the files themselves for a folder, the revision for a hub name."""
+        folder = Path(self.name)
+        source = {"files": fingerprint(folder)} if folder.is_dir() else {"revision": str(getattr(self.config, "_commit_hash", None))}
+        return {"checkpoint": folder.name if folder.is_dir() else self.name, "dtype": dtype_name(self), **source}
+
+
+def read_checkpoint(name: str, options: LocalOptions) -> Checkpoint:
+    """Read a checkpoint's configuration, from a folder or the local hub cache first; errors name the fix."""
+    transformers = import_transformers()
+    folder = Path(name)
+    if looks_like_folder(name) and not folder.is_dir():
+        raise UsageError(f"model hf/{name}: no such folder")
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        raise UsageError(f"model hf/{name}: the folder has no config.json, so it is not a transformers checkpoint")
+    try:
+        config = transformers.AutoConfig.from_pretrained(name, revision=options.revision, trust_remote_code=options.trust_remote_code)
+    except (OSError, ValueError, KeyError) as error:
+        raise EnvironmentProblem(f"model hf/{name} cannot be read: {first_line(error)}") from None
+    return Checkpoint(name, _kind_of(config, name), config, options)
+
+
+def _kind_of(config: Any, name: str) -> str:
+    from transformers.models.auto import modeling_auto as known
+
+    if type(config) in known.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+        return IMAGE_TEXT
+    if type(config) in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
+        return ENCODER_DECODER
+    if type(config) in known.MODEL_FOR_CAUSAL_LM_MAPPING or "AutoModelForCausalLM" in getattr(config, "auto_map", {}):
+        return CAUSAL
+    raise UsageError(f"model hf/{name} is a {config.model_type!r}: neither an image-text-to-text nor a language model")
+
+
+def load_processor(checkpoint: Checkpoint) -> Any:
+    """Load the processor (or tokenizer) with left padding and a pad token."""
+    transformers = import_transformers()
+    options = checkpoint.options
+    kind = transformers.AutoProcessor if checkpoint.kind == IMAGE_TEXT else transformers.AutoTokenizer
+    try:
+        processor = kind.from_pretrained(checkpoint.name, revision=options.revision, trust_remote_code=options.trust_remote_code)
+    except ImportError as error:
+        raise EnvironmentProblem(
+            f"the processor of hf/{checkpoint.name} needs a package that is not installed: {first_line(error)}"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise EnvironmentProblem(f"the processor of hf/{checkpoint.name} cannot be read: {first_line(error)}") from None
+    tokenizer = getattr(processor, "tokenizer", processor)
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+    return processor
+
+
+def load_weights(checkpoint: Checkpoint, device: str) -> Any:
+    """Load the weights on one device (`auto` spreads them), ready for inference."""
+    transformers = import_transformers()
+    auto = {
+        IMAGE_TEXT: transformers.AutoModelForImageTextToText,
+        ENCODER_DECODER: transformers.AutoModelForSeq2SeqLM,
+        CAUSAL: transformers.AutoModelForCausalLM,
+    }[checkpoint.kind]
+    options = checkpoint.options
+    arguments: dict[str, Any] = {
+        "dtype": dtype_name(checkpoint),
+        "revision": options.revision,
+        "trust_remote_code": options.trust_remote_code,
+    }
+    if options.attention:
+        arguments["attn_implementation"] = options.attention
+    if device == "auto":
+        arguments["device_map"] = "auto"
+    try:
+        model = auto.from_pretrained(checkpoint.name, **arguments)
+        return (model if device == "auto" else model.to(device)).eval().requires_grad_(False)
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        raise EnvironmentProblem(f"the weights of hf/{checkpoint.name} cannot be loaded on {device}: {first_line(error)}") from None
+
+
+def choose_devices(options: LocalOptions) -> tuple[str, ...]:
+    """Return the devices to put a copy of the model on."""
+    if options.devices:
+        return options.devices
+    if options.device:
+        return (options.device,)
+    import torch
+
+    return ("cuda:0",) if torch.cuda.is_available() else ("cpu",)
+
+
+def dtype_name(checkpoint: Checkpoint) -> str:
+    """Return the number format: `--half` is bfloat16 where the device has it, else float16; the CPU computes in float32 unless told."""
+    options = checkpoint.options
+    if options.dtype != "auto":
+        return options.dtype
+    import torch
+
+    if options.half:
+        return "bfloat16" if not torch.cuda.is_available() or torch.cuda.is_bf16_supported() else "float16"
+    return "auto" if choose_devices(options)[0] != "cpu" else "float32"
+
+
+def import_transformers() -> Any:
+    """Import the library, quietly, or say which extra brings it."""
+    try:
+        import torch  # noqa: F401
+        import transformers
+    except ImportError:
+        raise MissingExtra("hf", "a local model (hf/…)") from None
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers
+
+
+def fingerprint(folder: Path) -> str:
+    """Hash a checkpoint folder: small files whole, weights by size and both ends."""
+    digest = hashlib.sha256()
+    for file in sorted(path for path in folder.iterdir() if path.is_file()):
+        size = file.stat().st_size
+        digest.update(f"{file.name}:{size}:".encode())
+        with file.open("rb") as stream:
+            digest.update(stream.read(2**20))
+            if size > 2**21:
+                stream.seek(-(2**20), 2)
+                digest.update(stream.read())
+    return digest.hexdigest()[:16]
+
+
+def looks_like_folder(name: str) -> bool:
+    """Tell a path from a hub name (`owner/name`)."""
+    return name.startswith((".", "/", "~")) or name.count("/") > 1
+
+
+def first_line(error: BaseException) -> str:
+    """Return an error's first line, for a one-line message."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,202 @@
+"""`vllm/PATH_OR_ID`: a checkpoint in vLLM's offline engine, in this process; it batches and schedules by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from msgspec import Struct
+
+from ...core.config import convert
+from ...core.errors import ConfigError, EnvironmentProblem, MissingExtra, ModelError, UsageError
+from ...core.ids import derive_seed
+from ...core.protocols import Capability, ImagePolicy
+from ...core.types import Failure, FailureKind, Prediction, Request, Timing, Usage
+from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
+from ..options import ModelOptions
+from ..served.logprob_routes import Token, continuation_values
+from .batch_size import predict_alone
+from .vllm_talk import Talk, converse, scoring_talks
+
+TOO_LONG = ("maximum model length", "max_model_len", "context length")
+
+
+class VllmOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """`--model-arg` of a vLLM model; `engine` goes to `vllm.LLM` as it is."""
+
+    dtype: str = "auto"
+    half: bool = False
+    revision: str | None = None
+    trust_remote_code: bool = False
+    tensor_parallel_size: int = 1
+    max_model_len: int | None = None
+    batch_size: int = 256
+    engine: dict[str, Any] = {}
+
+
+def create(name: str, options: ModelOptions) -> VllmModel:
+    """Return the model `vllm/NAME`; the engine starts with `check`."""
+    if not name:
+        raise UsageError("model 'vllm' needs a folder or a hub name: vllm/PATH_OR_ID")
+    return VllmModel(name, options)
+
+
+class VllmModel:
+    """The offline engine behind the model seam: text and likelihood, pictures as the checkpoint allows."""
+
+    def __init__(self, name: str, options: ModelOptions) -> None:
+        self.name = f"vllm/{name}"
+        self.capabilities = frozenset({Capability.GENERATE, Capability.LIKELIHOOD, Capability.IMAGES, Capability.BATCH})
+        self.image_policy = options.image_policy or ImagePolicy()
+        self._checkpoint = name
+        self._options = convert(dict(options.arguments), VllmOptions, "--model-arg of vllm")
+        if self._options.trust_remote_code and not self._options.revision:
+            raise ConfigError("--model-arg trust_remote_code=true runs code from the checkpoint: pin it with --model-arg revision=COMMIT")
+        self.batch_size = self._options.batch_size
+        self._clock = options.clock
+        self._engine: Any = None
+        self._thread = ThreadPoolExecutor(1, "snellen-vllm")
+
+    async def predict(self, request: Request) -> Prediction:
+        """Answer one request, or raise ModelError."""
+        return await predict_alone(self.predict_batch, request)
+
+    async def predict_batch(self, requests: Sequence[Request]) -> list[Prediction]:
+        """Answer all, in order; one that the engine refuses carries its failure."""
+        await self.check()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, list(requests))
+
+    async def check(self) -> None:
+        """Start the engine; raise if it cannot be."""
+        if self._engine is None:
+            self._engine = await asyncio.get_running_loop().run_in_executor(self._thread, self._start)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the checkpoint, its revision and number format."""
+        options = self._options
+        return {"vllm": self._checkpoint, "revision": options.revision, "dtype": self._dtype(), "engine": options.engine}
+
+    async def close(self) -> None:
+        """Let go of the engine."""
+        self._engine = None
+        await asyncio.to_thread(self._thread.shutdown)
+
+    def _dtype(self) -> str:
+        return "half" if self._options.half and self._options.dtype == "auto" else self._options.dtype
+
+    def _start(self) -> Any:
+        try:
+            import vllm
+        except ImportError:
+            raise MissingExtra("vllm", "a model in vLLM's offline engine (vllm/…)") from None
+        options = self._options
+        given = {"revision": options.revision, "max_model_len": options.max_model_len}
+        try:
+            return vllm.LLM(
+                model=self._checkpoint,
+                dtype=self._dtype(),
+                trust_remote_code=options.trust_remote_code,
+                tensor_parallel_size=options.tensor_parallel_size,
+                **{key: value for key, value in given.items() if value is not None},
+                **options.engine,
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            raise EnvironmentProblem(f"vLLM cannot load {self._checkpoint}: {str(error).splitlines()[0]}") from None
+
+    def _answer(self, requests: list[Request]) -> list[Prediction]:
+        """Answer together; if the engine refuses the lot, one by one, so that only the bad one fails."""
+        try:
+            return self._answer_all(requests)
+        except ModelError as error:
+            if len(requests) == 1:
+                return [Prediction(requests[0].key, failure=Failure(error.kind, str(error)))]
+        return [prediction for request in requests for prediction in self._answer([request])]
+
+    def _answer_all(self, requests: Sequence[Request]) -> list[Prediction]:
+        sent = self._clock.monotonic()
+        talks = [_talks_of(request) for request in requests]
+        outputs = iter(self._talk([talk for group in talks for talk in group]))
+        answers = []
+        for request, group in zip(requests, talks, strict=True):
+            mine = [next(outputs) for _ in group]
+            timing = Timing(sent, self._clock.monotonic())
+            answers.append(_read_scores(request, mine, timing) if request.choices else _read_text(request, mine[0], timing))
+        return answers
+
+    def _talk(self, talks: Sequence[Talk]) -> list[Any]:
+        """Run conversations through the engine: those that continue an answer and those that begin one are separate calls."""
+        from vllm import SamplingParams
+
+        results: list[Any] = [None] * len(talks)
+        for continued in (False, True):
+            places = [place for place, talk in enumerate(talks) if talk.continued is continued]
+            if not places:
+                continue
+            try:
+                outputs = self._engine.chat(
+                    [talks[place].messages for place in places],
+                    [SamplingParams(**talks[place].sampling) for place in places],
+                    add_generation_prompt=not continued,
+                    continue_final_message=continued,
+                    use_tqdm=False,
+                )
+            except (ValueError, TypeError) as error:
+                kind = FailureKind.TOO_LONG if any(words in str(error) for words in TOO_LONG) else FailureKind.REQUEST
+                raise ModelError(kind, f"vLLM refuses the request: {str(error).splitlines()[0]}") from None
+            for place, output in zip(places, outputs, strict=True):
+                results[place] = output
+        return results
+
+
+def _talks_of(request: Request) -> list[Talk]:
+    if not request.choices:
+        return [converse(request, _sampling(request))]
+    check_choices(request, byte_counts(request))
+    talks = scoring_talks(request)
+    return [*talks, *scoring_talks(ask_for_priors(request))] if request.likelihood.baseline else talks
+
+
+def _sampling(request: Request) -> dict[str, Any]:
+    """Return the engine's sampling parameters; unset ones are left to its defaults, each trial has its own seed."""
+    params, key = request.params, request.key
+    told = {"max_tokens": params.max_tokens or 512, "temperature": params.temperature, "top_p": params.top_p, "stop": params.stop}
+    told["seed"] = derive_seed(params.seed or 0, key.task, key.sample, key.variant, key.repeat, "sampling") % 2**63
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items() if value is not None}
+
+
+def _read_text(request: Request, output: Any, timing: Timing) -> Prediction:
+    made = output.outputs[0]
+    usage = Usage(len(output.prompt_token_ids or ()), len(made.token_ids))
+    return Prediction(request.key, text=request.prefix + made.text, finish=made.finish_reason, usage=usage, timing=timing)
+
+
+def _read_scores(request: Request, outputs: Sequence[Any], timing: Timing) -> Prediction:
+    """Read the prompt's output and each candidate's, and the same again for the priors if they were asked."""
+    count = len(request.choices)
+    prompt, tokens = _read_group(request, outputs[: count + 1])
+    detail: dict[str, Any] = {
+        "route": "vllm",
+        "tokens": [len(values) for values in tokens],
+        "token_logprobs": tokens,
+        "bytes": byte_counts(request),
+    }
+    if request.likelihood.baseline:
+        detail["priors"] = [sum(values) for values in _read_group(request, outputs[count + 1 :])[1]]
+    if request.likelihood.with_prompt:
+        detail["prompt_logprobs"] = storable([token.logprob for token in prompt if token.logprob is not None])
+    usage = Usage(input_tokens=len(prompt))
+    return Prediction(request.key, loglikelihoods=tuple(sum(values) for values in tokens), usage=usage, timing=timing, detail=detail)
+
+
+def _read_group(request: Request, outputs: Sequence[Any]) -> tuple[list[Token], list[list[float]]]:
+    prompt, *wholes = [_scored_prompt(output) for output in outputs]
+    tokens = [storable(continuation_values(whole, prompt)) for whole in wholes]
+    check_choices(request, [len(values) for values in tokens])
+    return prompt, tokens
+
+
+def _scored_prompt(output: Any) -> list[Token]:
+    rows = zip(output.prompt_token_ids, output.prompt_logprobs, strict=True)
+    return [Token(str(token), row[token].logprob if row else None) for token, row in rows]

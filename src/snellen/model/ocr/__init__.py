@@ -1,0 +1,1 @@
+"""The embedded reader: OCR engines, reading order, and a small answerer."""

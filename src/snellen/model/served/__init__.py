@@ -1,0 +1,1 @@
+"""Models behind HTTP: dialects, wire format, clients, and scoring through a server."""

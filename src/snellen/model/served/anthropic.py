@@ -1,0 +1,122 @@
+"""The Anthropic messages dialect: system apart, pictures as base64 sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.errors import ModelError
+from ...core.protocols import Capability, ImagePolicy
+from ...core.secret import Secret
+from ...core.types import FailureKind, Request, Turn, Usage
+from ..options import ModelOptions
+from .served_model import ServedModel
+from .wire import Picture, Reply, expect_object
+
+DEFAULT_MAX_TOKENS = 1024
+"""The provider demands a limit; this one is sent when none was given."""
+FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "refusal": "refusal"}
+
+
+def create(name: str, options: ModelOptions) -> ServedModel:
+    """Return the model `anthropic/NAME`."""
+    return ServedModel(Anthropic(), name, options)
+
+
+class Anthropic:
+    """The messages API."""
+
+    provider = "anthropic"
+    default_url = "https://api.anthropic.com/v1"
+    key_variable = "ANTHROPIC_API_KEY"
+    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
+    image_policy = ImagePolicy(max_side=8000, max_bytes=5_000_000)
+
+    def url(self, base_url: str, model: str, *, stream: bool) -> str:
+        """Return the messages address."""
+        return f"{base_url}/messages"
+
+    def headers(self, key: Secret | None) -> dict[str, str]:
+        """Return JSON headers with the key and the API version."""
+        headers = {"Content-Type": "application/json", "anthropic-version": "2023-06-01"}
+        if key is not None:
+            headers["x-api-key"] = key.reveal()
+        return headers
+
+    def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
+        """Return the messages body."""
+        pairs = list(zip(request.messages, pictures, strict=True))
+        system = "\n".join(turn.text for turn, _ in pairs if turn.role == "system")
+        messages = [_message(turn, of_turn) for turn, of_turn in pairs if turn.role != "system"]
+        params = request.params
+        body: dict[str, Any] = {"model": model, "max_tokens": params.max_tokens or DEFAULT_MAX_TOKENS, "messages": messages}
+        optional = {"system": system or None, "temperature": params.temperature, "top_p": params.top_p, "stop_sequences": params.stop}
+        optional["stream"] = params.stream or None
+        return body | {name: value for name, value in optional.items() if value is not None} | (params.extra_body or {})
+
+    def parse(self, value: Any) -> Reply:
+        """Read a whole message."""
+        message = expect_object(value)
+        blocks = [block for block in message.get("content") or [] if isinstance(block, dict)]
+        texts = [str(block.get("text", "")) for block in blocks if block.get("type") == "text"]
+        thoughts = [str(block.get("thinking", "")) for block in blocks if block.get("type") == "thinking"]
+        return Reply(
+            text="".join(texts) if texts else None,
+            reasoning="".join(thoughts) or None,
+            finish=_finish(message.get("stop_reason")),
+            usage=_usage(message.get("usage")),
+            model=message.get("model"),
+            choices=len(blocks),
+        )
+
+    def parse_event(self, value: Any, reply: Reply) -> str | None:
+        """Read one stream event."""
+        event = expect_object(value)
+        kind = event.get("type")
+        if kind == "error":
+            raise ModelError(FailureKind.SERVER, f"the server failed in mid-stream: {event.get('error')}"[:300], retryable=True)
+        if kind == "message_start":
+            message = event.get("message") or {}
+            reply.model, reply.usage = message.get("model"), _usage(message.get("usage"))
+        elif kind == "message_delta":
+            reply.finish = _finish((event.get("delta") or {}).get("stop_reason")) or reply.finish
+            reply.usage = _merge(reply.usage, _usage(event.get("usage")))
+        elif kind == "message_stop":
+            reply.closed = True
+        return _take_delta(event.get("delta") or {}, reply) if kind == "content_block_delta" else None
+
+
+def _message(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
+    images: list[dict[str, Any]] = [
+        {"type": "image", "source": {"type": "base64", "media_type": picture.mime, "data": picture.token}} for picture in pictures
+    ]
+    return {"role": turn.role, "content": [*images, {"type": "text", "text": turn.text}] if images else turn.text}
+
+
+def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
+    if delta.get("type") == "thinking_delta":
+        reply.reasoning = (reply.reasoning or "") + str(delta.get("thinking", ""))
+        return "reasoning"
+    if delta.get("type") != "text_delta":
+        return None
+    text = str(delta.get("text", ""))
+    reply.text = (reply.text or "") + text
+    reply.choices += 1
+    return "content" if text else None
+
+
+def _finish(reason: Any) -> str | None:
+    return FINISH.get(reason, reason) if reason else None
+
+
+def _usage(value: Any) -> Usage | None:
+    if not isinstance(value, dict):
+        return None
+    return Usage(value.get("input_tokens"), value.get("output_tokens"), None, value.get("cache_read_input_tokens"))
+
+
+def _merge(first: Usage | None, last: Usage | None) -> Usage | None:
+    """The start of a stream knows the input, its end the output."""
+    if first is None or last is None:
+        return last or first
+    return Usage(first.input_tokens or last.input_tokens, last.output_tokens or first.output_tokens, None, first.cached_tokens)

@@ -1,0 +1,115 @@
+"""The Gemini generateContent dialect: contents of parts, pictures as inline data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.errors import ModelError
+from ...core.protocols import Capability, ImagePolicy
+from ...core.secret import Secret
+from ...core.types import FailureKind, Params, Request, Turn, Usage
+from ..options import ModelOptions
+from .served_model import ServedModel
+from .wire import Picture, Reply, expect_object
+
+FINISH = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "safety",
+    "PROHIBITED_CONTENT": "safety",
+    "BLOCKLIST": "safety",
+    "SPII": "safety",
+}
+ROLES = {"assistant": "model", "user": "user"}
+
+
+def create(name: str, options: ModelOptions) -> ServedModel:
+    """Return the model `gemini/NAME`."""
+    return ServedModel(Gemini(), name, options)
+
+
+class Gemini:
+    """generateContent and streamGenerateContent."""
+
+    provider = "gemini"
+    default_url = "https://generativelanguage.googleapis.com/v1beta"
+    key_variable = "GEMINI_API_KEY"
+    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
+    image_policy = ImagePolicy(max_bytes=15_000_000, formats=("image/png", "image/jpeg", "image/webp"))
+
+    def url(self, base_url: str, model: str, *, stream: bool) -> str:
+        """Return the address of the model's method."""
+        return f"{base_url}/models/{model}:{'streamGenerateContent?alt=sse' if stream else 'generateContent'}"
+
+    def headers(self, key: Secret | None) -> dict[str, str]:
+        """Return JSON headers with the key."""
+        headers = {"Content-Type": "application/json"}
+        if key is not None:
+            headers["x-goog-api-key"] = key.reveal()
+        return headers
+
+    def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
+        """Return the generateContent body."""
+        pairs = list(zip(request.messages, pictures, strict=True))
+        system = "\n".join(turn.text for turn, _ in pairs if turn.role == "system")
+        body: dict[str, Any] = {"contents": [_content(turn, of_turn) for turn, of_turn in pairs if turn.role != "system"]}
+        if system:
+            body["systemInstruction"] = {"parts": [{"text": system}]}
+        config = _generation_config(request.params)
+        return body | ({"generationConfig": config} if config else {}) | (request.params.extra_body or {})
+
+    def parse(self, value: Any) -> Reply:
+        """Read a whole response."""
+        reply = Reply()
+        self.parse_event(value, reply)
+        return reply
+
+    def parse_event(self, value: Any, reply: Reply) -> str | None:
+        """Read one response, whole or a piece of a stream: both have the same form."""
+        response = expect_object(value)
+        if response.get("error"):
+            raise ModelError(FailureKind.SERVER, f"the server failed in mid-stream: {response['error']}"[:300], retryable=True)
+        blocked = (response.get("promptFeedback") or {}).get("blockReason")
+        reply.refusal = f"blocked: {blocked}" if blocked else reply.refusal
+        reply.usage = _usage(response.get("usageMetadata")) or reply.usage
+        reply.model = response.get("modelVersion") or reply.model
+        candidate = expect_object((response.get("candidates") or [{}])[0])
+        reply.choices += bool(candidate)
+        finish = candidate.get("finishReason")
+        reply.finish = FINISH.get(finish, str(finish).lower()) if finish else reply.finish
+        return _take_parts((candidate.get("content") or {}).get("parts") or [], reply)
+
+
+def _content(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
+    images: list[dict[str, Any]] = [{"inlineData": {"mimeType": picture.mime, "data": picture.token}} for picture in pictures]
+    return {"role": ROLES.get(turn.role, turn.role), "parts": [*images, {"text": turn.text}]}
+
+
+def _generation_config(params: Params) -> dict[str, Any]:
+    names = {"max_tokens": "maxOutputTokens", "temperature": "temperature", "top_p": "topP", "seed": "seed", "stop": "stopSequences"}
+    return {theirs: getattr(params, ours) for ours, theirs in names.items() if getattr(params, ours) is not None}
+
+
+def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> str | None:
+    brought = None
+    for part in parts:
+        text = str(part.get("text") or "")
+        if part.get("thought"):
+            reply.reasoning = (reply.reasoning or "") + text
+            brought = brought or "reasoning"
+        elif "text" in part:
+            reply.text = (reply.text or "") + text
+            brought = "content"
+    return brought
+
+
+def _usage(value: Any) -> Usage | None:
+    if not isinstance(value, dict):
+        return None
+    return Usage(
+        value.get("promptTokenCount"),
+        value.get("candidatesTokenCount"),
+        value.get("thoughtsTokenCount"),
+        value.get("cachedContentTokenCount"),
+    )

@@ -1,0 +1,161 @@
+"""The OpenAI chat dialect, as vLLM, SGLang, LMDeploy, llama.cpp and the commercial servers speak it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ...core.errors import ModelError, UsageError, did_you_mean
+from ...core.protocols import Capability, ImagePolicy
+from ...core.secret import Secret
+from ...core.types import FailureKind, Params, Request, Turn, Usage
+from ..options import ModelOptions
+from .scoring_model import ScoringModel
+from .served_model import ServedModel
+from .wire import Picture, Reply, expect_object
+
+
+def create(name: str, options: ModelOptions) -> ServedModel:
+    """Return the model `openai/NAME`; `--model-arg images=…` is one of IMAGE_MODES."""
+    return ScoringModel(OpenAI(str(options.arguments.get("images", "inline"))), name, options)
+
+
+IMAGE_MODES = ("inline", "uuid", "file")
+"""Pictures as data URLs; with their content hash as vLLM's `uuid`; or as `file://` for a server that sees the same disk."""
+
+
+class OpenAI:
+    """Chat completions with pictures as data URLs."""
+
+    provider = "openai"
+    default_url = "https://api.openai.com/v1"
+    key_variable = "OPENAI_API_KEY"
+    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
+    image_policy = ImagePolicy()
+
+    def __init__(self, images: str = "inline") -> None:
+        if images not in IMAGE_MODES:
+            raise UsageError(f"--model-arg images={images}{did_you_mean(images, IMAGE_MODES)}; known: {', '.join(IMAGE_MODES)}")
+        self._images = images
+
+    def url(self, base_url: str, model: str, *, stream: bool) -> str:
+        """Return the chat completions address."""
+        return f"{base_url}/chat/completions"
+
+    def headers(self, key: Secret | None) -> dict[str, str]:
+        """Return JSON headers, with a bearer token if there is a key."""
+        headers = {"Content-Type": "application/json"}
+        if key is not None:
+            headers["Authorization"] = f"Bearer {key.reveal()}"
+        return headers
+
+    def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
+        """Return the chat body."""
+        messages = [_message(turn, of_turn, self._images) for turn, of_turn in zip(request.messages, pictures, strict=True)]
+        return {"model": model, "messages": messages, **sampling(request.params)}
+
+    def parse(self, value: Any) -> Reply:
+        """Read a chat completion."""
+        value = expect_object(value)
+        choice = _first_choice(value)
+        reply = Reply(usage=_usage(value.get("usage")), model=value.get("model"), choices=len(value.get("choices") or []))
+        message = choice.get("message") or {}
+        reply.text = _content(message.get("content"))
+        reply.reasoning = message.get("reasoning_content") or message.get("reasoning")
+        reply.refusal = message.get("refusal")
+        reply.finish = choice.get("finish_reason")
+        return reply
+
+    def parse_event(self, value: Any, reply: Reply) -> str | None:
+        """Read one chunk of a streamed completion."""
+        value = expect_object(value)
+        if value.get("error"):
+            raise ModelError(FailureKind.SERVER, f"the server failed in mid-stream: {value['error']}"[:300], retryable=True)
+        reply.usage = _usage(value.get("usage")) or reply.usage
+        reply.model = value.get("model") or reply.model
+        choice = _first_choice(value)
+        reply.choices += bool(choice)
+        reply.finish = choice.get("finish_reason") or reply.finish
+        return _take_delta(choice.get("delta") or {}, reply)
+
+
+SAMPLING = ("max_tokens", "temperature", "top_p", "seed", "stop")
+
+
+def sampling(params: Params) -> dict[str, Any]:
+    """Return the sampling fields: what is unset is not sent, 0 is sent as 0, extra_body has the last word."""
+    body = {name: value for name in SAMPLING if (value := getattr(params, name)) is not None}
+    if params.stream:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    return body | params.extra_body if params.extra_body else body
+
+
+def _message(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, Any]:
+    if not pictures:
+        return {"role": turn.role, "content": turn.text}
+    parts = [_image_part(picture, mode) for picture in pictures]
+    return {"role": turn.role, "content": [*parts, {"type": "text", "text": turn.text}]}
+
+
+def _image_part(picture: Picture, mode: str) -> dict[str, Any]:
+    """Write one picture. The uuid is the hash of the bytes: a file name would let variants answer for one another."""
+    as_file = mode == "file" and picture.file is not None
+    url = f"file://{picture.file}" if as_file else f"data:{picture.mime};base64,{picture.token}"
+    part: dict[str, Any] = {"type": "image_url", "image_url": {"url": url}}
+    return part | {"uuid": picture.sha256} if mode == "uuid" else part
+
+
+def _first_choice(value: dict[str, Any]) -> Mapping[str, Any]:
+    choices = value.get("choices") or [{}]
+    return expect_object(choices[0] if isinstance(choices, list) else choices)
+
+
+def _content(content: Any) -> str | None:
+    if content is None or isinstance(content, str):
+        return content
+    if isinstance(content, list):  # some servers answer in parts
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    raise ModelError(FailureKind.DECODE, f"the server's content is a {type(content).__name__}", retryable=True)
+
+
+def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
+    brought = None
+    thought = delta.get("reasoning_content") or delta.get("reasoning")
+    if thought:
+        reply.reasoning = (reply.reasoning or "") + thought
+        brought = "reasoning"
+    text = _content(delta.get("content"))
+    if text is not None:
+        reply.text = (reply.text or "") + text
+        brought = "content" if text else brought
+    reply.refusal = delta.get("refusal") or reply.refusal
+    return brought
+
+
+class _Counts(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: dict[str, Any] | None = None
+    completion_tokens_details: dict[str, Any] | None = None
+
+
+def _usage(value: Any) -> Usage | None:
+    if not isinstance(value, dict):
+        return None
+    try:
+        counts = msgspec.convert(value, _Counts, strict=False)
+        if counts.prompt_tokens_details is None and counts.completion_tokens_details is None:
+            return Usage(counts.prompt_tokens, counts.completion_tokens)
+        given, made = counts.prompt_tokens_details or {}, counts.completion_tokens_details or {}
+        found = {
+            "input_tokens": counts.prompt_tokens,
+            "output_tokens": counts.completion_tokens,
+            "reasoning_tokens": made.get("reasoning_tokens"),
+            "cached_tokens": given.get("cached_tokens"),
+            "visual_tokens": given.get("image_tokens"),
+        }
+        return msgspec.convert(found, Usage, strict=False)
+    except msgspec.ValidationError:
+        return None

@@ -1,0 +1,1 @@
+"""A load job to stamped outcomes: schedules, connections, generators, processes."""

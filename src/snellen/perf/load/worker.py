@@ -1,0 +1,66 @@
+"""One process of a load: a job on stdin, a go signal, and the stamped outcomes on stdout. `python -m snellen.perf.load.worker`."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import struct
+import sys
+from typing import BinaryIO
+
+import msgspec
+
+from ...core.builtins import default_registry
+from ...model.options import ModelOptions
+from ...model.served.wire import Dialect
+from .generator import Generator, LoadJob, LoadResult
+
+READY = b"ready\n"
+GC_THRESHOLD = 50_000
+
+
+def dialect_of(provider: str) -> Dialect:
+    """Return how a provider writes requests and replies."""
+    model = default_registry().get("model", provider)("load", ModelOptions())
+    dialect: Dialect = model.dialect
+    return dialect
+
+
+async def run_job(job: LoadJob, start_at: float | None = None) -> LoadResult:
+    """Make one job's load in this process. SIGINT and SIGTERM stop it; what is in flight is recorded as cancelled."""
+    generator = Generator(job, dialect_of(job.provider))
+    loop = asyncio.get_running_loop()
+    stops = (signal.SIGINT, signal.SIGTERM)
+    for number in stops:
+        loop.add_signal_handler(number, generator.stop)
+    # A full collection in mid-load would pause every stream: what is there already is frozen, the rest collected rarely.
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, *thresholds[1:])
+    try:
+        return await generator.run(start_at)
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+        for number in stops:
+            loop.remove_signal_handler(number)
+
+
+def serve(source: BinaryIO, sink: BinaryIO) -> None:
+    """Read a job, say ready, wait for the moment to start, run, write the result."""
+    (size,) = struct.unpack("<Q", source.read(8))
+    job = msgspec.msgpack.decode(source.read(size), type=LoadJob)
+    sink.write(READY)
+    sink.flush()
+    moment = source.read(8)
+    if len(moment) < 8:
+        return
+    result = asyncio.run(run_job(job, struct.unpack("<d", moment)[0]))
+    sink.write(msgspec.msgpack.encode(result))
+    sink.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,1 @@
+"""Results of several runs to one table."""

@@ -1,0 +1,99 @@
+"""Comparisons of runs to plain tables: the test of every pair, agreement, where they part, and which samples flipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...score.compare.paired import Comparison
+from .sheet import Sheet
+
+
+def pair_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:
+    """Return one line for every pair: difference, interval, test."""
+    head = ("metric", "A", "B", "A %", "B %", "B − A", "95 % interval", "p", "p (Holm)", "samples", "B better", "B worse", "verdict")
+    rows = []
+    for one in comparisons:
+        bounds = f"{one.ci95[0] * 100:+.1f} … {one.ci95[1] * 100:+.1f}" if one.ci95 else "–"
+        told = [
+            one.metric,
+            one.first,
+            one.second,
+            _percent(one.first_value),
+            _percent(one.second_value),
+            _percent(one.difference, sign=True),
+            bounds,
+            _p(one.p),
+            _p(one.p_adjusted),
+        ]
+        rows.append((*told, f"{one.paired:,}", f"{len(one.better):,}", f"{len(one.worse):,}", verdict(one)))
+    return Sheet(
+        f"{task}: comparison",
+        head,
+        tuple(rows),
+        "Paired by sample; unscored and failed trials count as 0 unless told otherwise. p is exact, adjusted over all pairs after Holm.",
+    )
+
+
+def verdict(one: Comparison) -> str:
+    """Return what may be said of a pair."""
+    if one.p_adjusted is None or one.difference is None:
+        return "nothing to compare"
+    if one.p_adjusted >= 0.05:
+        return "not distinguishable"
+    return f"{one.second if one.difference > 0 else one.first} is better"
+
+
+def agreement(one: Comparison) -> float | None:
+    """Return the share of common samples on which two runs have the same value."""
+    return 1.0 - (len(one.better) + len(one.worse)) / one.paired if one.paired else None
+
+
+def agreement_matrix(comparisons: Sequence[Comparison]) -> dict[tuple[str, str], float | None]:
+    """Return agreement by (first, second), both ways round."""
+    found: dict[tuple[str, str], float | None] = {}
+    for one in comparisons:
+        found[(one.first, one.second)] = found[(one.second, one.first)] = agreement(one)
+    return found
+
+
+def flips(comparisons: Sequence[Comparison]) -> dict[str, dict[str, float]]:
+    """Return, for every sample on which any two runs differ, the value of each run that is known from it."""
+    found: dict[str, dict[str, float]] = {}
+    for one in comparisons:
+        for flip in (*one.better, *one.worse):
+            found.setdefault(flip.sample, {}).update({one.first: flip.first, one.second: flip.second})
+    return dict(sorted(found.items()))
+
+
+def flip_sheet(task: str, comparisons: Sequence[Comparison], names: Sequence[str], most: int = 200) -> Sheet:
+    """Return the flipped samples with every run's value."""
+    found = flips(comparisons)
+    rows = [
+        (sample, *("=" if name not in values else f"{values[name]:.3g}" for name in names)) for sample, values in list(found.items())[:most]
+    ]
+    more = f" Only the first {most} of {len(found):,} are listed." if len(found) > most else ""
+    return Sheet(f"{task}: samples on which the runs differ", ("sample", *names), tuple(rows), f"{len(found):,} samples.{more}")
+
+
+def divergence_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:
+    """Return at which stage the paired samples first part."""
+    stages = list(dict.fromkeys(stage for one in comparisons for stage in one.divergence))
+    rows = [(f"{one.first} → {one.second}", *(f"{one.divergence.get(stage, 0):,}" for stage in stages)) for one in comparisons]
+    return Sheet(f"{task}: first divergence", ("pair", *stages), tuple(rows), "The first thing that differs between two runs on a sample.")
+
+
+def sheets_of(results: Mapping[str, Sequence[Comparison]], names: Sequence[str]) -> list[Sheet]:
+    """Return all tables of a comparison."""
+    found = []
+    for task, comparisons in results.items():
+        main = [one for one in comparisons if one.metric == comparisons[0].metric]
+        found += [pair_sheet(task, comparisons), divergence_sheet(task, main), flip_sheet(task, main, names)]
+    return found
+
+
+def _percent(value: float | None, *, sign: bool = False) -> str:
+    return "–" if value is None else f"{value * 100:{'+' if sign else ''}.1f}"
+
+
+def _p(value: float | None) -> str:
+    return "–" if value is None else "< 0.0001" if value < 1e-4 else f"{value:.4f}"

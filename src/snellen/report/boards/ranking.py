@@ -1,0 +1,209 @@
+"""Results of many runs to one table: rank by task, average rank, means by dimension, and who cannot be told apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ...core.tasks import RunHeader
+from ..trials import LOWER_IS_BETTER
+from .sheet import Sheet
+
+Z95 = 1.959963984540054
+
+
+class Entry(Struct, frozen=True):
+    """One run as the board sees it."""
+
+    name: str
+    header: RunHeader
+    results: Mapping[str, Any]
+
+
+class Cell(Struct, frozen=True):
+    """One run on one task."""
+
+    metric: str
+    value: float | None
+    stderr: float | None
+    ci95: tuple[float, float] | None
+    n: int
+    lost: int
+    rank: float | None = None
+    """1 is best; runs of equal value share the mean of their ranks."""
+
+
+class Line(Struct, frozen=True):
+    """One run on the board."""
+
+    name: str
+    model: str
+    run: str
+    average_rank: float | None
+    mean: float | None
+    ci95: tuple[float, float] | None
+    band: int
+    """Runs of one band cannot be told apart from the band's first by a 95 % test."""
+    tasks: dict[str, Cell]
+    dimensions: dict[str, float]
+
+
+class Board(Struct, frozen=True):
+    """The whole leaderboard, best first."""
+
+    tasks: tuple[str, ...]
+    dimensions: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
+def make_board(entries: Sequence[Entry]) -> Board:
+    """Rank runs on every task that at least one of them has; a task a run lacks does not count for it, and is shown so."""
+    tasks = tuple(sorted({task for entry in entries for task in entry.results["tasks"]}))
+    cells = {task: _rank({entry.name: _cell(entry, task) for entry in entries if task in entry.results["tasks"]}) for task in tasks}
+    dimension_of = _dimensions(entries)
+    lines = sorted((_line(entry, cells, dimension_of) for entry in entries), key=_place)
+    dimensions = tuple(sorted({dimension for line in lines for dimension in line.dimensions}))
+    telling = 1 < len(dimensions) < len(tasks)  # one task a dimension says nothing that the task does not
+    return Board(tasks, dimensions if telling else (), _with_bands(lines))
+
+
+def board_metric(metrics: Mapping[str, Any]) -> str | None:
+    """Return the metric to rank by: the first that is measured trial by trial."""
+    return next((name for name in metrics if f"{name}_strict" in metrics), next(iter(metrics), None))
+
+
+def _cell(entry: Entry, task: str) -> Cell:
+    metrics = entry.results["tasks"][task]["metrics"]
+    name = board_metric(metrics)
+    estimate = metrics.get(name, {}) if name else {}
+    bounds = estimate.get("ci95")
+    lost = estimate.get("unscored", 0) + estimate.get("failed", 0)
+    return Cell(
+        name or "–", estimate.get("value"), estimate.get("stderr"), (bounds[0], bounds[1]) if bounds else None, estimate.get("n", 0), lost
+    )
+
+
+def _rank(cells: dict[str, Cell]) -> dict[str, Cell]:
+    known = {name: cell.value for name, cell in cells.items() if cell.value is not None}
+    sign = 1.0 if any(cell.metric.startswith(LOWER_IS_BETTER) for cell in cells.values()) else -1.0
+    ordered = sorted(sign * value for value in known.values())
+    ranks = {name: ordered.index(sign * value) + (ordered.count(sign * value) + 1) / 2 for name, value in known.items()}
+    return {name: Cell(c.metric, c.value, c.stderr, c.ci95, c.n, c.lost, ranks.get(name)) for name, c in cells.items()}
+
+
+def _dimensions(entries: Sequence[Entry]) -> dict[str, str]:
+    return {task.name: task.dimension or "other" for entry in entries for task in entry.header.tasks}
+
+
+def _place(line: Line) -> tuple[int, float, float, str]:
+    rank = math.inf if line.average_rank is None else line.average_rank
+    return -len(line.tasks), rank, -(line.mean or 0.0), line.name
+
+
+def _line(entry: Entry, board: Mapping[str, Mapping[str, Cell]], dimension_of: Mapping[str, str]) -> Line:
+    cells = {task: found[entry.name] for task, found in board.items() if entry.name in found}
+    ranks = [cell.rank for cell in cells.values() if cell.rank is not None]
+    shares = {task: cell for task, cell in cells.items() if _is_share(cell)}
+    mean, bounds = _mean(list(shares.values()))
+    grouped: dict[str, list[float]] = {}
+    for task, cell in shares.items():
+        grouped.setdefault(dimension_of.get(task, "other"), []).append(cell.value or 0.0)
+    dimensions = {name: math.fsum(values) / len(values) for name, values in grouped.items()}
+    average = math.fsum(ranks) / len(ranks) if ranks else None
+    return Line(entry.name, entry.header.model, entry.header.id, average, mean, bounds, 0, cells, dimensions)
+
+
+def _is_share(cell: Cell) -> bool:
+    return cell.value is not None and 0.0 <= cell.value <= 1.0 and not cell.metric.startswith(LOWER_IS_BETTER)
+
+
+def _mean(cells: Sequence[Cell]) -> tuple[float | None, tuple[float, float] | None]:
+    """Return the mean over tasks and its interval, the tasks taken as fixed and independent."""
+    if not cells:
+        return None, None
+    mean = math.fsum(cell.value or 0.0 for cell in cells) / len(cells)
+    if len(cells) == 1:
+        return mean, cells[0].ci95
+    if any(cell.stderr is None for cell in cells):
+        return mean, None
+    half = Z95 * math.sqrt(math.fsum((cell.stderr or 0.0) ** 2 for cell in cells)) / len(cells)
+    return mean, (max(0.0, mean - half), min(1.0, mean + half))
+
+
+def _with_bands(lines: Sequence[Line]) -> tuple[Line, ...]:
+    band, leader, told = 0, None, []
+    for line in lines:
+        if leader is None or not _alike(leader, line):
+            band, leader = band + 1, line
+        told.append(Line(line.name, line.model, line.run, line.average_rank, line.mean, line.ci95, band, line.tasks, line.dimensions))
+    return tuple(told)
+
+
+def _alike(first: Line, second: Line) -> bool:
+    """Tell whether two means differ by less than the error of their difference (unpaired: on the safe side)."""
+    if first.tasks.keys() != second.tasks.keys():
+        return False
+    if first.mean is None or second.mean is None or first.ci95 is None or second.ci95 is None:
+        return first.mean == second.mean
+    errors = [(line.ci95[1] - line.ci95[0]) / (2 * Z95) for line in (first, second) if line.ci95]
+    return abs(first.mean - second.mean) < Z95 * math.hypot(*errors)
+
+
+def board_sheet(board: Board) -> Sheet:
+    """Return the board as a plain table for every output form."""
+    head = [
+        "#",
+        "model",
+        "run",
+        "tasks",
+        "average rank",
+        "mean %",
+        "95 % interval",
+        *(f"{name} %" for name in board.dimensions),
+        *board.tasks,
+    ]
+    rows = []
+    for place, line in enumerate(board.lines, 1):
+        same = "=" if place > 1 and line.band == board.lines[place - 2].band else ""
+        dimensions = [_percent(line.dimensions.get(name)) for name in board.dimensions]
+        rows.append(
+            [
+                f"{line.band}{same}",
+                line.model,
+                line.name,
+                f"{len(line.tasks)}/{len(board.tasks)}",
+                _plain(line.average_rank),
+                _percent(line.mean),
+                _bounds(line.ci95),
+                *dimensions,
+                *(_of_task(line, task) for task in board.tasks),
+            ]
+        )
+    note = (
+        "Runs with the same # cannot be told apart from the first of that # (95 %, unpaired); "
+        "`snellen compare` tests pairs on the same samples."
+    )
+    return Sheet("Leaderboard", tuple(head), tuple(tuple(row) for row in rows), note)
+
+
+def _of_task(line: Line, task: str) -> str:
+    cell = line.tasks.get(task)
+    if cell is None or cell.value is None:
+        return "–"
+    value = _percent(cell.value) if _is_share(cell) else f"{cell.value:.3g}"
+    return value + (f" ({_bounds(cell.ci95)})" if cell.ci95 and _is_share(cell) else "")
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value * 100:.1f}"
+
+
+def _plain(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _bounds(bounds: Sequence[float] | None) -> str:
+    return "–" if bounds is None else f"{bounds[0] * 100:.1f}–{bounds[1] * 100:.1f}"

@@ -1,0 +1,146 @@
+"""One plain table to every form people paste it into: terminal, Markdown, HTML, CSV, LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ..pages.markup import Html, tag
+from ..terminal import plain
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+WIDE = 160
+"""Columns of a table that goes into a file or a pipe."""
+NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|\.\d+)([eE][+-]?\d+)?( ?%)?")
+_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "→": r"$\rightarrow$"} | {
+    c: f"\\{c}" for c in "&%$#_{}"
+}
+
+
+class Sheet(Struct, frozen=True):
+    """A titled table of texts."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def safe_cell(value: object) -> str:
+    """Return a CSV cell that no spreadsheet takes for a formula: foreign text that begins like one gets a quote before it."""
+    told = "" if value is None else str(value)
+    return f"'{told}" if told.lstrip(" ").startswith(FORMULA) and not NUMBER.fullmatch(told) else told
+
+
+def to_markdown(sheet: Sheet) -> str:
+    """Return a Markdown table."""
+    rows = [sheet.head, tuple("---" for _ in sheet.head), *sheet.rows]
+    lines = ["| " + " | ".join(_markdown(cell) for cell in row) + " |" for row in rows]
+    return "\n".join([f"**{_markdown(sheet.title)}**", "", *lines, *(["", sheet.note] if sheet.note else [])]) + "\n"
+
+
+def to_csv(sheet: Sheet) -> str:
+    """Return CSV, formulas defused."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([safe_cell(cell) for cell in sheet.head])
+    writer.writerows([[safe_cell(cell) for cell in row] for row in sheet.rows])
+    return out.getvalue()
+
+
+def to_latex(sheet: Sheet) -> str:
+    """Return a LaTeX table for the package booktabs."""
+    columns = "l" * len(sheet.head)
+    body = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in sheet.rows]
+    head = " & ".join(_latex(cell) for cell in sheet.head) + r" \\"
+    caption = f"\\caption{{{_latex(sheet.title)}}}"
+    return "\n".join(
+        [
+            r"\begin{table}",
+            caption,
+            f"\\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def sheet_table(sheet: Sheet) -> Html:
+    """Return the table as HTML."""
+    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in sheet.head)))
+    body = [tag("tr", *(tag("td", cell) for cell in row)) for row in sheet.rows]
+    return tag(
+        "div",
+        tag("table", tag("caption", sheet.note or sheet.title), head, tag("tbody", *body)),
+        class_="scroll",
+        tabindex=0,
+        role="region",
+        aria_label=sheet.title,
+    )
+
+
+def to_html(sheet: Sheet) -> str:
+    """Return a page of its own with the table."""
+    from ..pages.report_page import document
+
+    return document(sheet.title, [tag("h1", sheet.title), tag("div", sheet_table(sheet), class_="card")])
+
+
+def to_terminal(sheet: Sheet, width: int | None = None) -> str:
+    """Return the table for a terminal."""
+    table = Table(title=plain(sheet.title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for number, name in enumerate(sheet.head):
+        numeric = all(NUMBER.match(row[number].lstrip("(")) or row[number] == "–" for row in sheet.rows)
+        table.add_column(plain(name), justify="right" if numeric else "left", overflow="fold")
+    for row in sheet.rows:
+        table.add_row(*(plain(cell) for cell in row))
+    console = Console(width=width, highlight=False)
+    if width is None and not console.is_terminal:
+        console = Console(width=WIDE, highlight=False)
+    with console.capture() as capture:
+        console.print(table)
+        if sheet.note:
+            console.print(plain(sheet.note), style="dim")
+    return capture.get()
+
+
+FORMS: dict[str, Callable[[Sheet], str]] = {
+    "terminal": to_terminal,
+    "markdown": to_markdown,
+    "html": to_html,
+    "csv": to_csv,
+    "latex": to_latex,
+}
+
+
+def render(sheets: Sequence[Sheet], form: str) -> str:
+    """Return all sheets in one form."""
+    if form == "html":
+        from ..pages.report_page import document
+
+        return document(
+            sheets[0].title if sheets else "Snellen",
+            [part for sheet in sheets for part in (tag("h2", sheet.title), tag("div", sheet_table(sheet), class_="card"))],
+        )
+    return "\n".join(FORMS[form](sheet) for sheet in sheets)
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"([\\|`*_<>\[\]])", r"\\\1", text.replace("\n", " "))
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(char, char) for char in text.replace("\n", " "))

@@ -1,0 +1,1 @@
+"""Stored runs to files other programs read."""

@@ -1,0 +1,40 @@
+"""Turns stored trials into FlagEvalMM's multiple-inference records: one a question, inferences by their own index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ...core.types import BASE_VARIANT, Prediction, Request, Sample, Score
+from ...score.outside.inference_record import MISSING, Inference, inference_record
+
+StoredTrial = tuple[Sample, Request, Prediction, Score | None]
+"""A trial as stored, with its score of the metric to export (None: failed or not scored)."""
+
+
+def flageval_records(trials: Iterable[StoredTrial]) -> list[dict[str, Any]]:
+    """Return one record a question (and variant): answers, raw texts and scores of all its inferences.
+
+    A failed, unscored or missing inference is null at its own index, so that none ever takes another's place.
+    """
+    questions: dict[str, dict[int, StoredTrial]] = {}
+    for trial in trials:
+        key = trial[2].key
+        name = key.sample if key.variant == BASE_VARIANT else f"{key.sample}?{key.variant}"
+        questions.setdefault(name, {})[key.repeat] = trial
+    return [_record(name, inferences) for name, inferences in questions.items()]
+
+
+def _record(name: str, trials: dict[int, StoredTrial]) -> dict[str, Any]:
+    inferences = [_inference(trials[index]) if index in trials else MISSING for index in range(max(trials) + 1)]
+    return inference_record(name, _question(next(iter(trials.values()))[1]), inferences)
+
+
+def _inference(trial: StoredTrial) -> Inference:
+    _, _, prediction, score = trial
+    return Inference(prediction.text, score.answer, score.value) if score else Inference(prediction.text)
+
+
+def _question(request: Request) -> str:
+    """The question as the model saw it: the last message a user sent."""
+    return next((turn.text for turn in reversed(request.messages) if turn.role == "user"), "")

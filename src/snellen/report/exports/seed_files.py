@@ -1,0 +1,167 @@
+"""A stored run to the result files of other systems, so that their tools and their users can go on with them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from ...core.errors import UsageError
+from ...core.tasks import Task
+from ...core.types import Form, Prediction, Request, Sample, Score
+from ...store.reader import RunReader
+from ..files import write_atomically
+from . import page_script_files
+from .flageval_files import flageval_records
+from .trial_files import FORMATS, write_export
+
+Files = dict[str, Any]
+"""File name -> a JSON value, or a list of lines for `.jsonl`."""
+FORMULATIONS = {Form.CHOICE: "SingleChoice", Form.YESNO: "SingleChoice", Form.OCR: "OCROpenEnded", Form.KIE: "KIEOpenEnded"}
+
+
+def export_run(folder: Path, form: str, output: Path) -> list[Path]:
+    """Write a run in one of EXPORTS or FORMATS below `output` and return the files."""
+    output.mkdir(parents=True, exist_ok=True)
+    if form in FORMATS:
+        return [write_export(folder, form, output / f"trials.{form}")]
+    reader = RunReader(folder)
+    try:
+        files = EXPORTS[form](reader)
+    finally:
+        reader.close()
+    return [_write(output / name, value) for name, value in files.items()]
+
+
+def _write(path: Path, value: Any) -> Path:
+    def write(file: BinaryIO) -> None:
+        if path.suffix == ".jsonl":
+            file.writelines(msgspec.json.encode(line) + b"\n" for line in value)
+        else:
+            file.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+
+    write_atomically(path, write)
+    return path
+
+
+def _trials(reader: RunReader, task: Task) -> Iterator[tuple[Sample, Request, Prediction, Score | None]]:
+    """Yield every trial with its first score."""
+    scores: dict[Any, Score] = {}
+    for score in reader.scores(task.name):
+        scores.setdefault(score.key, score)
+    for sample, request, prediction, _ in reader.trials(task.name):
+        yield sample, request, prediction, scores.get(prediction.key)
+
+
+def flageval(reader: RunReader) -> Files:
+    """FlagEvalMM: `<task>.json`, one record a question with all its inferences."""
+    return {f"{_stem(task.name)}.json": flageval_records(_trials(reader, task)) for task in reader.header().tasks}
+
+
+def reform(reader: RunReader) -> Files:
+    """ReForm-Eval: a list of samples with their prediction; the answer of a choice is the index of the option as shown."""
+    header = reader.header()
+    model = _stem(header.model.rpartition("/")[2])
+    files: Files = {}
+    for task in header.tasks:
+        name = f"{_stem(task.name)}_{FORMULATIONS.get(task.form, 'Generation')}_{_method(task)}_{model}.json"
+        files[name] = [_reform_record(task, *trial) for trial in _trials(reader, task)]
+    return files
+
+
+def _reform_record(task: Task, sample: Sample, request: Request, prediction: Prediction, _: Score | None) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "sample_id": sample.id,
+        "question": sample.question,
+        "repeat": prediction.key.repeat,
+        "variant": prediction.key.variant,
+    }
+    if task.form in (Form.CHOICE, Form.YESNO) and request.shown:
+        right = [place for place, text in enumerate(request.shown) if text in sample.answers]
+        record |= {"answer_options": list(request.shown), "answer": str(right[0]) if right else None}
+    elif task.form is Form.CAPTION:
+        record |= {"references": list(sample.answers)}
+    else:
+        record |= {"answer": sample.answers[0] if len(sample.answers) == 1 else list(sample.answers)}
+    if "round" in sample.tags:
+        record["round_id"] = sample.tags["round"]
+    return record | {"prediction": _reply(prediction)}
+
+
+def _method(task: Task) -> str:
+    return "likelihood" if task.infer == "likelihood" else "generation"
+
+
+def _reply(prediction: Prediction) -> str | int | None:
+    """A failure stays null: it never becomes a text that could be scored."""
+    if prediction.loglikelihoods is not None:
+        return max(range(len(prediction.loglikelihoods)), key=prediction.loglikelihoods.__getitem__)
+    return prediction.text
+
+
+def aisbench(reader: RunReader) -> Files:
+    """AISBench: `<task>.jsonl` with the successes and `<task>_failed.jsonl` with the rest."""
+    files: Files = {}
+    for task in reader.header().tasks:
+        done, failed = [], []
+        for number, (sample, request, prediction, _) in enumerate(_trials(reader, task)):
+            prompt = [{"role": turn.role, "content": turn.text, "images": len(turn.images)} for turn in request.messages]
+            if prediction.failure is not None:
+                failed.append({"data_abbr": task.name, "id": number, "input": prompt, "error_info": prediction.failure.message})
+                continue
+            name = str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(map(str, msgspec.structs.astuple(prediction.key)))))
+            record = {
+                "data_abbr": task.name,
+                "id": number,
+                "success": True,
+                "uuid": name.replace("-", ""),
+                "origin_prompt": prompt,
+                "prediction": prediction.text,
+            }
+            done.append(record | ({"gold": _gold(sample, request)} if sample.answers else {}))
+        files[f"{_stem(task.name)}.jsonl"] = done
+        if failed:
+            files[f"{_stem(task.name)}_failed.jsonl"] = failed
+    return files
+
+
+def _gold(sample: Sample, request: Request) -> str:
+    marks = [mark for mark, text in zip(request.marks, request.shown, strict=False) if text in sample.answers]
+    return marks[0] if marks else sample.answers[0]
+
+
+def choices(reader: RunReader) -> Files:
+    """The page-image scripts: `<variant>_mc_eval.json`."""
+    header = reader.header()
+    files: Files = {}
+    for task in header.tasks:
+        for variant, asked in page_script_files.read_asked(reader, task.name).items():
+            files[f"{_stem(variant)}_mc_eval.json"] = page_script_files.choice_file(variant, header.model, asked, header.id)
+    return files
+
+
+def needles(reader: RunReader) -> Files:
+    """The page-image scripts: `niah_eval.json`."""
+    header = reader.header()
+    asked = [each for task in header.tasks for found in page_script_files.read_asked(reader, task.name).values() for each in found]
+    return {"niah_eval.json": page_script_files.needle_file(header.model, "", asked, header.id)}
+
+
+def _stem(name: str) -> str:
+    """Return a name that is safe as a file name."""
+    kept = "".join(char if char.isalnum() or char in "._-" else "_" for char in name).strip(".")
+    if not kept:
+        raise UsageError(f"{name!r} gives no file name")
+    return kept[:120]
+
+
+EXPORTS: dict[str, Callable[[RunReader], Files]] = {
+    "flageval": flageval,
+    "reform": reform,
+    "mc": choices,
+    "niah": needles,
+    "aisbench": aisbench,
+}

@@ -1,0 +1,106 @@
+"""Stored trials to files other programs read: JSONL, CSV, Parquet, and data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...core.errors import MissingExtra
+from ...core.types import Usage
+from ...store.reader import RunReader
+from ..boards.sheet import safe_cell
+from ..files import record_lines, records
+
+COLUMNS = (
+    "task", "sample", "variant", "repeat", "outcome", "metric", "value", "answer", "rule", "reason", "text", "reasoning", "finish",
+    "input_tokens", "output_tokens", "latency_s", "cached", "error_kind", "error_message", "question", "expected", "group", "tags",
+)  # fmt: skip
+FORMATS = ("jsonl", "csv", "parquet")
+
+
+def flat_records(reader: RunReader) -> Iterator[dict[str, Any]]:
+    """Yield every trial as one flat record of plain values: the rows of a data frame."""
+    facts: dict[tuple[str, str], tuple[str, str, str | None]] = {}
+    for task in reader.header().tasks:
+        for sample in reader.samples(task.name):
+            facts[(task.name, sample.id)] = (sample.question, "\n".join(sample.answers), sample.group)
+    for each in records(reader):
+        usage, error = each.usage or Usage(), each.error or {}
+        question, expected, group = facts.get((each.task, each.sample), ("", "", None))
+        row = {name: getattr(each, name, None) for name in COLUMNS}
+        row |= {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+        row |= {"error_kind": str(error["kind"]) if error else None, "error_message": error.get("message")}
+        row |= {"question": question, "expected": expected, "group": group, "tags": msgspec.json.encode(each.tags).decode()}
+        yield row
+
+
+def csv_lines(reader: RunReader) -> Iterator[str]:
+    """Yield the lines of a CSV file; cells that a spreadsheet would run as formulas are defused."""
+    yield _csv_line(COLUMNS)
+    for row in flat_records(reader):
+        yield _csv_line([safe_cell(value) if isinstance(value, str) else value for value in row.values()])
+
+
+def _csv_line(cells: Any) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()
+
+
+def jsonl_lines(reader: RunReader) -> Iterator[str]:
+    """Yield the lines of records.jsonl."""
+    for each in records(reader):
+        yield record_lines([each]).decode()
+
+
+def parquet_bytes(reader: RunReader) -> bytes:
+    """Return a Parquet file (extra `parquet`)."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtra("parquet", "writing Parquet") from None
+    rows = list(flat_records(reader))
+    table = pyarrow.table({name: [row[name] for row in rows] for name in COLUMNS})
+    out = io.BytesIO()
+    pyarrow.parquet.write_table(table, out)
+    return out.getvalue()
+
+
+def write_export(folder: Path, form: str, target: Path) -> Path:
+    """Write all trials of a run to a file in one of FORMATS."""
+    reader = RunReader(folder)
+    try:
+        if form == "parquet":
+            target.write_bytes(parquet_bytes(reader))
+        else:
+            with target.open("w", encoding="utf-8", errors="replace", newline="") as file:
+                file.writelines(csv_lines(reader) if form == "csv" else jsonl_lines(reader))
+    finally:
+        reader.close()
+    return target
+
+
+def frame(run: str | Path) -> Any:
+    """Return all trials of a run as a pandas data frame, else a polars one, else a list of dicts: one row a trial."""
+    reader = RunReader(run)
+    try:
+        rows = list(flat_records(reader))
+    finally:
+        reader.close()
+    try:
+        import pandas
+
+        return pandas.DataFrame(rows, columns=list(COLUMNS))
+    except ImportError:
+        pass
+    try:
+        import polars
+    except ImportError:
+        return rows
+    return polars.DataFrame(rows, infer_schema_length=None)

@@ -1,0 +1,1 @@
+"""Stored runs to pages and figures."""

@@ -1,0 +1,237 @@
+"""Numbers to small SVG drawings in the colours of the page: no dependency, no script, sharp on paper and in the dark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from .markup import Html, join, tag
+
+WIDTH, HEIGHT = 640, 300
+LEFT, RIGHT, TOP, BOTTOM = 52, 18, 14, 46
+COLOURS = 6
+
+
+class Point(NamedTuple):
+    """One measured point; `low` and `high` bound it where known."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+
+
+class Series(NamedTuple):
+    """A named set of points, and the smooth line behind them where one was fitted."""
+
+    name: str
+    points: Sequence[Point]
+    line: Sequence[tuple[float, float]] = ()
+
+
+class Axis(NamedTuple):
+    """One axis: its name, range, and how its numbers are written."""
+
+    name: str
+    low: float
+    high: float
+    log: bool = False
+    percent: bool = False
+
+    def at(self, value: float, start: float, end: float) -> float:
+        """Return where a value stands between two places on the paper."""
+        low, high, value = (math.log(max(v, 1e-12)) for v in (self.low, self.high, value)) if self.log else (self.low, self.high, value)
+        share = (value - low) / ((high - low) or 1.0)
+        return round(start + (end - start) * min(1.0, max(0.0, share)), 2)
+
+    def ticks(self) -> list[float]:
+        """Return a handful of round values inside the range."""
+        if self.log:
+            return _log_ticks(self.low, self.high)
+        step = _nice_step((self.high - self.low) / 5 or 1.0)
+        first = math.ceil(self.low / step - 1e-9)
+        return [round(first * step + i * step, 10) for i in range(12) if first * step + i * step <= self.high + 1e-9]
+
+    def write(self, value: float) -> str:
+        """Return a tick's text."""
+        return f"{value:.0%}" if self.percent else f"{value:g}"
+
+
+def plot(series: Sequence[Series], x: Axis, y: Axis, *, label: str, mark: float | None = None) -> Html:
+    """Draw lines and points; `mark` is a value of x to point out. `label` says for a screen reader what is seen."""
+    across = _scale(x, LEFT, WIDTH - RIGHT)
+    up = _scale(y, HEIGHT - BOTTOM, TOP)
+    shapes = [*_frame(x, y, across, up), *(_mark(mark, across, x) if mark is not None else ())]
+    for number, one in enumerate(series):
+        shapes += _series(one, number % COLOURS + 1, across, up)
+    return tag("svg", tag("title", label), *shapes, viewBox=f"0 0 {WIDTH} {HEIGHT}", class_="plot", role="img", aria_label=label)
+
+
+def bars(counts: Sequence[tuple[float, float, int]], x: Axis, *, label: str) -> Html:
+    """Draw a histogram of (from, to, count)."""
+    most = max((count for *_, count in counts), default=1)
+    y = Axis("trials", 0, most or 1)
+    across, up = _scale(x, LEFT, WIDTH - RIGHT), _scale(y, HEIGHT - BOTTOM, TOP)
+    shapes = list(_frame(x, y, across, up))
+    for low, high, count in counts:
+        left, right, top = across(low), across(high), up(count)
+        shapes.append(
+            tag(
+                "rect",
+                class_="f1",
+                x=left + 1,
+                y=top,
+                width=max(1.0, round(right - left - 2, 2)),
+                height=max(0.0, round(up(0) - top, 2)),
+                rx=2,
+            )
+        )
+    return tag("svg", tag("title", label), *shapes, viewBox=f"0 0 {WIDTH} {HEIGHT}", class_="plot", role="img", aria_label=label)
+
+
+def heat(cells: Sequence[tuple[str, str, float | None, int]], *, x_name: str, y_name: str, label: str) -> Html:
+    """Draw a map of (column, row, value 0–1, n); a cell says its value in words, so colour is never alone."""
+    columns, rows = list(dict.fromkeys(cell[0] for cell in cells)), list(dict.fromkeys(cell[1] for cell in cells))
+    wide, high, left, top = max(44, min(90, 520 // max(1, len(columns)))), 38, 110, 30
+    shapes = [tag("text", x_name, x=left, y=12, font_size=12), tag("text", y_name, x=0, y=top + 4, font_size=12)]
+    shapes += [
+        tag("text", name, x=left + i * wide + wide / 2, y=top - 4, font_size=11, text_anchor="middle") for i, name in enumerate(columns)
+    ]
+    shapes += [tag("text", name[:16], x=left - 8, y=top + i * high + 24, font_size=11, text_anchor="end") for i, name in enumerate(rows)]
+    for column, row, value, n in cells:
+        spot = (left + columns.index(column) * wide, top + rows.index(row) * high)
+        shapes.append(_cell(spot, (wide, high), value, n))
+    size = f"0 0 {left + wide * len(columns) + 4} {top + high * len(rows) + 4}"
+    return tag("svg", tag("title", label), *shapes, viewBox=size, class_="plot", role="img", aria_label=label)
+
+
+def _cell(spot: tuple[float, float], size: tuple[float, float], value: float | None, n: int) -> Html:
+    x, y, wide, high = *spot, *size
+    shade = tag("rect", x=x, y=y, width=wide - 2, height=high - 2, rx=4, class_="f1", fill_opacity=round(0.06 + 0.5 * (value or 0), 3))
+    words = "–" if value is None else f"{value:.0%}"
+    return join(
+        (
+            shade,
+            tag("text", words, x=x + wide / 2, y=y + 18, font_size=13, text_anchor="middle", class_="ink"),
+            tag("text", f"n {n}", x=x + wide / 2, y=y + 31, font_size=9, text_anchor="middle"),
+        )
+    )
+
+
+def interval(value: float | None, bounds: Sequence[float] | None, low: float, high: float) -> Html:
+    """Draw one value and its interval on a line from `low` to `high`; the numbers stand beside it in the table."""
+    axis = Axis("", low, high)
+    shapes = [tag("line", x1=0, x2=200, y1=9, y2=9, class_="axis")]
+    if bounds is not None:
+        shapes.append(tag("line", x1=axis.at(bounds[0], 4, 196), x2=axis.at(bounds[1], 4, 196), y1=9, y2=9, class_="span"))
+    if value is not None:
+        shapes.append(tag("circle", cx=axis.at(value, 4, 196), cy=9, r=4.5, class_="dot halo"))
+    return tag("svg", *shapes, viewBox="0 0 200 18", class_="range", aria_hidden="true")
+
+
+def stack(parts: Sequence[tuple[str, float]], *, label: str) -> Html:
+    """Draw shares as one bar; `parts` are (class, share)."""
+    shapes, at = [], 0.0
+    for name, share in parts:
+        shapes.append(tag("rect", class_=name, x=round(at * 600, 2), y=0, width=max(0.0, round(share * 600 - 1.5, 2)), height=14, rx=3))
+        at += share
+    return tag(
+        "svg", tag("title", label), *shapes, viewBox="0 0 600 14", class_="stack", preserveAspectRatio="none", role="img", aria_label=label
+    )
+
+
+def logo() -> Html:
+    """Draw the sign: three lines of an eye chart."""
+    rows = ((("E",), 26, 25), (("F", "P"), 17, 47), (("T", "O", "Z"), 11, 64))
+    letters = [
+        tag(
+            "text",
+            letter,
+            x=30 + (i - (len(line) - 1) / 2) * size * 1.25,
+            y=y,
+            font_size=size,
+            text_anchor="middle",
+            font_weight=700,
+            class_="ink",
+        )
+        for line, size, y in rows
+        for i, letter in enumerate(line)
+    ]
+    return tag(
+        "svg", *letters, tag("rect", x=10, y=71, width=40, height=3, class_="f2"), viewBox="0 0 60 76", class_="logo", aria_hidden="true"
+    )
+
+
+def swatch(number: int) -> Html:
+    """Draw the key of the n-th series."""
+    return tag("svg", tag("circle", cx=7, cy=7, r=5, class_=f"f{number % COLOURS + 1}"), viewBox="0 0 14 14", aria_hidden="true")
+
+
+Scale = Callable[[float], float]
+
+
+def _scale(axis: Axis, start: float, end: float) -> Scale:
+    return lambda value: axis.at(value, start, end)
+
+
+def _frame(x: Axis, y: Axis, across: Scale, up: Scale) -> list[Html]:
+    floor = HEIGHT - BOTTOM
+    shapes = [tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=up(v), y2=up(v), class_="axis") for v in y.ticks()]
+    shapes += [tag("text", y.write(v), x=LEFT - 8, y=up(v) + 4, font_size=12, text_anchor="end") for v in y.ticks()]
+    shapes.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=floor, y2=floor, class_="strongaxis"))
+    for value in x.ticks():
+        shapes.append(tag("line", x1=across(value), x2=across(value), y1=floor, y2=floor + 5, class_="strongaxis"))
+        shapes.append(tag("text", x.write(value), x=across(value), y=floor + 19, font_size=12, text_anchor="middle"))
+    shapes.append(tag("text", x.name, x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 6, font_size=12.5, text_anchor="middle", class_="ink"))
+    return shapes
+
+
+def _mark(value: float, across: Scale, axis: Axis) -> list[Html]:
+    place, right = across(value), across(value) < WIDTH * 0.62
+    words = tag(
+        "text",
+        f"half is read at {value:.3g}",
+        x=place + (8 if right else -8),
+        y=HEIGHT - BOTTOM - 12,
+        font_size=12.5,
+        text_anchor="start" if right else "end",
+        class_="ink",
+    )
+    return [tag("line", x1=place, x2=place, y1=TOP, y2=HEIGHT - BOTTOM, class_="half"), words] if axis.low <= value <= axis.high else []
+
+
+def _series(one: Series, colour: int, across: Scale, up: Scale) -> list[Html]:
+    shapes = _band(one, colour, across, up)
+    line = one.line or [(point.x, point.y) for point in one.points]
+    shapes.append(tag("polyline", points=_path([(across(x), up(y)) for x, y in line]), class_=f"line s{colour}"))
+    shapes += [
+        tag("circle", tag("title", f"{one.name}: {p.x:.4g} → {p.y:.3f}"), cx=across(p.x), cy=up(p.y), r=4.5, class_=f"f{colour} halo")
+        for p in one.points
+    ]
+    return shapes
+
+
+def _band(one: Series, colour: int, across: Scale, up: Scale) -> list[Html]:
+    bounds = [(point.x, point.low, point.high) for point in one.points if point.low is not None and point.high is not None]
+    if len(bounds) < 2:
+        return []
+    edge = [(across(x), up(high)) for x, _, high in bounds] + [(across(x), up(low)) for x, low, _ in reversed(bounds)]
+    return [tag("polygon", points=_path(edge), class_=f"band f{colour}")]
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:g},{y:g}" for x, y in points)
+
+
+def _nice_step(raw: float) -> float:
+    power = 10.0 ** math.floor(math.log10(raw))
+    return next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= raw * (1 - 1e-9))
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    dense = (1, 2, 3, 5, 7) if high / low <= 40 else (1, 2, 5) if high / low <= 400 else (1,)
+    return [
+        digit * 10.0**power for power in range(first, last + 1) for digit in dense if low * 0.999 <= digit * 10.0**power <= high * 1.001
+    ]

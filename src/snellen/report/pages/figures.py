@@ -1,0 +1,207 @@
+"""A stored task to its figures: each a drawing for the page, a Vega-Lite specification, and its rows as data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from ...core.types import Sample, Score
+from ...score.aggregates.calibration import reliability
+from ...score.aggregates.means import split
+from ...score.aggregates.robustness import curve, ladders
+from ...score.scorers.acuity import curve_of
+from ...score.table import ScoreTable
+from ...store.reader import RunReader
+from ..trials import Costs, TrialColumns, read_costs
+from . import vega
+from .draw import Axis, Point, Series, bars, heat, plot
+from .markup import Html
+
+Rows = list[dict[str, Any]]
+GRIDS = (("length", "depth"), ("pages", "depth"), ("column", "row"))
+"""Pairs of tags that make a map."""
+
+
+class Figure(Struct, frozen=True):
+    """One figure. `rows` are all that is drawn, so that anyone can draw it again."""
+
+    name: str
+    title: str
+    caption: str
+    drawing: Html
+    spec: dict[str, Any]
+    rows: Rows
+    series: tuple[str, ...] = ()
+
+
+def figures_of(reader: RunReader, columns: TrialColumns, table: ScoreTable | None, costs: Costs | None = None) -> list[Figure]:
+    """Return every figure the task has data for, the most telling first; `costs` are read where they are not given."""
+    found = list(_acuity(reader, columns))
+    if table is not None:
+        found += _robustness(table)
+        found += _maps(table)
+    found += _calibration(reader, columns)
+    return [*found, *_latency(costs or read_costs(reader, columns))]
+
+
+def _acuity(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
+    if not any("axis" in sample.tags for sample in columns.samples):
+        return
+    samples = {sample.id: sample for sample in reader.samples(columns.task.name)}
+    pairs = [(samples[score.key.sample], score) for score in reader.scores(columns.task.name) if score.key.sample in samples]
+    for axis, title, name in (
+        ("base", "How small can it read?", "glyph height, px"),
+        ("contrast", "How faint can it read?", "contrast of the ink"),
+    ):
+        figure = _acuity_figure(pairs, axis, title, name)
+        if figure is not None:
+            yield figure
+
+
+def _acuity_figure(pairs: list[tuple[Sample, Score]], axis: str, title: str, name: str) -> Figure | None:
+    points, fitted = curve_of(pairs, axis)
+    if not points:
+        return None
+    low, high = points[0][0], max(points[-1][0], points[0][0] * 1.01)
+    line = _logistic(fitted, low, high) if fitted else []
+    series = Series("read", [Point(*point) for point in points], line)
+    half = fitted[0] if fitted and low <= fitted[0] <= high else None
+    words = f"Half is read at {half:.3g} ({name})." if half else "No threshold within the tested range."
+    drawing = plot([series], Axis(name, low, high, log=True), Axis("read", 0, 1, percent=True), label=f"{title} {words}", mark=half)
+    rows: Rows = [{"series": "measured", "x": x, "value": y} for x, y in points] + [{"series": "fit", "x": x, "value": y} for x, y in line]
+    spec = vega.curves(
+        [row | {"low": None, "high": None} for row in rows], "x", title=title, labels={"x": name, "value": "read"}, log_x=True
+    )
+    caption = f"Share of glyphs read; dots are measured, the line is a fitted logistic. {words}"
+    return Figure(f"acuity-{axis}", title, caption, drawing, spec, rows)
+
+
+def _logistic(fitted: tuple[float, float], low: float, high: float) -> list[tuple[float, float]]:
+    threshold, slope = fitted
+    heights = np.geomspace(low, high, 80)
+    return [(float(x), 1.0 / (1.0 + math.exp(min(50.0, -slope * (math.log(x) - math.log(threshold)))))) for x in heights]
+
+
+def _robustness(table: ScoreTable) -> Iterator[Figure]:
+    series: list[Series] = []
+    rows: Rows = []
+    for ladder in ladders(table):
+        points = []
+        for severity, estimate in curve(ladder).items():
+            if estimate.value is not None:
+                bounds = estimate.ci95 or (None, None)
+                points.append(Point(float(severity), estimate.value, *bounds))
+                rows.append({"series": ladder.family, "severity": severity, "value": estimate.value, "low": bounds[0], "high": bounds[1]})
+        series.append(Series(ladder.family, points))
+    if rows:
+        top = max(row["severity"] for row in rows)
+        drawing = plot(
+            series,
+            Axis("severity", 0, top),
+            Axis(table.metric, 0, 1, percent=True),
+            label=f"{table.metric} by severity of each degradation",
+        )
+        spec = vega.curves(rows, "severity", title="Robustness", labels={"value": table.metric})
+        caption = "Severity 0 is the untouched picture; bands are 95 % intervals."
+        yield Figure("robustness", "What degradation does", caption, drawing, spec, rows, tuple(one.name for one in series))
+
+
+def _calibration(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
+    confidences, right = _confidences(reader, columns)
+    if len(right) < 2:
+        return
+    found = [each for each in reliability(confidences, right) if each.n]
+    points = [Point(each.confidence or 0.0, each.accuracy or 0.0) for each in found]
+    rows: Rows = [{"series": "measured", "confidence": each.confidence, "value": each.accuracy, "n": each.n} for each in found]
+    series = [Series("measured", points), Series("perfectly calibrated", [], [(0.0, 0.0), (1.0, 1.0)])]
+    label = f"Reliability: {columns.metric} against confidence, {len(right):,} trials"
+    drawing = plot(series, Axis("confidence", 0, 1, percent=True), Axis(columns.metric, 0, 1, percent=True), label=label)
+    spec = vega.curves(
+        [row | {"low": None, "high": None} for row in rows], "confidence", title="Reliability", labels={"value": columns.metric}
+    )
+    caption = "Points below the diagonal: surer than right. Points above: less sure than it could be."
+    yield Figure("calibration", "Does it know when it is right?", caption, drawing, spec, rows, tuple(one.name for one in series))
+
+
+_CONFIDENCES = (
+    "SELECT c.value, c.detail FROM scores c JOIN samples s ON s.task = c.task AND s.id = c.sample "
+    "WHERE c.task = ? AND c.metric = ? AND c.value IS NOT NULL AND instr(c.detail, CAST('\"confidence\"' AS BLOB)) "
+    "ORDER BY s.position, c.variant, c.repeat, c.rowid"
+)
+
+
+def _confidences(reader: RunReader, columns: TrialColumns) -> tuple[list[float], list[float]]:
+    found = [(value, msgspec.json.decode(detail)) for value, detail in reader.rows(_CONFIDENCES, (columns.task.name, columns.metric))]
+    known = [(float(detail["confidence"]), value) for value, detail in found if "confidence" in detail]
+    return [pair[0] for pair in known], [pair[1] for pair in known]
+
+
+def _maps(table: ScoreTable) -> Iterator[Figure]:
+    for across, down in GRIDS:
+        if across not in table.tags or down not in table.tags:
+            continue
+        cells = []
+        for x, part in split(table, across):
+            for y, cell in split(part, down):
+                scored = cell.value[cell.scored]
+                cells.append((x, y, float(scored.mean()) if scored.size else None, len(cell)))
+        cells.sort(key=lambda cell: (_as_number(cell[0]), _as_number(cell[1])))
+        rows: Rows = [{across: x, down: y, "value": value, "n": n} for x, y, value, n in cells]
+        title = f"{table.metric} by {across} and {down}"
+        drawing = heat(cells, x_name=across, y_name=down, label=title)
+        yield Figure(
+            f"map-{across}-{down}",
+            title,
+            "Each cell: mean of its scored trials, and how many.",
+            drawing,
+            vega.heat_map(rows, across, down),
+            rows,
+        )
+
+
+def _as_number(value: str) -> tuple[float, str]:
+    try:
+        return float(value), ""
+    except ValueError:
+        return math.inf, value
+
+
+def quantile(ordered: NDArray[np.float64], share: float) -> float:
+    """Return what `np.quantile` returns, for values already in order; numpy's own loads its masked arrays first."""
+    place = share * (ordered.size - 1)
+    below = int(place)
+    low, high = float(ordered[below]), float(ordered[min(below + 1, ordered.size - 1)])
+    part = place - below
+    return high - (high - low) * (1.0 - part) if part >= 0.5 else low + (high - low) * part
+
+
+def _latency(costs: Costs) -> Iterator[Figure]:
+    known = np.sort(costs.latency_s[~np.isnan(costs.latency_s)])
+    if known.size < 2 or known[-1] <= 0:
+        return
+    top = quantile(known, 0.99) or float(known[-1])
+    counts, edges = np.histogram(np.minimum(known, top), bins=min(24, max(5, known.size // 4)), range=(0.0, top))
+    triples = [(float(low), float(high), int(count)) for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)]
+    rows: Rows = [{"from_s": low, "to_s": high, "trials": count} for low, high, count in triples]
+    median, tail = quantile(known, 0.5), quantile(known, 0.95)
+    words = f"Median {median:.3g} s, 95th percentile {tail:.3g} s over {known.size:,} replies that were not cached."
+    encoding = {
+        "x": {"field": "from_s", "type": "quantitative", "title": "seconds"},
+        "x2": {"field": "to_s"},
+        "y": {"field": "trials", "type": "quantitative"},
+    }
+    spec = {"data": {"values": rows}, "mark": "bar", "encoding": encoding}
+    yield Figure(
+        "latency",
+        "How long a reply takes",
+        words,
+        bars(triples, Axis("seconds", 0.0, top), label=f"Histogram of latency. {words}"),
+        spec,
+        rows,
+    )

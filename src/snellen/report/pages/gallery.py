@@ -1,0 +1,144 @@
+"""The trials worth looking at to cards with their pictures, within a budget of bytes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import PIL.Image
+import pybase64
+
+from ...core.errors import DataError
+from ...core.types import Image, Prediction, Request, Sample, Score, TrialKey
+from ...data.images.decode import open_image
+from ...store.reader import RunReader
+from ..query import Query, select
+from ..trials import TrialColumns
+from .markup import Html, shorten, tag
+from .parts import facts, outcome_tag, reply_text
+
+THUMBNAIL_PX = 440
+QUALITY = 62
+CARDS = 24
+
+
+_TRIAL = (
+    "SELECT s.body, p.request, p.body FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample "
+    "WHERE p.task = ? AND p.sample = ? AND p.variant = ? AND p.repeat = ?"
+)
+_SCORES = (
+    "SELECT metric, value, answer, rule, reason, detail FROM scores "
+    "WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? ORDER BY rowid"
+)
+
+
+class Shown(NamedTuple):
+    """One stored trial with its scores, as a page shows it."""
+
+    sample: Sample
+    request: Request
+    prediction: Prediction
+    scores: list[Score]
+
+
+class Budget:
+    """Bytes that pictures may still take."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def take(self, size: int) -> bool:
+        """Take so many bytes if there are as many."""
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
+
+
+def read_trial(reader: RunReader, key: TrialKey) -> Shown | None:
+    """Return one trial whole, or None if it is not stored."""
+    row = next(reader.rows(_TRIAL, msgspec.structs.astuple(key)), None)
+    if row is None:
+        return None
+    kinds = (Sample, Request, Prediction)
+    sample, request, prediction = (msgspec.json.decode(body, type=kind) for body, kind in zip(row, kinds, strict=True))
+    return Shown(sample, request, prediction, list(_scores(reader, key)))
+
+
+def _scores(reader: RunReader, key: TrialKey) -> Iterator[Score]:
+    for metric, value, answer, rule, reason, detail in reader.rows(_SCORES, msgspec.structs.astuple(key)):
+        yield Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
+
+
+def trial_key(columns: TrialColumns, row: int) -> TrialKey:
+    """Return the key of a row."""
+    variant = columns.variants.texts[int(columns.variant[row])]
+    return TrialKey(columns.task.name, columns.samples[int(columns.sample[row])].id, variant, int(columns.repeat[row]))
+
+
+def thumbnail(image: Image, side_px: int = THUMBNAIL_PX) -> bytes:
+    """Return a small WebP of a picture, decoded by our own door. Raises DataError where it cannot be had."""
+    picture = open_image(image)
+    picture.thumbnail((side_px, side_px), PIL.Image.Resampling.LANCZOS)
+    out = io.BytesIO()
+    picture.convert("RGB").save(out, "WEBP", quality=QUALITY)
+    return out.getvalue()
+
+
+def pick_rows(columns: TrialColumns, most: int = CARDS) -> list[int]:
+    """Return the rows of the worst trials, one a sample, worst first."""
+    rows = select(columns, Query(outcome="wrong", sort="value", descending=columns.lower_is_better))
+    _, first = np.unique(columns.sample[rows], return_index=True)
+    return [int(row) for row in rows[np.sort(first)][:most]]
+
+
+def gallery(reader: RunReader, columns: TrialColumns, budget: Budget, most: int = CARDS) -> Html | None:
+    """Return the worst trials of a task as cards; None when all was right."""
+    cards = []
+    for row in pick_rows(columns, most):
+        shown = read_trial(reader, trial_key(columns, row))
+        if shown is not None:
+            cards.append(card(shown, int(columns.outcome[row]), float(columns.value[row]), budget))
+    return tag("div", *cards, class_="gallery") if cards else None
+
+
+def card(shown: Shown, outcome: int, value: float, budget: Budget) -> Html:
+    """Return one trial as a card: picture, question, what was expected, what was read, the reply."""
+    sample, score = shown.sample, shown.scores[0] if shown.scores else None
+    told: list[tuple[str, Any]] = [("expected", shorten("\n".join(sample.answers), 300))]
+    if score is not None and score.answer != shown.prediction.text:
+        told.append(("read as", shorten(score.answer or "", 300)))
+    told += [("by rule", score.rule if score else None), ("variant", _variant(shown.prediction.key))]
+    span = score.detail.get("span") if score else None
+    body = tag(
+        "div",
+        tag("h3", shorten(sample.question, 220)),
+        tag("div", outcome_tag(outcome, value), " ", tag("span", sample.id, class_="muted small mono")),
+        facts(told),
+        reply_text(shown.prediction.text, span, most=500),
+        class_="body",
+    )
+    return tag("article", _picture(shown.request, budget), body, class_="shot")
+
+
+def _variant(key: TrialKey) -> str | None:
+    told = [key.variant] if key.variant != "base" else []
+    return ", ".join([*told, *([f"inference {key.repeat + 1}"] if key.repeat else [])]) or None
+
+
+def _picture(request: Request, budget: Budget) -> Html | None:
+    images = [image for turn in request.messages for image in turn.images]
+    if not images:
+        return None
+    try:
+        data = thumbnail(images[0])
+    except DataError as error:
+        return tag("div", tag("p", f"No picture: {shorten(str(error), 160)}", class_="muted small"), class_="pic")
+    if not budget.take(len(data) * 4 // 3):
+        return tag("div", tag("p", "Left out to keep this file small; `snellen view` shows it.", class_="muted small"), class_="pic")
+    url = f"data:image/webp;base64,{pybase64.b64encode(data).decode()}"
+    more = f" (first of {len(images)} pictures)" if len(images) > 1 else ""
+    return tag("div", tag("img", src=url, alt=f"What the model saw for {request.key.sample}{more}"), class_="pic")

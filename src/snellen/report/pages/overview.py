@@ -1,0 +1,83 @@
+"""A run folder to what a page needs to know of it: header, results, columns and figures of every task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...core.builtins import default_registry
+from ...core.tasks import RunHeader, Task
+from ...score.again import score_again
+from ...score.aggregates.variance import advise, split_variance
+from ...score.run import status_of
+from ...score.stored import stored_tables
+from ...score.table import ScoreTable
+from ...store.reader import RunReader
+from ..gathered import GatheredTrials
+from ..trials import TrialColumns
+from .figures import Figure, figures_of
+
+Results = dict[str, Any]
+
+
+class TaskOverview(Struct, frozen=True):
+    """One task, ready to be shown."""
+
+    task: Task
+    result: dict[str, Any]
+    columns: TrialColumns
+    figures: list[Figure]
+    advice: str
+    shares: tuple[tuple[str, float], ...]
+    """Parts of the variance of single trials, adding up to 1; empty when they cannot be told."""
+
+
+def read_results(reader: RunReader, header: RunHeader, *, most: int | None = None) -> Results:
+    """Return results.json where it belongs to what is stored, else the same computed now (nothing is written).
+
+    A run of more than `most` trials is not computed on the way: it is shown without metrics until it has been scored.
+    """
+    path = Path(reader.folder) / "results.json"
+    stored = next(reader.rows("SELECT COUNT(*) FROM predictions"))[0]
+    try:
+        results: Results = msgspec.json.decode(path.read_bytes())
+        planned, waiting = results["status"]["planned"], results["status"]["not_yet_asked"]
+        if results["run"]["id"] == header.id and sum(planned.values()) - sum(waiting.values()) == stored:
+            return results
+    except (OSError, msgspec.DecodeError, KeyError, TypeError, AttributeError):
+        pass  # missing, foreign or half-written: the database is the truth
+    if most is not None and stored > most:
+        return _without_metrics(reader, header)
+    return score_again(reader, default_registry())
+
+
+def _without_metrics(reader: RunReader, header: RunHeader) -> Results:
+    run = {"id": header.id, "created": header.created, "command": header.command, "config": header.config, "profile": "snellen"}
+    tasks: dict[str, Any] = {task.name: {"metrics": {}, "groups": {}} for task in header.tasks}
+    told = {"run": run, "model": header.model, "tasks": tasks, "usage": {}, "versions": header.versions}
+    return told | {"status": status_of(reader, header)}
+
+
+def overview_of(reader: RunReader, columns: TrialColumns, results: Results, gathered: GatheredTrials | None = None) -> TaskOverview:
+    """Return one task with its figures; what was gathered while it was scored is not read again."""
+    task = columns.task
+    tables = gathered.tables if gathered else stored_tables(reader, task.name) if columns.metrics else {}
+    table = tables.get(columns.metric)
+    advice, shares = _spread(table)
+    result = results["tasks"].get(task.name) or {"metrics": {}, "groups": {}}
+    figures = figures_of(reader, columns, table, gathered.costs() if gathered else None)
+    return TaskOverview(task, result, columns, figures, advice, shares)
+
+
+def _spread(table: ScoreTable | None) -> tuple[str, tuple[tuple[str, float], ...]]:
+    if table is None or not len(table):
+        return "", ()
+    split = split_variance(table)
+    parts = [("questions", split.question), ("variants", split.variant), ("sampling", split.sampling)]
+    known = [(name, part) for name, part in parts if part is not None]
+    total = sum(part for _, part in known)
+    shares = tuple((name, part / total) for name, part in known) if total > 0 and len(known) > 1 else ()
+    return advise(split), shares

@@ -1,0 +1,307 @@
+"""A stored run to report.html: one file that needs no network, no script and no server."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ...core.tasks import RunHeader, Task
+from ...store.reader import RunReader
+from ..files import write_atomically
+from ..gathered import GatheredTrials
+from ..trials import Outcome, TrialColumns, read_columns
+from . import draw
+from .gallery import Budget, gallery, read_trial, trial_key
+from .markup import Child, Html, join, shorten, static, tag
+from .overview import Results, TaskOverview, overview_of, read_results
+from .parts import (  # fmt: skip
+    data_table,
+    derived_table,
+    figure_card,
+    figure_parts,
+    group_table,
+    main_metric,
+    metric_table,
+    outcome_bar,
+    outcome_tag,
+    percent_metric,
+    reply_text,
+    tiles,
+    written,
+    written_interval,
+)
+
+PICTURE_BYTES = 2_000_000
+"""How much of the file pictures may take."""
+EVERY_REPLY = 150
+"""Up to so many trials are listed in the file itself."""
+CALM = {"questions": "f1", "variants": "f3", "sampling": "f2"}
+
+
+def write_report(
+    folder: Path,
+    *,
+    results: Results | None = None,
+    gathered: Mapping[str, GatheredTrials] = MappingProxyType({}),
+    picture_bytes: int = PICTURE_BYTES,
+) -> Path:
+    """Write report.html beside run.db and return its path; tasks that were `gathered` while they were scored are not read again."""
+    path = folder / "report.html"
+    body = render_report(folder, results=results, gathered=gathered, picture_bytes=picture_bytes).encode("utf-8")
+    write_atomically(path, lambda file: file.write(body))
+    return path
+
+
+def render_report(
+    folder: Path,
+    *,
+    results: Results | None = None,
+    gathered: Mapping[str, GatheredTrials] = MappingProxyType({}),
+    picture_bytes: int = PICTURE_BYTES,
+) -> str:
+    """Return the whole page as text."""
+    reader = RunReader(folder)
+    try:
+        header = reader.header()
+        results = results or read_results(reader, header)
+        budget = Budget(picture_bytes)
+        tasks = [_overview(reader, task, results, gathered.get(task.name)) for task in header.tasks]
+        parts: list[Child] = [_masthead(header, results), _warning(results)]
+        for one in tasks:
+            parts += task_sections(reader, one, budget, alone=len(tasks) == 1)
+        parts += [_failures(reader, tasks), _settings(header, results), _reproduce(header, folder)]
+        return document(f"{header.model} – Snellen", parts)
+    finally:
+        reader.close()
+
+
+def _overview(reader: RunReader, task: Task, results: Results, gathered: GatheredTrials | None) -> TaskOverview:
+    return overview_of(reader, gathered.columns() if gathered else read_columns(reader, task), results, gathered)
+
+
+def document(title: str, parts: list[Child]) -> Html:
+    """Return a page that holds its own style and forbids everything else."""
+    style = static("snellen.css")
+    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", title),
+        Html(f"<style>{style}</style>"),
+    )
+    main = tag("main", *parts, _footer(), id="main", class_="wrap")
+    return Html(
+        "<!doctype html>\n" + tag("html", head, tag("body", tag("a", "Skip to the results", href="#main", class_="skip"), main), lang="en")
+    )
+
+
+def _masthead(header: RunHeader, results: Results) -> Html:
+    complete = results["status"]["complete"]
+    waiting = sum(results["status"]["not_yet_asked"].values())
+    state = tag("li", "complete" if complete else f"{waiting:,} trials not yet asked", class_="chip good" if complete else "chip bad")
+    told = [
+        header.created.replace("T", " ").replace("+00:00", " UTC"),
+        f"run {header.id}",
+        f"seed {header.config.get('seed', 0)}",
+        *(task.name for task in header.tasks),
+    ]
+    chips = tag("ul", state, *(tag("li", each, class_="chip") for each in told), class_="chips")
+    words = tag("div", tag("p", "Snellen report", class_="kicker"), tag("h1", header.model), chips)
+    return tag("header", draw.logo(), words, class_="masthead")
+
+
+def _warning(results: Results) -> Html | None:
+    if results["status"]["complete"]:
+        return None
+    return tag(
+        "p",
+        "This run is not finished: numbers below are of the trials stored so far. The same command continues it.",
+        class_="notice",
+        role="note",
+    )
+
+
+def task_sections(reader: RunReader, one: TaskOverview, budget: Budget, *, alone: bool) -> Iterator[Child]:
+    """Yield everything about one task, in the order one asks: how good, where, why, which."""
+    metrics, title = one.result["metrics"], one.task.title or one.task.name
+    yield tag("h2", "Result" if alone else title)
+    yield hero(one)
+    if one.figures[1:]:
+        yield tag("div", *(figure_card(figure) for figure in one.figures[1:]), class_="grid")
+    yield tag("h2", "All metrics")
+    yield tag("div", metric_table(metrics, "Metrics with their 95 % intervals"), derived_table(metrics), class_="card")
+    yield from groups_section(one)
+    yield from spread_section(one)
+    shown = gallery(reader, one.columns, budget)
+    if shown is not None:
+        yield tag("h2", "What it got wrong")
+        yield tag("p", "The worst trials, one a sample. What decided the answer is marked in the reply.", class_="muted")
+        yield shown
+    yield from _every_reply(reader, one.columns)
+    yield from (data_table(figure.rows, f"Data of “{figure.title}”") for figure in one.figures)
+
+
+def hero(one: TaskOverview, links: Html | None = None) -> Html:
+    """Return the number to remember, in figures and in words, beside the most telling figure."""
+    name = main_metric(one.result["metrics"])
+    estimate = one.result["metrics"].get(name or "", {"value": None, "n": 0, "unscored": 0, "failed": 0})
+    counts = Counter(one.columns.outcome.tolist())
+    number, _, unit = written(name or "", estimate).partition(" ")
+    unit = unit or ("px" if name == "acuity_px" else "")
+    words = [
+        tag("p", name or "no metric yet", class_="kicker"),
+        tag("p", number, tag("small", unit), class_="big"),
+        tag(
+            "p",
+            f"95 % interval {written_interval(name or '', estimate)}" if estimate.get("ci95") else "No interval: too few trials.",
+            class_="muted",
+        ),
+        tag("p", in_words(name, estimate, one)),
+        outcome_bar(counts),
+    ]
+    first = one.figures[0] if one.figures else None
+    drawing = tag("figure", *figure_parts(first, links)) if first else None
+    return tag("div", tag("div", tag("div", *words), drawing, class_="hero"), class_="card")
+
+
+def in_words(name: str | None, estimate: Mapping[str, Any], one: TaskOverview) -> str:
+    """Return the headline as one sentence."""
+    if name is None or estimate.get("value") is None:
+        return f"{len(one.columns):,} trials are stored; none gives a value yet."
+    what = "Half of the glyphs are read at a height of" if name == "acuity_px" else f"The {name.replace('_', ' ')} is"
+    unit = " px" if name == "acuity_px" else ""
+    total = len(one.columns)
+    unread = int(np.count_nonzero(one.columns.outcome == Outcome.UNSCORED))
+    rest = f" {unread:,} replies could not be read" if unread else " Every reply could be read"
+    share = "" if not percent_metric(name, estimate) or estimate["n"] >= 100 else " With so few trials, take the interval, not the value."
+    return f"{what} {written(name, estimate)}{unit}, measured on {total:,} trials of {len(one.columns.samples):,} samples.{rest}.{share}"
+
+
+def groups_section(one: TaskOverview) -> Iterator[Child]:
+    """Yield a table for each key that splits the samples."""
+    groups = {key: values for key, values in one.result.get("groups", {}).items() if len(values) > 1}
+    if groups:
+        yield tag("h2", "By group")
+        yield tag("div", *(tag("div", group_table(key, values), class_="card") for key, values in groups.items()), class_="grid")
+
+
+def spread_section(one: TaskOverview) -> Iterator[Child]:
+    """Yield where the spread comes from, in words and as a bar."""
+    if not one.advice:
+        return
+    yield tag("h2", "Where the spread comes from")
+    parts: list[Child] = []
+    if one.shares:
+        words = ", ".join(f"{share:.0%} {name}" for name, share in one.shares)
+        key = [
+            tag(
+                "li",
+                tag("svg", tag("rect", width=14, height=14, rx=3, class_=CALM[name]), viewBox="0 0 14 14", aria_hidden="true"),
+                f"{name} {share:.0%}",
+            )
+            for name, share in one.shares
+        ]
+        parts = [
+            draw.stack([(CALM[name], share) for name, share in one.shares], label=f"Variance of single trials: {words}"),
+            tag("ul", *key, class_="key"),
+        ]
+    yield tag("div", *parts, tag("p", one.advice), class_="card")
+
+
+def _every_reply(reader: RunReader, columns: TrialColumns) -> Iterator[Child]:
+    if not 0 < len(columns) <= EVERY_REPLY:
+        return
+    rows = []
+    for row in range(len(columns)):
+        shown = read_trial(reader, trial_key(columns, row))
+        if shown is not None:
+            key, prediction = shown.prediction.key, shown.prediction
+            text = prediction.text if prediction.failure is None else f"{prediction.failure.kind.value}: {prediction.failure.message}"
+            span = shown.scores[0].detail.get("span") if shown.scores else None
+            name = join((key.sample, "" if key.variant == "base" else f" · {key.variant}", f" · {key.repeat + 1}" if key.repeat else ""))
+            cells = [
+                tag("td", outcome_tag(int(columns.outcome[row]), float(columns.value[row]))),
+                tag("td", reply_text(text, span, most=400), class_="text"),
+            ]
+            rows.append(tag("tr", tag("th", name, scope="row", class_="mono"), *cells))
+    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in ("trial", "outcome", "reply"))))
+    yield tag("h2", "Every reply")
+    table = tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll", tabindex=0, role="region", aria_label="Every reply")
+    yield tag("details", tag("summary", f"{len(rows)} trials, whole or to the first 400 characters"), table)
+
+
+def _failures(reader: RunReader, tasks: list[TaskOverview]) -> Html:
+    """Say how trials were lost: no reply, or a reply that could not be read."""
+    lost: Counter[tuple[str, str]] = Counter()
+    for one in tasks:
+        for kind, label in ((Outcome.FAILED, "no reply"), (Outcome.UNSCORED, "not scored")):
+            codes = one.columns.reason[one.columns.outcome == kind].tolist()
+            lost.update((label, one.columns.reasons.at(code) or "unknown") for code in codes)
+    mended = Counter(row[5] for row in reader.attempts())
+    rows = [
+        tag("tr", tag("th", reason, scope="row"), tag("td", label), tag("td", f"{count:,}", class_="n"))
+        for (label, reason), count in lost.most_common(40)
+    ]
+    rows += [
+        tag("tr", tag("th", kind, scope="row"), tag("td", "failed attempt (retries included)"), tag("td", f"{count:,}", class_="n"))
+        for kind, count in mended.most_common()
+    ]
+    body: Child = tag("p", "Every trial got a reply, every reply could be read, and no attempt failed.")
+    if rows:
+        head = tag(
+            "thead",
+            tag(
+                "tr", tag("th", "class", scope="col"), tag("th", "what happened", scope="col"), tag("th", "count", scope="col", class_="n")
+            ),
+        )
+        body = tag("table", head, tag("tbody", *rows))
+    return join((tag("h2", "Failures"), tag("div", body, class_="card")))
+
+
+def _settings(header: RunHeader, results: Results) -> Html:
+    usage = results.get("usage", {})
+    words = {
+        "requests": "requests stored",
+        "input_tokens": "input tokens",
+        "output_tokens": "output tokens",
+        "reasoning_tokens": "reasoning tokens",
+    }
+    counted = tiles((words[key], f"{usage[key]:,}") for key in words if usage.get(key))
+    config = msgspec.json.format(msgspec.json.encode(header.config), indent=2).decode()
+    versions = "\n".join(f"{name} {version}" for name, version in header.versions.items())
+    folded = [("All settings that change results", config), ("Versions", versions)]
+    return join(
+        (
+            tag("h2", "Settings and versions"),
+            counted,
+            *(tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0)) for name, body in folded),
+        )
+    )
+
+
+def _reproduce(header: RunHeader, folder: Path) -> Html:
+    lines = [header.command or f"snellen run {' '.join(task.name for task in header.tasks)} --model {header.model}"]
+    lines += [f"snellen score {folder}     # read the stored replies again", f"snellen view {folder}      # every trial, in the browser"]
+    intro = tag(
+        "p",
+        f"The run's id {header.id} is the hash of all settings that change results: the same command gives the same id.",
+    )
+    return join((tag("h2", "Reproduce"), intro, tag("pre", "\n".join(lines), class_="code", tabindex=0)))
+
+
+def _footer() -> Html:
+    return tag(
+        "footer", "Made by Snellen, the eye chart for vision-language models. This file is complete: it loads nothing and runs no script."
+    )

@@ -1,0 +1,203 @@
+"""A query over one task to the sample browser: filters, table, pages, each with its own address."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from ...core.types import Failure, Timing, Usage
+from ..pages.gallery import trial_key
+from ..pages.markup import Child, Html, shorten, tag
+from ..pages.parts import outcome_tag
+from ..query import OUTCOMES, SORTS, Query, Rows, select
+from ..trials import TrialColumns
+from .shelf import OpenRun
+from .shell import address, link, progress_bar, shell, trial_address
+
+PAGE = 50
+MOST_CHOICES = 500
+"""A list longer than this is no longer a list to choose from; the text field takes the rest."""
+
+
+def parse_query(told: Mapping[str, str]) -> Query:
+    """Return the query of an address; what is not understood falls back to everything."""
+    key, _, group = told.get("group", "").partition("=")
+    outcome, sort = told.get("outcome", "all"), told.get("sort", "plan")
+    return Query(
+        outcome if outcome in OUTCOMES else "all",
+        told.get("rule", ""),
+        key,
+        group,
+        told.get("text", ""),
+        sort if sort in SORTS else "plan",
+        told.get("order") == "down",
+    )
+
+
+def find_rows(run: OpenRun, task: str, query: Query, metric: str = "") -> tuple[TrialColumns, Rows]:
+    """Return the columns of a task and the rows that match."""
+    columns = run.columns(task, metric)
+    return columns, select(columns, query, search=lambda text: run.search(task).find(text), costs=lambda: run.costs(task))
+
+
+def browse_page(run: OpenRun, task: str, told: Mapping[str, str]) -> Html:
+    """Return one page of the trials that match."""
+    query, metric = parse_query(told), told.get("metric", "")
+    columns, rows = find_rows(run, task, query, metric)
+    pages = max(1, math.ceil(rows.size / PAGE))
+    wanted = told.get("page", "1")
+    page = min(max(1, int(wanted)), pages) if wanted.isdecimal() and len(wanted) < 9 else 1
+    shown = [int(row) for row in rows[(page - 1) * PAGE : page * PAGE]]
+    kept = {"task": columns.task.name, **_kept(query), "metric": metric}
+    table = tag(
+        "table",
+        tag("caption", f"{rows.size:,} of {len(columns):,} trials"),
+        _head(run, kept, query),
+        tag("tbody", *(_row(run, columns, row) for row in shown)),
+    )
+    found: Child = (
+        tag("div", table, class_="scroll card", tabindex=0, role="region", aria_label="Trials")
+        if shown
+        else tag("p", "No trial matches. ", link("Show all", address(f"/run/{run.key}/trials", task=columns.task.name)))
+    )
+    progress = run.progress()
+    parts = [
+        tag("h1", f"Trials of {columns.task.name}"),
+        progress_bar(progress),
+        _form(run, columns, query),
+        _pager(run, kept, page, pages),
+        found,
+        _pager(run, kept, page, pages),
+    ]
+    live = None if progress.complete else address("/state", run=run.key)
+    return shell(
+        f"Trials of {run.name}",
+        parts,
+        crumbs=[link("Runs", "/"), link(run.name, address(f"/run/{run.key}", task=columns.task.name)), "trials"],
+        live=live,
+    )
+
+
+def _kept(query: Query) -> dict[str, str]:
+    group = f"{query.key}={query.group}" if query.key else ""
+    told = {
+        "outcome": query.outcome,
+        "rule": query.rule,
+        "group": group,
+        "text": query.text,
+        "sort": query.sort,
+        "order": "down" if query.descending else "",
+    }
+    return {key: value for key, value in told.items() if value not in ("all", "plan", "")}
+
+
+class _Body(msgspec.Struct):
+    text: str | None = None
+    failure: Failure | None = None
+    usage: Usage | None = None
+    timing: Timing | None = None
+
+    def cells(self) -> tuple[str, str, str]:
+        """Return the reply (or why there is none), the seconds and the tokens it took."""
+        text = self.text if self.text is not None else self.failure.message if self.failure else ""
+        seconds = f"{self.timing.done - self.timing.sent:.2f}" if self.timing else ""
+        return text, seconds, f"{self.usage.output_tokens:,}" if self.usage and self.usage.output_tokens else ""
+
+
+def _body(run: OpenRun, columns: TrialColumns, row: int) -> _Body:
+    found = next(run.reader.rows("SELECT body FROM predictions WHERE rowid = ?", (int(columns.row_id[row]),)), None)
+    return msgspec.json.decode(found[0], type=_Body) if found else _Body()
+
+
+def _row(run: OpenRun, columns: TrialColumns, row: int) -> Html:
+    key, sample = trial_key(columns, row), columns.samples[int(columns.sample[row])]
+    text, *numbers = _body(run, columns, row).cells()
+    name = link(key.sample, trial_address(run, key), class_="mono")
+    more = " ".join([key.variant if key.variant != "base" else "", f"#{key.repeat + 1}" if columns.task.repeats > 1 else ""]).strip()
+    read = columns.answers.at(int(columns.answer[row])) or columns.reasons.at(int(columns.reason[row])) or ""
+    cells = [
+        shorten(sample.question, 120),
+        shorten(", ".join(sample.answers), 60),
+        shorten(read, 60),
+        columns.rules.at(int(columns.rule[row])) or "",
+        shorten(text, 140),
+    ]
+    shown = tag("th", name, tag("div", more, class_="muted small") if more else None, scope="row")
+    outcome = tag("td", outcome_tag(int(columns.outcome[row]), float(columns.value[row])))
+    told = [tag("td", cell, class_="text") for cell in cells] + [tag("td", number, class_="n") for number in numbers]
+    return tag("tr", outcome, shown, *told, class_="row")
+
+
+def _head(run: OpenRun, kept: Mapping[str, str], query: Query) -> Html:
+    heads = [
+        ("outcome", "value"),
+        ("trial", "sample"),
+        ("question", ""),
+        ("expected", ""),
+        ("read as", ""),
+        ("rule", ""),
+        ("reply", ""),
+        ("seconds", "latency"),
+        ("tokens", "tokens"),
+    ]
+    cells = []
+    for words, sort in heads:
+        kind = "n" if sort in ("latency", "tokens") else None
+        if not sort:
+            cells.append(tag("th", words, scope="col"))
+            continue
+        down = query.sort == sort and not query.descending
+        arrow = (" ↓" if query.descending else " ↑") if query.sort == sort else ""
+        order = ("descending" if query.descending else "ascending") if query.sort == sort else None
+        to = address(f"/run/{run.key}/trials", **{**kept, "sort": sort, "order": "down" if down else ""})
+        cells.append(tag("th", link(words + arrow, to), scope="col", class_=kind, aria_sort=order))
+    return tag("thead", tag("tr", *cells))
+
+
+def _form(run: OpenRun, columns: TrialColumns, query: Query) -> Html:
+    groups = run.groups(columns.task.name)
+    choices = [f"{key}={value}" for key, values in groups.items() for value in values][:MOST_CHOICES]
+    rules = sorted({*columns.rules.texts, *columns.reasons.texts})[:MOST_CHOICES]
+    current = f"{query.key}={query.group}" if query.key else ""
+    hidden = [
+        tag("input", type="hidden", name=name, value=value)
+        for name, value in (("task", columns.task.name), ("sort", query.sort), ("order", "down" if query.descending else ""))
+        if value
+    ]
+    fields = [
+        tag("label", "outcome", _select("outcome", list(OUTCOMES), query.outcome, none=False)),
+        tag("label", "rule or reason", _select("rule", rules, query.rule)),
+        tag("label", "group", _select("group", choices, current)),
+        tag("label", "text in question, id or reply", tag("input", type="search", name="text", value=query.text, id="search")),
+        *_metric_choice(columns),
+        tag("button", "Filter"),
+    ]
+    return tag("form", *hidden, *fields, method="get", action=f"/run/{run.key}/trials", class_="filters", role="search", data_filters=True)
+
+
+def _metric_choice(columns: TrialColumns) -> Iterator[Html]:
+    if len(columns.metrics) > 1:
+        yield tag("label", "metric", _select("metric", list(columns.metrics), columns.metric, none=False))
+
+
+def _select(name: str, values: list[str], chosen: str, *, none: bool = True) -> Html:
+    told = [*([("", "any")] if none else []), *((value, shorten(value, 60)) for value in values)]
+    if chosen and chosen not in values:
+        told.append((chosen, shorten(chosen, 60)))
+    return tag("select", *(tag("option", words, value=value, selected=value == chosen) for value, words in told), name=name)
+
+
+def _pager(run: OpenRun, kept: Mapping[str, str], page: int, pages: int) -> Html | None:
+    if pages == 1:
+        return None
+
+    def to(number: int) -> str:
+        return address(f"/run/{run.key}/trials", **{**kept, "page": str(number)})
+
+    before = link("← Previous", to(page - 1), rel="prev", class_="button quiet") if page > 1 else tag("span")
+    after = link("Next →", to(page + 1), rel="next", class_="button quiet") if page < pages else tag("span")
+    return tag(
+        "nav", before, tag("span", f"page {page:,} of {pages:,}", class_="muted"), after, class_="pager", aria_label="Pages of trials"
+    )

@@ -1,0 +1,1 @@
+"""All scored trials of a task to named estimates: the group-bys."""

@@ -1,0 +1,150 @@
+"""Repeats and variants of a question in, how much its answer depends on them out; and the trend along dialogue rounds.
+
+The instability of ReForm-Eval: the entropy (natural log) of the chosen option *text* over all trials of a question,
+averaged over questions. Where the original divides by zero or returns NaN the result here is None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.types import Estimate
+from ...stats.bootstrap import bootstrap_interval
+from ...stats.intervals import Floats, estimate_mean
+from ..table import ScoreTable
+from .means import question_means, split
+from .repeats import Cells
+from .votes import count_ballots, disagreement, entropy
+
+
+class Trend(NamedTuple):
+    """How the mean changes along rounds, every round weighing the same."""
+
+    correlation: float | None
+    """Pearson's r; None with fewer than two rounds or no spread."""
+    slope: float | None
+    """Change of the mean a round (least squares); 0 for a single round, None for none."""
+
+
+def mean_entropy(groups: Mapping[Hashable, Sequence[Hashable]]) -> float | None:
+    """Return the mean over groups of the entropy in nats of their members; None when every group is empty."""
+    entropies = [_entropy(Counter(members).values(), len(members)) for members in groups.values() if members]
+    return math.fsum(entropies) / len(entropies) if entropies else None
+
+
+def _entropy(counts: Iterable[int], total: int) -> float:
+    return max(0.0, -math.fsum(count / total * math.log(count / total) for count in counts))
+
+
+def round_trend(rounds: Iterable[tuple[float, Sequence[float]]]) -> Trend:
+    """Return correlation and slope of (round, mean of its values); a round without values is left out."""
+    points = [(float(number), math.fsum(values) / len(values)) for number, values in rounds if len(values)]
+    if not points:
+        return Trend(None, None)
+    x = np.array([point[0] for point in points])
+    y = np.array([point[1] for point in points])
+    return _trend(x - x.mean(), y - y.mean())
+
+
+def _trend(x: Floats, y: Floats) -> Trend:
+    across, up = float(x @ x), float(y @ y)
+    if across == 0.0:
+        return Trend(None, 0.0)
+    slope = float(x @ y) / across
+    flat = up <= 1e-24 * y.size
+    return Trend(None if flat else max(-1.0, min(1.0, float(x @ y) / math.sqrt(across * up))), slope)
+
+
+def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
+    """Return `instability` (mean entropy), `instability_flip_rate`, and with variants the range of their means.
+
+    All trials of a question count, whatever their variant; a reply without an answer is an answer of its own, a
+    failed trial is none.
+    """
+    by_question = Cells(_as_one_variant(table))
+    ballots = count_ballots(table, by_question.of_trial, by_question.number, none_votes=True)
+    estimates = {}
+    if len(table.answers):
+        estimates["instability"] = by_question.estimate(entropy(ballots), is_share=False)
+        estimates["instability_flip_rate"] = by_question.estimate(disagreement(ballots))
+    return estimates | (variant_range(table) if table.is_varied else {})
+
+
+def _as_one_variant(table: ScoreTable) -> ScoreTable:
+    rows = {name: getattr(table, name) for name in table.__dataclass_fields__}
+    return ScoreTable(**rows | {"variant": np.zeros_like(table.variant)})
+
+
+def variant_range(table: ScoreTable) -> dict[str, Estimate]:
+    """Return the lowest and highest mean of any one variant, and their difference (`<metric>_range`)."""
+    parts = [estimate_mean(*question_means(part), n=int(part.scored.sum())) for _, part in split(table, "variant")]
+    means = [part for part in parts if part.value is not None]
+    if not means:
+        return {f"{table.metric}_range": Estimate(None)}
+    lowest = min(means, key=lambda part: part.value or 0.0)
+    highest = max(means, key=lambda part: part.value or 0.0)
+    spread = (highest.value or 0.0) - (lowest.value or 0.0)
+    return {
+        f"{table.metric}_worst_variant": lowest,
+        f"{table.metric}_best_variant": highest,
+        f"{table.metric}_range": Estimate(spread, n=len(means)),
+    }
+
+
+def rounds(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
+    """Return the mean of every dialogue round, `round_correlation` and `round_slope`, with intervals over dialogues.
+
+    Option `round_tag` names the tag that holds the round's number (default `round`).
+    """
+    tag = str((options or {}).get("round_tag", "round"))
+    numbered = [(_number(value), part) for value, part in split(table, tag)] if tag in table.tags else []
+    parts = sorted(((number, part) for number, part in numbered if number is not None), key=lambda pair: pair[0])
+    estimates = {f"{table.metric}_round_{number:g}": _round_mean(part) for number, part in parts}
+    trend = round_trend((number, part.value[part.scored].tolist()) for number, part in parts)
+    scored = int(sum(part.scored.sum() for _, part in parts))
+    intervals = _trend_intervals(parts)
+    estimates["round_correlation"] = Estimate(trend.correlation, ci95=intervals[0] if trend.correlation is not None else None, n=scored)
+    estimates["round_slope"] = Estimate(trend.slope, ci95=intervals[1] if trend.slope is not None else None, n=scored)
+    return estimates
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _round_mean(part: ScoreTable) -> Estimate:
+    scored, unscored, failed = part.counts
+    return estimate_mean(part.value[part.scored], part.cluster[part.scored], n=scored, unscored=unscored, failed=failed)
+
+
+def _trend_intervals(parts: Sequence[tuple[float, ScoreTable]]) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
+    """Draw whole dialogues; a draw without any trial of some round gives no trend and is left out."""
+    seen = [(number, part) for number, part in parts if part.scored.any()]
+    if len(seen) < 2:
+        return None, None
+    clusters, columns = np.unique(np.concatenate([part.cluster[part.scored] for _, part in seen])), []
+    for weights in (True, False):
+        for _, part in seen:
+            codes = np.searchsorted(clusters, part.cluster[part.scored])
+            columns.append(np.bincount(codes, weights=part.value[part.scored] if weights else None, minlength=clusters.size))
+    x = np.array([number for number, _ in seen])
+    matrix = np.column_stack(columns).astype(np.float64)
+    return tuple(bootstrap_interval(matrix, lambda totals, i=i: _drawn_trend(totals, x)[i], "rounds") for i in (0, 1))  # type: ignore[return-value,misc]
+
+
+def _drawn_trend(totals: Any, x: Floats) -> tuple[Floats, Floats]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = totals[:, : x.size] / totals[:, x.size :]
+        centered = means - means.mean(axis=1, keepdims=True)
+        across = x - x.mean()
+        products = centered @ across
+        up = (centered**2).sum(axis=1)
+        return products / np.sqrt(up * (across @ across)), products / (across @ across)

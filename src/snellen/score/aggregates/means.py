@@ -1,0 +1,144 @@
+"""A ScoreTable in, named Estimates out: the mean with its strict twin, the rates beside it, and the same by groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import UsageError, did_you_mean
+from ...core.types import BASE_VARIANT, Estimate
+from ...stats.intervals import Floats, Moments, cluster_totals, estimate_mean, mean_interval, share_interval
+from ..table import Codes, Outcome, ScoreTable
+
+REFUSED = ("refus",)
+TRUNCATED = ("trunc",)
+"""How reasons and kinds of failure begin that count as refused or truncated."""
+
+
+def question_means(table: ScoreTable, *, strict: bool = False) -> tuple[Floats, Codes]:
+    """Return the mean value of every question over its trials, and the question's cluster.
+
+    Only scored trials count and a question without any is left out; `strict` counts the others as 0 and keeps all.
+    """
+    rows = np.ones(len(table), dtype=bool) if strict else table.scored
+    samples, values = table.sample[rows], table.value[rows]
+    if not samples.size:
+        return np.empty(0), samples
+    starts = np.flatnonzero(np.r_[True, np.diff(samples) != 0])
+    sizes = np.diff(np.r_[starts, samples.size])
+    return np.add.reduceat(values, starts) / sizes, table.cluster_of_sample[samples[starts]]
+
+
+def mean(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
+    """Return `<metric>` (each question weighs the same) and `<metric>_strict` (unscored and failed count as 0).
+
+    With several trials a question also `<metric>_micro`, where each trial weighs the same.
+    """
+    scored, unscored, failed = table.counts
+    estimates = {
+        table.metric: estimate_mean(*question_means(table), n=scored, unscored=unscored, failed=failed),
+        f"{table.metric}_strict": estimate_mean(*question_means(table, strict=True), n=len(table)),
+    }
+    if table.is_repeated or table.is_varied:
+        values, clusters = table.value[table.scored], table.cluster[table.scored]
+        estimates[f"{table.metric}_micro"] = estimate_mean(values, clusters, n=scored, unscored=unscored, failed=failed)
+    return estimates
+
+
+def rates(table: ScoreTable) -> dict[str, Estimate]:
+    """Return the shares of all planned trials that were unparsed, refused, truncated and failed.
+
+    A refusal or a cut reply counts wherever it shows: as a reason not to score, or as a kind of failure.
+    """
+    return {
+        "unparsed_rate": _share(table, table.outcome == Outcome.UNSCORED),
+        "refused_rate": _share(table, _has_reason(table, REFUSED)),
+        "truncated_rate": _share(table, _has_reason(table, TRUNCATED)),
+        "failed_rate": _share(table, table.outcome == Outcome.FAILED),
+    }
+
+
+def _share(table: ScoreTable, rows: NDArray[np.bool_]) -> Estimate:
+    return estimate_mean(rows.astype(np.float64), table.cluster, n=len(table))
+
+
+def _has_reason(table: ScoreTable, beginnings: tuple[str, ...]) -> NDArray[np.bool_]:
+    known = np.array([reason.lower().startswith(beginnings) for reason in table.reasons] + [False], dtype=bool)
+    return known[table.reason]
+
+
+def group_codes(table: ScoreTable, key: str) -> tuple[Codes, Sequence[str]]:
+    """Return a code for every trial and the values they stand for.
+
+    `key` is a tag, else `variant`, `repeat`, or the axis of a variant (`perturb` of `perturb=jpeg:3&wording=1`).
+    """
+    if key in table.tags:
+        codes, values = table.tags[key]
+        return codes[table.sample] if len(table) else table.sample, values
+    if key == "variant":
+        return table.variant, table.variants
+    if key == "repeat":
+        return table.repeat, [str(i) for i in range(int(table.repeat.max(initial=-1)) + 1)]
+    return _axis_codes(table, key)
+
+
+def _axis_codes(table: ScoreTable, axis: str) -> tuple[Codes, Sequence[str]]:
+    parts = [_axes(variant) for variant in table.variants]
+    if len(table) and not any(axis in part for part in parts):
+        known = sorted({*table.tags, "variant", "repeat"}.union(*parts))
+        raise UsageError(f"cannot group by {axis!r}: no such tag or variant axis{did_you_mean(axis, known)}; known: {', '.join(known)}")
+    texts = [part.get(axis, BASE_VARIANT) for part in parts]
+    values = sorted(set(texts))
+    codes = np.array([values.index(text) for text in texts], dtype=np.int32)
+    return codes[table.variant] if len(table) else table.variant, values
+
+
+def _axes(variant: str) -> dict[str, str]:
+    """Read a variant's axes leniently: rows from outside may hold any name."""
+    pairs = (part.partition("=") for part in variant.split("&"))
+    return {axis: value for axis, equals, value in pairs if equals}
+
+
+def split(table: ScoreTable, key: str) -> Iterator[tuple[str, ScoreTable]]:
+    """Yield the value and the sub-table of every group of `key` that was seen, in sorted order."""
+    codes, values = group_codes(table, key)
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0]) if order.size else order
+    for rows in np.split(order, starts[1:]) if order.size else ():
+        yield values[int(codes[rows[0]])], table.take(rows)
+
+
+def groups(table: ScoreTable, keys: Sequence[str]) -> dict[str, dict[str, dict[str, Estimate]]]:
+    """Return the headline and strict estimates by each value of each key."""
+    return {key: {value: _headline(part) for value, part in split(table, key)} for key in keys}
+
+
+def _headline(table: ScoreTable) -> dict[str, Estimate]:
+    scored, unscored, failed = table.counts
+    return {
+        table.metric: estimate_mean(*question_means(table), n=scored, unscored=unscored, failed=failed),
+        f"{table.metric}_strict": estimate_mean(*question_means(table, strict=True), n=len(table)),
+    }
+
+
+def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
+    """Return `<metric>_macro_<key>`: the mean of the groups' means, every group weighing the same.
+
+    The groups are taken as fixed; the error is that of Σ (value - its group's mean) / (groups · group size), by cluster.
+    """
+    parts = [question_means(part) for _, part in split(table, key)]
+    parts = [(values, clusters) for values, clusters in parts if values.size]
+    scored, unscored, failed = table.counts
+    name = f"{table.metric}_macro_{key}"
+    if not parts:
+        return {name: Estimate(None, n=scored, unscored=unscored, failed=failed)}
+    residuals = np.concatenate([(values - values.mean()) / (len(parts) * values.size) for values, _ in parts])
+    sums, _ = cluster_totals(residuals, np.concatenate([clusters for _, clusters in parts]))
+    value = float(np.mean([values.mean() for values, _ in parts]))
+    stderr = float(np.sqrt(sums.size / (sums.size - 1) * (sums**2).sum())) if sums.size > 1 else None
+    moments = Moments(value, stderr, max(1.0, sums.size - 1.0), float(sums.size))
+    bounded = all(bool(np.all((values >= 0.0) & (values <= 1.0))) for values, _ in parts)
+    return {name: Estimate(value, stderr, share_interval(moments) if bounded else mean_interval(moments), scored, unscored, failed)}

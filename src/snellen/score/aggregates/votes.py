@@ -1,0 +1,121 @@
+"""Answers of one question in, counts of equal answers out: majority, chance that k votes win, entropy, disagreement."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...stats.intervals import Floats
+from ..table import ScoreTable
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ballots:
+    """The distinct answers of every cell (a question, or a question in one variant), sorted by cell."""
+
+    cell: Counts
+    """The cell of each distinct answer, as a row of `cells`."""
+    cells: int
+    count: Counts
+    first: Counts
+    """The place of the first trial that gave this answer, within the whole table."""
+    value: Floats
+    """The mean score of the trials that gave this answer."""
+
+    @property
+    def totals(self) -> Counts:
+        """Return the number of votes of every cell."""
+        return np.bincount(self.cell, weights=self.count, minlength=self.cells).astype(np.int64)
+
+
+def count_ballots(table: ScoreTable, cell: Counts, cells: int, *, none_votes: bool) -> Ballots:
+    """Count equal answers in every cell; failed trials never vote, trials without an answer only if `none_votes`."""
+    voting = (table.outcome != 2) if none_votes else (table.outcome == 0) & (table.answer >= 0)
+    rows = np.flatnonzero(voting)
+    order = rows[np.lexsort((rows, table.answer[rows], cell[rows]))]
+    if not order.size:
+        empty = np.empty(0, dtype=np.int64)
+        return Ballots(empty, cells, empty, empty, np.empty(0))
+    new = np.r_[True, (np.diff(cell[order]) != 0) | (np.diff(table.answer[order]) != 0)]
+    starts = np.flatnonzero(new)
+    count = np.diff(np.r_[starts, order.size])
+    value = np.add.reduceat(table.value[order], starts) / count
+    return Ballots(cell[order[starts]].astype(np.int64), cells, count.astype(np.int64), order[starts].astype(np.int64), value)
+
+
+def majority(ballots: Ballots) -> tuple[Floats, Counts]:
+    """Return the value of each cell's most frequent answer, and the cells that voted. A tie goes to the answer given first."""
+    order = np.lexsort((ballots.first, -ballots.count, ballots.cell))
+    winners = order[np.r_[True, np.diff(ballots.cell[order]) != 0]] if order.size else order
+    return ballots.value[winners], ballots.cell[winners]
+
+
+def entropy(ballots: Ballots) -> Floats:
+    """Return the entropy in nats of each cell's answers (0 where all agree, NaN where nobody voted)."""
+    totals = ballots.totals.astype(np.float64)
+    share = ballots.count / totals[ballots.cell] if ballots.cell.size else ballots.value
+    terms = np.bincount(ballots.cell, weights=-share * np.log(share), minlength=ballots.cells)
+    return np.where(totals > 0, np.maximum(terms, 0.0), np.nan)
+
+
+def disagreement(ballots: Ballots) -> Floats:
+    """Return the chance that two different trials of a cell give different answers (NaN with fewer than two)."""
+    totals = ballots.totals.astype(np.float64)
+    same = np.bincount(ballots.cell, weights=(ballots.count * (ballots.count - 1)).astype(np.float64), minlength=ballots.cells)
+    pairs = totals * (totals - 1.0)
+    return np.where(pairs > 0, 1.0 - same / np.where(pairs > 0, pairs, 1.0), np.nan)
+
+
+def expected_vote(ballots: Ballots, votes: int) -> Floats:
+    """Return the expected value of the winner among `votes` trials drawn from each cell (NaN with fewer trials).
+
+    Exact over all draws; a tie is shared, which is what "given first" means over all orders.
+    """
+    totals = ballots.totals
+    result = np.full(ballots.cells, np.nan)
+    enough = totals >= votes
+    if not enough.any():
+        return result
+    place = np.arange(ballots.cell.size) - np.searchsorted(ballots.cell, ballots.cell)
+    width = int(place.max()) + 1
+    counts = np.zeros((ballots.cells, width), dtype=np.int64)
+    values = np.zeros((ballots.cells, width))
+    counts[ballots.cell, place] = ballots.count
+    values[ballots.cell, place] = ballots.value
+    patterns, pattern_of = np.unique(counts[enough], axis=0, return_inverse=True)
+    chances = np.array([win_chances(tuple(int(c) for c in row), votes) for row in patterns])
+    result[enough] = (chances[pattern_of.reshape(-1)] * values[enough]).sum(axis=1)
+    return result
+
+
+@lru_cache(maxsize=65_536)
+def win_chances(counts: tuple[int, ...], votes: int) -> tuple[float, ...]:
+    """Return for each answer the chance to win `votes` draws without replacement from `counts`, ties shared."""
+    draws = math.comb(sum(counts), votes)
+    return tuple(_ways_to_win(counts, i, votes) / draws for i in range(len(counts)))
+
+
+def _ways_to_win(counts: tuple[int, ...], candidate: int, votes: int) -> float:
+    others = counts[:candidate] + counts[candidate + 1 :]
+    return sum(
+        math.comb(counts[candidate], top) * _ways_below(others, top, votes - top) for top in range(1, min(counts[candidate], votes) + 1)
+    )
+
+
+def _ways_below(others: tuple[int, ...], top: int, left: int) -> float:
+    """Return the ways to draw `left` from `others`, none above `top`, each divided by 1 + the number that reach `top`."""
+    ways = {(0, 0): 1}
+    for count in others:
+        grown: dict[tuple[int, int], int] = {}
+        for (drawn, ties), number in ways.items():
+            for take in range(min(count, top, left - drawn) + 1):
+                state = (drawn + take, ties + (take == top))
+                grown[state] = grown.get(state, 0) + number * math.comb(count, take)
+        ways = grown
+    return sum(number / (1 + ties) for (drawn, ties), number in ways.items() if drawn == left)

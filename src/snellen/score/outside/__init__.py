@@ -1,0 +1,1 @@
+"""Files of predictions made by other programs to trials of our own."""

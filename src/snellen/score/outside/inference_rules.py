@@ -1,0 +1,101 @@
+"""Turns one inference of an annotated question into right or wrong: by FlagEvalMM's rules or by our own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from ...extract.choice import extract_choice
+from ...extract.profiles import parse_flageval
+from ..scorers.vqa import any_exact, relaxed_accuracy
+from .flageval import judge_blank
+from .flageval_open import ANSWER_TYPES, judge_typed
+from .mmmu_open import judge_open
+from .outside_fields import Row
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class Verdict(Struct, frozen=True):
+    """What one reply was taken to say, and whether that is right; None where it could not be read."""
+
+    correct: bool | None
+    answer: str | None
+
+
+def judge_inference(annotation: Row, reply: str | None, profile: str) -> Verdict:
+    """Compare a reply with its annotation (`question_type`, `answer`, `options`); other types of question are an error."""
+    kind = question_type(annotation)
+    if profile == "flageval":
+        return _judge_flageval(annotation, kind, reply)
+    return _judge_ours(annotation, kind, reply or "", profile)
+
+
+def question_type(annotation: Row) -> str:
+    """Return the type of a question; without one it is a choice if it has options, else open."""
+    return str(annotation.fields.get("question_type") or ("multiple-choice" if annotation.fields.get("options") else "open"))
+
+
+def _judge_flageval(annotation: Row, kind: str, reply: str | None) -> Verdict:
+    if kind == "multiple-choice":
+        letter = _flageval_letter(reply) if reply is not None else None
+        return Verdict(letter == annotation.text("answer").upper(), letter)
+    if kind != "fill-blank":
+        return _judge_flageval_open(annotation, kind, reply or "")
+    right, line = judge_blank(reply or "", annotation.text("answer"))
+    return Verdict(right, line)
+
+
+def _judge_flageval_open(annotation: Row, kind: str, reply: str) -> Verdict:
+    """Judge by `answer_type` as its OpenEvaluator does; without one, type `open` as its MmmuEvaluator does."""
+    answer_type = annotation.text("answer_type") if "answer_type" in annotation.fields else None
+    if answer_type is not None and kind != "llm-judge" and answer_type in ANSWER_TYPES:
+        try:
+            return Verdict(*judge_typed(reply, answer_type, annotation.get("answer")))
+        except (TypeError, ValueError, OverflowError):
+            annotation.fail(f"'answer' {annotation.get('answer')!r:.60} is not of answer_type {answer_type!r}")
+    if kind != "open" or answer_type is not None:
+        known = f"multiple-choice, fill-blank, open, and answer_type {', '.join(ANSWER_TYPES)}"
+        annotation.fail(f"profile 'flageval' has no rule for question_type {kind!r} with answer_type {answer_type!r}; it knows {known}")
+    return Verdict(judge_open(reply, annotation.text_or_texts("answer")), reply)
+
+
+def _flageval_letter(reply: str) -> str:
+    found = parse_flageval(reply)
+    return found[0] if found else ""
+
+
+def _judge_ours(annotation: Row, kind: str, reply: str, profile: str) -> Verdict:
+    if kind == "llm-judge":
+        annotation.fail("question_type 'llm-judge' needs a judge: run it as a task with a judge, or score it by --profile flageval")
+    if kind in {"multiple-choice", "yes-no"} or annotation.fields.get("options"):
+        return _judge_choice(annotation, reply, profile, _options(annotation, kind))
+    answers = annotation.text_or_texts("answer")
+    references = [answers] if isinstance(answers, str) else answers
+    return Verdict(bool(any_exact(reply, references) or relaxed_accuracy(reply, references, tolerance=0.0)), reply.strip())
+
+
+def _options(annotation: Row, kind: str) -> Mapping[str, str]:
+    texts: Any = annotation.fields.get("options") or (["yes", "no"] if kind == "yes-no" else None)
+    if not isinstance(texts, list) or not 2 <= len(texts) <= len(LETTERS):
+        annotation.fail(f"'options' must be a list of 2 to {len(LETTERS)} texts")
+    return {letter: str(text) for letter, text in zip(LETTERS, texts, strict=False)}
+
+
+def _judge_choice(annotation: Row, reply: str, profile: str, options: Mapping[str, str]) -> Verdict:
+    letter = extract_choice(reply, options, profile=profile).letter
+    right = _right_letter(annotation, options)
+    unread = letter is None and profile == "snellen"
+    return Verdict(None if unread else letter == right, letter)
+
+
+def _right_letter(annotation: Row, options: Mapping[str, str]) -> str:
+    wanted = annotation.text("answer").strip()
+    if wanted.upper() in options:
+        return wanted.upper()
+    named = [letter for letter, text in options.items() if text == wanted]
+    if len(named) != 1:
+        annotation.fail(f"'answer' {wanted!r:.60} is neither the letter nor the text of one option")
+    return named[0]

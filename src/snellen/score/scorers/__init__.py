@@ -1,0 +1,1 @@
+"""One stored trial to its scores: the scorers that cards name."""

@@ -1,0 +1,64 @@
+"""A reply to a choice or yes/no question to its score: the option text chosen, right or wrong, or unscored with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.types import Prediction, Request, Sample, Score
+from ...extract.choice import read
+from ...extract.extraction import Extraction
+from ...extract.mark_patterns import derive_marks
+from ...extract.option_set import compile_reader
+from ...extract.other_kinds import extract_yesno
+from ...extract.profiles import profile_named
+from . import option_likelihood
+
+METRIC = "accuracy"
+
+
+def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Score a choice: 1.0 if the option read from the reply is one of `sample.answers`, 0.0 if not, None if none was read.
+
+    `options["profile"]` picks another harness's way of reading. Log-likelihoods go to `score.likelihood`.
+    """
+    if prediction.loglikelihoods is not None:
+        return option_likelihood.score(sample, request, prediction, options)
+    shown = request.shown or sample.options
+    marks = request.marks or derive_marks(len(shown))
+    name = options.get("profile", "snellen") if options else "snellen"
+    text = prediction.text or ""
+    if name == "snellen":
+        found = read(compile_reader(marks, shown), text, prediction.finish)
+        return [_scored(sample, request, found, _chosen(found, marks, shown), {})]
+    profile = profile_named(name)
+    found = profile.read(text, marks)
+    detail = {"profile": name, "format_hit": profile.hit(text, marks)}
+    verdict = _scored(sample, request, found, _chosen(found, marks, shown), detail)
+    if verdict.value is None and profile.unread_is_wrong:
+        return [Score(request.key, METRIC, 0.0, None, found.rule, found.reason, verdict.detail)]
+    return [verdict]
+
+
+def _chosen(found: Extraction, marks: Sequence[str], shown: Sequence[str]) -> str | None:
+    return None if found.letter is None else shown[marks.index(found.letter)]
+
+
+def _scored(sample: Sample, request: Request, found: Extraction, answer: str | None, detail: dict[str, Any]) -> Score:
+    if answer is None:
+        return Score(request.key, METRIC, None, None, found.rule, found.reason, detail)
+    if found.span is not None:
+        detail["span"] = found.span
+    return Score(request.key, METRIC, 1.0 if answer in sample.answers else 0.0, answer, found.rule, None, detail)
+
+
+def score_yesno(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Score a yes/no question; `sample.answers` are texts such as yes, no, true, false. Options shown are read as a choice."""
+    if prediction.loglikelihoods is not None or request.marks:
+        return score(sample, request, prediction, options)
+    found = extract_yesno(prediction.text or "", finish=prediction.finish)
+    if found.letter is None:
+        return [Score(request.key, METRIC, None, None, found.rule, found.reason)]
+    wanted = {extract_yesno(answer).letter for answer in sample.answers}
+    detail = {"span": found.span} if found.span else {}
+    return [Score(request.key, METRIC, 1.0 if found.letter in wanted else 0.0, found.letter, found.rule, None, detail)]

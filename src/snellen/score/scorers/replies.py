@@ -1,0 +1,29 @@
+"""Turns a stored reply and a text metric into a Score: what counts as the answer text, and when there is nothing to score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...core.types import Prediction, Sample, Score
+from ...extract.thinking import answer_start
+
+Measure = Callable[[str, Sequence[str]], float]
+
+
+def answer_text(prediction: Prediction) -> str | None:
+    """Return the reply after any thinking block, or None when it is log-likelihoods or only an unfinished thought."""
+    if prediction.text is None:
+        return None
+    start = answer_start(prediction.text)
+    return None if start is None else prediction.text[start:].strip()
+
+
+def score_text(metric: str, measure: Measure, sample: Sample, prediction: Prediction) -> Score:
+    """Measure the reply against the sample's answers; unscored, with the reason, where there is no text or no reference."""
+    text = answer_text(prediction)
+    if text is None:
+        reason = "no text reply" if prediction.text is None else "truncated inside its thinking block"
+        return Score(key=prediction.key, metric=metric, value=None, reason=reason)
+    if not sample.answers:
+        return Score(key=prediction.key, metric=metric, value=None, answer=text, reason="the sample has no reference answer")
+    return Score(key=prediction.key, metric=metric, value=measure(text, sample.answers), answer=text, rule=metric)

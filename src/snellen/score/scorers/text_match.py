@@ -1,0 +1,118 @@
+"""A reply in words to its score against reference texts: equal, contained, or by word errors."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rapidfuzz.distance import Levenshtein
+
+from ...core.types import Prediction, Request, Sample, Score
+from ...extract.extraction import EMPTY, TRUNCATED
+from ...extract.other_kinds import extract_short
+from ...extract.thinking import answer_start
+
+NO_REFERENCE = "no_reference"
+_SPACES = re.compile(r"\s+")
+_EDGES = " \t\n.,:;!?\"'`*_()[]{}。，：；！？“”‘’"
+
+
+def fold(text: str) -> str:
+    """Return a text as it is compared: NFKC, case folded, runs of space as one, punctuation at the edges dropped."""
+    return _SPACES.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip(_EDGES)
+
+
+def reply_text(prediction: Prediction) -> str | None:
+    """Return the reply after its thinking, or None if the thinking never ended."""
+    text = prediction.text or ""
+    start = answer_start(text)
+    return None if start is None else text[start:].strip()
+
+
+def exact(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Metric `exact_match`: 1.0 if the short answer equals any of `sample.answers`.
+
+    Compared after `fold`; `options["case_sensitive"]` compares as written. A cue such as `The answer is …` is stripped.
+    """
+    text = reply_text(prediction)
+    unscored = _unscored(sample, request, prediction, text, "exact_match")
+    if unscored or text is None:
+        return unscored
+    form = str.strip if options.get("case_sensitive") else fold
+    answer = extract_short(text)
+    wanted = {form(reference) for reference in sample.answers}
+    rule = "whole" if form(text) in wanted else "short"
+    return [Score(request.key, "exact_match", 1.0 if form(text) in wanted or form(answer) in wanted else 0.0, answer, rule)]
+
+
+def contains(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Metric `contains`: 1.0 if any of `sample.answers` stands in the reply as whole words.
+
+    `options["boundary"] = false` also accepts it inside a longer word (then the metric is `contains_anywhere`);
+    `options["case_sensitive"]` compares as written.
+    """
+    bounded = bool(options.get("boundary", True))
+    metric = "contains" if bounded else "contains_anywhere"
+    text = reply_text(prediction)
+    unscored = _unscored(sample, request, prediction, text, metric)
+    if unscored or text is None:
+        return unscored
+    sensitive = bool(options.get("case_sensitive"))
+    haystack = text if sensitive else fold(text)
+    needles = [reference if sensitive else fold(reference) for reference in sample.answers]
+    hit = next((needle for needle in needles if needle and _stands_in(needle, haystack, bounded=bounded)), None)
+    return [Score(request.key, metric, 0.0 if hit is None else 1.0, hit, metric)]
+
+
+def _stands_in(needle: str, haystack: str, *, bounded: bool) -> bool:
+    at = haystack.find(needle)
+    while at >= 0:
+        if not bounded or (_edge(haystack, at) and _edge(haystack, at + len(needle))):
+            return True
+        at = haystack.find(needle, at + 1)
+    return False
+
+
+def _edge(text: str, at: int) -> bool:
+    """Whether no word runs across position `at`; scripts without spaces have an edge everywhere."""
+    if at <= 0 or at >= len(text):
+        return True
+    before, after = text[at - 1], text[at]
+    return not (before.isalnum() and after.isalnum()) or before >= "\u2e80" or after >= "\u2e80"
+
+
+def word_error(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Metrics `wer` (word errors per reference word, 0 is best, may exceed 1) and `word_accuracy` (1 − min(1, wer)).
+
+    The reference with the fewest errors counts; both texts go through `fold` unless `options["case_sensitive"]`.
+    """
+    text = reply_text(prediction)
+    unscored = _unscored(sample, request, prediction, text, "wer")
+    if unscored or text is None:
+        return unscored
+    form = str.strip if options.get("case_sensitive") else fold
+    words = form(text).split()
+    rate, errors, reference = min(_word_error_rate(words, form(reference).split(), reference) for reference in sample.answers)
+    detail = {"errors": errors, "words": len(form(reference).split())}
+    return [
+        Score(request.key, "wer", rate, text, "levenshtein", None, detail),
+        Score(request.key, "word_accuracy", 1.0 - min(1.0, rate), text, "levenshtein"),
+    ]
+
+
+def _word_error_rate(words: list[str], reference: list[str], text: str) -> tuple[float, int, str]:
+    errors = Levenshtein.distance(words, reference)
+    return errors / max(1, len(reference)), errors, text
+
+
+def _unscored(sample: Sample, request: Request, prediction: Prediction, text: str | None, metric: str) -> list[Score]:
+    """Return one unscored Score with its reason where there is nothing to compare."""
+    if not sample.answers:
+        return [Score(request.key, metric, None, None, None, NO_REFERENCE)]
+    if text is None:
+        return [Score(request.key, metric, None, None, "thinking", TRUNCATED)]
+    if not text:
+        return [Score(request.key, metric, None, None, None, TRUNCATED if prediction.finish == "length" else EMPTY)]
+    return []
