@@ -89,4 +89,15 @@ def _scores() -> Iterator[tuple[Any, ...]]:
         right = bool(draws[i] < chance[i // REPEATS])
         value, reason = (None, "refusal") if i % 97 == 0 else (float(right), None)
         answer = None if value is None else "a" if right else "bcd"[i % 3]
-        yield "bench", f"s{i // REPEATS:06}", "base", i % REPEATS, "accuracy", value, answer, "letter" if answer else None, reason, None
+        yield (
+            "bench",
+            f"s{i // REPEATS:06}",
+            "base",
+            i % REPEATS,
+            "accuracy",
+            value,
+            answer,
+            "letter" if answer else None,
+            reason,
+            None,
+        )

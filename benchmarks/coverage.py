@@ -28,13 +28,19 @@ def bench_single(n: int, band: tuple[float, float]) -> float:
     return total / 101
 
 
-def bench_clusters(clusters: int, size: int, icc: float, band: tuple[float, float], runs: int, *, unequal: bool) -> float:
+def bench_clusters(
+    clusters: int, size: int, icc: float, band: tuple[float, float], runs: int, *, unequal: bool
+) -> float:
     """Coverage for clusters of 0/1 trials with a shared beta-distributed chance."""
     generator = np.random.default_rng(1)
     hits = 0
     for share in np.linspace(*band, runs):
         sizes = generator.integers(1, 2 * size, clusters) if unequal else np.full(clusters, size)
-        chance = generator.beta(share * (1 - icc) / icc, (1 - share) * (1 - icc) / icc, clusters) if icc else np.full(clusters, share)
+        chance = (
+            generator.beta(share * (1 - icc) / icc, (1 - share) * (1 - icc) / icc, clusters)
+            if icc
+            else np.full(clusters, share)
+        )
         right = generator.binomial(sizes, chance).astype(float)
         low, high = estimate_ratio(right, sizes.astype(float), bounded=True, n=0).ci95 or (0.0, 0.0)
         hits += low <= share <= high
@@ -71,9 +77,13 @@ def figures(runs: int) -> Iterator[tuple[str, float, float, float]]:
     """Yield (what, figure, least, most)."""
     for n, (name, band) in product((50, 100, 200, 500, 2000), BANDS.items()):
         yield f"single trials, n={n}, share {name}", bench_single(n, band), 0.94, 0.96
-    for (clusters, size), icc, unequal in product(((25, 2), (50, 4), (100, 5), (200, 10), (400, 5)), (0.0, 0.1, 0.3, 0.6), (False, True)):
+    for (clusters, size), icc, unequal in product(
+        ((25, 2), (50, 4), (100, 5), (200, 10), (400, 5)), (0.0, 0.1, 0.3, 0.6), (False, True)
+    ):
         name = f"clusters {clusters}×{f'1-{2 * size - 1}' if unequal else size}, icc {icc}, share 0.3-0.85"
-        drawn = 4 * runs if clusters < 50 else runs  # coverage of few clusters lies near its bar: it is counted more finely
+        drawn = (
+            4 * runs if clusters < 50 else runs
+        )  # coverage of few clusters lies near its bar: it is counted more finely
         yield name, bench_clusters(clusters, size, icc, (0.3, 0.85), drawn, unequal=unequal), 0.94, 0.96
     for icc in (0.1, 0.3):
         figure = bench_clusters(100, 5, icc, (0.95, 0.98), runs, unequal=False)

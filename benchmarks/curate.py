@@ -44,7 +44,14 @@ def make_drafts(count: int, image: str) -> list[Draft]:
             shuffled(f"What stands at place {place}?", answer, [text() for _ in range(5)], number, place)
             for place, answer in enumerate(answers)
         )
-        drafts.append(Draft(source.id, source, steps, shuffled("What can be inferred?", shown, [text() for _ in range(5)], number, "h")))
+        drafts.append(
+            Draft(
+                source.id,
+                source,
+                steps,
+                shuffled("What can be inferred?", shown, [text() for _ in range(5)], number, "h"),
+            )
+        )
     return drafts
 
 
@@ -52,9 +59,13 @@ def bench_gates(drafts: list[Draft]) -> bool:
     started = time.perf_counter()
     kept, aside, _ = run_gates(drafts)
     taken = time.perf_counter() - started
-    print(f"gates: {len(drafts)} drafts, {len(kept)} kept, {len(aside)} set aside, in {taken:.1f} s ({len(drafts) / taken:.0f}/s)")
+    print(
+        f"gates: {len(drafts)} drafts, {len(kept)} kept, {len(aside)} set aside, in {taken:.1f} s ({len(drafts) / taken:.0f}/s)"
+    )
     passed = taken <= GATES_S * len(drafts) / 10_000
-    print(f"bar: 10,000 drafts through gates in ≤ {GATES_S:.0f} s: {taken * 10_000 / len(drafts):.1f} s: {'PASS' if passed else 'FAIL'}")
+    print(
+        f"bar: 10,000 drafts through gates in ≤ {GATES_S:.0f} s: {taken * 10_000 / len(drafts):.1f} s: {'PASS' if passed else 'FAIL'}"
+    )
     return passed
 
 
@@ -69,7 +80,9 @@ async def review(link: str, decisions: int, times: list[float], number: int) -> 
             body = {"mode": "review", "item": item, "action": action, "reason": "bench", "ticket": f"{number}-{turn}"}
             started = time.perf_counter()
             response = await session.post(
-                f"{base}/api/decide", data=json.dumps(body), headers={"Content-Type": "application/json", "X-Snellen": "1"}
+                f"{base}/api/decide",
+                data=json.dumps(body),
+                headers={"Content-Type": "application/json", "X-Snellen": "1"},
             )
             answer = await response.json()
             times.append(time.perf_counter() - started)
@@ -104,7 +117,9 @@ def bench_page(folder: Path, drafts: list[Draft], reviewers: int, decisions: int
         os.kill(process.pid, signal.SIGTERM)
         process.wait()
     p50, p95, p99 = np.percentile(times, [50, 95, 99])
-    print(f"page: {len(times)} requests (a quarter of them saves), p50 {p50:.1f} ms, p95 {p95:.1f} ms, p99 {p99:.1f} ms")
+    print(
+        f"page: {len(times)} requests (a quarter of them saves), p50 {p50:.1f} ms, p95 {p95:.1f} ms, p99 {p99:.1f} ms"
+    )
     print(f"bar: review page ≤ {PAGE_MS:.0f} ms at p95: {p95:.1f} ms: {'PASS' if p95 <= PAGE_MS else 'FAIL'}")
     return bool(p95 <= PAGE_MS)
 
@@ -118,7 +133,10 @@ def main() -> int:
         image = Path(place) / "picture.png"
         PIL.Image.new("RGB", (64, 64), "white").save(image)
         drafts = make_drafts(max(told.drafts, told.items), str(image))
-        passed = [bench_gates(drafts[: told.drafts]), bench_page(Path(place), drafts[: told.items], told.reviewers, told.decisions)]
+        passed = [
+            bench_gates(drafts[: told.drafts]),
+            bench_page(Path(place), drafts[: told.items], told.reviewers, told.decisions),
+        ]
     return 0 if all(passed) else 1
 
 

@@ -28,7 +28,9 @@ WORDS = [
 def write_questions(root: Path, count: int) -> None:
     """Questions and annotations in VQA v2's own form: 60 kinds, 4000 answers with a long tail."""
     draw = random.Random(1)
-    answers = [" ".join(draw.sample(WORDS, 1 + place % 2)) + (str(place) if place > 500 else "") for place in range(4000)]
+    answers = [
+        " ".join(draw.sample(WORDS, 1 + place % 2)) + (str(place) if place > 500 else "") for place in range(4000)
+    ]
     asked, labels = [], []
     for number in range(count):
         kind = f"what {WORDS[number % 60]}"
@@ -103,7 +105,15 @@ def prompts(root: Path, limit: int) -> int:
     task = catalog.task("reform/vqa-v2")
     prompter = Prompter(Task("t", {}), catalog.prompt(task), 0)
     samples = [
-        Sample(str(place), "d", Form.CHOICE, f"what is in {place}?", (Image("/x.png"),), ("dog", "cat", "cow", "pig"), ("cat",))
+        Sample(
+            str(place),
+            "d",
+            Form.CHOICE,
+            f"what is in {place}?",
+            (Image("/x.png"),),
+            ("dog", "cat", "cow", "pig"),
+            ("cat",),
+        )
         for place in range(1000)
     ]
     variants = [f"wording={place}" for place in range(5)]
@@ -114,7 +124,9 @@ def prompts(root: Path, limit: int) -> int:
     shuffled = time.perf_counter()
     for number in range(limit // 4):
         prompter.build(samples[number % 1000], f"wording={number % 5}&order={number % 5}")
-    print(f"  with option orders drawn: {limit // 4 / (time.perf_counter() - shuffled):,.0f} prompts/s", file=sys.stderr)
+    print(
+        f"  with option orders drawn: {limit // 4 / (time.perf_counter() - shuffled):,.0f} prompts/s", file=sys.stderr
+    )
     return int(limit / spent)
 
 
@@ -160,7 +172,10 @@ def main() -> None:
         write_questions(root, items)
         made = measure("build", root, items)
         per_100k = made["seconds"] / made["result"] * 100_000
-        bar(f"build {made['result']:,.0f} choices in {made['seconds']:.1f} s ({per_100k:.1f} s for 100,000; bar 60)", per_100k <= 60)
+        bar(
+            f"build {made['result']:,.0f} choices in {made['seconds']:.1f} s ({per_100k:.1f} s for 100,000; bar 60)",
+            per_100k <= 60,
+        )
         bar(f"build peak memory {made['peak_mb']:.0f} MB (bar 500)", made["peak_mb"] <= 500)
         big = root / "huggingface_data/VQA_v2/vqa_val_10p.json"
         big.parent.mkdir(parents=True)
@@ -170,7 +185,10 @@ def main() -> None:
         rate = f"{read['result']:,.0f} records: {size_mb / read['seconds']:,.0f} MB/s"
         bar(f"stream {size_mb:,.0f} MB, {rate}, peak {read['peak_mb']:.0f} MB (bar 300)", read["peak_mb"] <= 300)
         stored = len(list((root / "work/images").iterdir()))
-        bar(f"pictures stored {stored} of {min(200, int(read['result']))} different ones", stored == min(200, int(read["result"])))
+        bar(
+            f"pictures stored {stored} of {min(200, int(read['result']))} different ones",
+            stored == min(200, int(read["result"])),
+        )
         spoken = measure("prompts", root, int(200_000 * share))
         bar(f"prompts {spoken['result']:,.0f} per second on one core (bar 20,000)", spoken["result"] >= 20_000)
 

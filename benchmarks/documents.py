@@ -77,7 +77,13 @@ def render() -> bool:
             theirs_all.append(1000 * theirs / PAGES)
     theirs, ours = statistics.median(theirs_all), statistics.median(ours_all)
     print(f"      {characters:,.0f} characters a page: Pillow {theirs:.1f} ms, ours {ours:.1f} ms CPU a page")
-    return bar("dense A4 page at 96 dpi, PNG written, against Pillow line by line", statistics.median(ratios), 5, "×", least=True)
+    return bar(
+        "dense A4 page at 96 dpi, PNG written, against Pillow line by line",
+        statistics.median(ratios),
+        5,
+        "×",
+        least=True,
+    )
 
 
 def _pillow_pages(pages: Iterable[list], text: str, target: Path) -> None:
@@ -112,7 +118,9 @@ def engines() -> bool:
         for lines in pages:
             canvas.setFont("body", DENSE.size_pt)
             for line in lines:
-                canvas.drawString(line.x * 0.75, DENSE.height_pt - line.y * 0.75 - DENSE.size_pt, text[line.start : line.end])
+                canvas.drawString(
+                    line.x * 0.75, DENSE.height_pt - line.y * 0.75 - DENSE.size_pt, text[line.start : line.end]
+                )
             canvas.showPage()
         canvas.save()
         return out.getvalue()
@@ -130,7 +138,10 @@ def engines() -> bool:
 def perturb() -> bool:
     page = next(iter(render_pages(chronicle(rng(2, "bench"), 14_000).replace("\n", " "), DENSE))).image()
     own = [name for name in FAMILIES if not name.startswith("imagenet_c.")]
-    costs = {name: max(1000 * cpu(lambda s=severity, n=name: apply(page, n, s, 7)) for severity in SEVERITIES) for name in FAMILIES}
+    costs = {
+        name: max(1000 * cpu(lambda s=severity, n=name: apply(page, n, s, 7)) for severity in SEVERITIES)
+        for name in FAMILIES
+    }
     slowest = max(costs, key=lambda name: costs[name])
     first = bar(
         f"median of {len(own)} perturbation families at their slowest severity",
@@ -225,11 +236,16 @@ async def _hits(plan: Callable[..., Iterator[Job]], *, shuffle: bool) -> float:
 
 def _questions(folder: Path, picture: bytes) -> Iterator[Sample]:
     for number in range(DOCUMENTS):
-        pages = tuple(ImageReference(str(folder / f"d{number}_page_{page:03d}.png"), page=page) for page in range(1, 4 + number % 5))
+        pages = tuple(
+            ImageReference(str(folder / f"d{number}_page_{page:03d}.png"), page=page)
+            for page in range(1, 4 + number % 5)
+        )
         for page in pages:
             Path(page.ref).write_bytes(picture)
         for question in range(QUESTIONS):
-            yield Sample(f"d{number}#{question}", "prefix", Form.OPEN, f"question {question}", pages, group=f"d{number}")
+            yield Sample(
+                f"d{number}#{question}", "prefix", Form.OPEN, f"question {question}", pages, group=f"d{number}"
+            )
 
 
 PARTS: dict[str, Callable[[], bool]] = {"render": render, "perturb": perturb, "memory": memory, "prefix": prefix}

@@ -31,7 +31,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
         python = f"{folder}/bin/python"
-        install = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install", "-q", str(ROOT)]
+        install = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "--python",
+            python,
+            "install",
+            "-q",
+            str(ROOT),
+        ]
         subprocess.run(install, check=True, capture_output=True)
         site = next(Path(folder).glob("lib/python*/site-packages"))
         size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6

@@ -68,7 +68,10 @@ def write_model(folder: Path) -> None:
         projection_dim=192,
     )
     config = t.LlavaConfig(
-        vision_config=vision, text_config=text, image_token_index=tok.convert_tokens_to_ids("<image>"), image_seq_length=576
+        vision_config=vision,
+        text_config=text,
+        image_token_index=tok.convert_tokens_to_ids("<image>"),
+        image_seq_length=576,
     )
     t.LlavaForConditionalGeneration(config).save_pretrained(folder)
     images = t.CLIPImageProcessorPil(size={"shortest_edge": 240}, crop_size={"height": 240, "width": 240})
@@ -102,7 +105,9 @@ def load(folder: Path) -> Any:
     return model
 
 
-def median_of(repeats: int, work: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> tuple[float, Any]:
+def median_of(
+    repeats: int, work: Callable[[], Any], clock: Callable[[], float] = time.process_time
+) -> tuple[float, Any]:
     """Median seconds (of this process's CPU: neighbours on the machine do not count) and the last result."""
     times, result = [], None
     for _ in range(repeats):
@@ -116,12 +121,18 @@ def likelihood(folder: Path, report: Callable[..., None], quick: bool) -> None:
     """Shared prefix against K passes over prompt and candidate, image and all."""
     replica = load(folder)._replicas[0]
     for name, options in (("", choices(4)), ("", choices(16)), ("", choices(64)), (", nothing alike", unlike(64))):
-        request = Request(TrialKey("bench", name), (Turn("user", "What is in the picture? Look well.", (picture(1),)),), choices=options)
+        request = Request(
+            TrialKey("bench", name),
+            (Turn("user", "What is in the picture? Look well.", (picture(1),)),),
+            choices=options,
+        )
         score_shared(replica, request)
         fast, got = median_of(3 if quick else 7, lambda request=request: score_shared(replica, request))
         slow, want = median_of(1, lambda request=request: score_one_by_one(replica, request))
         apart = max(abs(a - b) for a, b in zip(got.loglikelihoods, want, strict=True))
-        label = f"likelihood K={len(options)}{name} ({got.usage.input_tokens}-token prefix, route {got.detail['route']})"
+        label = (
+            f"likelihood K={len(options)}{name} ({got.usage.input_tokens}-token prefix, route {got.detail['route']})"
+        )
         report(f"{label}: times faster, per K", slow / fast / len(options), 0.8, ">=")
         report(f"{label}: largest difference", apart, 1e-4, "<=")
 
@@ -179,7 +190,12 @@ def generation(folder: Path, report: Callable[[str, float, float, str], None], s
                 for r in batch
             ]
             images = [
-                [PIL.Image.open(io.BytesIO(base64.b64decode(r.messages[0].images[0].ref.partition(",")[2]))).convert("RGB")] for r in batch
+                [
+                    PIL.Image.open(io.BytesIO(base64.b64decode(r.messages[0].images[0].ref.partition(",")[2]))).convert(
+                        "RGB"
+                    )
+                ]
+                for r in batch
             ]
             inputs = processor(text=texts, images=images, padding=True, return_tensors="pt")
             with torch.inference_mode():
@@ -206,7 +222,12 @@ def worker(folder: Path, samples: int, count: int) -> None:
     model = load(folder)
     Path("/proc/self/clear_refs").write_text("5")  # the peak of loading is not the question
     requests = [
-        Request(TrialKey("bench", str(i)), (Turn("user", "What?", (picture(i),)),), Params(max_tokens=8), choices=choices(count))
+        Request(
+            TrialKey("bench", str(i)),
+            (Turn("user", "What?", (picture(i),)),),
+            Params(max_tokens=8),
+            choices=choices(count),
+        )
         for i in range(samples)
     ]
 

@@ -29,8 +29,15 @@ def peak_mb(folder: Path, base_url: str, samples: int) -> float:
     data = folder / f"{samples}.jsonl"
     with data.open("w") as file:
         for number in range(samples):
-            row = {"id": number, "images": [f"{number % 50}.png", f"{number % 49}.png"], "question": f"Which thing is number {number}?"}
-            file.write(json.dumps({**row, "options": ["one", "two", "three", "four"], "answer": "A", "topic": number % 7}) + "\n")
+            row = {
+                "id": number,
+                "images": [f"{number % 50}.png", f"{number % 49}.png"],
+                "question": f"Which thing is number {number}?",
+            }
+            file.write(
+                json.dumps({**row, "options": ["one", "two", "three", "four"], "answer": "A", "topic": number % 7})
+                + "\n"
+            )
     command = [sys.executable, "-c", CHILD, str(data), base_url, str(folder / f"run{samples}")]
     environment = {**os.environ, "SNELLEN_CACHE_DIR": str(folder / "cache")}
     return float(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout)

@@ -73,7 +73,9 @@ def rate_without_streaming() -> float:
     with mock_process(["--trivial"]) as server:
 
         def once() -> tuple[float, float]:
-            measured = load(server.base_url, LoadPlan(concurrency=64, count=10_000, warmup=64, processes=1), stream=False)
+            measured = load(
+                server.base_url, LoadPlan(concurrency=64, count=10_000, warmup=64, processes=1), stream=False
+            )
             watch = measured.timeline.watch
             return 10_000 / watch["wall_s"], 10_000 / watch["cpu_s"]
 
@@ -122,7 +124,9 @@ def accuracy_of_stamps() -> None:
     with mock_process(["--ttft-ms", "50", "--itl-ms", "10", "--tokens", "50"]) as server:
 
         def once() -> tuple[float, ...]:
-            records = load(server.base_url, LoadPlan(rate=185, burstiness=0, duration_s=3, warmup=8, processes=1)).timeline.requests
+            records = load(
+                server.base_url, LoadPlan(rate=185, burstiness=0, duration_s=3, warmup=8, processes=1)
+            ).timeline.requests
             ttft = [(record.first_content or 0) - record.sent for record in records]
             gaps = np.concatenate([np.diff(record.chunks) for record in records])
             errors = [
@@ -140,7 +144,9 @@ def accuracy_of_stamps() -> None:
 def start_and_memory() -> None:
     """From the shell's exec to the first request at the server; and the resident memory of a whole run."""
     folder = Path(tempfile.mkdtemp())
-    with mock_process(["--log", str(folder / "log.jsonl"), "--ttft-ms", "20", "--itl-ms", "10", "--tokens", "50"]) as server:
+    with mock_process(
+        ["--log", str(folder / "log.jsonl"), "--ttft-ms", "20", "--itl-ms", "10", "--tokens", "50"]
+    ) as server:
 
         def once(number: int) -> float:
             before = time.time()
@@ -159,7 +165,11 @@ def start_and_memory() -> None:
                 "--no-pictures",
             ]
             subprocess.run([*command, "-o", str(folder / f"s{number}")], check=True, stdout=subprocess.DEVNULL)
-            first = next(row["time"] for row in map(json.loads, (folder / "log.jsonl").read_text().splitlines()) if row["time"] > before)
+            first = next(
+                row["time"]
+                for row in map(json.loads, (folder / "log.jsonl").read_text().splitlines())
+                if row["time"] > before
+            )
             return float(first - before)
 
         bar("start to first request", min(once(number) for number in range(ROUNDS)), 1.0, "s")
@@ -178,7 +188,12 @@ def start_and_memory() -> None:
             "--no-pictures",
         ]
         subprocess.run([*command, "-o", str(folder / "m")], check=True, stdout=subprocess.DEVNULL)
-        bar("resident memory, 4,000 streams of 50 events", resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024, 150, "MB")
+        bar(
+            "resident memory, 4,000 streams of 50 events",
+            resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
+            150,
+            "MB",
+        )
 
 
 def compare_evalscope(ours: float) -> None:
@@ -211,7 +226,9 @@ def compare_evalscope(ours: float) -> None:
         found = re.search(r"│\s+64 │\s+- │\s+2000 │\s+([\d.]+)", out)
         if found:
             theirs, took = float(found[1]), time.perf_counter() - began
-            print(f"      evalscope perf: {theirs:,.0f} req/s at 64 ({took:.1f} s in all); ours is {ours / theirs:.1f} × as fast")
+            print(
+                f"      evalscope perf: {theirs:,.0f} req/s at 64 ({took:.1f} s in all); ours is {ours / theirs:.1f} × as fast"
+            )
         else:
             print("SKIP  evalscope perf gave no figure")
 
@@ -253,7 +270,9 @@ def compare_guidellm() -> None:
         theirs = summarize(read_timeline(report))["common"]["Request Throughput"]
         mine = load(server.base_url, LoadPlan(concurrency=64, count=2000, warmup=64, processes=1), tokens=1).timeline
         rate = summarize(mine)["common"]["Request Throughput"]
-        print(f"      guidellm: {theirs:,.0f} streamed req/s at 64 ({took:.1f} s in all); ours {rate:,.0f}, {rate / theirs:.1f} × as fast")
+        print(
+            f"      guidellm: {theirs:,.0f} streamed req/s at 64 ({took:.1f} s in all); ours {rate:,.0f}, {rate / theirs:.1f} × as fast"
+        )
 
 
 if __name__ == "__main__":

@@ -116,7 +116,9 @@ def short_replies() -> list[str]:
 def long_replies() -> list[str]:
     """Replies of 2 kB: reasoning that names the options, with the answer at the end, and some with the answer only at the start."""
     fill = (FILLER * 8)[:1950]
-    return [fill + ending for ending in _filled(ENDINGS)] + [start + fill for start in _filled(["The correct answer is {}.\n\n"])]
+    return [fill + ending for ending in _filled(ENDINGS)] + [
+        start + fill for start in _filled(["The correct answer is {}.\n\n"])
+    ]
 
 
 KEY = TrialKey("bench", "s")
@@ -137,7 +139,12 @@ def bench_extraction() -> None:
     """Print the rates of reading and scoring, and the worst of 35 hostile texts of 50 kB."""
     short, long = short_replies(), long_replies()
     _bar("short replies read", _rate(lambda reply: extract_choice(reply, OPTIONS), short), 60_000, "replies/s")
-    _bar("  sentences only", _rate(lambda reply: extract_choice(reply, OPTIONS), [r for r in short if len(r) > 40]), 20_000, "replies/s")
+    _bar(
+        "  sentences only",
+        _rate(lambda reply: extract_choice(reply, OPTIONS), [r for r in short if len(r) > 40]),
+        20_000,
+        "replies/s",
+    )
     _bar("short replies read and scored", _rate(_scored, _predictions(short)), 60_000, "replies/s")
     _bar("2 kB replies read and scored", _rate(_scored, _predictions(long)), 15_000, "replies/s")
     worst = 0.0

@@ -22,9 +22,13 @@ async def fill(writer: RunWriter) -> tuple[float, list[float]]:
     async def worker() -> None:
         for number in numbers:
             key = TrialKey("t", str(number))
-            sample = Sample(key.sample, "t", Form.CHOICE, "Which thing is it? " * 20, options=("one", "two"), answers=("one",))
+            sample = Sample(
+                key.sample, "t", Form.CHOICE, "Which thing is it? " * 20, options=("one", "two"), answers=("one",)
+            )
             request = Request(key, (Turn("user", "Which thing is it? " * 30),))
-            await writer.put(number, sample, request, Prediction(key, text="A because " * 20, usage=Usage(100, 20)), "d" * 64)
+            await writer.put(
+                number, sample, request, Prediction(key, text="A because " * 20, usage=Usage(100, 20)), "d" * 64
+            )
 
     async def watch() -> None:
         while not done.is_set():

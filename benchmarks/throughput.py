@@ -102,9 +102,13 @@ def snellen_run(base_url: str, data: Path) -> Callable[[], None]:
     watcher.console = Console(file=io.StringIO(), force_terminal=True, width=120)  # drawn as on a terminal
 
     def work() -> None:
-        folder = Path(tempfile.mkdtemp(dir=data.parent))  # a new one each time, with an empty cache: everything is asked
+        folder = Path(
+            tempfile.mkdtemp(dir=data.parent)
+        )  # a new one each time, with an empty cache: everything is asked
         os.environ["SNELLEN_CACHE_DIR"] = f"{folder}/cache"
-        settings = RunSettings(tasks=(str(data),), model="openai/mock", base_url=base_url, max_workers=WORKERS, output_dir=folder / "run")
+        settings = RunSettings(
+            tasks=(str(data),), model="openai/mock", base_url=base_url, max_workers=WORKERS, output_dir=folder / "run"
+        )
         result = run_settings(settings, watcher)
         assert result.results["tasks"][data.stem]["metrics"]["accuracy"]["n"] == REQUESTS
 
@@ -123,7 +127,9 @@ def write_data(folder: Path, *, pictures: bool) -> Path:
                 "answer": "A",
             }
             if pictures:
-                PIL.Image.fromarray(noise.integers(0, 256, (250, 266, 3), dtype=np.uint8)).save(folder / f"{number}.png", compress_level=0)
+                PIL.Image.fromarray(noise.integers(0, 256, (250, 266, 3), dtype=np.uint8)).save(
+                    folder / f"{number}.png", compress_level=0
+                )
                 row["image"] = f"{number}.png"
             file.write(json.dumps(row) + "\n")
     return path
@@ -159,10 +165,16 @@ def main() -> int:
     for work, (rate, cpu) in found.items():
         print(f"{work:22} {rate:8.0f} requests/s {cpu:7.3f} ms CPU each")
     passed = [
-        report("(a) snellen run / bare loop of the same client", found["snellen run, short"][0] / found["bare loop, short"][0], 0.7),
+        report(
+            "(a) snellen run / bare loop of the same client",
+            found["snellen run, short"][0] / found["bare loop, short"][0],
+            0.7,
+        ),
         report("(a) requests per CPU-second", 1000 / found["snellen run, short"][1], 1000),
         report("(b) snellen run / naive loop", found["snellen run, 200 KB"][0] / found["naive loop, 200 KB"][0], 3.0),
-        report("(b) snellen run / spliced loop", found["snellen run, 200 KB"][0] / found["spliced loop, 200 KB"][0], 0.7),
+        report(
+            "(b) snellen run / spliced loop", found["snellen run, 200 KB"][0] / found["spliced loop, 200 KB"][0], 0.7
+        ),
     ]
     return 0 if all(passed) else 1
 

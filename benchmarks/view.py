@@ -85,7 +85,9 @@ def large(folder: Path) -> bool:
         before = client.core_seconds()
         opened, _ = client.get(f"/run/{key}")
         spent = client.core_seconds() - before
-        print(f"      opening took {opened:.2f} s and {spent:.2f} core seconds; load of this machine {os.getloadavg()[0]:.1f}")
+        print(
+            f"      opening took {opened:.2f} s and {spent:.2f} core seconds; load of this machine {os.getloadavg()[0]:.1f}"
+        )
         first, _ = client.get(f"/run/{key}/trials?text=zebra")
         times = sorted(client.get(f"/run/{key}/trials?{query}")[0] for query in QUERIES * 6)
         page, _ = client.get(f"/run/{key}/figures")
@@ -163,7 +165,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         met = [report(folder), live(folder), large(folder)]
-    print(f"      peak memory of this benchmark itself {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    print(
+        f"      peak memory of this benchmark itself {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
+    )
     return 0 if all(met) else 1
 
 

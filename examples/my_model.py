@@ -19,7 +19,9 @@ class Colour_Interface:
     def look(self, image):
         """Return the known colour nearest to the pixels that are neither white nor black."""
         pixels = [p for _, p in sorted(image.getcolors(2**20), reverse=True) if 60 < sum(p) < 700]
-        return min(self.colours, key=lambda name: sum((a - b) ** 2 for a, b in zip(self.colours[name], pixels[0], strict=True)))
+        return min(
+            self.colours, key=lambda name: sum((a - b) ** 2 for a, b in zip(self.colours[name], pixels[0], strict=True))
+        )
 
     def raw_batch_generate(self, image, prompt, temperature=1, max_new_tokens=30):
         """Answer each question with the mark of the option that names the colour seen."""

@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import Any
 
 PERTURB = "blur:1-5,jpeg:3,rotation:2,rotation:4"
-MC_FIELDS = {"subdirectory", "model", "total_questions", "correct", "accuracy", "context_length_analysis", "detailed_analysis", "results"}
+MC_FIELDS = {
+    "subdirectory",
+    "model",
+    "total_questions",
+    "correct",
+    "accuracy",
+    "context_length_analysis",
+    "detailed_analysis",
+    "results",
+}
 NIAH_FIELDS = {"model", "config", "total_questions", "correct", "accuracy", "errors", "instance_accuracies", "results"}
 passed: list[bool] = []
 
@@ -70,7 +79,9 @@ def needle_run(folder: Path) -> None:
     groups = json.loads((run / "results.json").read_text())["tasks"]["niah"]["groups"]["variant"]
     for variant, estimates in groups.items():
         estimate = estimates["accuracy"]
-        print(f"      {variant:22} {estimate['value']:.2f}  [{estimate['ci95'][0]:.2f}, {estimate['ci95'][1]:.2f}]  n={estimate['n']}")
+        print(
+            f"      {variant:22} {estimate['value']:.2f}  [{estimate['ci95'][0]:.2f}, {estimate['ci95'][1]:.2f}]  n={estimate['n']}"
+        )
     blur = [found[f"accuracy_blur_{severity}"]["value"] for severity in range(6)]
     check(
         "accuracy falls as blur grows",
@@ -83,7 +94,11 @@ def needle_run(folder: Path) -> None:
         critical["value"] is not None and critical["ci95"] is not None,
         (critical["value"], critical["ci95"]),
     )
-    check("plots drawn", snellen("docs", "plot", run, "-o", folder / "plots") == 0 and (folder / "plots" / "niah-severity.png").is_file())
+    check(
+        "plots drawn",
+        snellen("docs", "plot", run, "-o", folder / "plots") == 0
+        and (folder / "plots" / "niah-severity.png").is_file(),
+    )
 
 
 def script_files(folder: Path) -> None:
@@ -96,7 +111,10 @@ def script_files(folder: Path) -> None:
         code == 0 and set(found) >= NIAH_FIELDS,
         f"{found['correct']}/{found['total_questions']}",
     )
-    records = [choice(instance, number) for number, instance in enumerate(json.loads((folder / "niah/data.json").read_text())[:4])]
+    records = [
+        choice(instance, number)
+        for number, instance in enumerate(json.loads((folder / "niah/data.json").read_text())[:4])
+    ]
     (folder / "choice.json").write_text(json.dumps(records))
     code = snellen("mc", "--data-json", folder / "choice.json", "--images-dir", folder / "niah", "--output", folder / "results",
                    "--model", "reader/tesseract", "--quiet")  # fmt: skip

@@ -19,7 +19,9 @@ class Answer(NamedTuple):
         return self.body.decode("utf-8")
 
 
-def call(app: Any, path: str, *, method: str = "GET", headers: dict[str, str] | None = None, body: bytes = b"") -> Answer:
+def call(
+    app: Any, path: str, *, method: str = "GET", headers: dict[str, str] | None = None, body: bytes = b""
+) -> Answer:
     """Send one request."""
     return asyncio.run(_call(app, path, method, {"host": "127.0.0.1:1", **(headers or {})}, body))
 

@@ -13,7 +13,9 @@ LETTERS = "abcdef"
 
 def choice(right: int, stem: str, *, period: bool = True) -> dict[str, Any]:
     """Six candidates; as in the published file the wrong ones end in a full stop and the right one does not."""
-    texts = [f"{stem} {letter}." if period and place != right else f"{stem} {letter}" for place, letter in enumerate(LETTERS)]
+    texts = [
+        f"{stem} {letter}." if period and place != right else f"{stem} {letter}" for place, letter in enumerate(LETTERS)
+    ]
     return {"candidate": texts, "gt": right}
 
 

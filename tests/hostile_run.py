@@ -9,7 +9,19 @@ from payloads import PAYLOADS
 from snellen.core.builtins import default_registry
 from snellen.core.errors import ModelError
 from snellen.core.tasks import RunHeader, Task
-from snellen.core.types import Failure, FailureKind, Form, Params, Prediction, Request, Sample, Score, Timing, TrialKey, Turn
+from snellen.core.types import (
+    Failure,
+    FailureKind,
+    Form,
+    Params,
+    Prediction,
+    Request,
+    Sample,
+    Score,
+    Timing,
+    TrialKey,
+    Turn,
+)
 from snellen.report.files import write_records, write_results
 from snellen.score.run import score_run
 from snellen.store.reader import RunReader, write_scores
@@ -30,7 +42,14 @@ def make_hostile_run(folder: Path, *, model: str = PAYLOADS[0]) -> Path:
     )
     config = {"seed": 0, "model": {"name": PAYLOADS[5]}, PAYLOADS[6]: {PAYLOADS[7]: PAYLOADS[8]}}
     header = RunHeader(
-        "0123456789abcdef", config, {PAYLOADS[9]: PAYLOADS[10]}, PAYLOADS[11], PAYLOADS[12], model, [task], {task.name: 2 * len(PAYLOADS)}
+        "0123456789abcdef",
+        config,
+        {PAYLOADS[9]: PAYLOADS[10]},
+        PAYLOADS[11],
+        PAYLOADS[12],
+        model,
+        [task],
+        {task.name: 2 * len(PAYLOADS)},
     )
     run_apart(_write(folder, header, task))
     reader = RunReader(folder)
@@ -95,12 +114,21 @@ async def _write(folder: Path, header: RunHeader, task: Task) -> None:
                     prefix=payload,
                 )
                 if number % 5 == 4:
-                    prediction = Prediction(key, failure=Failure(FailureKind.SERVER, payload, 500, 3), timing=Timing(0.0, 1.0))
+                    prediction = Prediction(
+                        key, failure=Failure(FailureKind.SERVER, payload, 500, 3), timing=Timing(0.0, 1.0)
+                    )
                 else:
                     prediction = Prediction(
-                        key, text=payload, reasoning=payload, finish=payload, timing=Timing(0.0, 1.0 + number), detail={payload: payload}
+                        key,
+                        text=payload,
+                        reasoning=payload,
+                        finish=payload,
+                        timing=Timing(0.0, 1.0 + number),
+                        detail={payload: payload},
                     )
                 await writer.put(number, sample, request, prediction, "0" * 16)
-            writer.put_attempt(TrialKey(task.name, payload, "base", 0), ModelError(FailureKind.SERVER, payload, status=500))
+            writer.put_attempt(
+                TrialKey(task.name, payload, "base", 0), ModelError(FailureKind.SERVER, payload, status=500)
+            )
     finally:
         writer.close()

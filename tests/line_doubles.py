@@ -83,7 +83,9 @@ class OneTrial:
     async def run(self, ask: Ask) -> None:
         sample = Sample(f"s{self.number}", self.task, Form.OPEN, "why?")
         images = (self.image,) if self.image else ()
-        await ask(Item(self.number, sample), Request(self.key, (Turn("user", f"why {self.number}?", images),)), self.settled)
+        await ask(
+            Item(self.number, sample), Request(self.key, (Turn("user", f"why {self.number}?", images),)), self.settled
+        )
 
 
 def jobs(count: int, **options: Any) -> Iterator[OneTrial]:
@@ -93,7 +95,11 @@ def jobs(count: int, **options: Any) -> Iterator[OneTrial]:
 def header(*tasks: str) -> RunHeader:
     names = tasks or ("t",)
     return RunHeader(
-        "id", {"a": 1}, {}, "2026-01-01", tasks=[Task(name, {"loader": "table"}, Form.OPEN, scorers=("exact",)) for name in names]
+        "id",
+        {"a": 1},
+        {},
+        "2026-01-01",
+        tasks=[Task(name, {"loader": "table"}, Form.OPEN, scorers=("exact",)) for name in names],
     )
 
 
@@ -110,7 +116,9 @@ def work(
 
     async def go() -> Engine:
         writer = RunWriter(folder, header())
-        engine = Engine(model, writer, Policy(**({"max_workers": 8, "max_retries": 0} | policy)), FakeClock(), cache=cache)
+        engine = Engine(
+            model, writer, Policy(**({"max_workers": 8, "max_retries": 0} | policy)), FakeClock(), cache=cache
+        )
         if prepare is not None:
             prepare(engine)
         try:

@@ -65,7 +65,15 @@ def draw_picture(path: Path, number: int) -> Image:
 
 def make_task(name: str = "shapes", *, variants: tuple[str, ...] = ("base",), repeats: int = 1) -> Task:
     """Return a choice task."""
-    return Task(name, {"loader": "table"}, Form.CHOICE, repeats=repeats, variants=variants, scorers=("choice",), title="Colours of shapes")
+    return Task(
+        name,
+        {"loader": "table"},
+        Form.CHOICE,
+        repeats=repeats,
+        variants=variants,
+        scorers=("choice",),
+        title="Colours of shapes",
+    )
 
 
 def make_samples(folder: Path, count: int, *, pictures: int = 24) -> list[Sample]:
@@ -112,10 +120,16 @@ def answer(sample: Sample, key: TrialKey, skill: float, model: str) -> Predictio
     start = draw.random() * 100
     timing = Timing(start, start + 0.2 + draw.expovariate(2.0))
     if draw.random() < 0.015:
-        return Prediction(key, failure=Failure(FailureKind.TIMEOUT, "no answer within 600 s", attempts=6), timing=timing)
+        return Prediction(
+            key, failure=Failure(FailureKind.TIMEOUT, "no answer within 600 s", attempts=6), timing=timing
+        )
     hard = rng("hard", key.sample).random() * 0.5 + (0.25 if "perturb" in key.variant else 0.0)
     right = draw.random() < skill - hard + 0.25
-    text = sample.answers[0] if right else draw.choice([option for option in sample.options if option != sample.answers[0]])
+    text = (
+        sample.answers[0]
+        if right
+        else draw.choice([option for option in sample.options if option != sample.answers[0]])
+    )
     mark = "ABCD"[sample.options.index(text)]
     reply = draw.choice(UNREADABLE) if draw.random() < 0.03 else draw.choice(REPLIES).format(mark=mark, text=text)
     return Prediction(key, text=reply, usage=Usage(420, len(reply) // 4 + 1), timing=timing, finish="stop")
@@ -163,7 +177,9 @@ def make_run(
     return folder
 
 
-async def _write(folder: Path, header: RunHeader, chosen: list[tuple[int, Sample, TrialKey]], skill: float, model: str) -> None:
+async def _write(
+    folder: Path, header: RunHeader, chosen: list[tuple[int, Sample, TrialKey]], skill: float, model: str
+) -> None:
     writer = RunWriter(folder, header)
     try:
         for start in range(0, len(chosen), 500):

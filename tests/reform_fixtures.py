@@ -87,7 +87,10 @@ def _flowers(root: Path) -> None:
 
     put(
         root / "cat_to_name.json",
-        {str(i + 1): name for i, name in enumerate(("rose", "tulip", "daisy", "lily", "iris", "moon orchid", "sun flower"))},
+        {
+            str(i + 1): name
+            for i, name in enumerate(("rose", "tulip", "daisy", "lily", "iris", "moon orchid", "sun flower"))
+        },
     )
     savemat(root / "imagelabels.mat", {"labels": np.array([[1 + i % 7 for i in range(N)]], dtype=np.uint8)})
     savemat(root / "setid.mat", {"tstid": np.array([list(range(1, N + 1))], dtype=np.uint16)}, do_compression=True)
@@ -117,7 +120,9 @@ def _imagenet(root: Path) -> None:
     put(root / "LOC_synset_mapping.txt", "".join(f"{key} {value}\n" for key, value in names.items()))
     put(root / "wordnet.is_a.txt", "fish n01\nfish n02\nfish n07\nbird n03\nbird n04\ncar n05\ncar n06\n")
     keys = list(names)
-    rows = [{"ImageId": f"ILSVRC2012_val_{i:08d}", "PredictionString": f"{keys[i % 7]} 1 2 30 40 "} for i in range(1, N + 1)]
+    rows = [
+        {"ImageId": f"ILSVRC2012_val_{i:08d}", "PredictionString": f"{keys[i % 7]} 1 2 30 40 "} for i in range(1, N + 1)
+    ]
     put(root / "LOC_val_solution.csv", table(rows))
     for row in rows:
         path = root / f"ILSVRC/Data/CLS-LOC/val/{row['ImageId']}.JPEG"
@@ -144,7 +149,9 @@ def _quality(root: Path) -> None:
     put(root / "annotations/val.json", rows)
 
 
-@raw_for("tdiuc-sport", "tdiuc-scene", "tdiuc-color", "tdiuc-utility", "tdiuc-position", "tdiuc-detection", "tdiuc-counting")
+@raw_for(
+    "tdiuc-sport", "tdiuc-scene", "tdiuc-color", "tdiuc-utility", "tdiuc-position", "tdiuc-detection", "tdiuc-counting"
+)
 def _tdiuc(root: Path) -> None:
     kinds = {
         "sport_recognition": ("tennis", "skiing", "baseball", "surfing", "soccer"),
@@ -162,7 +169,15 @@ def _tdiuc(root: Path) -> None:
             number += 1
             questions.append({"question_id": number, "image_id": number % 5, "question": f"what about {kind} {i}?"})
             given = [{"answer": answers[i % len(answers)], "answer_confidence": "yes", "answer_id": 1}]
-            labels.append({"question_id": number, "image_id": number % 5, "question_type": kind, "answers": given, "ans_source": "vqa"})
+            labels.append(
+                {
+                    "question_id": number,
+                    "image_id": number % 5,
+                    "question_type": kind,
+                    "answers": given,
+                    "ans_source": "vqa",
+                }
+            )
     put(root / "Questions/OpenEnded_mscoco_val2014_questions.json", {"questions": questions})
     put(root / "Annotations/mscoco_val2014_annotations.json", {"annotations": labels[::-1]})
     for i in range(5):
@@ -193,13 +208,26 @@ def _coco(root: Path) -> None:
             category = 1 + (i + 2 * k) % len(THINGS)
             box = [4.0 + 20 * k, 6.0, 18.0, 30.0]
             boxes.append(
-                {"id": number, "image_id": 100 + i, "category_id": category, "bbox": box, "area": 540.0, "iscrowd": 0, "segmentation": []}
+                {
+                    "id": number,
+                    "image_id": 100 + i,
+                    "category_id": category,
+                    "bbox": box,
+                    "area": 540.0,
+                    "iscrowd": 0,
+                    "segmentation": [],
+                }
             )
         for k in range(2):
             name = THINGS[(i + 2 * k) % len(THINGS)]
             words = " ".join(f"{stem}{i}" for stem in ("resting", "near", "wall", "by"))
-            captions.append({"id": 10 * i + k, "image_id": 100 + i, "caption": f"{COLOURS[i % 12]} {name} {words} {k}\n"})
-    put(root / "annotations/instances_val2017.json", {"info": {}, "images": images, "annotations": boxes, "categories": categories})
+            captions.append(
+                {"id": 10 * i + k, "image_id": 100 + i, "caption": f"{COLOURS[i % 12]} {name} {words} {k}\n"}
+            )
+    put(
+        root / "annotations/instances_val2017.json",
+        {"info": {}, "images": images, "annotations": boxes, "categories": categories},
+    )
     put(root / "annotations/captions_val2017.json", {"info": {}, "images": images, "annotations": captions})
 
 
@@ -214,8 +242,17 @@ def _refcoco(root: Path) -> None:
         save(root / f"train2014/COCO_train2014_{i:012d}.jpg", f"ref {i}")
         for k in range(3):
             number += 1
-            boxes.append({"id": number, "image_id": i, "category_id": 1 + k % 2, "bbox": [10.0 + 25 * k, 10.0, 20.0, 30.0]})
-            sentences = [{"sent": f"{COLOURS[number % 12]} {THINGS[k]} number {number}", "sent_id": number, "tokens": [], "raw": ""}]
+            boxes.append(
+                {"id": number, "image_id": i, "category_id": 1 + k % 2, "bbox": [10.0 + 25 * k, 10.0, 20.0, 30.0]}
+            )
+            sentences = [
+                {
+                    "sent": f"{COLOURS[number % 12]} {THINGS[k]} number {number}",
+                    "sent_id": number,
+                    "tokens": [],
+                    "raw": "",
+                }
+            ]
             refs.append(
                 {
                     "ref_id": number,
@@ -236,7 +273,12 @@ def _refcoco(root: Path) -> None:
 @raw_for("coco-counting")
 def _counting(root: Path) -> None:
     rows = [
-        {"Image_ID": f"COCO_val2014_{i:012d}.jpg", "Question": "how many cats ?", "Answer": i % 7, "Resolved_COCO_category": "cat"}
+        {
+            "Image_ID": f"COCO_val2014_{i:012d}.jpg",
+            "Question": "how many cats ?",
+            "Answer": i % 7,
+            "Resolved_COCO_category": "cat",
+        }
         for i in range(N)
     ]
     put(root / "countqa.json", rows)
@@ -265,7 +307,14 @@ def _vqa_files(root: Path, questions: str, annotations: str, okvqa: bool) -> Non
         save(root / f"val2014/COCO_val2014_{image:012d}.jpg", f"vqa {image}")
     put(
         root / questions,
-        {"info": {}, "task_type": "Open-Ended", "data_type": "mscoco", "license": {}, "data_subtype": "val2014", "questions": asked},
+        {
+            "info": {},
+            "task_type": "Open-Ended",
+            "data_type": "mscoco",
+            "license": {},
+            "data_subtype": "val2014",
+            "questions": asked,
+        },
     )
     put(root / annotations, {"info": {}, "license": {}, "annotations": labels})
 
@@ -304,7 +353,10 @@ def _gqa(root: Path) -> None:
 def _whoops(root: Path) -> None:
     rows = []
     for i in range(N):
-        pairs = [[f"What is odd here {i}?", f"a {COLOURS[i]} {THINGS[i]}"], [f"What does it hold {i}?", f"one {THINGS[-1 - i]} toy"]]
+        pairs = [
+            [f"What is odd here {i}?", f"a {COLOURS[i]} {THINGS[i]}"],
+            [f"What does it hold {i}?", f"one {THINGS[-1 - i]} toy"],
+        ]
         rows.append(
             {
                 "image_id": f"img-{i}",
@@ -352,7 +404,16 @@ def _vizwiz(root: Path) -> None:
 
 @raw_for("viquae", "k-viquae")
 def _viquae(root: Path) -> None:
-    people = ("Ada Lovelace", "Alan Turing", "Grace Hopper", "Emmy Noether", "Marie Curie", "Hedy Lamarr", "Karl Popper", "Hannah Arendt")
+    people = (
+        "Ada Lovelace",
+        "Alan Turing",
+        "Grace Hopper",
+        "Emmy Noether",
+        "Marie Curie",
+        "Hedy Lamarr",
+        "Karl Popper",
+        "Hannah Arendt",
+    )
     rows = []
     for i in range(N):
         name = people[i % 8]
@@ -388,12 +449,23 @@ def _aokvqa(root: Path) -> None:
 def _imagenetvc(root: Path) -> None:
     put(root / "ImageNet_mapping.txt", "n01 tench, Tinca tinca\nn02 hen\nn03 bus\n")
     names = ("tench", "hen", "bus")
-    answers = {"color": COLOURS[:6], "shape": ("round", "square", "oval", "curved", "straight"), "component": ("yes", "no")}
+    answers = {
+        "color": COLOURS[:6],
+        "shape": ("round", "square", "oval", "curved", "straight"),
+        "component": ("yes", "no"),
+    }
     for kind, values in answers.items():
         put(
             root / f"dataset/{kind}.csv",
             table(
-                [{"category": names[i % 3], "question": f"What is its {kind} {i}?", "answer": values[i % len(values)]} for i in range(N)]
+                [
+                    {
+                        "category": names[i % 3],
+                        "question": f"What is its {kind} {i}?",
+                        "answer": values[i % len(values)],
+                    }
+                    for i in range(N)
+                ]
             ),
         )
     for synset in ("n01", "n02", "n03"):
@@ -458,7 +530,10 @@ def _vsr(root: Path) -> None:
 @raw_for("mp3d")
 def _mp3d(root: Path) -> None:
     head = ["ASCII 1.1", "H house1 label 1 1 0 0 1 1 0 8 6 0 1 1 0 0 0 0 0 0 0"]
-    body = [f"C {i} {i} {name.replace(' ', '#')} {i} {name} 0 0 0 0 0" for i, name in enumerate(("table", "chair", "sofa", "lamp"))]
+    body = [
+        f"C {i} {i} {name.replace(' ', '#')} {i} {name} 0 0 0 0 0"
+        for i, name in enumerate(("table", "chair", "sofa", "lamp"))
+    ]
     body += ["R 0 0 0 0 k 0 0 0 0 0 0 0 0 0 0", "P pano0 0 0 0 0 0 0"]
     identity = "1 0 0 0 0 1 0 0 0 0 1 0 0 0 0 1"
     for i in range(3):
@@ -491,7 +566,11 @@ def _visdial(root: Path) -> None:
         save(root / f"VisualDialog_val2018/VisualDialog_val2018_{500 + d:012d}.jpg", f"dialog {d}")
     put(
         root / "visdial_1.0_val.json",
-        {"version": "1.0", "split": "val2018", "data": {"questions": questions, "dialogs": dialogs, "answers": answers}},
+        {
+            "version": "1.0",
+            "split": "val2018",
+            "data": {"questions": questions, "dialogs": dialogs, "answers": answers},
+        },
     )
     put(root / "visdial_1.0_val_dense_annotations.json", dense)
 
@@ -638,7 +717,9 @@ def _iiit5k(root: Path) -> None:
     from scipy.io import savemat
 
     kinds = [("ImgName", object), ("GroundTruth", object), ("smallLexi", object)]
-    rows = np.array([[(f"test/{i}.png", f"LONGWORD{i}", np.array(["A", "B"], dtype=object)) for i in range(N)]], dtype=kinds)
+    rows = np.array(
+        [[(f"test/{i}.png", f"LONGWORD{i}", np.array(["A", "B"], dtype=object)) for i in range(N)]], dtype=kinds
+    )
     root.mkdir(parents=True, exist_ok=True)
     savemat(root / "testdata.mat", {"testdata": rows}, do_compression=True)
     for i in range(N):
@@ -651,7 +732,14 @@ def _funsd(root: Path) -> None:
         form = []
         for k in range(3):
             form.append(
-                {"id": 2 * k, "text": f"FIELD {k}:", "box": [1, 1, 9, 9], "label": "question", "linking": [[2 * k, 2 * k + 1]], "words": []}
+                {
+                    "id": 2 * k,
+                    "text": f"FIELD {k}:",
+                    "box": [1, 1, 9, 9],
+                    "label": "question",
+                    "linking": [[2 * k, 2 * k + 1]],
+                    "words": [],
+                }
             )
             form.append(
                 {
@@ -709,7 +797,10 @@ def _textvqa(root: Path) -> None:
         }
         for i in range(N)
     ]
-    put(root / "TextVQA_0.5.1_val.json", {"dataset_type": "val", "dataset_name": "textvqa", "dataset_version": "0.5.1", "data": rows})
+    put(
+        root / "TextVQA_0.5.1_val.json",
+        {"dataset_type": "val", "dataset_name": "textvqa", "dataset_version": "0.5.1", "data": rows},
+    )
     for i in range(N):
         save(root / f"train_images/i{i}.jpg", f"brand{i}")
 
@@ -729,7 +820,10 @@ def _docvqa(root: Path) -> None:
         }
         for i in range(N)
     ]
-    put(root / "val_v1.0.json", {"dataset_name": "docvqa", "dataset_version": "1.0", "dataset_split": "val", "data": rows})
+    put(
+        root / "val_v1.0.json",
+        {"dataset_name": "docvqa", "dataset_version": "1.0", "dataset_split": "val", "data": rows},
+    )
     for i in range(N):
         save(root / f"documents/d{i}.png", f"{i} May")
 
@@ -765,7 +859,10 @@ def _textcaps(root: Path) -> None:
         for i in range(N)
         for k in range(2)
     ]
-    put(root / "TextCaps_0.1_val.json", {"dataset_type": "val", "dataset_name": "textcaps", "dataset_version": "0.1", "data": rows})
+    put(
+        root / "TextCaps_0.1_val.json",
+        {"dataset_type": "val", "dataset_name": "textcaps", "dataset_version": "0.1", "data": rows},
+    )
     for i in range(N):
         save(root / f"train_images/t{i}.jpg", f"sign {i}")
 
@@ -783,7 +880,9 @@ def _nocaps(root: Path) -> None:
         }
         for i in range(N)
     ]
-    captions = [{"id": 10 * i + k, "image_id": i, "caption": f"thing {i} is seen {k}"} for i in range(N) for k in range(3)]
+    captions = [
+        {"id": 10 * i + k, "image_id": i, "caption": f"thing {i} is seen {k}"} for i in range(N) for k in range(3)
+    ]
     put(root / "nocaps_val_4500_captions.json", {"licenses": [], "info": {}, "images": images, "annotations": captions})
     for i in range(N):
         save(root / f"val/nc{i}.jpg", f"nocaps {i}")
@@ -792,7 +891,8 @@ def _nocaps(root: Path) -> None:
 @raw_for("flickr30k")
 def _flickr(root: Path) -> None:
     put(
-        root / "results_20130124.token", "".join(f"{i}.jpg#{k}\tPeople {i} walk outside number {k} .\n" for i in range(N) for k in range(5))
+        root / "results_20130124.token",
+        "".join(f"{i}.jpg#{k}\tPeople {i} walk outside number {k} .\n" for i in range(N) for k in range(5)),
     )
     put(root / "test.txt", "".join(f"{i}\n" for i in range(N - 2)))
     for i in range(N):
@@ -864,7 +964,15 @@ def _typed(root: Path, table: dict[str, Any], count: int) -> None:
         questions.append({"question_id": i, "image_id": image, "question": f"what {kind} {i}?"})
         for_kind = kind if i % 4 else "absurd"
         answer = ("yes" if i % 3 == 0 else THINGS[i % 6]) if kind == "scene_recognition" else THINGS[i % 6]
-        labels.append({"question_id": i, "image_id": image, "question_type": for_kind, "answers": [{"answer": answer}], "ans_source": "x"})
+        labels.append(
+            {
+                "question_id": i,
+                "image_id": image,
+                "question_type": for_kind,
+                "answers": [{"answer": answer}],
+                "ans_source": "x",
+            }
+        )
     put(root / table["file"], questions)
     put(root / table["labels"], labels[::-1])
     put(root / f"{table['choices']}{kind}.json", list(THINGS))
@@ -874,7 +982,12 @@ def _counts(root: Path, table: dict[str, Any], count: int) -> None:
     put(
         root / table["file"],
         [
-            {"Image_ID": encode(f"count {i}"), "Question": "how many cats ?", "Answer": i % 6, "Resolved_COCO_category": "cat"}
+            {
+                "Image_ID": encode(f"count {i}"),
+                "Question": "how many cats ?",
+                "Answer": i % 6,
+                "Resolved_COCO_category": "cat",
+            }
             for i in range(count)
         ],
     )
@@ -885,7 +998,10 @@ def _dialogues(root: Path, table: dict[str, Any], count: int) -> None:
     answers = [f"{COLOURS[i % 12]} {THINGS[i % 11]}" for i in range(40)]
     dialogs = []
     for d in range(max(2, count // 4)):
-        turns = [{"question": r, "answer": (d + r) % 40, "answer_options": [(d + r + k) % 40 for k in (3, 0, 7, 11)]} for r in range(12)]
+        turns = [
+            {"question": r, "answer": (d + r) % 40, "answer_options": [(d + r + k) % 40 for k in (3, 0, 7, 11)]}
+            for r in range(12)
+        ]
         dialogs.append({"image_id": 70 + d, "image_base64": encode(f"dialog {d}"), "caption": "c", "dialog": turns})
     data = {"dialogs": dialogs, "questions": [f"what of {r}" for r in range(12)], "answers": answers}
     put(root / table["file"], {**table["header"], "data": data})

@@ -33,7 +33,9 @@ class ReviewServer:
 @contextmanager
 def review_server(folder: Path, *arguments: str) -> Iterator[ReviewServer]:
     """Start the server and wait for its line; it is ended with the block."""
-    process = subprocess.Popen([*COMMAND, "curate", "review", str(folder), "--json", *arguments], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*COMMAND, "curate", "review", str(folder), "--json", *arguments], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
@@ -48,6 +50,8 @@ def review_server(folder: Path, *arguments: str) -> Iterator[ReviewServer]:
 
 def snellen(*arguments: object, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
     """Run a command with --json and return what it printed."""
-    done = subprocess.run([*COMMAND, *map(str, arguments), "--json"], capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments), "--json"], capture_output=True, text=True, timeout=240, check=False
+    )
     assert done.returncode in codes, (done.returncode, done.stderr[-2000:])
     return json.loads(done.stdout) if done.stdout else {}

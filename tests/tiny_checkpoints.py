@@ -38,14 +38,28 @@ def tokenizer(bos: bool = False, extra: dict[str, str] | None = None) -> Any:
     inner = Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
-    special = ["<pad>", "<s>", "</s>", "<|turn|>", "<|end|>", "<image>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>"]
+    special = [
+        "<pad>",
+        "<s>",
+        "</s>",
+        "<|turn|>",
+        "<|end|>",
+        "<image>",
+        "<fake_token_around_image>",
+        "<global-img>",
+        "<end_of_utterance>",
+    ]
     special += [f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7)]
     special += ["<start_of_image>", "<end_of_image>", "<|vision_start|>", "<|vision_end|>", "<|video_pad|>"]
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=special, initial_alphabet=alphabet, show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
     inner.train_from_iterator(WORDS.splitlines() * 4, trainer)
     if bos:
-        inner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", inner.token_to_id("<s>"))])
+        inner.post_processor = processors.TemplateProcessing(
+            single="<s> $A", special_tokens=[("<s>", inner.token_to_id("<s>"))]
+        )
     names = {"bos_token": "<s>", "eos_token": "<|end|>", "pad_token": "<pad>", "extra_special_tokens": extra or {}}
     return PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=4096, padding_side="left", **names)
 
@@ -98,7 +112,15 @@ def write_base(folder: Path) -> None:
     import transformers as t
 
     special = {"bos_token_id": 1, "eos_token_id": 4, "pad_token_id": 0}
-    config = t.GPT2Config(vocab_size=VOCABULARY + 64, n_positions=128, n_embd=HIDDEN, n_layer=2, n_head=4, initializer_range=0.3, **special)
+    config = t.GPT2Config(
+        vocab_size=VOCABULARY + 64,
+        n_positions=128,
+        n_embd=HIDDEN,
+        n_layer=2,
+        n_head=4,
+        initializer_range=0.3,
+        **special,
+    )
     t.GPT2LMHeadModel(config).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
 
@@ -156,7 +178,12 @@ def write_llava(folder: Path) -> None:
     side = {"height": IMAGE_SIDE, "width": IMAGE_SIDE}
     images = t.CLIPImageProcessorPil(size={"shortest_edge": IMAGE_SIDE}, crop_size=side)
     t.LlavaProcessor(
-        images, tok, patch_size=PATCH, vision_feature_select_strategy="default", num_additional_image_tokens=1, chat_template=CHAT
+        images,
+        tok,
+        patch_size=PATCH,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template=CHAT,
     ).save_pretrained(folder)
 
 
@@ -248,7 +275,9 @@ def write_gemma3(folder: Path) -> None:
     import transformers as t
 
     tok = tokenizer(extra={"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image>"})
-    text = llama_config(model_type="gemma3_text", head_dim=16, num_hidden_layers=3, sliding_window=24, sliding_window_pattern=3)
+    text = llama_config(
+        model_type="gemma3_text", head_dim=16, num_hidden_layers=3, sliding_window=24, sliding_window_pattern=3
+    )
     config = t.Gemma3Config(
         vision_config=vision_config("siglip_vision_model", vision_use_head=False),
         text_config=text,
@@ -259,7 +288,9 @@ def write_gemma3(folder: Path) -> None:
     )
     t.Gemma3ForConditionalGeneration(config).save_pretrained(folder)
     images = t.Gemma3ImageProcessorPil(size={"height": IMAGE_SIDE, "width": IMAGE_SIDE}, do_pan_and_scan=False)
-    t.Gemma3Processor(images, tok, chat_template=CHAT.replace("<image>", "<start_of_image>"), image_seq_length=4).save_pretrained(folder)
+    t.Gemma3Processor(
+        images, tok, chat_template=CHAT.replace("<image>", "<start_of_image>"), image_seq_length=4
+    ).save_pretrained(folder)
 
 
 def write_qwen2vl(folder: Path) -> None:
@@ -268,7 +299,8 @@ def write_qwen2vl(folder: Path) -> None:
 
     tok = tokenizer()
     text = llama_config(
-        model_type="qwen2_vl_text", rope_parameters={"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 10000.0}
+        model_type="qwen2_vl_text",
+        rope_parameters={"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 10000.0},
     )
     vision = {
         "model_type": "qwen2_vl",
@@ -286,7 +318,9 @@ def write_qwen2vl(folder: Path) -> None:
         "vision_end_token_id": "<|vision_end|>",
     }
     config = t.Qwen2VLConfig(
-        vision_config=vision, text_config=text, **{key: tok.convert_tokens_to_ids(token) for key, token in names.items()}
+        vision_config=vision,
+        text_config=text,
+        **{key: tok.convert_tokens_to_ids(token) for key, token in names.items()},
     )
     t.Qwen2VLForConditionalGeneration(config).save_pretrained(folder)
 

@@ -14,7 +14,14 @@ from snellen.curate.records import Draft, Source, shuffled
 from snellen.mock.drafter import POOLS
 
 SIZE = (320, 240)
-PLACES = {"left": (20, 90), "right": (240, 90), "top": (130, 15), "bottom": (130, 170), "middle": (130, 90), "corner": (10, 10)}
+PLACES = {
+    "left": (20, 90),
+    "right": (240, 90),
+    "top": (130, 15),
+    "bottom": (130, 170),
+    "middle": (130, 90),
+    "corner": (10, 10),
+}
 BOX = (60, 55)
 
 
@@ -40,15 +47,27 @@ def write_sources(folder: Path, count: int = 60, *, sherlock: bool = False, seed
 
 def row(name: str, clue: str, inference: str, box: tuple[int, int, int, int], sherlock: bool) -> dict[str, object]:
     if not sherlock:
-        return {"id": name.removesuffix(".png"), "image": f"pictures/{name}", "box": list(box), "clue": clue, "inference": inference}
+        return {
+            "id": name.removesuffix(".png"),
+            "image": f"pictures/{name}",
+            "box": list(box),
+            "clue": clue,
+            "inference": inference,
+        }
     left, top, width, height = box
     image = {"url": f"http://example.org/pictures/{name}", "width": SIZE[0], "height": SIZE[1]}
     boxes = [{"left": left, "top": top, "width": width, "height": height}]
-    return {"instance_id": name, "inputs": {"image": image, "bboxes": boxes, "clue": clue}, "targets": {"inference": inference}}
+    return {
+        "instance_id": name,
+        "inputs": {"image": image, "bboxes": boxes, "clue": clue},
+        "targets": {"inference": inference},
+    }
 
 
 def picture(colour: str, shape: str, left: int, top: int, number: int) -> PIL.Image.Image:
-    page = PIL.Image.new("RGB", SIZE, (236 - number % 20, 232 - number // 20, 223))  # no two pictures have the same bytes
+    page = PIL.Image.new(
+        "RGB", SIZE, (236 - number % 20, 232 - number // 20, 223)
+    )  # no two pictures have the same bytes
     pen = PIL.ImageDraw.Draw(page)
     area = (left + 8, top + 8, left + BOX[0] - 8, top + BOX[1] - 8)
     if shape in ("circle", "wheel", "lamp"):
@@ -56,7 +75,9 @@ def picture(colour: str, shape: str, left: int, top: int, number: int) -> PIL.Im
     elif shape in ("square", "kettle", "bottle"):
         pen.rectangle(area, fill=colour, outline="black")
     else:
-        pen.polygon([(area[0], area[3]), (area[2], area[3]), ((area[0] + area[2]) // 2, area[1])], fill=colour, outline="black")
+        pen.polygon(
+            [(area[0], area[3]), (area[2], area[3]), ((area[0] + area[2]) // 2, area[1])], fill=colour, outline="black"
+        )
     return page
 
 

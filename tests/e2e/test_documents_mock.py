@@ -24,7 +24,16 @@ from snellen.data.needles.plant import Grid
 from snellen.mock.answers import write_answers
 
 STYLE = PageStyle(width_pt=400, height_pt=260, dpi=72, font="built-in", size_pt=14, leading_pt=17)
-MC_FIELDS = {"subdirectory", "model", "total_questions", "correct", "accuracy", "context_length_analysis", "detailed_analysis", "results"}
+MC_FIELDS = {
+    "subdirectory",
+    "model",
+    "total_questions",
+    "correct",
+    "accuracy",
+    "context_length_analysis",
+    "detailed_analysis",
+    "results",
+}
 NIAH_FIELDS = {"model", "config", "total_questions", "correct", "accuracy", "errors", "instance_accuracies", "results"}
 """The fields of the example outputs in the scripts' own documentation."""
 
@@ -56,13 +65,17 @@ def chance(severity: float) -> float:
     return 1 / (1 + math.exp(-SLOPE * math.log(HEIGHT_PX * (1 - 0.1 * severity) / HALF_PX)))
 
 
-def test_the_critical_severity_of_a_known_reader_lies_in_its_interval(home: Path, mock_server: Callable[..., Any]) -> None:
+def test_the_critical_severity_of_a_known_reader_lies_in_its_interval(
+    home: Path, mock_server: Callable[..., Any]
+) -> None:
     """Six servers, none of them picked: a 95 % interval may miss once in six, hardly twice."""
     folder = needles(home / "n", repeats=30)
     truth = min((step / 100 for step in range(500)), key=lambda severity: abs(chance(severity) - chance(0) / 2))
     inside, covered = [], []
     for seed in range(6):
-        server = mock_server("--answers", folder / "answers.jsonl", "--reader", f"noisy:px50={HALF_PX},slope={SLOPE}", "--seed", seed)
+        server = mock_server(
+            "--answers", folder / "answers.jsonl", "--reader", f"noisy:px50={HALF_PX},slope={SLOPE}", "--seed", seed
+        )
         code = snellen(
             ["run", "niah", "-p", f"dataset.path={folder}/data.json", "-p", f"dataset.image_root={folder}/clean", "--perturb", "nearest:1-5",
              "--model", "openai/mock", "--base-url", server.base_url, "-o", f"run{seed}", "--no-cache", "--quiet"]
@@ -87,7 +100,9 @@ def test_lost_in_the_middle_shows_in_the_heat_map(home: Path, mock_server: Calla
     server = mock_server("--answers", folder / "answers.jsonl", "--reader", "lost-middle:edge=1,middle=0.1")
     config = home / "model.json"
     config.write_text(
-        json.dumps({"model_name": "mock", "max_tokens": 32, "temperature": 0.0, "prompt_template": "{question}", "timeout": 60})
+        json.dumps(
+            {"model_name": "mock", "max_tokens": 32, "temperature": 0.0, "prompt_template": "{question}", "timeout": 60}
+        )
     )
     code = snellen(
         ["niah", "--data", str(folder / "data.json"), "--images", str(folder / "clean" / "images"), "--output", "out/mock.json",
@@ -121,10 +136,14 @@ def choice_data(folder: Path, documents: int = 8) -> Path:
     return folder / "data.json"
 
 
-def test_mc_writes_one_valid_file_a_variant_and_counts_what_is_missing(home: Path, mock_server: Callable[..., Any], capsys: Any) -> None:
+def test_mc_writes_one_valid_file_a_variant_and_counts_what_is_missing(
+    home: Path, mock_server: Callable[..., Any], capsys: Any
+) -> None:
     data = choice_data(home)
     assert snellen(["docs", "render", str(data), "-o", "vqa/clean", "--page-size", "300x200", "--json"]) == 0
-    assert snellen(["docs", "perturb", "vqa/clean", "-o", "vqa/adv_jpeg_10", "--family", "jpeg", "--severity", "3"]) == 0
+    assert (
+        snellen(["docs", "perturb", "vqa/clean", "-o", "vqa/adv_jpeg_10", "--family", "jpeg", "--severity", "3"]) == 0
+    )
     (home / "vqa/adv_jpeg_10/images/doc03_page_001.png").write_text("not a picture")
     (home / "vqa/adv_jpeg_10/images/doc05_page_001.png").unlink()
     for variant in ("clean", "adv_jpeg_10"):
@@ -133,7 +152,9 @@ def test_mc_writes_one_valid_file_a_variant_and_counts_what_is_missing(home: Pat
     (home / "answers.jsonl").write_text((home / "clean.jsonl").read_text() + (home / "adv_jpeg_10.jsonl").read_text())
     server = mock_server("--answers", home / "answers.jsonl", "--reader", "perfect+verbose")
     config = home / "model.json"
-    config.write_text(json.dumps({"model_name": "mock", "max_tokens": 64, "prompt_template": "{question}\n\n{choices}\n\nAnswer:"}))
+    config.write_text(
+        json.dumps({"model_name": "mock", "max_tokens": 64, "prompt_template": "{question}\n\n{choices}\n\nAnswer:"})
+    )
     arguments = [
         "mc",
         "--data-json",
@@ -156,7 +177,10 @@ def test_mc_writes_one_valid_file_a_variant_and_counts_what_is_missing(home: Pat
     assert set(clean["detailed_analysis"]["by_difficulty"]) == {"easy", "hard", "strange"}
     assert clean["accuracy"] == 100.0 and clean["skipped"] == []
     assert jpeg["accuracy"] == 75.0 and jpeg["errors"] == 0
-    assert {each["instance_id"]: each["reason"].split(" ")[0] for each in jpeg["skipped"]} == {"doc03": "doc03_page_001.png", "doc05": "no"}
+    assert {each["instance_id"]: each["reason"].split(" ")[0] for each in jpeg["skipped"]} == {
+        "doc03": "doc03_page_001.png",
+        "doc05": "no",
+    }
     assert "{one}" in clean["results"][0]["prompt"] and clean["results"][0]["choices"]["A"] == "value0a"
     (pair,) = json.loads((home / "out" / "comparison.json").read_text())
     assert pair["paired"] == 6 and pair["left_out"] == 2 and pair["difference"] == 0.0

@@ -35,7 +35,12 @@ def data(tmp_path_factory) -> Path:
         pixels = np.random.default_rng(number % 20).integers(0, 255, (36, 36, 3), dtype=np.uint8)
         PIL.Image.fromarray(pixels).save(folder / f"{number % 20}.png")
         options = draw.sample(WORDS, 4)
-        row = {"id": f"q{number}", "question": f"What is in picture {number}?", "image": f"{number % 20}.png", "options": options}
+        row = {
+            "id": f"q{number}",
+            "question": f"What is in picture {number}?",
+            "image": f"{number % 20}.png",
+            "options": options,
+        }
         rows.append(row | {"answer": draw.choice(options)})
     for name, order in (("forward", rows), ("backward", rows[::-1])):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in order))
@@ -68,7 +73,9 @@ def stored(run: Path) -> int:
 
 
 def kill_after(data: Path, run: Path, count: int, *more: str) -> None:
-    process = subprocess.Popen(command(data, run, *more), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command(data, run, *more), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     while process.poll() is None and stored(run) < count:
         time.sleep(0.02)  # waiting for another process: there is no clock to inject
     process.send_signal(signal.SIGKILL)

@@ -33,7 +33,14 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.chdir(tmp_path)
     PIL.Image.new("RGB", (40, 20), "white").save("a.png")
     rows = [
-        {"id": n, "image": "a.png", "question": f"Question {n}?", "options": ["cat", "dog", "cow"], "answer": "B", "topic": n % 2}
+        {
+            "id": n,
+            "image": "a.png",
+            "question": f"Question {n}?",
+            "options": ["cat", "dog", "cow"],
+            "answer": "B",
+            "topic": n % 2,
+        }
         for n in range(12)
     ]
     Path("my.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -60,7 +67,11 @@ def test_every_command_of_the_readme_runs(
     out = capfd.readouterr().out
     assert "results.json" in out
     folder = next(home.glob("runs/*"))
-    assert (folder / "records.jsonl").read_text().count("\n") == json.loads((folder / "results.json").read_text())["usage"]["requests"] > 0
+    assert (
+        (folder / "records.jsonl").read_text().count("\n")
+        == json.loads((folder / "results.json").read_text())["usage"]["requests"]
+        > 0
+    )
 
 
 def test_the_python_of_the_readme_means_what_its_comment_says() -> None:
@@ -97,8 +108,20 @@ def test_other_formats_work_too_and_columns_can_be_named(home: Path, ending: str
         pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(rows), "t.parquet")
     else:
         cut = "," if ending == "csv" else "\t"
-        Path(f"t.{ending}").write_text("\n".join([cut.join(rows[0]), *(cut.join(map(str, row.values())) for row in rows)]))
-    arguments = ["run", f"t.{ending}", "--map", "question=prompt", "--model", "blind/first", "-o", f"run-{ending}", "--quiet"]
+        Path(f"t.{ending}").write_text(
+            "\n".join([cut.join(rows[0]), *(cut.join(map(str, row.values())) for row in rows)])
+        )
+    arguments = [
+        "run",
+        f"t.{ending}",
+        "--map",
+        "question=prompt",
+        "--model",
+        "blind/first",
+        "-o",
+        f"run-{ending}",
+        "--quiet",
+    ]
     assert _run(arguments) == 0
     found = json.loads(Path(f"run-{ending}/results.json").read_text())["tasks"]["t"]["metrics"]["accuracy"]
     assert (found["n"], found["value"]) == (3, 1.0)

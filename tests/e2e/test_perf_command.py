@@ -27,7 +27,9 @@ MAIN = "from snellen.cli.main import main; main()"
 
 def perf(*arguments: object) -> tuple[int, Any]:
     """Run `snellen perf … --json` and return its exit code and what it printed."""
-    outcome = CliRunner().invoke(cli, ["perf", *map(str, arguments), "--json"], standalone_mode=False, catch_exceptions=True)
+    outcome = CliRunner().invoke(
+        cli, ["perf", *map(str, arguments), "--json"], standalone_mode=False, catch_exceptions=True
+    )
     if isinstance(outcome.exception, SnellenError):
         raise outcome.exception
     assert outcome.exception is None, outcome.exception
@@ -37,7 +39,10 @@ def perf(*arguments: object) -> tuple[int, Any]:
 @pytest.fixture
 def questions(tmp_path: Path) -> Path:
     path = tmp_path / "questions.jsonl"
-    rows = [{"id": f"q{n}", "question": f"What is {n}?", "options": ["one", "two"], "answer": "one" if n % 4 else "two"} for n in range(12)]
+    rows = [
+        {"id": f"q{n}", "question": f"What is {n}?", "options": ["one", "two"], "answer": "one" if n % 4 else "two"}
+        for n in range(12)
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
@@ -46,7 +51,16 @@ def test_accuracy_and_performance_are_one_record(mock_server: MockServer, questi
     server = mock_server("--answer", "A", "--ttft-ms", 5, "--itl-ms", 1, "--tokens", 4)
     out = tmp_path / "out"
     code, report = perf(
-        questions, "--model", "openai/mock", "--base-url", server.base_url, "--concurrency", "2,4", "-o", out, "--no-pictures"
+        questions,
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "--concurrency",
+        "2,4",
+        "-o",
+        out,
+        "--no-pictures",
     )
     assert code == 0
     assert [level["level"] for level in report["levels"]] == ["concurrency-2", "concurrency-4"]
@@ -69,12 +83,29 @@ def test_a_task_of_dialogues_is_asked_turn_by_turn(mock_server: MockServer, tmp_
     server = mock_server("--answer", "A")
     data = tmp_path / "talk.jsonl"
     rows = [
-        {"id": f"d{n}t{turn}", "question": f"Question {turn}?", "options": ["blue", "red"], "answer": "blue", "group": f"d{n}"}
+        {
+            "id": f"d{n}t{turn}",
+            "question": f"Question {turn}?",
+            "options": ["blue", "red"],
+            "answer": "blue",
+            "group": f"d{n}",
+        }
         for n in range(3)
         for turn in range(2)
     ]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    arguments = (data, "--model", "openai/mock", "--base-url", server.base_url, "--multi-turn", "--think", 0.01, "-o", tmp_path / "o")
+    arguments = (
+        data,
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "--multi-turn",
+        "--think",
+        0.01,
+        "-o",
+        tmp_path / "o",
+    )
     _, report = perf(*arguments, "--no-pictures")
     records = read_timeline(tmp_path / "o" / "timeline.json").requests
     assert sorted(record.turn for record in records) == [0, 0, 0, 1, 1, 1]
@@ -86,7 +117,18 @@ def test_a_task_of_dialogues_is_asked_turn_by_turn(mock_server: MockServer, tmp_
 
 def test_the_page_holds_tables_and_pictures_and_fetches_nothing(mock_server: MockServer, tmp_path: Path) -> None:
     server = mock_server()
-    perf("synthetic", "--model", "openai/mock", "--base-url", server.base_url, "-n", 12, "-o", tmp_path / "o", "--pictures")
+    perf(
+        "synthetic",
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "-n",
+        12,
+        "-o",
+        tmp_path / "o",
+        "--pictures",
+    )
     page = (tmp_path / "o" / "perf.html").read_text()
     assert page.count("<svg") == 6
     assert "<script" not in page
@@ -141,7 +183,18 @@ def test_a_sweep_finds_the_servers_knee(mock_server: MockServer, tmp_path: Path)
 def test_failures_give_exit_code_1(mock_server: MockServer, tmp_path: Path) -> None:
     server = mock_server("--fault", "500@3-5")
     code, report = perf(
-        "synthetic", "--model", "openai/mock", "--base-url", server.base_url, "-n", 8, "--warmup", 0, "-o", tmp_path / "o", "--no-pictures"
+        "synthetic",
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "-n",
+        8,
+        "--warmup",
+        0,
+        "-o",
+        tmp_path / "o",
+        "--no-pictures",
     )
     assert code == 1
     assert report["levels"][0]["total"]["errors"] == {"server": 3}
@@ -150,7 +203,20 @@ def test_failures_give_exit_code_1(mock_server: MockServer, tmp_path: Path) -> N
 def test_a_key_that_the_server_quotes_is_masked(mock_server: MockServer, tmp_path: Path) -> None:
     server = mock_server("--api-key", "right", "--fault", "500:message=bad key sk-secret-123@2-")
     out = tmp_path / "o"
-    arguments = ("synthetic", "--model", "openai/mock", "--base-url", server.base_url, "-n", 3, "--warmup", 0, "-o", out, "--no-pictures")
+    arguments = (
+        "synthetic",
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "-n",
+        3,
+        "--warmup",
+        0,
+        "-o",
+        out,
+        "--no-pictures",
+    )
     with pytest.raises(SnellenError, match=r"401(?!.*sk-wrong)"):
         perf(*arguments, "--api-key", "sk-wrong-key")
     server = mock_server("--fault", "500:message=bad key sk-secret-123")
@@ -209,7 +275,11 @@ def test_ctrl_c_leaves_a_valid_report(mock_server: MockServer, tmp_path: Path, a
     assert report["interrupted"] is True
     if after_s > 1:
         common = report["levels"][0]["total"]["common"]
-        assert common["Total Requests"] == common["Success Requests"] + common["Failed Requests"] + common["Cancelled Requests"] > 0
+        assert (
+            common["Total Requests"]
+            == common["Success Requests"] + common["Failed Requests"] + common["Cancelled Requests"]
+            > 0
+        )
 
 
 def test_explain_holds_every_definition() -> None:
@@ -225,7 +295,16 @@ def test_trace_replay(mock_server: MockServer, tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
     trace.write_text("".join(json.dumps({"timestamp": moment}) + "\n" for moment in (5000, 5100, 5300)))
     _, report = perf(
-        "synthetic", "--model", "openai/mock", "--base-url", server.base_url, "--trace", trace, "-o", tmp_path / "o", "--no-pictures"
+        "synthetic",
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "--trace",
+        trace,
+        "-o",
+        tmp_path / "o",
+        "--no-pictures",
     )
     due = [record.due for record in read_timeline(tmp_path / "o" / "timeline.json").requests]
     assert [moment - due[0] for moment in due] == pytest.approx([0.0, 0.1, 0.3])

@@ -12,7 +12,9 @@ from snellen.cli.main import _run
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.parametrize("more", [["Colour_Interface"], ["Colour_Interface", "--infer-method", "likelihood"], ["name_colour"]])
+@pytest.mark.parametrize(
+    "more", [["Colour_Interface"], ["Colour_Interface", "--infer-method", "likelihood"], ["name_colour"]]
+)
 def test_the_example_reads_every_colour(more, tmp_path, capsys):
     name, *flags = more
     questions = str(EXAMPLES / "colours" / "questions.jsonl")

@@ -56,7 +56,9 @@ def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("reform")
     for slug in SLUGS:
         reform_fixtures.raw(slug, root / "raw" / slug)
-        reform_fixtures.prepared(slug, root / "prepared" / slug, tomllib.loads((CARDS / f"{slug}.toml").read_text(encoding="utf-8")))
+        reform_fixtures.prepared(
+            slug, root / "prepared" / slug, tomllib.loads((CARDS / f"{slug}.toml").read_text(encoding="utf-8"))
+        )
     return root
 
 
@@ -89,15 +91,21 @@ def test_three_sources_give_samples(slug: str, fixtures: Path, tmp_path: Path) -
         assert samples, source
         assert read(slug, source, fixtures) == samples, "the same seed gives the same samples"
         check_each(samples)
-    manifest = build_bundle(f"reform/{slug}", tmp_path / "bundle", raw=fixtures / "raw" / slug, parquet=slug in ("vqa-v2", "coco-goi"))
+    manifest = build_bundle(
+        f"reform/{slug}", tmp_path / "bundle", raw=fixtures / "raw" / slug, parquet=slug in ("vqa-v2", "coco-goi")
+    )
     report = check_data(tmp_path / "bundle")
     assert report.errors == 0, report.findings
     task = Catalog().task(f"reform/{slug}", [("dataset.path", str(tmp_path / "bundle"))])
     bundled = list(load(task, LoadContext()))
     raw = read(slug, "raw", fixtures)
     assert len(bundled) == manifest.samples == len(raw)
-    assert [msgspec.structs.replace(each, images=()) for each in bundled] == [msgspec.structs.replace(each, images=()) for each in raw]
-    assert [image.edits for each in bundled for image in each.images] == [image.edits for each in raw for image in each.images]
+    assert [msgspec.structs.replace(each, images=()) for each in bundled] == [
+        msgspec.structs.replace(each, images=()) for each in raw
+    ]
+    assert [image.edits for each in bundled for image in each.images] == [
+        image.edits for each in raw for image in each.images
+    ]
 
 
 def check_each(samples: list[Sample]) -> None:
@@ -130,7 +138,9 @@ def test_a_run_from_end_to_end(slug: str, fixtures: Path, tmp_path: Path) -> Non
         assert estimate["value"] is None or estimate["value"] == estimate["value"]
 
 
-CHOICES = [slug for slug in SLUGS if tomllib.loads((CARDS / f"{slug}.toml").read_text(encoding="utf-8"))["form"] == "choice"]
+CHOICES = [
+    slug for slug in SLUGS if tomllib.loads((CARDS / f"{slug}.toml").read_text(encoding="utf-8"))["form"] == "choice"
+]
 
 
 @pytest.mark.parametrize("slug", CHOICES)

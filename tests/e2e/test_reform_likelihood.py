@@ -36,7 +36,21 @@ class LLaVA_Interface:
 @pytest.fixture
 def bundle(tmp_path) -> Path:
     reform_fixtures.raw("vqa-v2", tmp_path / "raw")
-    assert _run(["data", "build", "reform/vqa-v2", "--raw", str(tmp_path / "raw"), "-o", str(tmp_path / "bundle"), "--no-check"]) == 0
+    assert (
+        _run(
+            [
+                "data",
+                "build",
+                "reform/vqa-v2",
+                "--raw",
+                str(tmp_path / "raw"),
+                "-o",
+                str(tmp_path / "bundle"),
+                "--no-check",
+            ]
+        )
+        == 0
+    )
     return tmp_path / "bundle"
 
 
@@ -63,6 +77,13 @@ def test_vqa_v2_by_likelihood(kind, bundle, tmp_path, capsys):
 
 def test_an_interface_class_on_the_same_questions(bundle, tmp_path, capsys):
     (tmp_path / "llava_interface.py").write_text(INTERFACE)
-    plugin = ["--plugin", str(tmp_path / "llava_interface.py"), "--model", "plugin/LLaVA_Interface", "--model-arg", "model_name=x"]
+    plugin = [
+        "--plugin",
+        str(tmp_path / "llava_interface.py"),
+        "--model",
+        "plugin/LLaVA_Interface",
+        "--model-arg",
+        "model_name=x",
+    ]
     result = run(bundle, tmp_path / "run", capsys, *plugin)
     assert result["metrics"]["accuracy"]["n"] == 36

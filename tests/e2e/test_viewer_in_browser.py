@@ -23,7 +23,15 @@ from payloads import PAYLOADS
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
-VARIANTS = ("base", "perturb=jpeg:1", "perturb=jpeg:3", "perturb=jpeg:5", "perturb=blur:1", "perturb=blur:3", "perturb=blur:5")
+VARIANTS = (
+    "base",
+    "perturb=jpeg:1",
+    "perturb=jpeg:3",
+    "perturb=jpeg:5",
+    "perturb=blur:1",
+    "perturb=blur:3",
+    "perturb=blur:5",
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +68,9 @@ class Served:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for name, skill in (("small", 0.62), ("large", 0.8), ("quick", 0.78)):
-        make_run(folder / name, model=f"openai/{name}", skill=skill, count=60, task=make_task(variants=VARIANTS, repeats=2))
+        make_run(
+            folder / name, model=f"openai/{name}", skill=skill, count=60, task=make_task(variants=VARIANTS, repeats=2)
+        )
     return folder
 
 
@@ -198,7 +208,9 @@ def test_live_page_follows_the_run_within_two_seconds(browser: Any, tmp_path: Pa
         viewer.close()
 
 
-def test_eye_chart_from_run_to_page(browser: Any, mock_server: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eye_chart_from_run_to_page(
+    browser: Any, mock_server: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a newcomer sees: the chart, the curve, every reply."""
     import snellen
     from snellen.mock.answers import write_answers
@@ -209,7 +221,9 @@ def test_eye_chart_from_run_to_page(browser: Any, mock_server: Callable[..., Any
     server = mock_server("--answers", answers, "--reader", "noisy:px50=6")
     with ThreadPoolExecutor(1) as pool:  # the browser has a loop running in this thread
         run = pool.submit(
-            lambda: snellen.run("eyechart", "openai/mock", base_url=server.base_url, output_dir=tmp_path / "runs" / "eyechart")
+            lambda: snellen.run(
+                "eyechart", "openai/mock", base_url=server.base_url, output_dir=tmp_path / "runs" / "eyechart"
+            )
         )
         assert run.result().failed == 0
     viewer = Served(tmp_path / "runs")
@@ -225,7 +239,10 @@ def test_eye_chart_from_run_to_page(browser: Any, mock_server: Callable[..., Any
         page.get_by_role("link", name="Every trial").click()
         page.locator("tbody th a").first.click()
         page.wait_for_url("**/trial?**", wait_until="load")
-        assert page.locator(".stage img").first.evaluate("picture => picture.decode().then(() => picture.naturalWidth)") == 640
+        assert (
+            page.locator(".stage img").first.evaluate("picture => picture.decode().then(() => picture.naturalWidth)")
+            == 640
+        )
         _keep(page, "trial-eyechart")
     finally:
         context.close()
@@ -244,7 +261,9 @@ def test_report_in_light_dark_and_print(browser: Any, runs: Path, tmp_path: Path
         page.goto(path.as_uri())
         assert [url for url in asked if not url.startswith(("file:", "data:"))] == [], "a report loads nothing"
         assert page.locator("script").count() == 0
-        assert page.locator(".shot img").first.evaluate("picture => picture.decode().then(() => picture.naturalWidth)") > 0
+        assert (
+            page.locator(".shot img").first.evaluate("picture => picture.decode().then(() => picture.naturalWidth)") > 0
+        )
         ink = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (ink == "rgb(20, 22, 27)") == (scheme == "dark")
         _keep(page, f"report-{scheme}", whole=True)
@@ -316,7 +335,11 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
         if shutil.which("npm") is None:
             pytest.skip("axe-core needs npm, which is not installed")
         done = subprocess.run(
-            ["npm", "install", "axe-core", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, timeout=120, check=False
+            ["npm", "install", "axe-core", "--no-audit", "--no-fund"],
+            cwd=folder,
+            capture_output=True,
+            timeout=120,
+            check=False,
         )
         if done.returncode or not script.is_file():
             pytest.skip("axe-core could not be installed (no network?)")

@@ -37,7 +37,9 @@ class Person:
         self.page = browser.new_context().new_page()
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda line: self.errors.append(line.text) if "Content Security Policy" in line.text else None)
+        self.page.on(
+            "console", lambda line: self.errors.append(line.text) if "Content Security Policy" in line.text else None
+        )
         self.page.goto(link)
         self.wait()
 
@@ -67,11 +69,15 @@ class Person:
 
 def draft(mock_server: Callable[..., Any], sources: Path, folder: Path, style: str) -> dict[str, Any]:
     server = mock_server("--drafter", style)
-    return snellen("curate", "draft", sources, folder, "--model", "openai/mock", "--base-url", server.base_url, "--no-cache")
+    return snellen(
+        "curate", "draft", sources, folder, "--model", "openai/mock", "--base-url", server.base_url, "--no-cache"
+    )
 
 
 @pytest.mark.parametrize(("style", "fewest"), [("good", 60), ("malformed", 40)])
-def test_drafts_of_any_quality_are_used_or_set_aside(mock_server: Callable[..., Any], tmp_path: Path, style: str, fewest: int) -> None:
+def test_drafts_of_any_quality_are_used_or_set_aside(
+    mock_server: Callable[..., Any], tmp_path: Path, style: str, fewest: int
+) -> None:
     sources = write_sources(tmp_path, sherlock=True)
     made = draft(mock_server, sources, tmp_path / "shop", style)
     assert made["drafts"] + made["set_aside"] == 60 and made["drafts"] >= fewest
@@ -80,7 +86,9 @@ def test_drafts_of_any_quality_are_used_or_set_aside(mock_server: Callable[..., 
     assert report["drafts"] == made["drafts"] and report["kept"] >= fewest - 2
 
 
-def test_a_planted_artefact_is_caught_and_the_repaired_set_passes(mock_server: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_planted_artefact_is_caught_and_the_repaired_set_passes(
+    mock_server: Callable[..., Any], tmp_path: Path
+) -> None:
     draft(mock_server, write_sources(tmp_path), tmp_path / "shop", "artefact")
     caught = snellen("curate", "gates", tmp_path / "shop", "--no-repair", codes=(1,))
     assert {gate["gate"] for gate in caught["gates"] if not gate["passed"]} == {"surface", "blind"}
@@ -91,7 +99,17 @@ def test_a_planted_artefact_is_caught_and_the_repaired_set_passes(mock_server: C
 def test_drafting_goes_on_where_it_stopped(mock_server: Callable[..., Any], tmp_path: Path) -> None:
     sources, log = write_sources(tmp_path, 20), tmp_path / "seen.jsonl"
     server = mock_server("--drafter", "good", "--log", log)
-    flags = ["curate", "draft", sources, tmp_path / "shop", "--model", "openai/mock", "--base-url", server.base_url, "--no-cache"]
+    flags = [
+        "curate",
+        "draft",
+        sources,
+        tmp_path / "shop",
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "--no-cache",
+    ]
     first = snellen(*flags, "--max-requests", 10, "--max-workers", 2, codes=(1,))
     assert first["over_budget"] and 10 <= first["requests"] <= 14
     second = snellen(*flags)
@@ -107,7 +125,16 @@ def test_the_whole_workshop(mock_server: Callable[..., Any], browser: Any, tmp_p
     draft(mock_server, write_sources(tmp_path), shop, "sloppy")
     server = mock_server("--drafter", "good")
     report = snellen(
-        "curate", "gates", shop, "--checker", "openai/mock", "--blind-model", "blind/longest", "--base-url", server.base_url, "--no-cache"
+        "curate",
+        "gates",
+        shop,
+        "--checker",
+        "openai/mock",
+        "--blind-model",
+        "blind/longest",
+        "--base-url",
+        server.base_url,
+        "--no-cache",
     )
     kept = report["kept"]
     assert kept >= 55 and next(gate for gate in report["gates"] if gate["gate"] == "surface")["repaired"] > 10
@@ -180,14 +207,18 @@ def check_decisions(shop: Path, kept: int, edited: str, rejected: set[str]) -> N
     database = sqlite3.connect(shop / "review.db")
     rows = database.execute("SELECT item, reviewer, action, reason FROM decisions WHERE mode = 'review'").fetchall()
     database.close()
-    assert {item for item, _, _, _ in rows} == {json.loads(line)["draft"]["id"] for line in (shop / "gated.jsonl").read_text().splitlines()}
+    assert {item for item, _, _, _ in rows} == {
+        json.loads(line)["draft"]["id"] for line in (shop / "gated.jsonl").read_text().splitlines()
+    }
     assert len({item for item, _, _, _ in rows}) == kept
     assert (edited, "ana", "edit", "") in rows
     assert {item for item, who, action, _ in rows if action == "reject" and who == "ben"} == rejected
     assert sum(action == "undo" for _, _, action, _ in rows) == 1
 
 
-def check_published(mock_server: Callable[..., Any], shop: Path, tmp_path: Path, edited: str, rejected: set[str]) -> None:
+def check_published(
+    mock_server: Callable[..., Any], shop: Path, tmp_path: Path, edited: str, rejected: set[str]
+) -> None:
     result = snellen("curate", "publish", shop, "--licence", "CC0-1.0", "--name", "Shapes and people")
     card = result["card"]
     assert card["outcomes"] == {"open": 0, "accepted": result["items"], "rejected": len(rejected), "disputed": 0}
@@ -202,15 +233,17 @@ def check_published(mock_server: Callable[..., Any], shop: Path, tmp_path: Path,
     assert rows[sources.index(edited)]["cot_inference"]["chain"][0]["question"] == "What lies in the red box?"
     assert all(len(row["inference"]["candidate"]) == 6 for row in rows)
     bundle = list(read_bundle(out / "bundle"))
-    assert len(bundle) == result["questions"] and all(Path(image.ref).is_file() for sample in bundle for image in sample.images)
+    assert len(bundle) == result["questions"] and all(
+        Path(image.ref).is_file() for sample in bundle for image in sample.images
+    )
     check_runs(mock_server, out, tmp_path, result["items"])
 
 
 def check_runs(mock_server: Callable[..., Any], out: Path, tmp_path: Path, items: int) -> None:
     """The set is a task: a blind model stays near chance, a simulated reader that sees finds everything."""
-    blind = snellen("run", out / "task.toml", "--model", "blind/no-period", "-o", tmp_path / "blind", "--quiet")["tasks"][
-        "shapes-and-people"
-    ]["metrics"]
+    blind = snellen("run", out / "task.toml", "--model", "blind/no-period", "-o", tmp_path / "blind", "--quiet")[
+        "tasks"
+    ]["shapes-and-people"]["metrics"]
     assert blind["Rh"]["n"] == items and blind["Rh"]["ci95"][0] < 1 / 6 < blind["Rh"]["ci95"][1]
     answers = tmp_path / "answers.jsonl"
     plain = out / "plain.toml"  # pictures as they are: the simulated reader knows them by their bytes
@@ -219,5 +252,7 @@ def check_runs(mock_server: Callable[..., Any], out: Path, tmp_path: Path, items
     server = mock_server("--answers", answers)
     flags = ["--model", "openai/mock", "--base-url", server.base_url, "--no-cache", "--quiet"]
     seen = snellen("run", plain, *flags, "-o", tmp_path / "seen")["tasks"]["shapes-and-people"]["metrics"]
-    assert {name: seen[name]["value"] for name in ("Rh", "Rcot", "Ro", "Cf", "Cb")} == dict.fromkeys(("Rh", "Rcot", "Ro", "Cf", "Cb"), 1.0)
+    assert {name: seen[name]["value"] for name in ("Rh", "Rcot", "Ro", "Cf", "Cb")} == dict.fromkeys(
+        ("Rh", "Rcot", "Ro", "Cf", "Cb"), 1.0
+    )
     assert seen["Rh_no-period_blind"]["value"] == pytest.approx(1 / 6)

@@ -32,13 +32,32 @@ def write_dialogues(root: Path, dialogues: int) -> None:
             start = 7 * number + 5 * turn
             options = [(start + step) % len(answers) for step in (3, 0, 31, 64)]
             turns.append({"question": turn, "answer": start % len(answers), "answer_options": options})
-        rows.append({"image_id": number, "image_base64": reform_fixtures.encode(f"dialogue {number % 20}"), "caption": "", "dialog": turns})
+        rows.append(
+            {
+                "image_id": number,
+                "image_base64": reform_fixtures.encode(f"dialogue {number % 20}"),
+                "caption": "",
+                "dialog": turns,
+            }
+        )
     data = {"questions": [f"what about {turn}" for turn in range(ROUNDS)], "answers": answers, "dialogs": rows}
     reform_fixtures.put(root / table["file"], {**table["header"], "data": data})
 
 
 def command(root: Path, base_url: str, folder: Path) -> list[str]:
-    flags = ["--model", "openai/mock", "--base-url", base_url, "--max-workers", "32", "-o", str(folder), "--json", "--quiet", "--no-cache"]
+    flags = [
+        "--model",
+        "openai/mock",
+        "--base-url",
+        base_url,
+        "--max-workers",
+        "32",
+        "-o",
+        str(folder),
+        "--json",
+        "--quiet",
+        "--no-cache",
+    ]
     return [*COMMAND, "--data-root", str(root), "--online-multi-round", "--in-context-sample", *flags]
 
 

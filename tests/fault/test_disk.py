@@ -24,11 +24,23 @@ HEADER = RunHeader("id", {}, {}, "2026-01-01", tasks=[Task("t", {})], planned={"
 COMMAND = [sys.executable, "-c", "from snellen.cli.main import main; main()", "run"]
 
 
-def test_a_full_disk_stops_cleanly_and_the_run_continues_afterwards(mock_server: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_full_disk_stops_cleanly_and_the_run_continues_afterwards(
+    mock_server: Callable[..., Any], tmp_path: Path
+) -> None:
     server = mock_server("--answer", "A " + "because " * 2_000)
     rows = [{"id": f"q{n}", "question": f"Question {n}?", "options": ["one", "two"], "answer": "A"} for n in range(300)]
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    flags = ["--model", "openai/mock", "--base-url", server.base_url, "-o", str(tmp_path / "run"), "--quiet", "--json", "--no-cache"]
+    flags = [
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "-o",
+        str(tmp_path / "run"),
+        "--quiet",
+        "--json",
+        "--no-cache",
+    ]
     arguments = [*COMMAND, str(tmp_path / "data.jsonl"), *flags]
 
     def small_files() -> None:
@@ -57,7 +69,9 @@ def fill(folder: Path, count: int) -> None:
         for number in range(count):
             key = TrialKey("t", f"s{number:04}")
             sample = Sample(key.sample, "t", Form.OPEN, "?" * 50)
-            await writer.put(number, sample, Request(key, (Turn("user", "?"),)), Prediction(key, text=f"reply {number} " * 20), "d")
+            await writer.put(
+                number, sample, Request(key, (Turn("user", "?"),)), Prediction(key, text=f"reply {number} " * 20), "d"
+            )
 
     writer = RunWriter(folder / "live", HEADER)
     asyncio.run(put(writer))

@@ -24,7 +24,17 @@ ITEMS, WORKERS = 120, 4
 def test_killed_drafting_goes_on(mock_server: Callable[..., Any], tmp_path: Path) -> None:
     sources, log = write_sources(tmp_path, ITEMS), tmp_path / "seen.jsonl"
     server = mock_server("--drafter", "good", "--ttft-ms", 25, "--log", log)
-    flags = ["curate", "draft", sources, tmp_path / "shop", "--model", "openai/mock", "--base-url", server.base_url, "--no-cache"]
+    flags = [
+        "curate",
+        "draft",
+        sources,
+        tmp_path / "shop",
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "--no-cache",
+    ]
     arguments = [*map(str, flags), "--max-workers", str(WORKERS)]
     draw, killed = random.Random(5), 0
     for _ in range(4):

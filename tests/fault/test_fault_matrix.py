@@ -35,7 +35,10 @@ FINAL = {"400": "request", "403": "auth", "404": "request", "413": "payload", "4
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     path = tmp_path / "data.jsonl"
-    rows = [{"id": f"q{n}", "question": f"Question {n}?", "options": ["one", "two", "three"], "answer": "A"} for n in range(SAMPLES)]
+    rows = [
+        {"id": f"q{n}", "question": f"Question {n}?", "options": ["one", "two", "three"], "answer": "A"}
+        for n in range(SAMPLES)
+    ]
     path.write_text("\n".join(map(json.dumps, rows)))
     return path
 
@@ -63,14 +66,18 @@ def check_counts(metric: dict[str, Any], records: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("fault", RETRIED)
-def test_passing_faults_are_mended_by_retries(data: Path, mock_server: Callable[..., Any], fault: str, seed: int) -> None:
+def test_passing_faults_are_mended_by_retries(
+    data: Path, mock_server: Callable[..., Any], fault: str, seed: int
+) -> None:
     metric, records = measure(data, mock_server("--fault", f"{fault}@0.3", "--seed", seed), max_retries=12)
     check_counts(metric, records)
     assert (metric["n"], metric["value"]) == (SAMPLES, 1.0)
 
 
 @pytest.mark.parametrize("fault", RETRIED)
-def test_lasting_faults_are_typed_failures_never_answers(data: Path, mock_server: Callable[..., Any], fault: str) -> None:
+def test_lasting_faults_are_typed_failures_never_answers(
+    data: Path, mock_server: Callable[..., Any], fault: str
+) -> None:
     metric, records = measure(data, mock_server("--fault", f"{fault}@3-12"), max_retries=0, max_workers=1)
     check_counts(metric, records)
     assert metric["failed"] == 10
@@ -79,7 +86,9 @@ def test_lasting_faults_are_typed_failures_never_answers(data: Path, mock_server
 
 
 @pytest.mark.parametrize(("status", "kind"), FINAL.items())
-def test_final_errors_are_asked_exactly_once(data: Path, mock_server: Callable[..., Any], tmp_path: Path, status: str, kind: str) -> None:
+def test_final_errors_are_asked_exactly_once(
+    data: Path, mock_server: Callable[..., Any], tmp_path: Path, status: str, kind: str
+) -> None:
     log = tmp_path / "seen.jsonl"
     metric, records = measure(data, mock_server("--fault", f"{status}@4-9", "--log", log), max_workers=1)
     check_counts(metric, records)
@@ -90,7 +99,9 @@ def test_final_errors_are_asked_exactly_once(data: Path, mock_server: Callable[.
 
 
 @pytest.mark.parametrize("fault", ["stream-cut", "stream-error", "reset", "invalid-json"])
-def test_a_broken_stream_is_mended_and_no_partial_text_is_scored(data: Path, mock_server: Callable[..., Any], fault: str) -> None:
+def test_a_broken_stream_is_mended_and_no_partial_text_is_scored(
+    data: Path, mock_server: Callable[..., Any], fault: str
+) -> None:
     metric, records = measure(
         data, mock_server("--fault", f"{fault}@0.3", "--answer", "A because it is right"), stream=True, max_retries=12
     )
@@ -132,13 +143,18 @@ def test_a_dead_server_stops_the_run_and_a_living_one_finishes_it(data: Path, mo
     os.kill(pid, signal.SIGTERM)
 
 
-def test_max_errors_stops_and_the_next_run_asks_only_what_failed(data: Path, mock_server: Callable[..., Any], tmp_path: Path) -> None:
+def test_max_errors_stops_and_the_next_run_asks_only_what_failed(
+    data: Path, mock_server: Callable[..., Any], tmp_path: Path
+) -> None:
     with pytest.raises(EnvironmentProblem, match="--max-errors"):
         measure(data, mock_server("--fault", "400@5-24"), max_workers=1, max_errors="3")
     log = tmp_path / "seen.jsonl"
     metric, records = measure(data, mock_server("--log", log), max_workers=1)
     check_counts(metric, records)
-    assert len([line for line in log.read_text().splitlines() if "models" not in json.loads(line).get("path", "")]) == SAMPLES - 4
+    assert (
+        len([line for line in log.read_text().splitlines() if "models" not in json.loads(line).get("path", "")])
+        == SAMPLES - 4
+    )
 
 
 def test_no_artefact_of_a_failing_run_shows_the_key(
@@ -150,11 +166,26 @@ def test_no_artefact_of_a_failing_run_shows_the_key(
     monkeypatch.setenv("MY_KEY", key)
     server = mock_server("--fault", "400@3-6", "--fault", "500@8-12", "--api-key", key)
     folder = data.parent / "run"
-    arguments = ["run", str(data), "--model", "openai/mock", "--base-url", server.base_url, "--api-key-env", "MY_KEY", "-o", str(folder)]
+    arguments = [
+        "run",
+        str(data),
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "--api-key-env",
+        "MY_KEY",
+        "-o",
+        str(folder),
+    ]
     assert _run([*arguments, "--max-workers", "1", "--max-retries", "0", "--json"]) == 1
     wrong = mock_server("--api-key", "another")
     assert _run([*arguments, "-o", str(folder) + "2", "--base-url", wrong.base_url]) == 3
     captured = capfd.readouterr()
-    text = captured.out + captured.err + "".join(path.read_bytes().decode("latin-1") for path in data.parent.rglob("*") if path.is_file())
+    text = (
+        captured.out
+        + captured.err
+        + "".join(path.read_bytes().decode("latin-1") for path in data.parent.rglob("*") if path.is_file())
+    )
     assert "openai/mock" in text
     assert "canary" not in text

@@ -91,9 +91,15 @@ def check_killed_run(data: Path, mock_server: Callable[..., object], tmp_path: P
     assert killed > 0
     assert json.dumps(result["tasks"], sort_keys=True) == json.dumps(reference["tasks"], sort_keys=True)
     assert result["status"]["complete"]
-    keys = list(sqlite3.connect(tmp_path / "killed" / "run.db").execute("SELECT task, sample, variant, repeat FROM predictions"))
+    keys = list(
+        sqlite3.connect(tmp_path / "killed" / "run.db").execute("SELECT task, sample, variant, repeat FROM predictions")
+    )
     assert len(keys) == len(set(keys)) == SAMPLES
-    seen = Counter(json.loads(line)["path"] for line in log.read_text().splitlines() if "chat" in json.loads(line).get("path", "chat"))
+    seen = Counter(
+        json.loads(line)["path"]
+        for line in log.read_text().splitlines()
+        if "chat" in json.loads(line).get("path", "chat")
+    )
     assert SAMPLES <= sum(seen.values()) <= SAMPLES + killed * WORKERS
     whole, again = ((tmp_path / name / "records.jsonl").read_text().splitlines() for name in ("whole", "killed"))
     assert [strip_time(line) for line in whole] == [strip_time(line) for line in again]
@@ -105,17 +111,23 @@ def strip_time(line: str) -> dict[str, object]:
     return record
 
 
-def test_a_run_killed_a_few_times_equals_the_whole_one(data: Path, mock_server: Callable[..., object], tmp_path: Path) -> None:
+def test_a_run_killed_a_few_times_equals_the_whole_one(
+    data: Path, mock_server: Callable[..., object], tmp_path: Path
+) -> None:
     check_killed_run(data, mock_server, tmp_path, kills=8, itl_ms=150)
 
 
 @pytest.mark.crash
 @pytest.mark.slow
-def test_a_run_killed_a_hundred_times_equals_the_whole_one(data: Path, mock_server: Callable[..., object], tmp_path: Path) -> None:
+def test_a_run_killed_a_hundred_times_equals_the_whole_one(
+    data: Path, mock_server: Callable[..., object], tmp_path: Path
+) -> None:
     check_killed_run(data, mock_server, tmp_path, kills=100, itl_ms=1500)
 
 
-def test_kill_while_scoring_leaves_the_same_results(data: Path, mock_server: Callable[..., object], tmp_path: Path) -> None:
+def test_kill_while_scoring_leaves_the_same_results(
+    data: Path, mock_server: Callable[..., object], tmp_path: Path
+) -> None:
     server = mock_server()
     reference = finish(command(data, server.base_url, tmp_path / "run"))
     score = [sys.executable, "-c", "import snellen, sys; snellen.score(sys.argv[1])", str(tmp_path / "run")]
@@ -124,7 +136,9 @@ def test_kill_while_scoring_leaves_the_same_results(data: Path, mock_server: Cal
     assert json.loads((tmp_path / "run" / "results.json").read_text())["tasks"] == reference["tasks"]
 
 
-def test_ctrl_c_drains_and_exits_130_and_the_run_continues(data: Path, mock_server: Callable[..., object], tmp_path: Path) -> None:
+def test_ctrl_c_drains_and_exits_130_and_the_run_continues(
+    data: Path, mock_server: Callable[..., object], tmp_path: Path
+) -> None:
     server = mock_server("--ttft-ms", 300)
     arguments = command(data, server.base_url, tmp_path / "run")
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -145,7 +159,11 @@ def test_ctrl_c_drains_and_exits_130_and_the_run_continues(data: Path, mock_serv
 
 def _rows(database: Path) -> int:
     try:
-        return int(sqlite3.connect(f"file:{database}?mode=ro", uri=True).execute("SELECT COUNT(*) FROM predictions").fetchone()[0])
+        return int(
+            sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+            .execute("SELECT COUNT(*) FROM predictions")
+            .fetchone()[0]
+        )
     except sqlite3.OperationalError:
         return 0
 

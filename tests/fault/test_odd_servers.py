@@ -25,12 +25,45 @@ from snellen.model.served.wire import parse_retry_after
 DIALECTS = [OpenAI, Anthropic, Gemini]
 KEY = TrialKey("t", "s")
 
-leaves = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.floats(allow_nan=False), st.text(max_size=5), st.just("stop"))
-FIELDS = ["choices", "message", "content", "text", "delta", "usage", "prompt_tokens", "completion_tokens_details", "reasoning_tokens"]
-FIELDS += ["finish_reason", "reasoning_content", "refusal", "error", "model", "candidates", "parts", "type", "stop_reason", "index"]
-FIELDS += ["usageMetadata", "input_tokens", "finishReason", "promptTokenCount", "content_block", "stop_details", "thought"]
+leaves = st.one_of(
+    st.none(), st.booleans(), st.integers(-5, 5), st.floats(allow_nan=False), st.text(max_size=5), st.just("stop")
+)
+FIELDS = [
+    "choices",
+    "message",
+    "content",
+    "text",
+    "delta",
+    "usage",
+    "prompt_tokens",
+    "completion_tokens_details",
+    "reasoning_tokens",
+]
+FIELDS += [
+    "finish_reason",
+    "reasoning_content",
+    "refusal",
+    "error",
+    "model",
+    "candidates",
+    "parts",
+    "type",
+    "stop_reason",
+    "index",
+]
+FIELDS += [
+    "usageMetadata",
+    "input_tokens",
+    "finishReason",
+    "promptTokenCount",
+    "content_block",
+    "stop_details",
+    "thought",
+]
 values = st.recursive(
-    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5), max_leaves=12
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5),
+    max_leaves=12,
 )
 
 
@@ -84,7 +117,10 @@ def test_any_json_is_a_typed_error_or_a_storable_answer(dialect: Any, value: Any
     check(dialect, b"data: " + json.dumps(value).encode() + b"\n\ndata: [DONE]\n\n", stream=True)
 
 
-GOOD = {"choices": [{"message": {"content": "A"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+GOOD = {
+    "choices": [{"message": {"content": "A"}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 1},
+}
 
 
 def changed(path: list[Any], value: Any) -> bytes:
@@ -98,7 +134,8 @@ def changed(path: list[Any], value: Any) -> bytes:
 
 @pytest.mark.parametrize("value", [5, 1.5, "x", [], {}, [1], {"a": 1}, True])
 @pytest.mark.parametrize(
-    "path", [["choices"], ["choices", 0], ["choices", 0, "message"], ["choices", 0, "finish_reason"], ["usage"], ["model"]]
+    "path",
+    [["choices"], ["choices", 0], ["choices", 0, "message"], ["choices", 0, "finish_reason"], ["usage"], ["model"]],
 )
 def test_one_field_of_another_kind(path: list[Any], value: Any) -> None:
     check(OpenAI, changed(path, value))
@@ -129,7 +166,9 @@ def test_bodies_that_are_no_reply(dialect: Any, body: bytes) -> None:
             ask(dialect, b"data: " + body + b"\n\n" if stream else body, stream=stream)
 
 
-@pytest.mark.parametrize("body", [b'{"data": 5}', b'{"data": "x"}', b'{"models": {}}', b"[]", b'{"data": [1, {"id": null}]}', b"5"])
+@pytest.mark.parametrize(
+    "body", [b'{"data": 5}', b'{"data": "x"}', b'{"models": {}}', b"[]", b'{"data": [1, {"id": null}]}', b"5"]
+)
 def test_an_odd_list_of_models_is_no_list(body: bytes) -> None:
     model = ServedModel(OpenAI(), "m", ModelOptions(base_url="http://x"), Canned(body))
     asyncio.run(model.check())
@@ -170,8 +209,12 @@ def test_the_key_is_scrubbed_from_what_a_broken_stream_leaves(monkeypatch: pytes
     assert error.value.detail == {"partial": "your key is **** \ufffd"}
 
 
-@pytest.mark.parametrize(("key", "shown"), [("sk-canary-1234-5678", "****"), ("EMPTY", "EMPTY")], ids=["a key", "a placeholder"])
-def test_a_key_is_scrubbed_from_replies_but_a_placeholder_may_be_an_answer(key: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("key", "shown"), [("sk-canary-1234-5678", "****"), ("EMPTY", "EMPTY")], ids=["a key", "a placeholder"]
+)
+def test_a_key_is_scrubbed_from_replies_but_a_placeholder_may_be_an_answer(
+    key: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
     message = {"content": f"It says {key}.", "reasoning_content": f"I see {key}"}
     prediction = ask(OpenAI, json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode())

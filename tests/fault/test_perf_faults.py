@@ -32,7 +32,9 @@ from snellen.perf.load.self_check import Watch
 from snellen.perf.load.worker import READY, serve
 
 REPLY = b'{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}'
-JOB = LoadJob("openai", ("http://127.0.0.1:9/v1/chat/completions",), {}, (Item("a", (b"{}",)),), slots=(0.0, 0.0), count=4)
+JOB = LoadJob(
+    "openai", ("http://127.0.0.1:9/v1/chat/completions",), {}, (Item("a", (b"{}",)),), slots=(0.0, 0.0), count=4
+)
 
 
 def test_a_worker_speaks_its_protocol() -> None:
@@ -79,7 +81,9 @@ async def ask(pool: Pool, target: Target) -> Collector:
     return collector
 
 
-def talk(answer: bytes, *, close: bool = False, context: ssl.SSLContext | None = None, times: int = 1) -> list[Collector]:
+def talk(
+    answer: bytes, *, close: bool = False, context: ssl.SSLContext | None = None, times: int = 1
+) -> list[Collector]:
     """Serve `answer` to every request and return what the client made of it."""
 
     handlers: set[Any] = set()
@@ -101,7 +105,9 @@ def talk(answer: bytes, *, close: bool = False, context: ssl.SSLContext | None =
 
     async def go() -> list[Collector]:
         server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=context)
-        target = Target("localhost" if context else "127.0.0.1", server.sockets[0].getsockname()[1], context is not None)
+        target = Target(
+            "localhost" if context else "127.0.0.1", server.sockets[0].getsockname()[1], context is not None
+        )
         pool = Pool()
         try:
             return [await ask(pool, target) for _ in range(times)]
@@ -148,14 +154,31 @@ def certificate(tmp_path: Path) -> tuple[Path, ssl.SSLContext]:
     if not shutil.which("openssl"):
         pytest.skip("openssl makes the certificate")
     key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", str(key), "-out", str(cert), "-days", "2"]
-    subprocess.run([*command, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        str(key),
+        "-out",
+        str(cert),
+        "-days",
+        "2",
+    ]
+    subprocess.run(
+        [*command, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
     return cert, context
 
 
-def test_tls_with_a_trusted_certificate(certificate: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_with_a_trusted_certificate(
+    certificate: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
     assert talk(whole(), context=certificate[1])[0].reply.text == "ok"
 
@@ -188,7 +211,12 @@ def test_a_stream_cut_anywhere_reads_the_same(cuts: list[int]) -> None:
 
     collector = asyncio.run(play())
     record = collector.record("x", 0.0)
-    assert (collector.error, collector.reply.text, record.output_tokens, len(record.chunks)) == (None, "Grüße aus", 4, 2)
+    assert (collector.error, collector.reply.text, record.output_tokens, len(record.chunks)) == (
+        None,
+        "Grüße aus",
+        4,
+        2,
+    )
     assert list(record.chunks) == sorted(record.chunks)
 
 

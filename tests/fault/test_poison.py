@@ -119,7 +119,9 @@ def test_odd_but_whole_pictures_are_read_by_rule(put: Callable[[str, bytes], Ima
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_damaged_and_hostile_pictures_are_refused_at_once_by_name(put: Callable[[str, bytes], Image], name: str) -> None:
+def test_damaged_and_hostile_pictures_are_refused_at_once_by_name(
+    put: Callable[[str, bytes], Image], name: str
+) -> None:
     image = put(name, REFUSED[name])
     started = time.perf_counter()
     with pytest.raises(DataError, match=name):
@@ -131,7 +133,15 @@ def test_damaged_and_hostile_pictures_are_refused_at_once_by_name(put: Callable[
 def test_no_flip_of_bytes_makes_more_than_a_data_error() -> None:
     draw = random.Random(20)
     exif = save(noise(), "WEBP", exif=rotated(6).tobytes())
-    for data in (JPEG, exif, GIF, TIFF, save(noise(), "TIFF", compression="tiff_lzw"), save(noise(), "BMP"), save(DEEP, "TIFF")):
+    for data in (
+        JPEG,
+        exif,
+        GIF,
+        TIFF,
+        save(noise(), "TIFF", compression="tiff_lzw"),
+        save(noise(), "BMP"),
+        save(DEEP, "TIFF"),
+    ):
         for _ in range(120):
             broken = bytearray(data)
             for _ in range(draw.randint(1, 6)):
@@ -151,13 +161,19 @@ def test_a_picture_with_right_sums_and_wrong_pixels_is_corrupt_when_opened(put: 
 
 def test_names_that_are_no_names(tmp_path: Path) -> None:
     base64 = pybase64.b64encode(PNG * 3).decode()
-    for ref in (f"{tmp_path}/{base64}", f"{tmp_path}/nul\0name.png", "data:image/png;base64," + pybase64.b64encode(b"x" * 10**6).decode()):
+    for ref in (
+        f"{tmp_path}/{base64}",
+        f"{tmp_path}/nul\0name.png",
+        "data:image/png;base64," + pybase64.b64encode(b"x" * 10**6).decode(),
+    ):
         with pytest.raises(DataError) as error:
             asyncio.run(ImageDoor().encode(Image(ref), ImagePolicy()))
         assert len(str(error.value)) < 500
 
 
-def test_those_who_wait_for_a_picture_hear_when_it_is_given_up(put: Callable[[str, bytes], Image], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_those_who_wait_for_a_picture_hear_when_it_is_given_up(
+    put: Callable[[str, bytes], Image], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def break_down(*_: object) -> None:
         raise ZeroDivisionError
 
@@ -172,7 +188,9 @@ def test_those_who_wait_for_a_picture_hear_when_it_is_given_up(put: Callable[[st
     assert [type(each) for each in asyncio.run(both())] == [ZeroDivisionError, DataError, DataError]
 
 
-def test_the_whole_corpus_in_one_run_costs_only_the_damaged_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_corpus_in_one_run_costs_only_the_damaged_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Thirty-four files, one run: whole ones are scored, damaged ones fail by themselves, and the counts add up."""
     monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
     files = {**{name: data for name, (data, _) in SIZE_AS_SENT.items()}, **REFUSED}
@@ -181,7 +199,8 @@ def test_the_whole_corpus_in_one_run_costs_only_the_damaged_samples(tmp_path: Pa
         (tmp_path / name).write_bytes(data)
         rows.append({"id": name, "image": name, "question": "What is it?", "options": ["cat", "dog"], "answer": "A"})
     rows += [
-        {"id": f"missing{n}", "image": f"missing{n}.png", "question": "?", "options": ["cat", "dog"], "answer": "A"} for n in range(40)
+        {"id": f"missing{n}", "image": f"missing{n}.png", "question": "?", "options": ["cat", "dog"], "answer": "A"}
+        for n in range(40)
     ]
     data_file = tmp_path / "corpus.jsonl"
     data_file.write_text("\n".join(map(json.dumps, rows)))
@@ -190,7 +209,10 @@ def test_the_whole_corpus_in_one_run_costs_only_the_damaged_samples(tmp_path: Pa
     result = snellen.run(str(data_file), "blind/first", output_dir=tmp_path / "run", allow_missing_images=True)
     found = result.results["tasks"]["corpus"]["metrics"]["accuracy"]
     assert (found["n"], found["unscored"], found["failed"]) == (len(SIZE_AS_SENT), 0, len(REFUSED) + 40)
-    records = {record["sample"]: record for record in map(json.loads, (tmp_path / "run" / "records.jsonl").read_text().splitlines())}
+    records = {
+        record["sample"]: record
+        for record in map(json.loads, (tmp_path / "run" / "records.jsonl").read_text().splitlines())
+    }
     assert {name for name, record in records.items() if record["outcome"] == "scored"} == set(SIZE_AS_SENT)
     assert all(name in records[name]["error"]["message"] for name in REFUSED)
 
@@ -207,8 +229,16 @@ def test_the_whole_corpus_in_one_run_costs_only_the_damaged_samples(tmp_path: Pa
         ("open.csv", b'id,question\n1,"never closed\n', "cannot be read"),
         ("empty.jsonl", b"\n\n", "no samples"),
         ("surrogate.jsonl", b'{"id": "\\ud800", "question": "?"}', "not valid JSON"),
-        ("twins.jsonl", '{"id": "caf\u00e9", "question": "a"}\n{"id": "cafe\u0301", "question": "b"}\n'.encode(), "repeat an id"),
-        ("square.jsonl", '{"id": 1, "question": "?", "options": ["a", "b", "c"], "answer": "²"}'.encode(), "not among the options"),
+        (
+            "twins.jsonl",
+            '{"id": "caf\u00e9", "question": "a"}\n{"id": "cafe\u0301", "question": "b"}\n'.encode(),
+            "repeat an id",
+        ),
+        (
+            "square.jsonl",
+            '{"id": 1, "question": "?", "options": ["a", "b", "c"], "answer": "²"}'.encode(),
+            "not among the options",
+        ),
         ("bracket.jsonl", b'{"id": 1, "question": "?", "image": "[a.png"}', "images are not valid JSON"),
         ("base64.jsonl", json.dumps({"id": 1, "question": "?", "image": "iVBOR" * 400}).encode(), "1 images missing"),
         ("parquet.parquet", b"PAR1 no it is not", "not valid Parquet"),

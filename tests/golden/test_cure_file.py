@@ -42,7 +42,9 @@ def test_counts(items: list[CureItem]) -> None:
 
 def test_constant_answers_give_the_golden_figures(items: list[CureItem]) -> None:
     golden = json.loads((SHARED / "golden" / "cure" / "consistency.json").read_text())["whole_file_constant_answer"]
-    truth = [{"inference": item.inference.gt, "chain": [step.gt for step in item.cot_inference.chain]} for item in items]
+    truth = [
+        {"inference": item.inference.gt, "chain": [step.gt for step in item.cot_inference.chain]} for item in items
+    ]
     for answer, expected in golden.items():
         given = [{"inference": int(answer), "chain": [int(answer)] * len(item.cot_inference.chain)} for item in items]
         for convention, name in (("conditional", "conditional"), ("over-n", "over_N")):
@@ -74,4 +76,6 @@ def test_the_workshop_would_have_caught_the_artefact(items: list[CureItem]) -> N
     inference, _ = compare_to_chance("no-period", drafts, rule_credits(drafts, "no-period"), 0.05)
     assert round(inference.accuracy, 3) == 0.707 and not inference.passed
     levelled = [level_draft(draft)[0] for draft in drafts]
-    assert all(test.passed for test in compare_to_chance("no-period", levelled, rule_credits(levelled, "no-period"), 0.05))
+    assert all(
+        test.passed for test in compare_to_chance("no-period", levelled, rule_credits(levelled, "no-period"), 0.05)
+    )

@@ -22,5 +22,8 @@ def test_items_in_one_file(tmp_path: Path, convention: str, key: str) -> None:
         result = score_predictions(path, "Consistency", convention=convention)
         assert result.n == golden["expected"]["N"]
         for name, value in golden["expected"][key].items():
-            assert result.metrics[name].value == (None if value is None else pytest.approx(value, abs=1e-9)), (golden["id"], name)
+            assert result.metrics[name].value == (None if value is None else pytest.approx(value, abs=1e-9)), (
+                golden["id"],
+                name,
+            )
         assert result.metrics["step_accuracy"].value == pytest.approx(golden["expected"]["step_accuracy"], abs=1e-9)

@@ -28,7 +28,9 @@ def load(name: str) -> dict:
 
 def score(case: dict, profile: str = "flageval") -> OutsideResult:
     keys = tuple(case["evaluator"].get("detailed_keys", ()))
-    return score_predictions(case["predictions"], "MultiInference", annotations=case["annotations"], profile=profile, detailed_keys=keys)
+    return score_predictions(
+        case["predictions"], "MultiInference", annotations=case["annotations"], profile=profile, detailed_keys=keys
+    )
 
 
 @pytest.mark.parametrize("name", cases())
@@ -71,7 +73,11 @@ def check_where_the_original_fails(case: dict) -> None:
 @pytest.mark.parametrize("name", [name for name in cases() if "__multi_" in name and not name.endswith(SHIFTED)])
 def test_records_equal_the_original(name: str) -> None:
     case = load(name)
-    evaluated = {str(item["question_id"]): item for item in case["outputs"].get("evaluated.json", []) if "inference_scores" in item}
+    evaluated = {
+        str(item["question_id"]): item
+        for item in case["outputs"].get("evaluated.json", [])
+        if "inference_scores" in item
+    }
     records = {str(record["question_id"]): record for record in score(case).records}
     for question, item in evaluated.items():
         for field in ("question_id", "question", "answer", "correct", "inference_scores", "num_inferences"):

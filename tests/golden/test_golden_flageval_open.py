@@ -46,5 +46,7 @@ def test_prompts() -> None:
     for row in rows("prompt_template"):
         template = PromptTemplate(row.get("pre_prompt", ""), row.get("post_prompt"))
         prompt = template.to_prompt(row["question"], row["question_type"], wordings)
-        request = Prompter(Task("t", {"loader": "table"}), prompt, seed=0).build(Sample("s", "d", Form.OPEN, row["question"]))
+        request = Prompter(Task("t", {"loader": "table"}), prompt, seed=0).build(
+            Sample("s", "d", Form.OPEN, row["question"])
+        )
         assert request.messages[0].text == row["prompt"], row

@@ -54,7 +54,9 @@ def test_outside_predictions_equal_the_original(name: str) -> None:
         check_where_the_original_fails(name, case)
         return
     metrics = score(case).metrics
-    expected = {NAMES[key]: value for key, value in case["expected"].items() if key in NAMES} | case["expected"].get("generation", {})
+    expected = {NAMES[key]: value for key, value in case["expected"].items() if key in NAMES} | case["expected"].get(
+        "generation", {}
+    )
     assert expected
     for metric, value in expected.items():
         assert metrics[metric].value == (None if value == "nan" else pytest.approx(value, abs=1e-9)), metric
@@ -72,7 +74,12 @@ def check_where_the_original_fails(name: str, case: dict) -> None:
 
 def test_single_choice_parser_rows() -> None:
     for row in load("fn_singlechoice_metric")["rows"]:
-        if row["alphabet"] == "all" and row["options"] is None and "ok" in row["out"] and isinstance(row["prediction"], str):
+        if (
+            row["alphabet"] == "all"
+            and row["options"] is None
+            and "ok" in row["out"]
+            and isinstance(row["prediction"], str)
+        ):
             correct, index = row["out"]["ok"]
             assert reform_index(row["prediction"]) == index, row
             assert int(index == int(row["answer"])) == correct
@@ -87,7 +94,9 @@ def test_kie_rows_and_tables() -> None:
     assert set(golden["punct"]) <= set(PUNCTUATION)
     for row in golden["rows"]:
         out = row["out"]["ok"]
-        assert kie.contains_reform(row["prediction"], row["answer"]) == bool(out if isinstance(out, int) else out[0]), row
+        assert kie.contains_reform(row["prediction"], row["answer"]) == bool(out if isinstance(out, int) else out[0]), (
+            row
+        )
         if "norm_pred" in row:
             assert normalise_vqa(row["prediction"]) == row["norm_pred"]
             assert normalise_vqa(row["answer"]) == row["norm_answer"]
@@ -101,7 +110,9 @@ def test_ocr_rows() -> None:
 
 def test_entropy_and_round_rows() -> None:
     for row in load("fn_entropy")["rows"]:
-        assert mean_entropy(row["groups"]) == (pytest.approx(row["out"]["ok"], abs=1e-9) if "ok" in row["out"] else None)
+        assert mean_entropy(row["groups"]) == (
+            pytest.approx(row["out"]["ok"], abs=1e-9) if "ok" in row["out"] else None
+        )
     for row in load("fn_multi_round")["rows"]:
         correlation, slope = row["out"]["ok"]
         trend = round_trend([(number, values) for number, values in row["rounds"]])

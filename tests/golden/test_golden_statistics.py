@@ -48,7 +48,10 @@ def test_consistency(case: Any) -> None:
 @pytest.mark.skipif(not CURE.is_file(), reason="the published CURE annotations are not here")
 def test_constant_answers_on_the_whole_of_cure() -> None:
     items = json.loads(CURE.read_text())
-    truth = [{"inference": item["inference"]["gt"], "chain": [step["gt"] for step in item["cot_inference"]["chain"]]} for item in items]
+    truth = [
+        {"inference": item["inference"]["gt"], "chain": [step["gt"] for step in item["cot_inference"]["chain"]]}
+        for item in items
+    ]
     for answer, expected in load("cure/consistency.json")["whole_file_constant_answer"].items():
         found = [{"inference": int(answer), "chain": [int(answer)] * len(item["chain"])} for item in truth]
         chains = chains_from_items(truth, found)
@@ -84,7 +87,11 @@ def test_rounds() -> None:
     for row in load("reform/fn_multi_round.json")["rows"]:
         trend = round_trend(row["rounds"])
         correlation, slope = row["out"]["ok"]
-        assert trend.correlation is None if correlation == "nan" else trend.correlation == pytest.approx(correlation, abs=1e-9)
+        assert (
+            trend.correlation is None
+            if correlation == "nan"
+            else trend.correlation == pytest.approx(correlation, abs=1e-9)
+        )
         assert trend.slope == pytest.approx(slope, abs=1e-9)
 
 
@@ -111,4 +118,6 @@ def test_several_inferences(name: str) -> None:
     vote = right["majority-vote accuracy over n answers (ties: first seen)"]
     assert estimates["accuracy_majority"].value == pytest.approx(vote / 100, abs=1e-9)
     counts = np.array(case["correct_matrix"]).sum(axis=1)
-    assert more_than_half(counts, k).mean() == pytest.approx(right[f"cons@{k} (rule c>k/2, right grouping)"] / 100, abs=1e-9)
+    assert more_than_half(counts, k).mean() == pytest.approx(
+        right[f"cons@{k} (rule c>k/2, right grouping)"] / 100, abs=1e-9
+    )

@@ -24,7 +24,9 @@ from snellen.data.reform.corpus import fill
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "reform"
 SPECS = GOLDEN.parents[1] / "specs"
 CARDS = Path(__file__).resolve().parents[2] / "src/snellen/catalog/datasets/reform"
-pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="recorded outputs of ReForm-Eval are not beside the project")
+pytestmark = pytest.mark.skipif(
+    not GOLDEN.is_dir(), reason="recorded outputs of ReForm-Eval are not beside the project"
+)
 
 CARD = {
     "VQA_vqa_v2": "vqa-v2", "VQA_gqa": "gqa", "KVQA_viquae": "k-viquae", "VQRA": "a-okvqra", "VQAR": "a-okvqar", "MOCHEG": "mocheg",
@@ -129,7 +131,9 @@ def open_like(key: str, run: dict[str, Any], root: Path) -> Any:
         random_instruct=arguments["random_instruct"],
         data_duplication=arguments["dataset_duplication"],
         option_mark=arguments["option_mark"],
-        response_prefix="The answer is" if processor == "lynx" and not likelihood and not key.startswith("Caption") else "",
+        response_prefix="The answer is"
+        if processor == "lynx" and not likelihood and not key.startswith("Caption")
+        else "",
         preprocessor={"lynx": "one", "blip2": "question_answer", None: None}[processor],
         prompt_pack=pack,
         data_root=root,
@@ -235,7 +239,9 @@ ONLINE = golden("build_online_multi_round.json")["runs"] if GOLDEN.is_dir() else
 def test_online_dialogue_equal(run: dict[str, Any], tmp_path: Path) -> None:
     recorded = golden("build_online_multi_round.json")
     write_inputs("VisDial", tmp_path)
-    (tmp_path / card_of("VisDial")["dataset"]["prepared"]["file"]).write_text(json.dumps(recorded["input"]), encoding="utf-8")
+    (tmp_path / card_of("VisDial")["dataset"]["prepared"]["file"]).write_text(
+        json.dumps(recorded["input"]), encoding="utf-8"
+    )
     (tmp_path / "pack.json").write_text(json.dumps(pack_for("VisDial")), encoding="utf-8")
     dataset = open_dataset(
         "reform/visdial",
@@ -258,7 +264,11 @@ def test_online_dialogue_equal(run: dict[str, Any], tmp_path: Path) -> None:
         dataset.update_history(step["fed_back"])
 
 
-OFFLINE = [run for run in (golden("build_offline_hf.json")["runs"] if GOLDEN.is_dir() else []) if run.get("sample0") and run["key"] in CARD]
+OFFLINE = [
+    run
+    for run in (golden("build_offline_hf.json")["runs"] if GOLDEN.is_dir() else [])
+    if run.get("sample0") and run["key"] in CARD
+]
 
 
 def embed(value: Any, column: str, picture: str) -> Any:
@@ -276,7 +286,11 @@ def test_prepared_hub_files_equal(run: dict[str, Any], tmp_path: Path) -> None:
     table, out = card_of(key)["dataset"]["prepared"], io.BytesIO()
     Image.new("RGB", (64, 48), (200, 210, 220)).save(out, "PNG")
     column = table["columns"]["image"]
-    value = embed(json.loads(json.dumps(golden("build_samples.json")["inputs"][key])), column, base64.b64encode(out.getvalue()).decode())
+    value = embed(
+        json.loads(json.dumps(golden("build_samples.json")["inputs"][key])),
+        column,
+        base64.b64encode(out.getvalue()).decode(),
+    )
     (tmp_path / table["file"]).parent.mkdir(parents=True)
     (tmp_path / table["file"]).write_text(json.dumps(value))
     (tmp_path / "pack.json").write_text(json.dumps(pack_for(key)))

@@ -19,10 +19,15 @@ from snellen.prompt.marks import make_marks
 from snellen.prompt.styles import Speech, Style, load_style
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "reform"
-pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="recorded outputs of ReForm-Eval are not beside the project")
+pytestmark = pytest.mark.skipif(
+    not GOLDEN.is_dir(), reason="recorded outputs of ReForm-Eval are not beside the project"
+)
 
 LAYOUT = Prompt(
-    template="{question} {options}", option_format="({mark}) {text}", option_separator="; ", options_format="Options: {options}."
+    template="{question} {options}",
+    option_format="({mark}) {text}",
+    option_separator="; ",
+    options_format="Options: {options}.",
 )
 OLD_LIMIT = {"number": 9, "upper": 26}
 
@@ -66,16 +71,25 @@ def style_of(row: dict[str, Any]) -> Style:
         return msgspec.structs.replace(load_style("plain"), ends=(end, end2))
     if kind == "MMGPTSingleChoiceProcessor":
         ends = (end, end if told["sep_style"] == "one" else end2)
-        return msgspec.structs.replace(load_style("alpaca"), ends=ends, opening="{system}" + end + "Image:\n<image>" + ends[1])
+        return msgspec.structs.replace(
+            load_style("alpaca"), ends=ends, opening="{system}" + end + "Image:\n<image>" + ends[1]
+        )
     name = told.get("sep_style", "two")
-    changes: dict[str, Any] = {"roles": tuple(told.get("roles", ("Question", "Answer"))), "image_tag": row["first_query_prefix"] or ""}
+    changes: dict[str, Any] = {
+        "roles": tuple(told.get("roles", ("Question", "Answer"))),
+        "image_tag": row["first_query_prefix"] or "",
+    }
     changes["turns"] = tuple(tuple(turn) for turn in told.get("init_conv") or ())
     if name in ("one", "two"):
         changes |= {"ends": (end, end if name == "one" else end2), "opening": "{system}" + end}
     return msgspec.structs.replace(load_style(name), system=told.get("system_msg") or "", **changes)
 
 
-ASSEMBLED = [row for row in rows("fn_preprocessors.json") if "item" in row and "ok" in row["out"] and row["item"] != "no_question"]
+ASSEMBLED = [
+    row
+    for row in rows("fn_preprocessors.json")
+    if "item" in row and "ok" in row["out"] and row["item"] != "no_question"
+]
 
 
 def test_prompt_assembly() -> None:
@@ -86,11 +100,14 @@ def test_prompt_assembly() -> None:
         hidden = row["infer_method"] == "likelihood" or not style.shows_options
         options = [] if hidden else item.get("answer_options") or []
         query = say_question(LAYOUT, row["option_mark"], item["question"], options)
-        history = tuple(Turn("user" if turn["from"] == "human" else "assistant", turn["value"]) for turn in item.get("history", []))
+        history = tuple(
+            Turn("user" if turn["from"] == "human" else "assistant", turn["value"]) for turn in item.get("history", [])
+        )
         prefix = "" if row["infer_method"] == "likelihood" else row["kwargs"].get("response_prefix") or ""
-        assert style.speak(Speech(query, instruction=item.get("instruct", ""), history=history, prefix=prefix)) == row["out"]["ok"], row[
-            "processor"
-        ]
+        assert (
+            style.speak(Speech(query, instruction=item.get("instruct", ""), history=history, prefix=prefix))
+            == row["out"]["ok"]
+        ), row["processor"]
 
 
 def test_catalog_styles_are_the_recorded_ones() -> None:
@@ -115,9 +132,13 @@ def test_catalog_styles_are_the_recorded_ones() -> None:
         ):
             continue
         item = items["history"]
-        history = tuple(Turn("user" if turn["from"] == "human" else "assistant", turn["value"]) for turn in item["history"])
+        history = tuple(
+            Turn("user" if turn["from"] == "human" else "assistant", turn["value"]) for turn in item["history"]
+        )
         query = say_question(LAYOUT, "upper", item["question"], item["answer_options"])
-        speech = Speech(query, instruction=item["instruct"], history=history, prefix=row["kwargs"].get("response_prefix") or "")
+        speech = Speech(
+            query, instruction=item["instruct"], history=history, prefix=row["kwargs"].get("response_prefix") or ""
+        )
         assert load_style(recorded[row["processor"]]).speak(speech) == row["out"]["ok"]
         seen.add(row["processor"])
     assert seen == set(recorded)
@@ -136,7 +157,10 @@ def test_answers_in_the_history() -> None:
         question, options, answer = row["process_qa"]
         prompt = msgspec.structs.replace(LAYOUT, prefix="The answer is")
         text = options[answer] if isinstance(answer, int) else answer
-        said = [say_question(prompt, row["option_mark"], question, options), say_answer(prompt, row["option_mark"], text, options)]
+        said = [
+            say_question(prompt, row["option_mark"], question, options),
+            say_answer(prompt, row["option_mark"], text, options),
+        ]
         assert said == row["out"]["ok"]
         checked += 1
     assert checked > 5
@@ -144,7 +168,9 @@ def test_answers_in_the_history() -> None:
 
 def test_replies_to_history() -> None:
     for row in rows("fn_pred_to_history.json"):
-        for reply, options, (_, expected) in zip(row["predictions"], row["batch"]["answer_options"], row["out"]["ok"], strict=True):
+        for reply, options, (_, expected) in zip(
+            row["predictions"], row["batch"]["answer_options"], row["out"]["ok"], strict=True
+        ):
             if isinstance(reply, int):
                 continue  # a likelihood index: read from the stored log-likelihoods
             assert chosen_text(reply, make_marks("upper", len(options)), options) == expected

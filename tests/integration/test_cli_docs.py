@@ -32,13 +32,32 @@ def test_render_perturb_and_recipe(text: Path, tmp_path: Path, capsys: Any) -> N
     assert told(capsys)[0]["visual_tokens"]["qwen2.5-vl"] < summary["visual_tokens"]["qwen2.5-vl"]
     recipe = tmp_path / "recipe.toml"
     recipe.write_text('[[variant]]\nname = "scan"\nsteps = ["rotation:1", "jpeg:3"]\n[[variant]]\nsteps = ["blur:2"]\n')
-    assert snellen(["docs", "perturb", str(tmp_path / "clean"), "-o", str(tmp_path / "vqa"), "--recipe", str(recipe), "--json"]) == 0
+    assert (
+        snellen(
+            ["docs", "perturb", str(tmp_path / "clean"), "-o", str(tmp_path / "vqa"), "--recipe", str(recipe), "--json"]
+        )
+        == 0
+    )
     assert [Path(each["folder"]).name for each in told(capsys)] == ["scan", "blur_2"]
-    assert snellen(["docs", "perturb", str(tmp_path / "clean"), "-o", str(tmp_path / "chain"), "--chain", "blur:1+jpeg:2"]) == 0
+    assert (
+        snellen(["docs", "perturb", str(tmp_path / "clean"), "-o", str(tmp_path / "chain"), "--chain", "blur:1+jpeg:2"])
+        == 0
+    )
 
 
 def test_needles_with_another_rendering(tmp_path: Path, capsys: Any) -> None:
-    arguments = ["--lengths", "600", "--depths", "0,100", "--kinds", "word,absent,stamp", "--variant", "small:dpi=56", "--font", "built-in"]
+    arguments = [
+        "--lengths",
+        "600",
+        "--depths",
+        "0,100",
+        "--kinds",
+        "word,absent,stamp",
+        "--variant",
+        "small:dpi=56",
+        "--font",
+        "built-in",
+    ]
     assert snellen(["docs", "needle", "-o", str(tmp_path / "n"), *arguments, "--json"]) == 0
     (summary,) = told(capsys)
     assert summary["questions"] == 6 and set(summary["pages"]) == {"clean", "small"}
@@ -69,7 +88,9 @@ def test_families_are_listed(capsys: Any) -> None:
         (["needle", "-o", "OUT", "--haystack", "BOOK", "--lengths", "90k"], "shorter --lengths"),
     ],
 )
-def test_wrong_arguments_are_one_line_and_exit_2(text: Path, tmp_path: Path, capsys: Any, arguments: list[str], message: str) -> None:
+def test_wrong_arguments_are_one_line_and_exit_2(
+    text: Path, tmp_path: Path, capsys: Any, arguments: list[str], message: str
+) -> None:
     (tmp_path / "out" / "images").mkdir(parents=True)
     places = {"BOOK": str(text), "OUT": str(tmp_path / "out"), "X": str(tmp_path / "x")}
     assert snellen(["docs", *(places.get(argument, argument) for argument in arguments)]) == 2
@@ -102,7 +123,17 @@ def test_mc_and_niah_refuse_what_cannot_work(tmp_path: Path, capsys: Any) -> Non
     assert "no subfolder" in capsys.readouterr().err
     assert (
         snellen(
-            ["niah", "--data", "nowhere.json", "--images", str(tmp_path), "--output", str(tmp_path / "o.json"), "--config", str(config)]
+            [
+                "niah",
+                "--data",
+                "nowhere.json",
+                "--images",
+                str(tmp_path),
+                "--output",
+                str(tmp_path / "o.json"),
+                "--config",
+                str(config),
+            ]
         )
         == 2
     )

@@ -34,7 +34,10 @@ def snellen(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     path = tmp_path / "data.jsonl"
-    rows = [{"id": n, "question": f"Q{n}?", "options": ["one", "two", "three"], "answer": "A", "topic": n % 2} for n in range(10)]
+    rows = [
+        {"id": n, "question": f"Q{n}?", "options": ["one", "two", "three"], "answer": "A", "topic": n % 2}
+        for n in range(10)
+    ]
     path.write_text("\n".join(map(json.dumps, rows)))
     return path
 
@@ -45,7 +48,16 @@ FLAGS: list[list[str]] = [
     ["--num-infers", "2", "--temperature", "0.5", "--top-p", "0.9", "--max-tokens", "5", "--sampling-seed", "3"],
     ["--seed", "7", "--shuffle-options", "--option-mark", "random"],
     ["--stream", "--max-workers", "2", "--max-retries", "0", "--timeout", "3", "--max-errors", "50%"],
-    ["--infer-method", "likelihood", "--likelihood-reduction", "sum", "--candidates", "letters", "--calibration", "content-free"],
+    [
+        "--infer-method",
+        "likelihood",
+        "--likelihood-reduction",
+        "sum",
+        "--candidates",
+        "letters",
+        "--calibration",
+        "content-free",
+    ],
     ["--dataset-duplication", "2", "--random-instruct", "--in-context-sample"],
     ["--shots", "random:2", "--response-prefix", "The answer is"],
     ["--answer-space-instruct", "--yesno-instruct", "--style", "llama_2"],
@@ -70,7 +82,9 @@ def test_every_flag_gives_one_json_document_and_nothing_else(
     planned = results["status"]["planned"]["data"]
     left = results["status"]["not_yet_asked"]["data"]
     assert metric["n"] + metric["unscored"] + metric["failed"] + left == planned
-    everything = out + "".join(path.read_bytes().decode("latin-1") for path in (tmp_path / "run").rglob("*") if path.is_file())
+    everything = out + "".join(
+        path.read_bytes().decode("latin-1") for path in (tmp_path / "run").rglob("*") if path.is_file()
+    )
     assert "canary" not in everything and "user:secret" not in everything
 
 
@@ -158,7 +172,9 @@ def test_an_interrupted_run_says_so_and_goes_on(
     monkeypatch.setattr(Engine, "__init__", remember)
     with monkeypatch.context() as patch:
         patch.setattr(Blind, "predict", stop_after_three)
-        code, out, err = snellen("run", data, "--model", "blind/first", "-o", tmp_path / "run", "--json", "--max-workers", "1")
+        code, out, err = snellen(
+            "run", data, "--model", "blind/first", "-o", tmp_path / "run", "--json", "--max-workers", "1"
+        )
     assert code == 130
     status = json.loads(out)["status"]
     assert (status["complete"], status["not_yet_asked"]) == (False, {"data": 6})
@@ -190,11 +206,17 @@ def test_tasks_models_and_doctor(snellen: Callable[..., Any], tmp_path: Path) ->
     assert json.loads(snellen("tasks", "eyechart", "--json")[1])["name"] == "eyechart"
     assert "eyechart" in snellen("tasks")[1]
     assert {"openai", "blind", "replay"} <= set(json.loads(snellen("models", "--json")[1]))
-    assert json.loads(snellen("models", "blind/first", "--json")[1])["identity"] == {"model": "blind/first", "version": 1}
+    assert json.loads(snellen("models", "blind/first", "--json")[1])["identity"] == {
+        "model": "blind/first",
+        "version": 1,
+    }
     assert "blind/first is ready: generate" in snellen("models", "blind/first")[1]
     assert "openai" in snellen("models")[1]
     code, out, _ = snellen("doctor", "--json")
-    assert (code, {"free disk", "cache folder", "snellen"} <= {finding["what"] for finding in json.loads(out)}) == (0, True)
+    assert (code, {"free disk", "cache folder", "snellen"} <= {finding["what"] for finding in json.loads(out)}) == (
+        0,
+        True,
+    )
     assert "ok  snellen" in snellen("doctor")[1]
 
 
@@ -259,11 +281,14 @@ def test_the_command_is_kept_without_keys() -> None:
     assert command_line(["x", "--api-key"]) == "snellen --api-key"
 
 
-def test_keys_come_from_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_come_from_one_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("K", "from the environment")
     (tmp_path / "key").write_text("from the file\n")
     assert [
-        key and key.reveal() for key in (read_key("flag", None, None), read_key(None, "K", None), read_key(None, None, tmp_path / "key"))
+        key and key.reveal()
+        for key in (read_key("flag", None, None), read_key(None, "K", None), read_key(None, None, tmp_path / "key"))
     ] == [
         "flag",
         "from the environment",
@@ -280,7 +305,16 @@ def test_keys_come_from_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_model_files(tmp_path: Path) -> None:
     file = tmp_path / "m.json"
     file.write_text(
-        json.dumps({"model_name": "m", "temperature": 0, "presence_penalty": 0.5, "extra_body": {"top_k": 3}, "timeout": 9, "seed": 4})
+        json.dumps(
+            {
+                "model_name": "m",
+                "temperature": 0,
+                "presence_penalty": 0.5,
+                "extra_body": {"top_k": 3},
+                "timeout": 9,
+                "seed": 4,
+            }
+        )
     )
     assert read_model_file(file) == {
         "model": "openai/m",

@@ -8,7 +8,13 @@ import pytest
 from snellen.cli.main import main
 
 RECORDS = [
-    {"sample_id": f"s{i}", "answer": 0, "answer_options": ["yes", "no"], "prediction": "(A) yes" if i else "(B)", "round_id": i}
+    {
+        "sample_id": f"s{i}",
+        "answer": 0,
+        "answer_options": ["yes", "no"],
+        "prediction": "(A) yes" if i else "(B)",
+        "round_id": i,
+    }
     for i in range(4)
 ]
 
@@ -50,8 +56,12 @@ def test_the_json_contract(capsys: pytest.CaptureFixture[str], predictions: Path
     assert "records" not in result
 
 
-def test_the_names_with_underscores_of_the_original_work_too(capsys: pytest.CaptureFixture[str], predictions: Path) -> None:
-    code, out, _ = run(capsys, "score", predictions, "--formulation", "SingleChoice", "--eval_stability", "--multi_round_eval")
+def test_the_names_with_underscores_of_the_original_work_too(
+    capsys: pytest.CaptureFixture[str], predictions: Path
+) -> None:
+    code, out, _ = run(
+        capsys, "score", predictions, "--formulation", "SingleChoice", "--eval_stability", "--multi_round_eval"
+    )
     assert code == 0
     assert "instability" in out and "round_slope" in out
 
@@ -59,10 +69,20 @@ def test_the_names_with_underscores_of_the_original_work_too(capsys: pytest.Capt
 def test_records_of_several_inferences(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     annotations, answers, output = tmp_path / "data.json", tmp_path / "answers.json", tmp_path / "out" / "records.json"
     annotations.write_text(
-        json.dumps([{"question_id": "q1", "question": "What is this?", "options": ["a", "b"], "answer": "B", "sub_task": "x"}])
+        json.dumps(
+            [{"question_id": "q1", "question": "What is this?", "options": ["a", "b"], "answer": "B", "sub_task": "x"}]
+        )
     )
     answers.write_text(
-        json.dumps([{"question_id": "q1", "question": "What is this?", "answer": {f"inference_{i}": "AB"[i != 2] for i in range(5)}}])
+        json.dumps(
+            [
+                {
+                    "question_id": "q1",
+                    "question": "What is this?",
+                    "answer": {f"inference_{i}": "AB"[i != 2] for i in range(5)},
+                }
+            ]
+        )
     )
     arguments = (
         "score",
@@ -81,12 +101,24 @@ def test_records_of_several_inferences(capsys: pytest.CaptureFixture[str], tmp_p
     assert json.loads(out)["groups"]["sub_task"]["x"]["accuracy"]["value"] == 0.8
     (record,) = json.loads(output.read_text())
     assert record["inference_scores"] == [1, 1, 0, 1, 1]
-    assert list(record) == ["question_id", "question", "answer", "multiple_raw_answers", "correct", "inference_scores", "num_inferences"]
+    assert list(record) == [
+        "question_id",
+        "question",
+        "answer",
+        "multiple_raw_answers",
+        "correct",
+        "inference_scores",
+        "num_inferences",
+    ]
     assert "sub_task = x" in run(capsys, *arguments)[1]
 
 
-@pytest.mark.parametrize("damage", [b"", b"[", b'[{"sample_id":1}]', b'\xff[{"a":1}]', b'[{"a":NaN}]', b"x" * 5_000_000])
-def test_a_bad_file_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str], tmp_path: Path, damage: bytes) -> None:
+@pytest.mark.parametrize(
+    "damage", [b"", b"[", b'[{"sample_id":1}]', b'\xff[{"a":1}]', b'[{"a":NaN}]', b"x" * 5_000_000]
+)
+def test_a_bad_file_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, damage: bytes
+) -> None:
     path = tmp_path / "bad.json"
     path.write_bytes(damage)
     code, out, err = run(capsys, "score", path, "--formulation", "SingleChoice", "--json")
@@ -107,12 +139,16 @@ def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert "snellen score predictions.json --formulation SingleChoice" in out
 
 
-def test_a_run_folder_is_scored_again(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_folder_is_scored_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from snellen.api import score as api_score
 
     metrics = {"accuracy": {"value": 0.5, "stderr": None, "ci95": None, "n": 2, "unscored": 0, "failed": 0}}
     seen = {}
-    monkeypatch.setattr(api_score, "score", lambda folder, **options: seen.update(options) or {"tasks": {"t": {"metrics": metrics}}})
+    monkeypatch.setattr(
+        api_score, "score", lambda folder, **options: seen.update(options) or {"tasks": {"t": {"metrics": metrics}}}
+    )
     code, out, _ = run(capsys, "score", tmp_path, "--profile", "reform", "--json")
     assert (code, json.loads(out)["tasks"]["t"]["metrics"], seen["profile"]) == (0, metrics, "reform")
     assert "accuracy" in run(capsys, "score", tmp_path)[1]

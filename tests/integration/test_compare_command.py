@@ -11,19 +11,39 @@ from typing import Any
 import pytest
 
 from snellen.cli.main import main
-from snellen.core.types import Failure, FailureKind, Form, Params, Prediction, Request, Sample, Score, TrialKey, Turn, to_json
+from snellen.core.types import (
+    Failure,
+    FailureKind,
+    Form,
+    Params,
+    Prediction,
+    Request,
+    Sample,
+    Score,
+    TrialKey,
+    Turn,
+    to_json,
+)
 from snellen.store.database import open_for_writing
 from snellen.store.reader import RunReader, write_scores
 
 
-def make_run(folder: Path, right: Callable[[int, int], bool | None], *, questions: int = 40, repeats: int = 1, task: str = "toy") -> Path:
+def make_run(
+    folder: Path, right: Callable[[int, int], bool | None], *, questions: int = 40, repeats: int = 1, task: str = "toy"
+) -> Path:
     """Write a run.db whose reply to question i, repeat r is right, wrong, or (None) failed."""
     folder.mkdir(parents=True)
     database = open_for_writing(folder / "run.db")
     scores = []
     for i in range(questions):
         sample = Sample(
-            f"q{i:03}", "toy", Form.CHOICE, f"Question {i}?", options=("cat", "dog"), answers=("cat",), tags={"half": str(i % 2)}
+            f"q{i:03}",
+            "toy",
+            Form.CHOICE,
+            f"Question {i}?",
+            options=("cat", "dog"),
+            answers=("cat",),
+            tags={"half": str(i % 2)},
         )
         database.execute("INSERT INTO samples VALUES (?, ?, ?, ?)", (task, sample.id, i, to_json(sample)))
         for r in range(repeats):
@@ -31,7 +51,16 @@ def make_run(folder: Path, right: Callable[[int, int], bool | None], *, question
             request = Request(key, (Turn("user", sample.question),), Params(temperature=0.0))
             failure = Failure(FailureKind.TIMEOUT, "late") if outcome is None else None
             prediction = Prediction(key, text=None if failure else "A" if outcome else "B", failure=failure)
-            row = (task, sample.id, "base", r, int(failure is not None), "digest", to_json(request), to_json(prediction))
+            row = (
+                task,
+                sample.id,
+                "base",
+                r,
+                int(failure is not None),
+                "digest",
+                to_json(request),
+                to_json(prediction),
+            )
             database.execute("INSERT INTO predictions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
             if failure is None:
                 scores.append(Score(key, "accuracy", float(bool(outcome)), "cat" if outcome else "dog", "letter"))
@@ -61,9 +90,13 @@ def test_compare_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert result["better"][0]["divergence"] == "reply"
 
 
-def test_compare_prints_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compare_prints_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    folders = [make_run(tmp_path / name, lambda i, _, cut=cut: i < cut) for name, cut in (("a", 20), ("b", 39), ("c", 20))]  # type: ignore[misc]
+    folders = [
+        make_run(tmp_path / name, lambda i, _, cut=cut: i < cut) for name, cut in (("a", 20), ("b", 39), ("c", 20))
+    ]  # type: ignore[misc]
     code, out, _ = run(capsys, "compare", *folders)
     assert code == 0
     assert "McNemar exact" in out
@@ -73,7 +106,10 @@ def test_compare_prints_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_compare_tells_of_unpaired_and_unscored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first, second = make_run(tmp_path / "a", lambda i, _: True, questions=12), make_run(tmp_path / "b", lambda i, _: None if i else True)
+    first, second = (
+        make_run(tmp_path / "a", lambda i, _: True, questions=12),
+        make_run(tmp_path / "b", lambda i, _: None if i else True),
+    )
     code, out, _ = run(capsys, "compare", first, second, "--flips", "0")
     assert code == 0
     assert "unpaired samples: 0 only in a, 28 only in b" in out
@@ -85,7 +121,10 @@ def test_compare_tells_of_unpaired_and_unscored(tmp_path: Path, capsys: pytest.C
 
 
 def test_compare_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first, other = make_run(tmp_path / "a", lambda i, _: True), make_run(tmp_path / "b", lambda i, _: True, task="other")
+    first, other = (
+        make_run(tmp_path / "a", lambda i, _: True),
+        make_run(tmp_path / "b", lambda i, _: True, task="other"),
+    )
     cases: list[tuple[list[Any], int, str]] = [
         ([first], 2, "at least two"),
         ([first, other], 2, "share no task"),

@@ -22,7 +22,16 @@ def run(path: Path, out: Path, *flags: object, task: str = "cure", codes: tuple[
 def test_every_region_reaches_the_model(mock_server: Callable[..., Any], tmp_path: Path, region: str) -> None:
     path = write_cure(tmp_path)
     server = mock_server("--answer", "A")
-    found = run(path, tmp_path / "run", "--model", "openai/mock", "--base-url", server.base_url, "-p", f"dataset.region={region}")
+    found = run(
+        path,
+        tmp_path / "run",
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "-p",
+        f"dataset.region={region}",
+    )
     assert found["Rh"]["n"] == 3 and found["accuracy"]["n"] == 10 and found["Rh"]["failed"] == 0
 
 
@@ -46,7 +55,9 @@ def test_several_inferences_and_likelihood(tmp_path: Path) -> None:
 
 def test_options_are_shuffled_by_the_seed(tmp_path: Path) -> None:
     path = write_cure(tmp_path, [item(number, 2, right=0) for number in range(30)])
-    chosen = [run(path, tmp_path / str(seed), "--model", "blind/first", "--seed", seed)["Rh"]["value"] for seed in (1, 2)]
+    chosen = [
+        run(path, tmp_path / str(seed), "--model", "blind/first", "--seed", seed)["Rh"]["value"] for seed in (1, 2)
+    ]
     assert all(value < 0.5 for value in chosen)  # unshuffled, the first would always be right
     assert run(path, tmp_path / "plain", "--model", "blind/first", "--no-shuffle-options")["Rh"]["value"] == 1.0
 
@@ -55,7 +66,9 @@ def test_missing_pictures_are_refused_or_counted(tmp_path: Path, capfd: pytest.C
     path = write_cure(tmp_path, [item(number, 2) for number in range(20)])
     for number in range(12):
         (tmp_path / "VG_100K" / f"{number}.png").unlink()
-    assert _run(["run", "cure", "-p", f"dataset.path={path}", "--model", "blind/first", "-o", str(tmp_path / "no")]) == 2
+    assert (
+        _run(["run", "cure", "-p", f"dataset.path={path}", "--model", "blind/first", "-o", str(tmp_path / "no")]) == 2
+    )
     assert "36 images missing" in capfd.readouterr().err
     found = run(path, tmp_path / "some", "--model", "blind/no-period", "--allow-missing-images", codes=(1,))
     assert (found["Rh"]["n"], found["Rh"]["failed"], found["Rh"]["value"]) == (8, 12, 1.0)
@@ -64,6 +77,21 @@ def test_missing_pictures_are_refused_or_counted(tmp_path: Path, capfd: pytest.C
 
 def test_the_table_says_what_must_be_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = write_cure(tmp_path)
-    assert _run(["run", "cure", "-p", f"dataset.path={path}", "--model", "blind/first", "-o", str(tmp_path / "out"), "--no-cache"]) == 0
+    assert (
+        _run(
+            [
+                "run",
+                "cure",
+                "-p",
+                f"dataset.path={path}",
+                "--model",
+                "blind/first",
+                "-o",
+                str(tmp_path / "out"),
+                "--no-cache",
+            ]
+        )
+        == 0
+    )
     shown = " ".join(capfd.readouterr().out.split())
     assert "70.7 %" in shown and "BLIP-2-T5xl (published)" in shown and "rule no-period, blind" in shown

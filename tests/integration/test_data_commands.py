@@ -29,7 +29,9 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str,
 
 
 def test_build_check_and_run(raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = call(capsys, "data", "build", "reform/vqa-v2", "--raw", raw / "vqa-v2", "-o", tmp_path / "b", "--json")
+    code, out, err = call(
+        capsys, "data", "build", "reform/vqa-v2", "--raw", raw / "vqa-v2", "-o", tmp_path / "b", "--json"
+    )
     assert "note: the whole set is known to give 214354 samples" in err
     report = json.loads(out)
     assert (code, report["samples"], report["bundle"]["images"]) == (0, 36, 12)
@@ -73,7 +75,8 @@ def test_check_own_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     path = tmp_path / "mine.jsonl"
     path.write_text(
         "".join(
-            json.dumps({"id": number, "question": f"q{number}", "options": ["a1", "b1"], "answer": "a1"}) + "\n" for number in range(40)
+            json.dumps({"id": number, "question": f"q{number}", "options": ["a1", "b1"], "answer": "a1"}) + "\n"
+            for number in range(40)
         )
     )
     code, out, _ = call(capsys, "data", "check", path)
@@ -99,14 +102,18 @@ def test_export_for_models_outside(raw: Path, tmp_path: Path, capsys: pytest.Cap
         "--json",
     )
     assert (code, json.loads(text)["items"]) == (0, 24)
-    rows = json.loads(out.read_text()) if ending == "json" else [json.loads(line) for line in out.read_text().splitlines()]
+    rows = (
+        json.loads(out.read_text()) if ending == "json" else [json.loads(line) for line in out.read_text().splitlines()]
+    )
     assert len(rows) == 24
     assert Path(rows[0]["image"]).is_file()
     assert Path(rows[0]["image"]).parent.name == "goi_images"
     assert rows[0]["sample_id"] == rows[1]["sample_id"]
     predictions = [{**row, "prediction": f"({'ABCD'[row['answer']]})"} for row in rows]
     (tmp_path / "predictions.json").write_text(json.dumps(predictions))
-    code, text, _ = call(capsys, "score", tmp_path / "predictions.json", "--formulation", "SingleChoice", "--eval-stability", "--json")
+    code, text, _ = call(
+        capsys, "score", tmp_path / "predictions.json", "--formulation", "SingleChoice", "--eval-stability", "--json"
+    )
     assert code == 0
     assert '"value":1.0' in text.replace(" ", "")
 
@@ -118,16 +125,36 @@ def test_export_for_models_outside(raw: Path, tmp_path: Path, capsys: pytest.Cap
         (("data", "build", "reform/vqa-v3", "--raw", ".", "-o", "x"), 2, "did you mean 'reform/vqa-v2'"),
         (("data", "check", "."), 2, "neither a bundle folder nor a data file"),
         (("data", "export", "reform/vqa-v2", "-o", "x.csv", "--data-root", "{raw}"), 2, ".json (a list) or .jsonl"),
-        (("run", "reform/gqa", "--model", "blind/first", "--data-root", "{raw}"), 2, "get the raw files from https://cs.stanford.edu"),
-        (("run", "reform/vqa-v2", "--model", "blind/first", "--data-root", "{raw}", "--shots", "bm25"), 2, "RETRIEVER:N"),
         (
-            ("run", "reform/vqa-v2", "--model", "blind/first", "--data-root", "{raw}", "--random-instruct", "--dataset-duplication", "7"),
+            ("run", "reform/gqa", "--model", "blind/first", "--data-root", "{raw}"),
+            2,
+            "get the raw files from https://cs.stanford.edu",
+        ),
+        (
+            ("run", "reform/vqa-v2", "--model", "blind/first", "--data-root", "{raw}", "--shots", "bm25"),
+            2,
+            "RETRIEVER:N",
+        ),
+        (
+            (
+                "run",
+                "reform/vqa-v2",
+                "--model",
+                "blind/first",
+                "--data-root",
+                "{raw}",
+                "--random-instruct",
+                "--dataset-duplication",
+                "7",
+            ),
             2,
             "multiple of 5",
         ),
     ],
 )
-def test_errors_are_one_line(raw: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, message: str) -> None:
+def test_errors_are_one_line(
+    raw: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, message: str
+) -> None:
     got, _, err = call(capsys, *(argument.replace("{raw}", str(raw)) for argument in arguments))
     assert got == code
     assert message in err
@@ -152,7 +179,8 @@ def test_prompt_flags_reach_the_prompt(raw: Path, tmp_path: Path, capsys: pytest
     assert code == 0, err
     texts = [request.messages[0].text for request in requests_of(tmp_path / "r", "reform/vqa-v2")]
     assert all(
-        text.startswith("USER: <image>\nPACKED Is there a picture? Options: (1) yes") or "Answer yes or no." in text for text in texts
+        text.startswith("USER: <image>\nPACKED Is there a picture? Options: (1) yes") or "Answer yes or no." in text
+        for text in texts
     )
     assert all(text.endswith("ASSISTANT: So:") for text in texts)
     assert any("PACKED Answer yes or no." in text for text in texts)
@@ -162,13 +190,29 @@ def test_prompt_flags_reach_the_prompt(raw: Path, tmp_path: Path, capsys: pytest
 def test_last_round_and_history_flags(raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ("--data-root", raw, "--model", "blind/first", "--quiet", "--no-cache")
     assert (
-        call(capsys, "run", "reform/visdial", *flags, "--infer-method", "last", "-o", tmp_path / "last", "--no-options-in-history")[0] == 0
+        call(
+            capsys,
+            "run",
+            "reform/visdial",
+            *flags,
+            "--infer-method",
+            "last",
+            "-o",
+            tmp_path / "last",
+            "--no-options-in-history",
+        )[0]
+        == 0
     )
     last = requests_of(tmp_path / "last", "reform/visdial")
     assert len(last) == 4
     assert len(last[0].messages) == 23
     assert "Options" not in last[0].messages[2].text
-    assert call(capsys, "run", "reform/visdial", *flags, "--online-multi-round", "--limit", 12, "-o", tmp_path / "online")[0] == 0
+    assert (
+        call(capsys, "run", "reform/visdial", *flags, "--online-multi-round", "--limit", 12, "-o", tmp_path / "online")[
+            0
+        ]
+        == 0
+    )
     online = requests_of(tmp_path / "online", "reform/visdial")
     assert len(online) == 12
 

@@ -27,7 +27,9 @@ POLICY = ImagePolicy()
 
 def pictures(folder: Path, count: int = 12) -> list[Image]:
     for number in range(count):
-        PIL.Image.new("RGB", (8 + number, 5), (number, 0, 0)).save(folder / f"{number}.{'jpg' if number % 3 == 2 else 'png'}")
+        PIL.Image.new("RGB", (8 + number, 5), (number, 0, 0)).save(
+            folder / f"{number}.{'jpg' if number % 3 == 2 else 'png'}"
+        )
     return [Image(str(path)) for path in sorted(folder.iterdir())]
 
 
@@ -78,7 +80,9 @@ def test_thousands_of_questions_at_once_are_answered_in_order(tmp_path: Path) ->
     assert len(set(found)) == len(images)
 
 
-def encode_all(images: list[Image], monkeypatch: pytest.MonkeyPatch, *, few: int, kill_at: int | None = None) -> list[EncodedImage]:
+def encode_all(
+    images: list[Image], monkeypatch: pytest.MonkeyPatch, *, few: int, kill_at: int | None = None
+) -> list[EncodedImage]:
     monkeypatch.setattr(examiner_module, "FEW_FILES", few)
 
     async def main() -> list[EncodedImage]:
@@ -91,7 +95,9 @@ def encode_all(images: list[Image], monkeypatch: pytest.MonkeyPatch, *, few: int
                     os.kill(process.pid, signal.SIGKILL)
                 encoded.append(await door.encode(image, POLICY))
                 if door._examination._examiner is not None:
-                    await door._examination._examiner  # in earnest nobody waits; here its start must not depend on the machine
+                    await (
+                        door._examination._examiner
+                    )  # in earnest nobody waits; here its start must not depend on the machine
             assert (door._examination._examiner is not None) == (few < len(images))
         finally:
             door.close()
@@ -100,7 +106,9 @@ def encode_all(images: list[Image], monkeypatch: pytest.MonkeyPatch, *, few: int
     return asyncio.run(asyncio.wait_for(main(), 30))
 
 
-def test_a_door_sends_the_same_pictures_with_and_without_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_door_sends_the_same_pictures_with_and_without_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     images = pictures(tmp_path)
     alone = encode_all(images, monkeypatch, few=10**6)
     assert encode_all(images, monkeypatch, few=2) == alone

@@ -20,7 +20,9 @@ def test_parts_arrive_as_one_body(parts: Body) -> None:
         got: list[tuple[bytes, str | None, str | None]] = []
 
         async def answer(request: web.Request) -> web.Response:
-            got.append((await request.read(), request.headers.get("Content-Length"), request.headers.get("Content-Type")))
+            got.append(
+                (await request.read(), request.headers.get("Content-Length"), request.headers.get("Content-Type"))
+            )
             return web.Response(body=b"{}")
 
         app = web.Application(client_max_size=2**24)

@@ -62,7 +62,8 @@ def test_leaderboard_as_json(runs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "sign"), [("markdown", "two is better"), ("html", "<!doctype"), ("csv", "metric,A,B"), ("latex", r"\toprule")]
+    ("form", "sign"),
+    [("markdown", "two is better"), ("html", "<!doctype"), ("csv", "metric,A,B"), ("latex", r"\toprule")],
 )
 def test_compare_in_every_form(runs: Path, form: str, sign: str) -> None:
     assert sign in typed("compare", runs / "one", runs / "two", "--format", form).stdout

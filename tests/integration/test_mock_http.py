@@ -117,7 +117,14 @@ def test_a_server_without_logprobs(mode: str) -> None:
 
 def echo(options: MockOptions, prompt: str) -> dict[str, Any]:
     async def client(session: aiohttp.ClientSession, running: Running) -> Any:
-        request = {"model": "mock", "prompt": prompt, "echo": True, "logprobs": 1, "max_tokens": 0, "prompt_logprobs": 1}
+        request = {
+            "model": "mock",
+            "prompt": prompt,
+            "echo": True,
+            "logprobs": 1,
+            "max_tokens": 0,
+            "prompt_logprobs": 1,
+        }
         async with session.post(running.base_url + "/completions", json=request) as response:
             return (await response.json())["choices"][0]
 
@@ -165,7 +172,9 @@ def test_refusals(options: MockOptions, status: int) -> None:
     assert chat(options)[0] == status
 
 
-@pytest.mark.parametrize("payload", [b"{", b'{"messages": []}', b'{"messages": [{"role": "user", "content": 3}]}', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "payload", [b"{", b'{"messages": []}', b'{"messages": [{"role": "user", "content": 3}]}', b"\xff\xfe"]
+)
 def test_a_bad_body_is_400(payload: bytes) -> None:
     async def client(session: aiohttp.ClientSession, running: Running) -> int:
         async with session.post(running.base_url + "/chat/completions", data=payload) as response:
@@ -228,7 +237,9 @@ def test_retry_after_as_a_date() -> None:
 def test_connection_faults(kind: str, error: type[Exception], stream: bool) -> None:
     async def client(session: aiohttp.ClientSession, running: Running) -> None:
         timeout = aiohttp.ClientTimeout(total=0.3)
-        async with session.post(running.base_url + "/chat/completions", json=body(stream=stream), timeout=timeout) as response:
+        async with session.post(
+            running.base_url + "/chat/completions", json=body(stream=stream), timeout=timeout
+        ) as response:
             await response.read()
 
     with pytest.raises(error):
@@ -296,7 +307,10 @@ def test_trivial_mode_and_the_process(mock_server: Any) -> None:
     running = mock_server("--trivial")
 
     async def go() -> Any:
-        async with aiohttp.ClientSession() as session, session.post(running.base_url + "/chat/completions", json=body()) as response:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(running.base_url + "/chat/completions", json=body()) as response,
+        ):
             return await response.json()
 
     assert asyncio.run(go())["choices"][0]["message"]["content"] == "A"
@@ -316,6 +330,8 @@ def test_a_simulated_reader_of_known_acuity_is_measured_over_http(mock_server: A
     done = subprocess.run([*snellen_command, *arguments], env=environment, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["entries"] == 4
     running = mock_server("--answers", answers, "--reader", "noisy:px50=6,slope=6")
-    result = snellen.run("eyechart", "openai/mock", base_url=running.base_url, limit=4, seed=5, output_dir=tmp_path / "run", cache=False)
+    result = snellen.run(
+        "eyechart", "openai/mock", base_url=running.base_url, limit=4, seed=5, output_dir=tmp_path / "run", cache=False
+    )
     metrics = result.results["tasks"]["eyechart"]["metrics"]
     assert metrics["acuity_px"]["value"] == pytest.approx(6.0, rel=0.25)

@@ -23,7 +23,13 @@ from snellen.perf.metrics import summarize
 
 
 def load(
-    plan: LoadPlan, synthetic: Synthetic | None = None, *, count: int = 8, stream: bool = True, servers: int = 1, **options: Any
+    plan: LoadPlan,
+    synthetic: Synthetic | None = None,
+    *,
+    count: int = 8,
+    stream: bool = True,
+    servers: int = 1,
+    **options: Any,
 ) -> Measured:
     """Make a load on fresh mock servers that share this event loop."""
 
@@ -60,7 +66,9 @@ def test_an_overloaded_server_shows_its_queue_and_a_cap_shows_in_the_scheduled_l
     """One slot of 20 ms, asked 100 times a second: whatever is done to hide it, the scheduled latency tells."""
     pace = {"pace": Pace(0.02, 0, 1), "slots": 1, "tokens": 1}
     free = summarize(load(LoadPlan(rate=100, burstiness=0, count=40, warmup=1), **pace).timeline)["metrics"]
-    capped = summarize(load(LoadPlan(rate=100, burstiness=0, count=40, warmup=1, concurrency=1), **pace).timeline)["metrics"]
+    capped = summarize(load(LoadPlan(rate=100, burstiness=0, count=40, warmup=1, concurrency=1), **pace).timeline)[
+        "metrics"
+    ]
     assert free["E2EL"]["P99"] > 0.3
     assert capped["E2EL"]["P99"] < 0.1, "from the send nothing of the queue is seen"
     assert capped["E2ELScheduled"]["P99"] > 0.3, "from the scheduled moment all of it is"
@@ -87,7 +95,9 @@ def test_turns_follow_each_other_with_think_time_and_the_models_own_replies() ->
 
 
 def test_pictures_and_payload_are_recorded() -> None:
-    record = load(LoadPlan(concurrency=2, warmup=0), Synthetic(8, 4, images=2, width=64, height=32)).timeline.requests[0]
+    record = load(LoadPlan(concurrency=2, warmup=0), Synthetic(8, 4, images=2, width=64, height=32)).timeline.requests[
+        0
+    ]
     assert (record.images, record.pixels) == (2, 2 * 64 * 32)
     assert record.sent_bytes > 1000
 
@@ -155,7 +165,9 @@ def test_stop_records_what_is_in_flight_as_cancelled() -> None:
         model = create("mock", ModelOptions(base_url=server.base_url))
         items = await prepare_items(model, make_dialogues(Synthetic(4, 4), 4, 0))
         url, headers = model.endpoint(stream=True)
-        generator = Generator(make_job(LoadPlan(rate=1000, burstiness=0, count=4000), items, "openai", [url], headers), model.dialect)
+        generator = Generator(
+            make_job(LoadPlan(rate=1000, burstiness=0, count=4000), items, "openai", [url], headers), model.dialect
+        )
         asyncio.get_running_loop().call_later(0.05, generator.stop)
         try:
             return await asyncio.wait_for(generator.run(), 2.0)

@@ -79,7 +79,9 @@ def test_this_aiohttp_is_supported() -> None:
 
 def test_the_bytes_are_those_of_a_session_and_the_connection_is_kept() -> None:
     async def client(mine: AiohttpClient, url: str) -> None:
-        assert (await mine.send(url, (b'{"a":', b"1}"), HEADERS, 10.0)).status == 200  # with its own timeout: by the session
+        assert (
+            await mine.send(url, (b'{"a":', b"1}"), HEADERS, 10.0)
+        ).status == 200  # with its own timeout: by the session
         assert (await mine.send(url, (b'{"a":', b"1}"), HEADERS, None)).status == 200
         assert (await mine.send(url, (b"[]",), HEADERS, None)).body == b"{}"
 
@@ -104,7 +106,10 @@ def test_a_body_beyond_one_piece_goes_part_by_part() -> None:
     [
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", b"{}"),
         (b"HTTP/1.1 100 Continue\r\n\r\n" + OK, b"{}"),
-        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 22\r\n\r\n" + gzip.compress(b"{}", mtime=0), b"{}"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 22\r\n\r\n" + gzip.compress(b"{}", mtime=0),
+            b"{}",
+        ),
         (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
         (b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n", b""),
     ],
@@ -116,7 +121,12 @@ def test_answers_are_read_whole(answer: bytes, body: bytes) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", b"no HTTP at all\r\n\r\n", b"", b"HTTP/1.1 200 OK\r\nContent-Le"],
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}",
+        b"no HTTP at all\r\n\r\n",
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Le",
+    ],
     ids=["cut body", "garbage", "closed at once", "cut head"],
 )
 def test_what_is_no_answer_is_a_network_error(answer: bytes) -> None:
@@ -200,7 +210,9 @@ def test_a_proxy_gets_the_whole_address(monkeypatch: pytest.MonkeyPatch) -> None
     async def main() -> bytes:
         wire = Wire([OK])
         server = await asyncio.start_server(wire.serve, "127.0.0.1", 0)
-        monkeypatch.setattr(http, "getproxies", lambda: {"http": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"})
+        monkeypatch.setattr(
+            http, "getproxies", lambda: {"http": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"}
+        )
         monkeypatch.setattr(http, "proxy_bypass", lambda _: False)
         client = AiohttpClient()
         try:

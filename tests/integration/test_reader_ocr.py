@@ -21,14 +21,20 @@ from snellen.model.options import ModelOptions
 from snellen.score.scorers.acuity import score
 
 ENGINES = [
-    pytest.param("", 0.6, marks=pytest.mark.skipif(__import__("importlib.util").util.find_spec("rapidocr") is None, reason="no rapidocr")),
+    pytest.param(
+        "",
+        0.6,
+        marks=pytest.mark.skipif(__import__("importlib.util").util.find_spec("rapidocr") is None, reason="no rapidocr"),
+    ),
     pytest.param("tesseract", 0.3, marks=pytest.mark.skipif(shutil.which("tesseract") is None, reason="no tesseract")),
 ]
 
 
 @pytest.fixture
 def chart(tmp_path: Path) -> Sample:
-    task = Catalog().task("eyechart", [("dataset.charts", 1), ("dataset.axes", ["base"]), ("dataset.scripts", ["words"])])
+    task = Catalog().task(
+        "eyechart", [("dataset.charts", 1), ("dataset.axes", ["base"]), ("dataset.scripts", ["words"])]
+    )
     return next(load(task, LoadContext(seed=4, workdir=tmp_path)))
 
 
@@ -71,7 +77,9 @@ def test_reads_a_chart_offline(engine: str, least: float, chart: Sample, offline
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("engine", "least"), ENGINES[:1])
-def test_several_questions_read_the_page_once(engine: str, least: float, chart: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_questions_read_the_page_once(
+    engine: str, least: float, chart: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = create(engine, ModelOptions())
     calls = []
     read = model._engine.read

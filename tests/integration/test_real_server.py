@@ -76,7 +76,9 @@ def ask(server, *requests):
 
 
 def question(images=(PICTURE,), **params):
-    return Request(TrialKey("t", "s"), (Turn("user", "What colour is the truck?", images),), Params(max_tokens=6, **params))
+    return Request(
+        TrialKey("t", "s"), (Turn("user", "What colour is the truck?", images),), Params(max_tokens=6, **params)
+    )
 
 
 def test_chat_with_a_picture_whole_and_streamed_says_the_same(server):

@@ -33,10 +33,25 @@ def open_vqa(root: Path, **settings: Any) -> ReformDataset:
 
 
 def test_an_item_has_all_fields(root: Path) -> None:
-    item = open_vqa(root, in_context_sample=True, random_instruct=True, data_duplication=5, shuffle_options=True, option_mark="lower")[7]
-    assert {"sample_id", "image", "question", "answer", "answer_options", "instruct", "question_with_option", "history", "text"} <= set(
-        item
-    )
+    item = open_vqa(
+        root,
+        in_context_sample=True,
+        random_instruct=True,
+        data_duplication=5,
+        shuffle_options=True,
+        option_mark="lower",
+    )[7]
+    assert {
+        "sample_id",
+        "image",
+        "question",
+        "answer",
+        "answer_options",
+        "instruct",
+        "question_with_option",
+        "history",
+        "text",
+    } <= set(item)
     assert isinstance(item["image"], Image.Image)
     assert item["image"].mode == "RGB"
     assert item["question_with_option"].startswith(item["question"] + " Options: (a) ")
@@ -58,7 +73,9 @@ def test_length_and_repeats(root: Path) -> None:
 
 
 def test_reading_order_changes_nothing(root: Path) -> None:
-    dataset, again = (open_vqa(root, data_duplication=3, shuffle_options=True, option_mark=None, seed=9) for _ in range(2))
+    dataset, again = (
+        open_vqa(root, data_duplication=3, shuffle_options=True, option_mark=None, seed=9) for _ in range(2)
+    )
     forwards = [dataset[index]["text"] for index in range(len(dataset))]
     backwards = [again[index]["text"] for index in reversed(range(len(again)))]
     assert forwards == backwards[::-1]
@@ -84,7 +101,9 @@ def test_open_ended_and_captions(root: Path) -> None:
 def test_a_torch_loader_can_use_it(root: Path) -> None:
     data = pytest.importorskip("torch.utils.data")
     dataset = open_vqa(root, data_duplication=2, shuffle_options=True)
-    loader = data.DataLoader(dataset, batch_size=4, collate_fn=lambda items: [item["text"] for item in items], shuffle=False)
+    loader = data.DataLoader(
+        dataset, batch_size=4, collate_fn=lambda items: [item["text"] for item in items], shuffle=False
+    )
     assert [text for batch in loader for text in batch] == [dataset[index]["text"] for index in range(len(dataset))]
     copy = pickle.loads(pickle.dumps(dataset))  # as workers that are spawned get it
     assert copy[3]["text"] == dataset[3]["text"]

@@ -29,7 +29,9 @@ def shop(tmp_path: Path) -> Path:
     folder.mkdir()
     PIL.Image.new("RGB", (20, 20), "teal").save(folder / "a.png")
     drafts = [make_draft(number) for number in range(12)]
-    drafts = [structs.replace(each, source=structs.replace(each.source, image=str(folder / "a.png"))) for each in drafts]
+    drafts = [
+        structs.replace(each, source=structs.replace(each.source, image=str(folder / "a.png"))) for each in drafts
+    ]
     drafts[3] = structs.replace(drafts[3], source=structs.replace(drafts[3].source, clue=EVIL))
     write_lines(folder / "gated.jsonl", [Gated(draft) for draft in drafts])
     return folder
@@ -79,7 +81,14 @@ def test_only_the_own_link_opens_the_page(shop: Path) -> None:
     with review_server(shop, "--reviewer", "ana", "--reviewer", "ben") as server:
 
         async def stranger(session: Session, base: str) -> None:
-            for path in ("/", "/api/next", "/api/state", "/image/0001", "/api/item/0001", f"/?reviewer=ben&token={'0' * 32}"):
+            for path in (
+                "/",
+                "/api/next",
+                "/api/state",
+                "/image/0001",
+                "/api/item/0001",
+                f"/?reviewer=ben&token={'0' * 32}",
+            ):
                 assert (await session.get(base + path)).status == 403
             assert (await session.post(f"{base}/api/decide", data=save("0001", "t"), headers=POST)).status == 403
             forged = {"Cookie": "snellen-review=" + b"ana:123".hex()}
@@ -176,9 +185,13 @@ def test_undo_over_the_wire(shop: Path) -> None:
         async def work(session: Session, base: str) -> None:
             first = (await session.get(f"{base}/api/next")).json()["item"]["id"]
             await session.post(f"{base}/api/decide", data=save(first, "x"), headers=POST)
-            undone = (await session.post(f"{base}/api/undo", data='{"mode": "review", "ticket": "y"}', headers=POST)).json()
+            undone = (
+                await session.post(f"{base}/api/undo", data='{"mode": "review", "ticket": "y"}', headers=POST)
+            ).json()
             assert undone["undone"] == first and undone["item"]["id"] == first and undone["state"]["decided"] == 0
-            nothing = (await session.post(f"{base}/api/undo", data='{"mode": "review", "ticket": "z"}', headers=POST)).json()
+            nothing = (
+                await session.post(f"{base}/api/undo", data='{"mode": "review", "ticket": "z"}', headers=POST)
+            ).json()
             assert nothing["undone"] is None
 
         talk(server, work)

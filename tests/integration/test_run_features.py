@@ -45,8 +45,18 @@ def test_several_inferences_are_trials_of_their_own(choice: Path, tmp_path: Path
     result = snellen.run(str(choice), "blind/random", num_infers=4, temperature=1.0, output_dir=tmp_path / "r")
     found = metrics(result)
     assert found["accuracy"]["n"] == 240
-    assert {"accuracy_majority", "pass@2", "pass^2", "cons@4", "answer_entropy", "flip_rate", "accuracy_run_std"} <= set(found)
-    assert found["pass@4"]["value"] >= found["pass@2"]["value"] >= found["accuracy"]["value"] >= found["pass^2"]["value"]
+    assert {
+        "accuracy_majority",
+        "pass@2",
+        "pass^2",
+        "cons@4",
+        "answer_entropy",
+        "flip_rate",
+        "accuracy_run_std",
+    } <= set(found)
+    assert (
+        found["pass@4"]["value"] >= found["pass@2"]["value"] >= found["accuracy"]["value"] >= found["pass^2"]["value"]
+    )
     assert result.results["tasks"]["choice"]["notes"]
 
 
@@ -55,28 +65,40 @@ def test_variants_keep_the_labels_right(choice: Path, mock_server: Callable[...,
     answers = tmp_path / "answers.jsonl"
     rows = [json.loads(line) for line in choice.read_text().splitlines()]
     entries = [
-        {"question": row["question"], "answer": row["options"]["ABC".index(row["answer"])], "options": row["options"]} for row in rows
+        {"question": row["question"], "answer": row["options"]["ABC".index(row["answer"])], "options": row["options"]}
+        for row in rows
     ]
     answers.write_text("\n".join(map(json.dumps, entries)))
     server = mock_server("--answers", answers)
     variants = ("base", "order=1", "order=2&marks=number", "marks=lower", "wording=3")
-    result = snellen.run(str(choice), "openai/mock", base_url=server.base_url, variants=variants, num_infers=2, output_dir=tmp_path / "r")
+    result = snellen.run(
+        str(choice), "openai/mock", base_url=server.base_url, variants=variants, num_infers=2, output_dir=tmp_path / "r"
+    )
     found = metrics(result)
     assert (found["accuracy"]["value"], found["accuracy"]["n"], found["instability"]["value"]) == (1.0, 600, 0.0)
 
 
-def test_workers_and_completion_order_change_nothing(choice: Path, mock_server: Callable[..., Any], tmp_path: Path) -> None:
+def test_workers_and_completion_order_change_nothing(
+    choice: Path, mock_server: Callable[..., Any], tmp_path: Path
+) -> None:
     server = mock_server("--reader", "verbose")
     tables = []
     for workers in (1, 7, 64):
         result = snellen.run(
-            str(choice), "openai/mock", base_url=server.base_url, max_workers=workers, output_dir=tmp_path / f"r{workers}", cache=False
+            str(choice),
+            "openai/mock",
+            base_url=server.base_url,
+            max_workers=workers,
+            output_dir=tmp_path / f"r{workers}",
+            cache=False,
         )
         tables.append(json.dumps(result.results["tasks"], sort_keys=True))
     assert len(set(tables)) == 1
 
 
-def test_the_cache_answers_a_second_run_and_is_marked(choice: Path, mock_server: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_cache_answers_a_second_run_and_is_marked(
+    choice: Path, mock_server: Callable[..., Any], tmp_path: Path
+) -> None:
     log = tmp_path / "seen.jsonl"
     server = mock_server("--log", log)
     first = snellen.run(str(choice), "openai/mock", base_url=server.base_url, output_dir=tmp_path / "a")
@@ -92,7 +114,9 @@ def test_the_cache_answers_a_second_run_and_is_marked(choice: Path, mock_server:
 @pytest.mark.parametrize(
     "change", [{"seed": 1}, {"temperature": 0.5}, {"prompt_template": "{question}\n{options}"}, {"model": "blind/last"}]
 )
-def test_another_configuration_is_refused_and_more_workers_are_not(choice: Path, tmp_path: Path, change: dict[str, Any]) -> None:
+def test_another_configuration_is_refused_and_more_workers_are_not(
+    choice: Path, tmp_path: Path, change: dict[str, Any]
+) -> None:
     base: dict[str, Any] = {"model": "blind/first", "output_dir": tmp_path / "r"}
     snellen.run(str(choice), **base)
     snellen.run(str(choice), **base, max_workers=3)
@@ -104,7 +128,9 @@ def test_another_configuration_is_refused_and_more_workers_are_not(choice: Path,
 
 def test_until_ci_stops_early_records_it_and_stays_stopped(tmp_path: Path) -> None:
     path = tmp_path / "many.jsonl"
-    path.write_text("\n".join(json.dumps({"id": n, "question": f"q{n}", "options": ["a", "b"], "answer": "A"}) for n in range(2000)))
+    path.write_text(
+        "\n".join(json.dumps({"id": n, "question": f"q{n}", "options": ["a", "b"], "answer": "A"}) for n in range(2000))
+    )
     settings: dict[str, Any] = {"output_dir": tmp_path / "r", "until_ci": 4.0}
     first = snellen.run(str(path), "blind/first", **settings)
     status = first.results["status"]
@@ -123,7 +149,9 @@ def test_until_ci_stops_early_records_it_and_stays_stopped(tmp_path: Path) -> No
         snellen.run((str(path), str(other)), "blind/first", until_ci=4.0)
 
 
-def test_a_run_is_scored_again_with_another_profile_without_asking(choice: Path, mock_server: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_run_is_scored_again_with_another_profile_without_asking(
+    choice: Path, mock_server: Callable[..., Any], tmp_path: Path
+) -> None:
     server = mock_server("--answer", "I would say B. one thing")
     before = metrics(snellen.run(str(choice), "openai/mock", base_url=server.base_url, output_dir=tmp_path / "r"))
     after = snellen.score(tmp_path / "r", profile="reform")["tasks"]["choice"]["metrics"]
@@ -134,21 +162,25 @@ def test_a_run_is_scored_again_with_another_profile_without_asking(choice: Path,
 
 def test_a_judge_is_a_second_run_beside_the_first(mock_server: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / "open.jsonl"
-    path.write_text("\n".join(json.dumps({"id": n, "question": f"What is thing {n}?", "answer": f"thing {n}"}) for n in range(5)))
+    path.write_text(
+        "\n".join(json.dumps({"id": n, "question": f"What is thing {n}?", "answer": f"thing {n}"}) for n in range(5))
+    )
     server = mock_server("--answer", "no verdict at all")
     folder = tmp_path / "r"
     snellen.run(str(path), "openai/mock", base_url=server.base_url, output_dir=folder)
     without = snellen.score(folder, judge_name="correctness")["tasks"]["open"]["metrics"]
     assert "exact_no_judge" in without
     assert "judge" not in without
-    judged = snellen.score(folder, judge_name="correctness", judge_model="openai/mock", base_url=server.base_url)["tasks"]["open"][
-        "metrics"
-    ]
+    judged = snellen.score(folder, judge_name="correctness", judge_model="openai/mock", base_url=server.base_url)[
+        "tasks"
+    ]["open"]["metrics"]
     assert (judged["judge"]["n"], judged["judge"]["unscored"]) == (0, 5)  # never a guess
     assert "exact_no_judge" not in judged
     assert (folder / "judge-correctness" / "run.db").exists()
     records = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
-    assert [set(record["scores"]) >= {"exact_match", "judge"} for record in records] == [True] * 5, "verdicts are in the records too"
+    assert [set(record["scores"]) >= {"exact_match", "judge"} for record in records] == [True] * 5, (
+        "verdicts are in the records too"
+    )
     with pytest.raises(UsageError, match="--judge"):
         snellen.score(folder, judge_model="openai/mock")
 

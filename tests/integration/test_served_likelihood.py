@@ -69,7 +69,9 @@ def test_the_first_working_route_is_taken_and_images_go_along():
 def test_a_server_that_is_off_by_one_is_not_believed():
     with pytest.raises(StopRun, match=r"not aligned.*--candidates letters"):
         predict([ask()], mode="shifted")
-    (letters,) = predict([ask(choices=("A", "B", "C"), text=f"{QUESTION}\nA. a cat\nB. a dog\nC. two dogs")], mode="shifted")
+    (letters,) = predict(
+        [ask(choices=("A", "B", "C"), text=f"{QUESTION}\nA. a cat\nB. a dog\nC. two dogs")], mode="shifted"
+    )
     assert letters.detail["route"] == "letters"
 
 
@@ -80,7 +82,9 @@ def test_letters_come_from_the_likeliest_first_tokens():
     assert reply.detail["tokens"] == [1, 1, 1]
 
 
-@pytest.mark.parametrize(("mode", "message"), [("none", "no log-probabilities"), ("error", "logprobs are not supported")])
+@pytest.mark.parametrize(
+    ("mode", "message"), [("none", "no log-probabilities"), ("error", "logprobs are not supported")]
+)
 def test_a_server_without_log_probabilities_ends_the_run_by_name(mode, message):
     with pytest.raises(StopRun, match=message) as caught:
         predict([ask()], mode=mode)
@@ -88,7 +92,9 @@ def test_a_server_without_log_probabilities_ends_the_run_by_name(mode, message):
 
 
 def test_priors_and_the_prompts_own_values():
-    (reply,) = predict([ask(likelihood=Likelihood(baseline=(Turn("user", "Answer:"),), with_prompt=True, reduction="prompt-mean"))])
+    (reply,) = predict(
+        [ask(likelihood=Likelihood(baseline=(Turn("user", "Answer:"),), with_prompt=True, reduction="prompt-mean"))]
+    )
     assert len(reply.detail["priors"]) == 3
     assert reply.detail["priors"] != list(reply.loglikelihoods)
     assert len(reply.detail["prompt_logprobs"]) == len(tokenize(f"<|user|>{QUESTION}\n<|assistant|>")) - 1
@@ -128,7 +134,10 @@ def fake_vllm(path, body):
     words = [word for message in body["messages"] for word in message["content"].split()]
     rows = [None, *({word: {"logprob": -float(len(word))}} for word in words)]
     content = [{"token": word, "logprob": -float(len(word)), "top_logprobs": []} for word in ("sky", "blue")]
-    return {"choices": [{"message": {"content": "sky blue"}, "logprobs": {"content": content}}], "prompt_logprobs": rows}
+    return {
+        "choices": [{"message": {"content": "sky blue"}, "logprobs": {"content": content}}],
+        "prompt_logprobs": rows,
+    }
 
 
 def test_the_prompt_is_scored_once_and_the_test_is_made_once():

@@ -76,7 +76,9 @@ class TestWhoIsLetIn:
     def test_this_host_is_answered(self, app: Any, host: str) -> None:
         assert call(app, "/", headers={"host": host, **COOKIE}).status == 200
 
-    @pytest.mark.parametrize("cookie", ["", f"{NAME}=", f"{NAME}=wrong", f"{NAME}=the-ke", "snellen=the-key", f"{NAME}=thé-key", "=;;"])
+    @pytest.mark.parametrize(
+        "cookie", ["", f"{NAME}=", f"{NAME}=wrong", f"{NAME}=the-ke", "snellen=the-key", f"{NAME}=thé-key", "=;;"]
+    )
     def test_without_the_key_nothing_is_shown(self, app: Any, cookie: str) -> None:
         for path in ("/", "/static/view.js", "/state", "/run/x"):
             answer = call(app, path, headers={"cookie": cookie})
@@ -209,7 +211,11 @@ class TestWriting:
     def test_a_viewer_only_reads(self, app: Any, folder: Path, keys: list[str]) -> None:
         before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
         answer = call(
-            app, f"/run/{keys[0]}/again", method="POST", headers={**COOKIE, "origin": "http://127.0.0.1:1"}, body=b"profile=reform"
+            app,
+            f"/run/{keys[0]}/again",
+            method="POST",
+            headers={**COOKIE, "origin": "http://127.0.0.1:1"},
+            body=b"profile=reform",
         )
         assert answer.status == 400
         assert "only reads" in answer.text
@@ -224,7 +230,13 @@ class TestWriting:
         make_run(tmp_path / "run", count=12)
         app = make_viewer([tmp_path], TOKEN, may_write=True)
         key = get(app, "/state").text.partition(":")[0]
-        answer = call(app, f"/run/{key}/again", method="POST", headers={**COOKIE, "origin": "http://127.0.0.1:1"}, body=b"profile=reform")
+        answer = call(
+            app,
+            f"/run/{key}/again",
+            method="POST",
+            headers={**COOKIE, "origin": "http://127.0.0.1:1"},
+            body=b"profile=reform",
+        )
         assert answer.status == 303
         assert '"profile": "reform"' in (tmp_path / "run" / "results.json").read_text()
 
@@ -309,7 +321,8 @@ class TestTrialPage:
 
     def test_regions_are_outlined_on_their_page(self, tmp_path: Path) -> None:
         sample = msgspec.structs.replace(
-            make_samples(tmp_path, 1)[0], meta={"boxes": [{"page": 0, "box": [32, 22, 160, 110]}, {"page": 7, "box": [0, 0, 1, 1]}, "junk"]}
+            make_samples(tmp_path, 1)[0],
+            meta={"boxes": [{"page": 0, "box": [32, 22, 160, 110]}, {"page": 7, "box": [0, 0, 1, 1]}, "junk"]},
         )
         page = self.put(tmp_path, sample, Prediction(TrialKey("shapes", sample.id), text="A"))
         assert '<rect x="0.1" y="0.1" width="0.4" height="0.4">' in page
@@ -317,16 +330,24 @@ class TestTrialPage:
 
     def test_ten_megabytes_are_cut_and_offered_whole(self, tmp_path: Path) -> None:
         sample = make_samples(tmp_path, 1)[0]
-        page = self.put(tmp_path, sample, Prediction(TrialKey("shapes", sample.id), text="The answer is (B). " + "x" * 10_000_000))
+        page = self.put(
+            tmp_path, sample, Prediction(TrialKey("shapes", sample.id), text="The answer is (B). " + "x" * 10_000_000)
+        )
         assert len(page) < 200_000
         assert "Download the whole reply (10,000,019 characters)" in page
 
     def test_likelihoods_reasoning_and_failures(self, tmp_path: Path) -> None:
         sample = make_samples(tmp_path, 1)[0]
         key = TrialKey("shapes", sample.id)
-        assert "log-likelihood" in self.put(tmp_path / "a", sample, Prediction(key, loglikelihoods=(-1.0, -2.0, -3.0, -4.0)))
-        assert "Reasoning (9 characters)" in self.put(tmp_path / "b", sample, Prediction(key, text="A", reasoning="think <b>"))
-        assert "No reply: rate" in self.put(tmp_path / "c", sample, Prediction(key, failure=Failure(FailureKind.RATE, "slow down", 429, 6)))
+        assert "log-likelihood" in self.put(
+            tmp_path / "a", sample, Prediction(key, loglikelihoods=(-1.0, -2.0, -3.0, -4.0))
+        )
+        assert "Reasoning (9 characters)" in self.put(
+            tmp_path / "b", sample, Prediction(key, text="A", reasoning="think <b>")
+        )
+        assert "No reply: rate" in self.put(
+            tmp_path / "c", sample, Prediction(key, failure=Failure(FailureKind.RATE, "slow down", 429, 6))
+        )
 
 
 def test_calibration_is_drawn_where_confidence_is_known(tmp_path: Path) -> None:
@@ -344,7 +365,9 @@ def test_calibration_is_drawn_where_confidence_is_known(tmp_path: Path) -> None:
     assert get(app, f"/run/{key}/figure?task=shapes&name=calibration").text.startswith("series,confidence,value,n")
 
 
-def test_a_large_run_that_was_never_scored_is_shown_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_run_that_was_never_scored_is_shown_without_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from snellen.report import trials
     from snellen.report.web import shelf
 
@@ -364,6 +387,8 @@ def test_results_scored_anew_are_seen(tmp_path: Path) -> None:
     key = get(app, "/state").text.partition(":")[0]
     before = get(app, f"/run/{key}").text
     results = tmp_path / "run" / "results.json"
-    results.write_text(results.read_text().replace('"accuracy"', '"correctness"').replace('"accuracy_strict"', '"correctness_strict"'))
+    results.write_text(
+        results.read_text().replace('"accuracy"', '"correctness"').replace('"accuracy_strict"', '"correctness_strict"')
+    )
     assert "correctness" not in before
     assert any("correctness" in get(app, f"/run/{key}").text for _ in range(200))

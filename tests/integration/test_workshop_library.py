@@ -42,7 +42,9 @@ def test_draft_gate_decide_publish(mock_server: Callable[..., Any], tmp_path: Pa
     made = draft(sources, shop, settings(server))
     assert made.sources == 31 and made.set_aside >= 1 and made.failed == 0 and not made.interrupted
     assert any("does not exist" in each.reason for each in Workshop(shop).read_set_aside())
-    report = gates(shop, checker=settings(server), blind_models=[RunSettings(tasks=(), model="blind/longest", cache=False)])
+    report = gates(
+        shop, checker=settings(server), blind_models=[RunSettings(tasks=(), model="blind/longest", cache=False)]
+    )
     assert [count.gate for count in report.gates][4:7] == ["unique (checker)", "chain (checker)", "grounded (checker)"]
     assert {test.judge for test in report.tests} >= {"blind/longest", "learned", "no-period"}
     workshop = Workshop(shop)
@@ -87,7 +89,8 @@ def test_drafting_refuses_what_cannot_work(mock_server: Callable[..., Any], tmp_
 
 
 @pytest.mark.parametrize(
-    ("votes", "outcome"), [(("YES", "NO", "YES"), None), (("NO", "NO", "YES"), "fail"), (("YES", "perhaps", "NO"), "warn")]
+    ("votes", "outcome"),
+    [(("YES", "NO", "YES"), None), (("NO", "NO", "YES"), "fail"), (("YES", "perhaps", "NO"), "warn")],
 )
 def test_the_majority_of_votes_decides(tmp_path: Path, votes: tuple[str, ...], outcome: str | None) -> None:
     judge = read_judge(Catalog().card("judges", "curate_grounded"), "curate_grounded")

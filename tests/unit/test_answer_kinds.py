@@ -80,7 +80,11 @@ def test_number_keeps_percent_apart_and_abstains_when_cut() -> None:
 
 
 def test_numbers_in_order_with_places() -> None:
-    assert [(n.value, n.start) for n in find_numbers("3 cats, four dogs and 1,000 birds")] == [(3.0, 0), (4.0, 8), (1000.0, 22)]
+    assert [(n.value, n.start) for n in find_numbers("3 cats, four dogs and 1,000 birds")] == [
+        (3.0, 0),
+        (4.0, 8),
+        (1000.0, 22),
+    ]
     assert parse_number("3 of 4") is None
 
 

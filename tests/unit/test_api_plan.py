@@ -23,7 +23,10 @@ def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def write(path: Path, count: int = 6, **more: Any) -> Path:
-    rows = [{"id": n, "question": f"Q{n}?", "options": ["one", "two"], "answer": "A", "topic": n % 2} | more for n in range(count)]
+    rows = [
+        {"id": n, "question": f"Q{n}?", "options": ["one", "two"], "answer": "A", "topic": n % 2} | more
+        for n in range(count)
+    ]
     path.parent.mkdir(exist_ok=True)
     path.write_text("\n".join(map(json.dumps, rows)))
     return path
@@ -75,7 +78,9 @@ def test_mistakes_are_refused_before_anything_is_written(tmp_path: Path, setting
 
 
 def test_grouping_by_tags_variants_and_axes_is_allowed(tmp_path: Path) -> None:
-    plan(write(tmp_path / "d.jsonl"), variants=("base", "order=1"), detailed_keys=("topic", "variant", "repeat", "order"))
+    plan(
+        write(tmp_path / "d.jsonl"), variants=("base", "order=1"), detailed_keys=("topic", "variant", "repeat", "order")
+    )
 
 
 def test_a_model_that_cannot_is_named(tmp_path: Path) -> None:
@@ -89,8 +94,22 @@ def test_a_model_that_cannot_is_named(tmp_path: Path) -> None:
         check_capabilities(Mute(), Task("t", {"loader": "table"}))
 
 
-SAME = [{"max_workers": 3}, {"max_retries": 0}, {"timeout_s": 9.0}, {"cache": False}, {"profile": "reform"}, {"stream": True}]
-OTHER = [{"seed": 1}, {"limit": 3}, {"temperature": 0.0}, {"num_infers": 2}, {"variants": ("order=1",)}, {"model": "blind/longest"}]
+SAME = [
+    {"max_workers": 3},
+    {"max_retries": 0},
+    {"timeout_s": 9.0},
+    {"cache": False},
+    {"profile": "reform"},
+    {"stream": True},
+]
+OTHER = [
+    {"seed": 1},
+    {"limit": 3},
+    {"temperature": 0.0},
+    {"num_infers": 2},
+    {"variants": ("order=1",)},
+    {"model": "blind/longest"},
+]
 
 
 @pytest.mark.parametrize("change", SAME)
@@ -100,7 +119,8 @@ def test_how_it_is_asked_does_not_name_a_run(tmp_path: Path, change: dict[str, A
 
 
 @pytest.mark.parametrize(
-    "change", [*OTHER, {"shuffle_options": True}, {"option_mark": "number"}, {"prompt_template": "{question} {options}"}]
+    "change",
+    [*OTHER, {"shuffle_options": True}, {"option_mark": "number"}, {"prompt_template": "{question} {options}"}],
 )
 def test_what_changes_results_names_a_run(tmp_path: Path, change: dict[str, Any]) -> None:
     path = write(tmp_path / "d.jsonl")
@@ -126,7 +146,11 @@ def test_changed_data_is_refused_and_changed_scorers_are_used(tmp_path: Path) ->
     first = snellen.run(str(path), "blind/first", output_dir=folder)
     assert "exact_match" not in first.results["tasks"]["d"]["metrics"]
     other = snellen.run(
-        str(path), "blind/first", output_dir=folder, overrides=(("scorers", ["choice", "exact"]),), detailed_keys=("topic",)
+        str(path),
+        "blind/first",
+        output_dir=folder,
+        overrides=(("scorers", ["choice", "exact"]),),
+        detailed_keys=("topic",),
     )
     assert (other.state.done, other.state.resumed) == (0, 6)
     assert "exact_match" in other.results["tasks"]["d"]["metrics"]
@@ -139,13 +163,21 @@ def test_changed_data_is_refused_and_changed_scorers_are_used(tmp_path: Path) ->
 
 def test_several_tasks_in_one_run_keep_their_own_counts(tmp_path: Path) -> None:
     result = snellen.run(
-        (str(write(tmp_path / "a.jsonl", 3)), str(write(tmp_path / "b.jsonl", 5, answer="B"))), "blind/first", output_dir=tmp_path / "r"
+        (str(write(tmp_path / "a.jsonl", 3)), str(write(tmp_path / "b.jsonl", 5, answer="B"))),
+        "blind/first",
+        output_dir=tmp_path / "r",
     )
     found = {
-        name: (task["metrics"]["accuracy"]["n"], task["metrics"]["accuracy"]["value"]) for name, task in result.results["tasks"].items()
+        name: (task["metrics"]["accuracy"]["n"], task["metrics"]["accuracy"]["value"])
+        for name, task in result.results["tasks"].items()
     }
     assert found == {"a": (3, 1.0), "b": (5, 0.0)}
-    assert result.results["status"] == {"complete": True, "planned": {"a": 3, "b": 5}, "not_yet_asked": {"a": 0, "b": 0}, "until_ci": None}
+    assert result.results["status"] == {
+        "complete": True,
+        "planned": {"a": 3, "b": 5},
+        "not_yet_asked": {"a": 0, "b": 0},
+        "until_ci": None,
+    }
 
 
 def test_policies_follow_the_settings() -> None:

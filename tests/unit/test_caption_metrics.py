@@ -93,7 +93,9 @@ def test_without_java_meteor_has_no_value_and_says_why() -> None:
 
 @pytest.mark.usefixtures("without_java")
 def test_intervals_hold_the_value_and_are_the_same_every_time() -> None:
-    captions = [Caption(" ".join("abcdefgh"[i % 5 : i % 5 + 4]), (" ".join("abcdefgh"[: 4 + i % 3]),)) for i in range(40)]
+    captions = [
+        Caption(" ".join("abcdefgh"[i % 5 : i % 5 + 4]), (" ".join("abcdefgh"[: 4 + i % 3]),)) for i in range(40)
+    ]
     first, second = corpus_estimates(captions)[0], corpus_estimates(captions)[0]
     assert first == second
     for name in ("bleu_1", "bleu_4", "rouge_l", "cider"):
@@ -109,7 +111,13 @@ def test_an_unknown_tokeniser_is_named() -> None:
 
 @needs_java
 def test_meteor_survives_any_text() -> None:
-    odd = [DOGS, Caption("", ("a b",)), Caption("a|||b\nc", ("x ||| y", "\r")), Caption("日本 ☕", ("日本 ☕",)), Caption("\ud800", ("a",))]
+    odd = [
+        DOGS,
+        Caption("", ("a b",)),
+        Caption("a|||b\nc", ("x ||| y", "\r")),
+        Caption("日本 ☕", ("日本 ☕",)),
+        Caption("\ud800", ("a",)),
+    ]
     corpus, single = meteor_module.meteor(odd)
     assert len(single) == len(odd)
     assert single[0] > 0.3 and single[3] > 0.9 and single[1] == 0.0
@@ -127,7 +135,9 @@ def test_ptb_tokens_and_names() -> None:
 
 
 @needs_java
-def test_a_dead_program_is_an_error_not_a_hang(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_dead_program_is_an_error_not_a_hang(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     monkeypatch.setattr(meteor_module, "_jar", lambda relative: tmp_path_factory.mktemp("j") / "none.jar")
     with pytest.raises(EnvironmentProblem, match="METEOR ended"):
         meteor_module.meteor([DOGS])
@@ -138,7 +148,9 @@ def test_a_dead_program_is_an_error_not_a_hang(monkeypatch: pytest.MonkeyPatch, 
 def test_the_scorer_gives_single_values_under_their_own_names() -> None:
     score = default_registry().get("scorer", "caption")
     sample = Sample(id="s", dataset="d", form=Form.CAPTION, question="?", answers=("a red car",))
-    values = {item.metric: item.value for item in score(sample, Request(KEY, ()), Prediction(key=KEY, text="a red\ncar"), {})}
+    values = {
+        item.metric: item.value for item in score(sample, Request(KEY, ()), Prediction(key=KEY, text="a red\ncar"), {})
+    }
     assert values["rouge_l"] == pytest.approx(1.0)
     assert values["bleu_3_sentence"] == pytest.approx(1.0)
     assert "bleu_3" not in values, "the corpus value is another thing"
@@ -151,11 +163,15 @@ def test_the_aggregate_gives_corpus_metrics_of_scored_trials() -> None:
     score = default_registry().get("scorer", "caption")
     pairs = []
     for number, text in enumerate(["two dogs play", "a red car", "a cat"]):
-        sample = Sample(id=f"s{number}", dataset="d", form=Form.CAPTION, question="?", answers=("two dogs play", "a red car"))
+        sample = Sample(
+            id=f"s{number}", dataset="d", form=Form.CAPTION, question="?", answers=("two dogs play", "a red car")
+        )
         key = TrialKey("t", sample.id)
         pairs += [(sample, item) for item in score(sample, Request(key, ()), Prediction(key=key, text=text), {})]
     aggregate = default_registry().get("aggregate", "caption")
     found = aggregate(SimpleNamespace(scores=lambda: iter(pairs)), {})
-    expected, _ = corpus_estimates([caption(text, ["two dogs play", "a red car"]) for text in ("two dogs play", "a red car", "a cat")])
+    expected, _ = corpus_estimates(
+        [caption(text, ["two dogs play", "a red car"]) for text in ("two dogs play", "a red car", "a cat")]
+    )
     assert found == {name: value for name, value in expected.items() if name != "rouge_l"}
     assert aggregate(SimpleNamespace(scores=lambda: iter(())), {}) == {}

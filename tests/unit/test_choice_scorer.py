@@ -17,7 +17,9 @@ SAMPLE = Sample("s", "d", Form.CHOICE, "Colour?", options=("red", "blue", "green
 SHOWN = Request(KEY, (), marks=("A", "B", "C"), shown=("green", "red", "blue"))
 
 
-def one(text: str | None = None, *, request: Request = SHOWN, options: dict[str, Any] | None = None, **fields: Any) -> Score:
+def one(
+    text: str | None = None, *, request: Request = SHOWN, options: dict[str, Any] | None = None, **fields: Any
+) -> Score:
     (result,) = score(SAMPLE, request, Prediction(KEY, text=text, **fields), options or {})
     return result
 
@@ -73,7 +75,8 @@ def test_likelihood_count_must_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value", "answer"), [("Yes, it is.", 1.0, "yes"), ("No.", 0.0, "no"), ("Hmm", None, None), ("True", 1.0, "yes")]
+    ("text", "value", "answer"),
+    [("Yes, it is.", 1.0, "yes"), ("No.", 0.0, "no"), ("Hmm", None, None), ("True", 1.0, "yes")],
 )
 def test_yesno(text: str, value: float | None, answer: str | None) -> None:
     sample = Sample("s", "d", Form.YESNO, "Is it?", answers=("yes",))
@@ -83,7 +86,9 @@ def test_yesno(text: str, value: float | None, answer: str | None) -> None:
 
 def test_yesno_with_marks_is_read_as_a_choice() -> None:
     sample = Sample("s", "d", Form.YESNO, "Is it?", options=("yes", "no"), answers=("no",))
-    (result,) = score_yesno(sample, Request(KEY, (), marks=("A", "B"), shown=("yes", "no")), Prediction(KEY, text="B"), {})
+    (result,) = score_yesno(
+        sample, Request(KEY, (), marks=("A", "B"), shown=("yes", "no")), Prediction(KEY, text="B"), {}
+    )
     assert (result.value, result.answer) == (1.0, "no")
 
 

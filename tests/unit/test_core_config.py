@@ -43,7 +43,9 @@ def test_broken_files_are_one_line(tmp_path: Path) -> None:
         read_config_file(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize(("text", "expected"), [("a=1", 1), ("a=true", True), ("a=x y", "x y"), ("a=[1, 2]", [1, 2]), ("a=", "")])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("a=1", 1), ("a=true", True), ("a=x y", "x y"), ("a=[1, 2]", [1, 2]), ("a=", "")]
+)
 def test_assignments_read_toml_or_text(text: str, expected: object) -> None:
     assert parse_assignment(text) == ("a", expected)
 
@@ -79,13 +81,20 @@ def test_seeds_depend_on_every_part_and_on_nothing_else() -> None:
     assert len(seeds) == 5
 
 
-@given(st.dictionaries(st.from_regex(r"[a-z]+", fullmatch=True), st.from_regex(r"[a-z0-9:]+", fullmatch=True), max_size=4))
+@given(
+    st.dictionaries(st.from_regex(r"[a-z]+", fullmatch=True), st.from_regex(r"[a-z0-9:]+", fullmatch=True), max_size=4)
+)
 def test_variants_round_trip(axes: dict[str, str]) -> None:
     assert parse_variant(format_variant(axes)) == axes
 
 
 def test_variants_cross() -> None:
-    assert cross_variants([["base", "wording=1"], ["base", "order=1"]]) == ("base", "order=1", "wording=1", "order=1&wording=1")
+    assert cross_variants([["base", "wording=1"], ["base", "order=1"]]) == (
+        "base",
+        "order=1",
+        "wording=1",
+        "order=1&wording=1",
+    )
     for bad in ("wording", "a=1&a=2", "=1", "a="):
         with pytest.raises(ConfigError):
             parse_variant(bad)
@@ -117,13 +126,21 @@ def test_a_score_is_finite_or_has_a_reason(value: float) -> None:
 
 def test_installed_plug_ins_are_found_and_a_clash_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     points = EntryPoints(
-        [EntryPoint("mine", "json:loads", "snellen.loader"), EntryPoint("mine", "json:dumps", "snellen.model"), EntryPoint("x", "y:z", "z")]
+        [
+            EntryPoint("mine", "json:loads", "snellen.loader"),
+            EntryPoint("mine", "json:dumps", "snellen.model"),
+            EntryPoint("x", "y:z", "z"),
+        ]
     )
     monkeypatch.setattr(module, "entry_points", lambda: points)
     module._installed.cache_clear()
     try:
         registry = Registry()
-        assert (registry.get("loader", "mine"), registry.names("model"), registry.names("scorer")) == (json.loads, ["mine"], [])
+        assert (registry.get("loader", "mine"), registry.names("model"), registry.names("scorer")) == (
+            json.loads,
+            ["mine"],
+            [],
+        )
         other = Registry()
         other.add("model", "mine", "json:load")
         with pytest.raises(ConfigError, match="model 'mine' is registered twice"):

@@ -9,7 +9,9 @@ import pytest
 from snellen.core.garbage import RARE, rare_collections
 
 
-@pytest.mark.parametrize(("before", "within"), [(700, RARE), (RARE * 2, RARE * 2), (0, 0)], ids=["usual", "rarer already", "off"])
+@pytest.mark.parametrize(
+    ("before", "within"), [(700, RARE), (RARE * 2, RARE * 2), (0, 0)], ids=["usual", "rarer already", "off"]
+)
 def test_the_threshold_holds_for_the_block(before: int, within: int) -> None:
     told = gc.get_threshold()
     gc.set_threshold(before, 11, 12)

@@ -23,7 +23,12 @@ from snellen.infer.jobs import Item
 from snellen.mock.drafter import STYLES, check_style, draft_reply
 
 GOOD_CHAIN = json.dumps(
-    {"steps": [{"question": "What is it?", "answer": "a red lamp"}, {"question": "Whose is it?", "answer": "a miner's"}]}
+    {
+        "steps": [
+            {"question": "What is it?", "answer": "a red lamp"},
+            {"question": "Whose is it?", "answer": "a miner's"},
+        ]
+    }
 )
 FIVE = ["one", "two", "three", "four", "five"]
 GOOD_WRONG = json.dumps({"steps": [FIVE, FIVE], "inference": FIVE})
@@ -46,7 +51,10 @@ def steps(count: int) -> str:
         (steps(0), "0 steps"),
         (steps(9), "9 steps"),
         (json.dumps({"steps": [{"question": "q?", "answer": "a"}] * 2}), "same question"),
-        (json.dumps({"steps": [{"question": "q?", "answer": " "}, {"question": "r?", "answer": "a"}]}), "step 1 has no answer"),
+        (
+            json.dumps({"steps": [{"question": "q?", "answer": " "}, {"question": "r?", "answer": "a"}]}),
+            "step 1 has no answer",
+        ),
         (json.dumps({"steps": "none"}), "does not fit"),
         ("{" * 2000, "no JSON object"),
     ],
@@ -90,7 +98,11 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 @given(st.lists(st.text(min_size=1, max_size=5), min_size=6, max_size=6, unique=True), st.integers(0, 99))
 def test_shuffling_keeps_the_answer(texts: list[str], seed: int) -> None:
     question = shuffled("q", texts[0], texts[1:], seed)
-    assert question.answer == texts[0] and sorted(question.candidates) == sorted(texts) and set(question.wrong) == set(texts[1:])
+    assert (
+        question.answer == texts[0]
+        and sorted(question.candidates) == sorted(texts)
+        and set(question.wrong) == set(texts[1:])
+    )
 
 
 def ask_with(replies: list[str]) -> tuple[list[Request], dict[tuple[str, int], Prediction], DraftJob]:
@@ -110,8 +122,15 @@ def ask_with(replies: list[str]) -> tuple[list[Request], dict[tuple[str, int], P
 
 
 def test_an_unusable_reply_is_asked_again_with_the_reason() -> None:
-    asked, stored, job = ask_with(["no idea", GOOD_CHAIN, json.dumps({"steps": [FIVE[:2], FIVE], "inference": FIVE}), GOOD_WRONG])
-    assert [(request.key.variant, request.key.repeat) for request in asked] == [(CHAIN, 0), (CHAIN, 1), (WRONG, 0), (WRONG, 1)]
+    asked, stored, job = ask_with(
+        ["no idea", GOOD_CHAIN, json.dumps({"steps": [FIVE[:2], FIVE], "inference": FIVE}), GOOD_WRONG]
+    )
+    assert [(request.key.variant, request.key.repeat) for request in asked] == [
+        (CHAIN, 0),
+        (CHAIN, 1),
+        (WRONG, 0),
+        (WRONG, 1),
+    ]
     assert "no JSON object" in asked[1].messages[-1].text and "step 1 has 2 distinct" in asked[3].messages[-1].text
     assert asked[0].params.seed != asked[1].params.seed
     assert {request.key for request in asked} <= set(job.keys)
@@ -160,7 +179,9 @@ def test_sources_that_cannot_be_used_are_set_aside_by_name(tmp_path: Path) -> No
 
 
 def test_the_mock_drafter_writes_what_it_says() -> None:
-    sample = plan_drafts([Source("s", "x.png", "a red circle near the left side", "a baker waits here with the circle")], drafting())
+    sample = plan_drafts(
+        [Source("s", "x.png", "a red circle near the left side", "a baker waits here with the circle")], drafting()
+    )
     prompt = drafting().request(next(iter(sample)).item.sample, CHAIN, 0, None, "").messages[-1].text
     for style in STYLES:
         assert draft_reply(prompt, style, 0) == draft_reply(prompt, style, 0)

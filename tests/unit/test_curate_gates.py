@@ -31,7 +31,16 @@ def with_step(draft: Draft, question: Question) -> Draft:
 def test_a_fair_set_passes_every_gate() -> None:
     kept, aside, report = run_gates(fair())
     assert len(kept) == 80 and not aside and report.passed
-    assert [gate.gate for gate in report.gates] == ["schema", "unique", "chain", "grounded", "duplicates", "surface", "leak", "blind"]
+    assert [gate.gate for gate in report.gates] == [
+        "schema",
+        "unique",
+        "chain",
+        "grounded",
+        "duplicates",
+        "surface",
+        "leak",
+        "blind",
+    ]
     assert all(gate.seen == 80 for gate in report.gates)
 
 
@@ -57,7 +66,9 @@ def test_an_artefact_of_length_is_trimmed_or_refused() -> None:
 
 def lengthen(draft: Draft) -> Draft:
     answer = draft.inference.answer
-    candidates = tuple(f"{each} and much more than that" if each == answer else each for each in draft.inference.candidates)
+    candidates = tuple(
+        f"{each} and much more than that" if each == answer else each for each in draft.inference.candidates
+    )
     return structs.replace(draft, inference=structs.replace(draft.inference, candidates=candidates))
 
 
@@ -72,7 +83,10 @@ def test_text_only_models_count_as_judges() -> None:
 
 def test_verdicts_of_checkers_set_items_aside_or_warn() -> None:
     drafts = fair(20)
-    verdicts = {drafts[0].id: Finding("chain (checker)", "fail", "says no"), drafts[1].id: Finding("chain (checker)", "warn", "no verdict")}
+    verdicts = {
+        drafts[0].id: Finding("chain (checker)", "fail", "says no"),
+        drafts[1].id: Finding("chain (checker)", "warn", "no verdict"),
+    }
     kept, aside, report = run_gates(drafts, checks={"chain (checker)": verdicts})
     assert [(each.id, each.stage) for each in aside] == [(drafts[0].id, "gates: chain (checker)")]
     count = next(gate for gate in report.gates if gate.gate == "chain (checker)")
@@ -88,11 +102,18 @@ BASE = make(500)
     [
         (structs.replace(BASE, steps=()), "schema", "0 steps"),
         (structs.replace(BASE, steps=BASE.steps * 3), "schema", "6 steps"),
-        (with_step(BASE, structs.replace(BASE.steps[0], candidates=BASE.steps[0].candidates[:4])), "schema", "4 candidates"),
+        (
+            with_step(BASE, structs.replace(BASE.steps[0], candidates=BASE.steps[0].candidates[:4])),
+            "schema",
+            "4 candidates",
+        ),
         (with_step(BASE, structs.replace(BASE.steps[0], right=6)), "schema", "the right one at 6"),
         (with_step(BASE, structs.replace(BASE.steps[0], question=" ")), "schema", "empty text"),
         (
-            with_step(BASE, Question("What is it?", (BASE.source.clue, BASE.source.clue.upper() + ".", "x1", "x2", "x3", "x4"), 0)),
+            with_step(
+                BASE,
+                Question("What is it?", (BASE.source.clue, BASE.source.clue.upper() + ".", "x1", "x2", "x3", "x4"), 0),
+            ),
             "unique",
             "the same candidate twice",
         ),
@@ -102,7 +123,11 @@ BASE = make(500)
             "chain",
             "prepared by the chain",
         ),
-        (structs.replace(BASE, source=structs.replace(BASE.source, clue="a xylophone")), "grounded", "nothing of the clue"),
+        (
+            structs.replace(BASE, source=structs.replace(BASE.source, clue="a xylophone")),
+            "grounded",
+            "nothing of the clue",
+        ),
         (
             with_step(BASE, structs.replace(BASE.steps[0], question=f"Is it {BASE.source.clue}, what is it?")),
             "leak",
@@ -123,7 +148,9 @@ def test_duplicates_keep_the_first() -> None:
 def test_a_last_answer_that_tells_the_inference_is_noted() -> None:
     told = structs.replace(
         BASE.steps[1],
-        candidates=tuple(BASE.inference.answer + " too" if c == BASE.steps[1].answer else c for c in BASE.steps[1].candidates),
+        candidates=tuple(
+            BASE.inference.answer + " too" if c == BASE.steps[1].answer else c for c in BASE.steps[1].candidates
+        ),
     )
     notes, aside = outcome(structs.replace(BASE, steps=(BASE.steps[0], told)), repair=False)
     assert notes == ["warn"] and not aside
@@ -136,7 +163,12 @@ def test_the_word_list_is_optional() -> None:
 
 
 def test_looks_are_levelled() -> None:
-    assert level_texts(["The sea.", "a lake", " A  river… ", '"The pond"']) == ["The sea", "A lake", "A river", "The pond"]
+    assert level_texts(["The sea.", "a lake", " A  river… ", '"The pond"']) == [
+        "The sea",
+        "A lake",
+        "A river",
+        "The pond",
+    ]
     assert level_texts(["red", "Blue.", "green", "NASA"]) == ["Red", "Blue", "Green", "NASA"]
     question = Question("q", ("a", "b."), 1)
     assert level_question(question).answer == "b" and level_question(level_question(question)) is not None

@@ -29,7 +29,9 @@ def new_desk(folder: Path, items: int = 10, people: tuple[str, ...] = ("ana", "b
     return Desk([Gated(make(number)) for number in range(items)], Ledger(folder / "review.db"), options)
 
 
-def decide(desk: Desk, who: str, item: str, action: str, *, mode: str = "review", reason: str = "why", body: object = None) -> Decision:
+def decide(
+    desk: Desk, who: str, item: str, action: str, *, mode: str = "review", reason: str = "why", body: object = None
+) -> Decision:
     return desk.decide(Decision(mode, item, who, "2024-01-01", action, next(TICKETS), reason, body))
 
 
@@ -144,7 +146,9 @@ def test_who_reviewed_an_item_neither_audits_nor_answers_it(tmp_path: Path) -> N
     assert desk.next_item("audit", "ana") is None and desk.next_item("answer", "ana") is None
     assert desk.next_item("audit", "ben") == "0004"
     shown = desk.show("0004", "answer", "ben")
-    assert "clue" not in shown and "inference" not in shown and all(each["right"] is None for each in shown["questions"])
+    assert (
+        "clue" not in shown and "inference" not in shown and all(each["right"] is None for each in shown["questions"])
+    )
 
 
 def test_audit_and_ceiling_have_their_figures(tmp_path: Path) -> None:
@@ -164,7 +168,11 @@ def test_audit_and_ceiling_have_their_figures(tmp_path: Path) -> None:
             rights[0] = (rights[0] + 1) % 6
         decide(desk, "ben", item, "answer", mode="answer", body={"places": rights})
     ceiling = ceiling_figures(desk)
-    assert ceiling["answers"] == 5 and ceiling["metrics"]["Rh"]["value"] == 1.0 and ceiling["metrics"]["Rcot"]["value"] == 0.8
+    assert (
+        ceiling["answers"] == 5
+        and ceiling["metrics"]["Rh"]["value"] == 1.0
+        and ceiling["metrics"]["Rcot"]["value"] == 0.8
+    )
 
 
 def test_a_restart_finds_everything(tmp_path: Path) -> None:
@@ -180,9 +188,14 @@ def test_a_restart_finds_everything(tmp_path: Path) -> None:
 
 
 @given(
-    st.integers(1, 60), st.lists(st.sampled_from(["ana", "ben", "cy", "dee"]), min_size=1, unique=True), st.floats(0, 1), st.integers(0, 9)
+    st.integers(1, 60),
+    st.lists(st.sampled_from(["ana", "ben", "cy", "dee"]), min_size=1, unique=True),
+    st.floats(0, 1),
+    st.integers(0, 9),
 )
-def test_every_item_has_a_reviewer_and_the_share_has_two(items: int, people: list[str], overlap: float, seed: int) -> None:
+def test_every_item_has_a_reviewer_and_the_share_has_two(
+    items: int, people: list[str], overlap: float, seed: int
+) -> None:
     names = [f"i{number}" for number in range(items)]
     lists = assign(names, people, overlap, seed)
     counts = Counter(item for queue in lists.values() for item in queue)
@@ -199,7 +212,10 @@ def alpha_by_definition(units: list[dict[str, str]]) -> float | None:
     total = len(values)
     if total < 2:
         return None
-    observed = sum(sum(a != b for a, b in itertools.permutations(unit.values(), 2)) / (len(unit) - 1) for unit in units) / total
+    observed = (
+        sum(sum(a != b for a, b in itertools.permutations(unit.values(), 2)) / (len(unit) - 1) for unit in units)
+        / total
+    )
     expected = sum(a != b for a, b in itertools.permutations(values, 2)) / (total * (total - 1))
     return 1 - observed / expected if expected else None
 
@@ -226,7 +242,12 @@ def test_alpha_is_its_definition_however_labels_came(units: list[dict[str, str]]
 
 def test_kappa_of_a_known_table() -> None:
     agreement = Agreement()
-    for first, second, count in (("accept", "accept", 20), ("accept", "reject", 5), ("reject", "accept", 10), ("reject", "reject", 15)):
+    for first, second, count in (
+        ("accept", "accept", 20),
+        ("accept", "reject", 5),
+        ("reject", "accept", 10),
+        ("reject", "reject", 15),
+    ):
         for _ in range(count):
             agreement.change({}, {"ana": first, "ben": second})
     assert agreement.kappa("ben", "ana") == (pytest.approx(0.4), 50)

@@ -46,7 +46,9 @@ def test_round_trip(samples: list[Sample], tmp_path: Path, parquet: bool) -> Non
     assert (manifest.samples, manifest.images) == (4, 2)
     assert len(list((out / "images").iterdir())) == 2
     found = list(read_bundle(out))
-    assert [msgspec.structs.replace(each, images=()) for each in found] == [msgspec.structs.replace(each, images=()) for each in samples]
+    assert [msgspec.structs.replace(each, images=()) for each in found] == [
+        msgspec.structs.replace(each, images=()) for each in samples
+    ]
     assert found[3].images[0].edits == ("crop:0,0,0.5,0.5",)
     assert (found[0].images[0].width, found[0].images[0].height) == (20, 10)
     assert Path(found[0].images[0].ref).is_file()
@@ -117,7 +119,10 @@ def test_pictures_outside_the_bundle_are_refused(samples: list[Sample], tmp_path
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "not a bundle manifest"), ('{"name":"d","samples":1,"images":0,"items":"i","items_sha256":"","format":"other/9"}', "other/9")],
+    [
+        ("{", "not a bundle manifest"),
+        ('{"name":"d","samples":1,"images":0,"items":"i","items_sha256":"","format":"other/9"}', "other/9"),
+    ],
 )
 def test_bad_manifests(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / MANIFEST).write_text(text)

@@ -14,7 +14,9 @@ from snellen.core.errors import DataError
 from snellen.core.types import Form, Image, Sample
 from snellen.data.checks import check_options, check_samples, wilson
 
-WORDS = [f"{a}{b}" for a in ("ba", "co", "di", "fu", "ga", "he", "jo", "ka") for b in ("ron", "lta", "ske", "mer", "cki")]
+WORDS = [
+    f"{a}{b}" for a in ("ba", "co", "di", "fu", "ga", "he", "jo", "ka") for b in ("ron", "lta", "ske", "mer", "cki")
+]
 
 
 @pytest.fixture
@@ -25,7 +27,17 @@ def clean(tmp_path: Path) -> list[Sample]:
         path = tmp_path / f"{number}.png"
         Pillow.new("RGB", (4, 4), (number, 9, 9)).save(path)
         options = tuple(draw.sample(WORDS, 4))
-        samples.append(Sample(f"s{number}", "d", Form.CHOICE, f"Which {number}?", (Image(str(path)),), options, (draw.choice(options),)))
+        samples.append(
+            Sample(
+                f"s{number}",
+                "d",
+                Form.CHOICE,
+                f"Which {number}?",
+                (Image(str(path)),),
+                options,
+                (draw.choice(options),),
+            )
+        )
     return samples
 
 
@@ -96,7 +108,9 @@ def test_position_bias(clean: list[Sample]) -> None:
 def test_length_bias(clean: list[Sample]) -> None:
     longest = [
         msgspec.structs.replace(
-            sample, options=(*sample.options[:3], sample.options[3] + " and so on"), answers=(sample.options[3] + " and so on",)
+            sample,
+            options=(*sample.options[:3], sample.options[3] + " and so on"),
+            answers=(sample.options[3] + " and so on",),
         )
         for sample in clean
     ]
@@ -113,7 +127,9 @@ def test_punctuation_bias(clean: list[Sample]) -> None:
 
 def test_blind_bias(clean: list[Sample]) -> None:
     favourite = [
-        msgspec.structs.replace(sample, options=("mostly", *sample.options[1:]), answers=("mostly",)) if number % 3 else sample
+        msgspec.structs.replace(sample, options=("mostly", *sample.options[1:]), answers=("mostly",))
+        if number % 3
+        else sample
         for number, sample in enumerate(clean)
     ]
     assert "never sees the picture" in found(favourite)["blind"].message
@@ -122,11 +138,13 @@ def test_blind_bias(clean: list[Sample]) -> None:
 def test_label_balance(clean: list[Sample]) -> None:
     answers = ["yes"] * 170 + ["no"] * 30
     yes_no = [
-        msgspec.structs.replace(sample, options=("yes", "no"), answers=(answer,)) for sample, answer in zip(clean, answers, strict=True)
+        msgspec.structs.replace(sample, options=("yes", "no"), answers=(answer,))
+        for sample, answer in zip(clean, answers, strict=True)
     ]
     assert "85% are 'yes'" in found(yes_no)["balance"].message
     even = [
-        msgspec.structs.replace(sample, options=("yes", "no"), answers=(("yes", "no")[number % 2],)) for number, sample in enumerate(clean)
+        msgspec.structs.replace(sample, options=("yes", "no"), answers=(("yes", "no")[number % 2],))
+        for number, sample in enumerate(clean)
     ]
     assert "balance" not in found(even)
 

@@ -46,7 +46,9 @@ def test_many_samples_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reads(sample(1), sample(2), sample(3)) == 2
 
 
-@pytest.mark.parametrize("heavy", [sample(1, "data:image/png;base64," + "A" * 900), sample(1, meta={"context": "word " * 200})])
+@pytest.mark.parametrize(
+    "heavy", [sample(1, "data:image/png;base64," + "A" * 900), sample(1, meta={"context": "word " * 200})]
+)
 def test_heavy_samples_are_read_again(monkeypatch: pytest.MonkeyPatch, heavy: Sample) -> None:
     monkeypatch.setattr(module, "KEPT_BYTES", 1500)
     assert reads(heavy, sample(2)) == 1
@@ -70,4 +72,10 @@ def test_pictures_count_by_name_wherever_they_lie(tmp_path: Path) -> None:
         assert found(same) == found(str(file))
         assert not found(same).missing_count
     assert found("/elsewhere/a.png").fingerprint == found(str(file)).fingerprint != found("b.png").fingerprint
-    assert [found(ref).missing_count for ref in ("b.png", str(tmp_path), "A" * 5000, "a\0b", "data:,x")] == [1, 1, 1, 1, 0]
+    assert [found(ref).missing_count for ref in ("b.png", str(tmp_path), "A" * 5000, "a\0b", "data:,x")] == [
+        1,
+        1,
+        1,
+        1,
+        0,
+    ]

@@ -81,7 +81,9 @@ def bomb(width: int, height: int) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0" * 1000)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0" * 1000)) + chunk(b"IEND", b"")
+    )
 
 
 PNG = save(noise())
@@ -111,7 +113,14 @@ def test_broken_and_hostile_files_are_refused_by_name(tmp_path: Path, name: str)
 
 
 def test_missing_folder_url_and_device() -> None:
-    for ref in ("/no/such/file.png", "/", "https://example.org/a.png", "/dev/zero", "data:image/png;base64,%%%", "data:text,abc"):
+    for ref in (
+        "/no/such/file.png",
+        "/",
+        "https://example.org/a.png",
+        "/dev/zero",
+        "data:image/png;base64,%%%",
+        "data:text,abc",
+    ):
         with pytest.raises(DataError):
             read_bytes(Image(ref))
 
@@ -124,9 +133,15 @@ def test_data_urls_are_read() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "size"),
-    [(ImagePolicy(max_side=16), (16, 12)), (ImagePolicy(max_pixels=192), (16, 12)), (ImagePolicy(max_side=64), (32, 24))],
+    [
+        (ImagePolicy(max_side=16), (16, 12)),
+        (ImagePolicy(max_pixels=192), (16, 12)),
+        (ImagePolicy(max_side=64), (32, 24)),
+    ],
 )
-def test_policies_on_size_keep_the_aspect_and_are_recorded(tmp_path: Path, policy: ImagePolicy, size: tuple[int, int]) -> None:
+def test_policies_on_size_keep_the_aspect_and_are_recorded(
+    tmp_path: Path, policy: ImagePolicy, size: tuple[int, int]
+) -> None:
     sent = encode(write(tmp_path / "a.png", PNG), policy).sent
     assert (sent.width, sent.height) == size
     assert sent.original == ((32, 24) if size != (32, 24) else None)
@@ -141,10 +156,15 @@ def test_byte_limit_compresses_and_then_refuses(tmp_path: Path) -> None:
 
 def test_format_not_accepted_is_converted(tmp_path: Path) -> None:
     assert encode(write(tmp_path / "a.bmp", save(noise(), "BMP"))).sent.mime == "image/png"
-    assert encode(write(tmp_path / "a.gif", save(noise(), "GIF")), ImagePolicy(formats=("image/jpeg",))).sent.mime == "image/jpeg"
+    assert (
+        encode(write(tmp_path / "a.gif", save(noise(), "GIF")), ImagePolicy(formats=("image/jpeg",))).sent.mime
+        == "image/jpeg"
+    )
 
 
-def test_each_picture_is_read_once_also_when_many_want_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_picture_is_read_once_also_when_many_want_it_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     image, reads = write(tmp_path / "a.png", PNG), []
     monkeypatch.setattr(encode_module, "read_stamped", lambda each: reads.append(each) or read_stamped(each))
 

@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 from snellen.core.errors import DataError
 from snellen.data.files import jsonstream
 
-TEXT = st.text(st.characters(codec="utf-8"), max_size=30) | st.sampled_from(['"', "\\", '\\"', "}{", "][", "\\\\", "a" * 700, "é\u2028"])
+TEXT = st.text(st.characters(codec="utf-8"), max_size=30) | st.sampled_from(
+    ['"', "\\", '\\"', "}{", "][", "\\\\", "a" * 700, "é\u2028"]
+)
 VALUE = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False, width=32) | TEXT,
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False, width=32)
+    | TEXT,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=12,
 )
@@ -27,13 +33,19 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @settings(max_examples=120, deadline=None)
-@given(items=st.lists(VALUE, max_size=6), chunk=st.integers(1, 40), ascii_only=st.booleans(), indent=st.sampled_from([None, 1]))
+@given(
+    items=st.lists(VALUE, max_size=6),
+    chunk=st.integers(1, 40),
+    ascii_only=st.booleans(),
+    indent=st.sampled_from([None, 1]),
+)
 def test_elements_equal(
     tmp_path_factory: pytest.TempPathFactory, items: list[Any], chunk: int, ascii_only: bool, indent: int | None
 ) -> None:
     path = tmp_path_factory.mktemp("stream") / "data.json"
     path.write_text(
-        json.dumps({"version": "1", "data": items, "after": {"k": [1]}}, ensure_ascii=ascii_only, indent=indent), encoding="utf-8"
+        json.dumps({"version": "1", "data": items, "after": {"k": [1]}}, ensure_ascii=ascii_only, indent=indent),
+        encoding="utf-8",
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonstream, "CHUNK_BYTES", chunk)

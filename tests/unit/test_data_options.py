@@ -41,7 +41,9 @@ def test_normal_forms_that_are_one(left: str, right: str) -> None:
     assert normalise(left) == normalise(right)
 
 
-@pytest.mark.parametrize(("left", "right"), [("cat", "cats eye"), ("1", "10"), ("3.5", "35"), ("-2", "2"), ("50%", "50"), ("the", "a")])
+@pytest.mark.parametrize(
+    ("left", "right"), [("cat", "cats eye"), ("1", "10"), ("3.5", "35"), ("-2", "2"), ("50%", "50"), ("the", "a")]
+)
 def test_normal_forms_that_differ(left: str, right: str) -> None:
     assert normalise(left) != normalise(right)
 
@@ -114,7 +116,8 @@ def test_draws_depend_on_the_key_alone() -> None:
     first = sample_rng("set", "7", "distractors", 0).random()
     assert first == sample_rng("set", "7", "distractors", 0).random()
     others = {
-        sample_rng(*key).random() for key in (("set", "7", "place", 0), ("set", "8", "distractors", 0), ("set", "7", "distractors", 1))
+        sample_rng(*key).random()
+        for key in (("set", "7", "place", 0), ("set", "8", "distractors", 0), ("set", "7", "distractors", 1))
     }
     assert first not in others
     assert len(others) == 3
@@ -132,7 +135,14 @@ def test_the_answer_is_not_the_most_common_option() -> None:
 
 
 def test_near_classes_share_a_parent_and_synonyms_never_meet() -> None:
-    names = {"n1": ("tench", "Tinca"), "n2": ("goldfish",), "n3": ("Tinca", "tench fish"), "n4": ("hen",), "n5": ("bus",), "n6": ("shark",)}
+    names = {
+        "n1": ("tench", "Tinca"),
+        "n2": ("goldfish",),
+        "n3": ("Tinca", "tench fish"),
+        "n4": ("hen",),
+        "n5": ("bus",),
+        "n6": ("shark",),
+    }
     parents = {"n1": "fish", "n2": "fish", "n3": "fish", "n6": "fish", "n4": "bird", "fish": "animal", "bird": "animal"}
     near = ClassNegatives(names, "near", parents)
     near.NEAREST = 2  # type: ignore[misc]

@@ -22,7 +22,11 @@ from snellen.data.reform.family_match import MAX_SHARED_WORDS, _overlap
 
 
 def read(slug: str, root: Path, seed: int = 0, **settings: Any) -> list[Sample]:
-    told = [("dataset.source", "raw"), ("dataset.path", str(root)), *((f"dataset.{key}", value) for key, value in settings.items())]
+    told = [
+        ("dataset.source", "raw"),
+        ("dataset.path", str(root)),
+        *((f"dataset.{key}", value) for key, value in settings.items()),
+    ]
     return list(load(Catalog().task(f"reform/{slug}", told), LoadContext(seed=seed)))
 
 
@@ -38,13 +42,19 @@ def raw(tmp_path: Path) -> Any:
 def test_open_questions(raw: Any) -> None:
     samples = {sample.id: sample for sample in read("vqa-v2", raw("vqa-v2"))}
     colour, yes_no, number = samples["1000"], samples["1001"], samples["1002"]
-    assert len(set(colour.options) & {"red", "purple", "orange"}) == 3, "all answers of the same question type come first"
+    assert len(set(colour.options) & {"red", "purple", "orange"}) == 3, (
+        "all answers of the same question type come first"
+    )
     assert "dark red" not in colour.options
     assert yes_no.options == ("yes", "no")
     assert all(option.isdigit() for option in number.options)
     assert number.answers == ("2",)
     sources = [entry["source"] for entry in colour.meta["distractors"].values()]
-    assert sorted(sources) == ["answers of kind 'other'", "answers of kind 'what color is'", "answers of kind 'what color is'"]
+    assert sorted(sources) == [
+        "answers of kind 'other'",
+        "answers of kind 'what color is'",
+        "answers of kind 'what color is'",
+    ]
 
 
 def test_another_seed_draws_other_options(raw: Any) -> None:
@@ -71,7 +81,11 @@ def test_matching_balances_and_uses_hard_captions(raw: Any) -> None:
         assert sample.options == ("no", "yes")
         assert sample.meta["slots"]["caption"] in sample.question
         origin = str(sample.tags["caption_from"])
-        assert origin == "itself" if sample.answers[0] == "yes" else origin.startswith(("shares an object", "another picture"))
+        assert (
+            origin == "itself"
+            if sample.answers[0] == "yes"
+            else origin.startswith(("shares an object", "another picture"))
+        )
     assert any(str(sample.tags["caption_from"]).startswith("shares an object") for sample in samples)
 
 
@@ -167,7 +181,9 @@ def test_statements_come_in_opposites(raw: Any) -> None:
 
 def test_rooms_seen_by_a_camera(raw: Any) -> None:
     samples = read("mp3d", raw("mp3d"))
-    relations = {sample.question.split("where is the ")[1].split(" with")[0]: sample.answers[0] for sample in samples[:2]}
+    relations = {
+        sample.question.split("where is the ")[1].split(" with")[0]: sample.answers[0] for sample in samples[:2]
+    }
     assert relations == {"table": "on the left of", "chair": "on the left of"} or set(relations.values()) <= {
         "on the left of",
         "in front of",
@@ -266,8 +282,18 @@ def test_bad_raw_files(raw: Any, slug: str, file: str, change: Any, message: str
             lambda data: data.replace(b'"brand3"', b'""').replace(b'"other"', b'""'),
             "question 3 has no answer",
         ),
-        ("grounded-ic15", "Challenge4_Test_Task1_GT/gt_img_2.txt", lambda data: b"1,2,3,word\n", "line 1: expected eight coordinates"),
-        ("coco-text", "cocotext.v2.json", lambda data: data.replace(b'"image_id": 901', b'"image_id": 77'), "no picture 77"),
+        (
+            "grounded-ic15",
+            "Challenge4_Test_Task1_GT/gt_img_2.txt",
+            lambda data: b"1,2,3,word\n",
+            "line 1: expected eight coordinates",
+        ),
+        (
+            "coco-text",
+            "cocotext.v2.json",
+            lambda data: data.replace(b'"image_id": 901', b'"image_id": 77'),
+            "no picture 77",
+        ),
         (
             "refcoco",
             "refcoco/instances.json",
@@ -287,7 +313,12 @@ def test_bad_raw_files(raw: Any, slug: str, file: str, change: Any, message: str
             "has no known set of values",
         ),
         ("flowers102", "cat_to_name.json", lambda data: data.replace(b'"7"', b'"99"'), "class '7' has no name"),
-        ("gqa", "testdev_balanced_questions.json", lambda data: data.replace(b'"imageId"', b'"image"'), "record 1 has no field 'imageId'"),
+        (
+            "gqa",
+            "testdev_balanced_questions.json",
+            lambda data: data.replace(b'"imageId"', b'"image"'),
+            "record 1 has no field 'imageId'",
+        ),
         (
             "winoground",
             "examples.jsonl",

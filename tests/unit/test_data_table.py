@@ -100,7 +100,21 @@ def test_true_is_no_index_and_two_readings_of_one_option_agree() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a.png", "sub/b.c-d.png", "./a.png", "a//b", "a/./b", "a/", "../a", "/abs/a.png", ".hidden", "é ö.png", ".", "a\n"]
+    "name",
+    [
+        "a.png",
+        "sub/b.c-d.png",
+        "./a.png",
+        "a//b",
+        "a/./b",
+        "a/",
+        "../a",
+        "/abs/a.png",
+        ".hidden",
+        "é ö.png",
+        ".",
+        "a\n",
+    ],
 )
 @pytest.mark.parametrize("root", [None, "", ".", "/", "pictures/", "/pictures"])
 def test_pictures_are_joined_to_their_folder_as_paths_are(tmp_path: Path, root: str | None, name: str) -> None:
@@ -125,7 +139,10 @@ BAD = {
     "no question": ({"id": 1, "qestion": "x"}, r"did you mean 'qestion'"),
     "empty id": ({**ROW, "id": " "}, "empty id"),
     "same options": ({**ROW, "options": ["Cat", "cat "]}, "options 1 and 2 are the same"),
-    "same later options": ({**ROW, "options": ["a b", "x", "y", "A  B", "X"]}, r"options 1 and 4 are the same \('A  B'\)"),
+    "same later options": (
+        {**ROW, "options": ["a b", "x", "y", "A  B", "X"]},
+        r"options 1 and 4 are the same \('A  B'\)",
+    ),
     "answer": ({**ROW, "answer": "Z"}, "not among the options"),
     "image": ({**ROW, "image": 5}, "image must be a file name"),
     "options": ({**ROW, "options": 5}, "options must be a list"),
@@ -165,7 +182,10 @@ def test_the_survey_counts_hashes_and_refuses_duplicates(tmp_path: Path) -> None
     assert (found.samples, found.images, found.missing_count) == (2, 2, 1)
     assert "q2" in found.missing[0]
     assert survey_of(path).fingerprint == found.fingerprint
-    assert survey_of(jsonl(tmp_path / "s.jsonl", ROW, {**ROW, "id": "q3", "image": "none.png"})).fingerprint != found.fingerprint
+    assert (
+        survey_of(jsonl(tmp_path / "s.jsonl", ROW, {**ROW, "id": "q3", "image": "none.png"})).fingerprint
+        != found.fingerprint
+    )
     with pytest.raises(DataError, match="repeat an id"):
         survey_of(jsonl(tmp_path / "d.jsonl", ROW, ROW))
     with pytest.raises(DataError, match="no samples"):

@@ -20,9 +20,14 @@ def lines_of(text: str, style: PageStyle = SMALL) -> list:
 
 
 @settings(max_examples=120, deadline=None)
-@given(st.text(alphabet="abc XYZ\t\n中文。「」éß-,.()", max_size=400), st.sampled_from(["keep", "space", "paragraph", "mark"]))
+@given(
+    st.text(alphabet="abc XYZ\t\n中文。「」éß-,.()", max_size=400),
+    st.sampled_from(["keep", "space", "paragraph", "mark"]),
+)
 def test_every_visible_character_stands_on_exactly_one_line_in_order(text: str, newlines: str) -> None:
-    style = PageStyle(width_pt=120, height_pt=90, dpi=72, font=BUILT_IN, size_pt=10, leading_pt=12, margin_pt=4, newlines=newlines)
+    style = PageStyle(
+        width_pt=120, height_pt=90, dpi=72, font=BUILT_IN, size_pt=10, leading_pt=12, margin_pt=4, newlines=newlines
+    )
     laid = normalise(clean_text(text), newlines)
     words = [(word, at) for line in lines_of(text, style) for word, _, at in line.words]
     assert all(laid[at : at + len(word)] == word for word, at in words)
@@ -33,7 +38,17 @@ def test_every_visible_character_stands_on_exactly_one_line_in_order(text: str, 
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="ab cdefgh", min_size=1, max_size=300), st.sampled_from(["left", "right", "centre", "justify"]))
 def test_no_line_leaves_its_column(text: str, align: str) -> None:
-    style = PageStyle(width_pt=150, height_pt=90, dpi=72, font=BUILT_IN, size_pt=10, leading_pt=12, margin_pt=6, columns=2, align=align)
+    style = PageStyle(
+        width_pt=150,
+        height_pt=90,
+        dpi=72,
+        font=BUILT_IN,
+        size_pt=10,
+        leading_pt=12,
+        margin_pt=6,
+        columns=2,
+        align=align,
+    )
     for line in lines_of(text, style):
         left, _, right, _ = line.box
         assert 0 <= left <= right <= 150
@@ -75,7 +90,9 @@ def test_the_box_of_a_stretch_covers_its_words_only() -> None:
     assert box[2] - box[0] == FONT.advance("beta")
 
 
-@pytest.mark.parametrize("field, value", [("align", "middle"), ("crop", "some"), ("newlines", "drop"), ("dpi", 0), ("columns", 0)])
+@pytest.mark.parametrize(
+    "field, value", [("align", "middle"), ("crop", "some"), ("newlines", "drop"), ("dpi", 0), ("columns", 0)]
+)
 def test_a_wrong_style_is_refused_by_name(field: str, value: object) -> None:
     from snellen.core.errors import UsageError
 

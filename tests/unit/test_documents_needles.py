@@ -32,7 +32,9 @@ def documents(kinds_: tuple[str, ...] = TEXT_KINDS, **fields: object) -> list:
 
 
 def test_every_cell_is_asked_exactly_once() -> None:
-    asked = [(needle.query.depth, needle.query.kind) for document in documents(repeats=2) for needle in document.needles]
+    asked = [
+        (needle.query.depth, needle.query.kind) for document in documents(repeats=2) for needle in document.needles
+    ]
     assert sorted(asked) == sorted((depth, kind) for depth in (0.0, 0.5, 1.0) for kind in TEXT_KINDS for _ in range(2))
 
 
@@ -100,7 +102,9 @@ def test_visual_needles_are_drawn_where_the_file_says(tmp_path: Path) -> None:
     (instance,) = json.loads((tmp_path / "data.json").read_text())
     assert not any("{" in question for question in instance["questions"])
     for needle in instance["needles"]:
-        page = Image.open(tmp_path / "clean" / "images" / f"{instance['_id']}_page_{needle['page']:03d}.png").convert("RGB")
+        page = Image.open(tmp_path / "clean" / "images" / f"{instance['_id']}_page_{needle['page']:03d}.png").convert(
+            "RGB"
+        )
         x0, y0, x1, y1 = needle["bbox"]
         assert 0 <= x0 < x1 <= page.width and 0 <= y0 < y1 <= page.height
         part = np.asarray(page)[y0:y1, x0:x1].astype(int)
@@ -112,7 +116,12 @@ def test_visual_needles_are_drawn_where_the_file_says(tmp_path: Path) -> None:
 
 def test_a_document_holds_only_so_many_colours() -> None:
     with pytest.raises(UsageError, match="colour"):
-        list(plant(HAYSTACK, Grid((4_000,), tuple(index / 9 for index in range(10)), ("colour",), per_document=len(COLOURS) + 1)))
+        list(
+            plant(
+                HAYSTACK,
+                Grid((4_000,), tuple(index / 9 for index in range(10)), ("colour",), per_document=len(COLOURS) + 1),
+            )
+        )
 
 
 @settings(max_examples=40, deadline=None)
@@ -120,7 +129,9 @@ def test_a_document_holds_only_so_many_colours() -> None:
 def test_vocabulary_never_draws_what_the_text_holds(seed: int) -> None:
     generator = rng(seed)
     words = Vocabulary("the crimson otter and 1234567", generator)
-    drawn = [squash(words.draw(kind)) for kind in ("key", "number", "uuid", "word", "name", "place", "date", "activity") * 3]
+    drawn = [
+        squash(words.draw(kind)) for kind in ("key", "number", "uuid", "word", "name", "place", "date", "activity") * 3
+    ]
     assert not any(one in other for index, one in enumerate(drawn) for other in drawn[:index] + drawn[index + 1 :])
     assert not any(one in squash("the crimson otter and 1234567") for one in drawn)
 
@@ -154,7 +165,12 @@ def test_lengths_depths_and_kinds_are_read_or_refused() -> None:
     assert parse_depths("3") == (0.0, 0.5, 1.0)
     assert parse_depths("0,25,100") == (0.0, 0.25, 1.0)
     assert set(check_kinds(["all"])) == set(kinds())
-    for call, value in ((parse_lengths, "8m"), (parse_depths, "x"), (parse_depths, "0,120"), (check_kinds, ["kv-numbr"])):
+    for call, value in (
+        (parse_lengths, "8m"),
+        (parse_depths, "x"),
+        (parse_depths, "0,120"),
+        (check_kinds, ["kv-numbr"]),
+    ):
         with pytest.raises(UsageError):
             call(value)
 

@@ -91,7 +91,9 @@ def test_a_degraded_folder_keeps_names_and_measures_the_loss(tmp_path: Path) -> 
     assert degraded.perturbation == ("rotation:1", "blur:4")
     assert degraded.documents["d"].compression_ratio == clean.documents["d"].compression_ratio
     again = degrade(tmp_path / "clean", tmp_path / "again", ["rotation:1", "blur:4"], 3)
-    assert [page.sha256 for page in again.documents["d"].pages] == [page.sha256 for page in degraded.documents["d"].pages]
+    assert [page.sha256 for page in again.documents["d"].pages] == [
+        page.sha256 for page in degraded.documents["d"].pages
+    ]
     other = degrade(tmp_path / "clean", tmp_path / "other", ["gaussian_noise:2"], 4)
     assert len({page.sha256 for page in other.documents["d"].pages}) == len(other.documents["d"].pages)
 
@@ -120,7 +122,9 @@ def test_a_folder_with_a_gap_is_not_degraded(tmp_path: Path) -> None:
 
 def test_recipes_are_checked_before_anything_is_written(tmp_path: Path) -> None:
     path = tmp_path / "recipe.toml"
-    path.write_text('families = ["jpeg"]\nseverities = [1, 5]\n[[variant]]\nname = "scan"\nsteps = ["rotation:1", "jpeg:2"]\n')
+    path.write_text(
+        'families = ["jpeg"]\nseverities = [1, 5]\n[[variant]]\nname = "scan"\nsteps = ["rotation:1", "jpeg:2"]\n'
+    )
     assert [variant.folder for variant in read_recipe(path).variants()] == ["scan", "jpeg_1", "jpeg_5"]
     for text, error in (
         ("", "no variant"),

@@ -78,7 +78,12 @@ def test_the_image_door_applies_the_same_edit() -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.sampled_from(OWN), st.integers(1, 5), st.integers(0, 2**32 - 1), st.tuples(st.integers(1, 60), st.integers(1, 60)))
+@given(
+    st.sampled_from(OWN),
+    st.integers(1, 5),
+    st.integers(0, 2**32 - 1),
+    st.tuples(st.integers(1, 60), st.integers(1, 60)),
+)
 def test_no_family_breaks_on_small_pictures(family: str, severity: int, seed: int, size: tuple[int, int]) -> None:
     picture = Image.new("L", size, 255)
     picture.paste(0, (0, 0, size[0] // 2, size[1] // 2))

@@ -64,7 +64,12 @@ def test_questions_without_pages_stay_and_say_why(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change, message",
-    [({"answer": "E"}, "not one of A, B, C, D"), ({"choice_C": ""}, "choice_C"), ({"question": None}, "question"), ({"_id": None}, "_id")],
+    [
+        ({"answer": "E"}, "not one of A, B, C, D"),
+        ({"choice_C": ""}, "choice_C"),
+        ({"question": None}, "question"),
+        ({"_id": None}, "_id"),
+    ],
 )
 def test_a_broken_record_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
@@ -139,7 +144,9 @@ class Recorder:
         self.started: list[str] = []
         self._replies = replies or {}
 
-    async def __call__(self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Prediction:
+    async def __call__(
+        self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True
+    ) -> Prediction:
         if settled is not None:
             self.settled.append(settled)
             return settled
@@ -153,7 +160,13 @@ class Recorder:
 
 def jobs_of(samples: list[Sample], variants: tuple[str, ...] = ("base",), **dataset: Any) -> list:
     task = Task("t", dataset, Form.OPEN, variants=variants)
-    return list(plan(task, [Item(index, sample) for index, sample in enumerate(samples)], Prompter(task, Prompt(template="{question}"), 0)))
+    return list(
+        plan(
+            task,
+            [Item(index, sample) for index, sample in enumerate(samples)],
+            Prompter(task, Prompt(template="{question}"), 0),
+        )
+    )
 
 
 def questions(document: str, count: int) -> list[Sample]:
@@ -172,8 +185,14 @@ def test_the_first_question_warms_up_and_the_rest_fan_out() -> None:
 
 
 def test_documents_in_flight_are_bounded_and_variants_stay_with_their_document() -> None:
-    jobs = jobs_of([*questions("a", 2), *questions("b", 2), *questions("c", 2)], ("base", "perturb=jpeg:1"), documents_in_flight=2)
-    assert [(job.keys[0].sample[0], job.keys[0].variant) for job in jobs[:3]] == [("a", "base"), ("a", "perturb=jpeg:1"), ("b", "base")]
+    jobs = jobs_of(
+        [*questions("a", 2), *questions("b", 2), *questions("c", 2)], ("base", "perturb=jpeg:1"), documents_in_flight=2
+    )
+    assert [(job.keys[0].sample[0], job.keys[0].variant) for job in jobs[:3]] == [
+        ("a", "base"),
+        ("a", "perturb=jpeg:1"),
+        ("b", "base"),
+    ]
     recorder = Recorder()
 
     async def all_at_once() -> None:

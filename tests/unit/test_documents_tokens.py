@@ -51,7 +51,8 @@ def test_text_tokens_by_characters_and_bad_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "tokens, name", [(0, "<8k"), (7_999, "<8k"), (8_000, "8k-16k"), (63_999, "48k-64k"), (64_000, "64k-96k"), (10**6, "≥256k")]
+    "tokens, name",
+    [(0, "<8k"), (7_999, "<8k"), (8_000, "8k-16k"), (63_999, "48k-64k"), (64_000, "64k-96k"), (10**6, "≥256k")],
 )
 def test_context_bins_are_half_open_and_go_on_above_64k(tokens: int, name: str) -> None:
     assert context_bin(tokens) == name

@@ -20,13 +20,20 @@ def scorer(sample: Sample, request: Request, prediction: Prediction, options: An
 def observe(early: EarlyStop, number: int, text: str | None, repeat: int = 0) -> None:
     key = TrialKey("t", str(number), repeat=repeat)
     failure = None if text is not None else Failure(FailureKind.SERVER, "x")
-    early.observe(Item(number, Sample(str(number), "t", Form.OPEN, "?")), Request(key, ()), Prediction(key, text=text, failure=failure))
+    early.observe(
+        Item(number, Sample(str(number), "t", Form.OPEN, "?")),
+        Request(key, ()),
+        Prediction(key, text=text, failure=failure),
+    )
 
 
 def ready(trials: int = 1, points: float = 20.0, questions: int = 3000) -> tuple[EarlyStop, list[int], list[int]]:
     stops: list[int] = []
     early = EarlyStop(points, scorer, trials, lambda: stops.append(1))
-    order = [item.position for item in early.shuffle([Item(n, Sample(str(n), "t", Form.OPEN, "?")) for n in range(questions)], 0)]
+    order = [
+        item.position
+        for item in early.shuffle([Item(n, Sample(str(n), "t", Form.OPEN, "?")) for n in range(questions)], 0)
+    ]
     return early, order, stops
 
 

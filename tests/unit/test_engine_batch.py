@@ -31,7 +31,13 @@ def ask(model: ScriptedBatch, requests: list[Request]) -> list[Prediction | Base
 
 def test_everyone_gets_their_own_answer_longest_first() -> None:
     model = ScriptedBatch(answer)
-    requests = [request("short", 1), request("long", 500), request("picture", 1, images=1), request("middle", 50), request("tiny", 0)]
+    requests = [
+        request("short", 1),
+        request("long", 500),
+        request("picture", 1, images=1),
+        request("middle", 50),
+        request("tiny", 0),
+    ]
     found = ask(model, requests)
     assert [each.text for each in found] == [each.key.sample for each in requests]
     assert model.batches == [["picture", "long", "middle", "short"], ["tiny"]]
@@ -77,7 +83,10 @@ def test_prefetch_is_told_when_a_request_comes() -> None:
 def test_one_who_gave_up_does_not_disturb_the_others() -> None:
     async def go() -> str | None:
         batcher = Batcher(ScriptedBatch(answer))
-        gone, stays = asyncio.create_task(batcher.predict(request("gone"))), asyncio.create_task(batcher.predict(request("stays")))
+        gone, stays = (
+            asyncio.create_task(batcher.predict(request("gone"))),
+            asyncio.create_task(batcher.predict(request("stays"))),
+        )
         await asyncio.sleep(0)
         gone.cancel()
         return (await asyncio.wait_for(stays, 5)).text
@@ -91,7 +100,10 @@ def test_one_who_gave_up_does_not_keep_the_error_from_the_others() -> None:
 
     async def go() -> BaseException | None:
         batcher = Batcher(ScriptedBatch(fail))
-        gone, stays = asyncio.create_task(batcher.predict(request("gone"))), asyncio.create_task(batcher.predict(request("stays")))
+        gone, stays = (
+            asyncio.create_task(batcher.predict(request("gone"))),
+            asyncio.create_task(batcher.predict(request("stays"))),
+        )
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.wait({stays}, timeout=5)

@@ -52,7 +52,9 @@ def test_a_second_run_asks_only_what_failed(tmp_path: Path) -> None:
     assert {prediction.text for prediction in stored(tmp_path).values()} == {"first", "ok"}
 
 
-@pytest.mark.parametrize("error", [RuntimeError("boom"), KeyError("x"), ValueError("bad \ud800 text"), TimeoutError(), MemoryError()])
+@pytest.mark.parametrize(
+    "error", [RuntimeError("boom"), KeyError("x"), ValueError("bad \ud800 text"), TimeoutError(), MemoryError()]
+)
 def test_whatever_a_model_raises_is_a_typed_failure_of_that_trial(tmp_path: Path, error: Exception) -> None:
     async def answer(request: Request) -> Prediction:
         if number(request) == 2:
@@ -84,7 +86,9 @@ def test_ten_megabytes_of_answer_come_back_whole(tmp_path: Path) -> None:
     assert [len(prediction.text or "") for prediction in stored(tmp_path).values()] == [5_000_000] * 2
 
 
-@pytest.mark.parametrize("error", [DataError("record 5 is wrong"), ConfigError("wording=9"), EnvironmentProblem("gone")])
+@pytest.mark.parametrize(
+    "error", [DataError("record 5 is wrong"), ConfigError("wording=9"), EnvironmentProblem("gone")]
+)
 def test_a_plan_that_breaks_in_the_middle_lets_others_finish(tmp_path: Path, error: Exception) -> None:
     """The requests in flight when the plan breaks were paid for: they are stored."""
     gate = asyncio.Event()
@@ -189,7 +193,9 @@ def test_failures_in_a_row_stop_the_run_and_successes_between_do_not(tmp_path: P
     assert work(tmp_path / "flaky", Scripted(flaky), jobs(100), max_workers=1).state.failed == 95
 
 
-@pytest.mark.parametrize("kind", [FailureKind.TOO_LONG, FailureKind.REFUSED, FailureKind.PAYLOAD, FailureKind.TRUNCATED])
+@pytest.mark.parametrize(
+    "kind", [FailureKind.TOO_LONG, FailureKind.REFUSED, FailureKind.PAYLOAD, FailureKind.TRUNCATED]
+)
 def test_questions_that_are_at_fault_themselves_do_not_condemn_the_server(tmp_path: Path, kind: FailureKind) -> None:
     async def answer(request: Request) -> Prediction:
         raise ModelError(kind, "not this one")
@@ -309,7 +315,12 @@ def test_max_errors_by_count_and_by_share(tmp_path: Path) -> None:
     assert len(stored(tmp_path / "count")) == 10
     with pytest.raises(EnvironmentProblem, match=r"\d+ of 100 trials"):
         work(tmp_path / "share", Scripted(third), jobs(300), max_workers=1, max_errors=ErrorBudget.parse("30%"))
-    assert work(tmp_path / "fine", Scripted(third), jobs(300), max_workers=1, max_errors=ErrorBudget.parse("50%")).state.done == 300
+    assert (
+        work(
+            tmp_path / "fine", Scripted(third), jobs(300), max_workers=1, max_errors=ErrorBudget.parse("50%")
+        ).state.done
+        == 300
+    )
 
 
 def test_a_part_of_a_trial_is_asked_and_not_stored(tmp_path: Path) -> None:

@@ -30,7 +30,9 @@ def ask(errors: list[ModelError | None], **policy: object) -> tuple[Prediction, 
 
     async def run() -> Prediction:
         limiter = Limiter(4, 10**6, clock)
-        return await Retrier(call, Policy(**policy), limiter, clock, lambda _, error: notes.append(error)).predict(REQUEST)
+        return await Retrier(call, Policy(**policy), limiter, clock, lambda _, error: notes.append(error)).predict(
+            REQUEST
+        )
 
     started = clock.now
     return asyncio.run(run()), calls, notes, clock.now - started
@@ -50,7 +52,11 @@ def test_attempts_are_bounded_and_end_in_a_typed_failure() -> None:
     prediction, calls, _, _ = ask([server_error()] * 99, max_retries=3)
     assert calls == 4
     assert prediction.failure is not None
-    assert (prediction.failure.kind, prediction.failure.attempts, prediction.failure.status) == (FailureKind.SERVER, 4, 500)
+    assert (prediction.failure.kind, prediction.failure.attempts, prediction.failure.status) == (
+        FailureKind.SERVER,
+        4,
+        500,
+    )
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 413, 422])

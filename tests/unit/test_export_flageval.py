@@ -9,7 +9,11 @@ SAMPLE = Sample(id="q1", dataset="d", form=Form.CHOICE, question="What is this?"
 def trial(repeat: int, text: str | None, value: float | None, *, variant: str = "base") -> StoredTrial:
     key = TrialKey("t", "q1", variant, repeat)
     failure = None if text is not None else Failure(FailureKind.TIMEOUT, "late")
-    score = Score(key=key, metric="accuracy", value=value, answer=text, reason=None if value is not None else "unparsed") if text else None
+    score = (
+        Score(key=key, metric="accuracy", value=value, answer=text, reason=None if value is not None else "unparsed")
+        if text
+        else None
+    )
     return (
         SAMPLE,
         Request(key, (Turn("system", "s"), Turn("user", "What is this?\nA. x"))),

@@ -83,7 +83,13 @@ def test_closed_thinking_before_changes_nothing(response: str) -> None:
 @settings(max_examples=100, deadline=None)
 def test_shuffling_options_moves_the_letter_with_the_text(order: list[str], text: str, shape: int) -> None:
     letter = "ABCD"[order.index(text)]
-    reply = [text, f"It is {text}.", f"The answer is {letter}.", f"({letter}) {text}", f"I choose {letter}, since it shows {text}."][shape]
+    reply = [
+        text,
+        f"It is {text}.",
+        f"The answer is {letter}.",
+        f"({letter}) {text}",
+        f"I choose {letter}, since it shows {text}.",
+    ][shape]
     assert extract_choice(reply, order).letter == letter
 
 

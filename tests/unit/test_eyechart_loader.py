@@ -26,8 +26,20 @@ def samples(tmp_path: Path, name: str = "eyechart", seed: int = 0, **arguments: 
 
 def test_default_conditions_cover_every_axis(tmp_path: Path) -> None:
     loaded = samples(tmp_path)
-    assert {sample.tags["axis"] for sample in loaded} == {"base", "contrast", "crowding", "blur", "rotation", "clutter", "position"}
-    assert {sample.tags["script"] for sample in loaded if sample.tags["axis"] == "base"} == {"letters", "digits", "words"}
+    assert {sample.tags["axis"] for sample in loaded} == {
+        "base",
+        "contrast",
+        "crowding",
+        "blur",
+        "rotation",
+        "clutter",
+        "position",
+    }
+    assert {sample.tags["script"] for sample in loaded if sample.tags["axis"] == "base"} == {
+        "letters",
+        "digits",
+        "words",
+    }
     assert len({sample.id for sample in loaded}) == len(loaded) == 14
     assert all(sample.form is Form.OCR and Path(sample.images[0].ref).is_file() for sample in loaded)
 

@@ -49,7 +49,9 @@ def test_glyphs_of_normalises_width_and_case() -> None:
     assert glyphs_of("７k-３ 日!") == "7K3日"
 
 
-def chart(index: int, threshold: float, draw: np.random.Generator, axis: str = "base", level: float = 0.0) -> tuple[Sample, Score]:
+def chart(
+    index: int, threshold: float, draw: np.random.Generator, axis: str = "base", level: float = 0.0
+) -> tuple[Sample, Score]:
     heights = np.geomspace(40, 2, 12) * draw.uniform(0.9, 1.1)
     chances = 1 / (1 + np.exp(-5 * np.log(heights / threshold)))
     rows = [(float(h), 1.0, 8, int(draw.binomial(8, p))) for h, p in zip(heights, chances, strict=True)]
@@ -72,7 +74,9 @@ def test_acuity_recovers_a_known_threshold_and_its_interval_covers_it() -> None:
 
 def test_conditions_get_their_own_threshold() -> None:
     draw = np.random.default_rng(0)
-    pairs = [chart(index, 5.0, draw) for index in range(6)] + [chart(index, 12.0, draw, "blur", 2.0) for index in range(6)]
+    pairs = [chart(index, 5.0, draw) for index in range(6)] + [
+        chart(index, 12.0, draw, "blur", 2.0) for index in range(6)
+    ]
     estimates = acuity(pairs, {})
     assert set(estimates) == {"acuity_px", "acuity_px/blur=2"}
     assert estimates["acuity_px/blur=2"].value == pytest.approx(12.0, rel=0.25)
@@ -98,7 +102,9 @@ def test_choices_are_corrected_for_guessing() -> None:
         height = float(draw.uniform(2, 40))
         chance = 0.25 + 0.75 / (1 + np.exp(-5 * np.log(height / 8)))
         meta = {"lines": [{"text": "HK", "height_px": height, "contrast": 1.0}]}
-        sample = Sample(f"s{index}", "e", Form.CHOICE, "?", options=("a", "b", "c", "d"), group=f"g{index % 20}", meta=meta)
+        sample = Sample(
+            f"s{index}", "e", Form.CHOICE, "?", options=("a", "b", "c", "d"), group=f"g{index % 20}", meta=meta
+        )
         pairs.append((sample, Score(TrialKey("e", sample.id), "accuracy", float(draw.random() < chance))))
     assert acuity(pairs, {})["acuity_px"].value == pytest.approx(8.0, rel=0.25)
 

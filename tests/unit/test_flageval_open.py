@@ -76,27 +76,42 @@ def test_mmmu_reads_the_shortest_tail_of_each_line_and_its_numbers() -> None:
 def score(annotation: dict[str, Any], *replies: str) -> float | None:
     annotations = [{"question_id": 1, "question": "?", **annotation}]
     predictions = [{"question_id": 1, "answer": {f"inference_{place}": reply for place, reply in enumerate(replies)}}]
-    return score_predictions(predictions, "MultiInference", annotations=annotations, profile="flageval").metrics["accuracy"].value
+    return (
+        score_predictions(predictions, "MultiInference", annotations=annotations, profile="flageval")
+        .metrics["accuracy"]
+        .value
+    )
 
 
 def test_the_profile_scores_open_questions() -> None:
     assert score({"question_type": "open", "answer": ["four", "4"]}, "It is 4.", "so five") == 0.5
-    assert score({"question_type": "short-answer", "answer_type": "integer", "answer": "4"}, "\\boxed{4}", "4 or 5") == 0.5
+    assert (
+        score({"question_type": "short-answer", "answer_type": "integer", "answer": "4"}, "\\boxed{4}", "4 or 5") == 0.5
+    )
     assert score({"question_type": "multiple-choice", "answer_type": "integer", "answer": "B"}, "B") == 1.0
 
 
 @pytest.mark.parametrize(
     ("annotation", "message"),
     [
-        ({"question_type": "open", "answer_type": "integer", "answer": "four"}, "'four' is not of answer_type 'integer'"),
+        (
+            {"question_type": "open", "answer_type": "integer", "answer": "four"},
+            "'four' is not of answer_type 'integer'",
+        ),
         ({"question_type": "open", "answer_type": "integer", "answer": 10**400}, "is not of answer_type 'integer'"),
-        ({"question_type": "open", "answer_type": "true_false", "answer": True}, "True is not of answer_type 'true_false'"),
+        (
+            {"question_type": "open", "answer_type": "true_false", "answer": True},
+            "True is not of answer_type 'true_false'",
+        ),
         (
             {"question_type": "open", "answer_type": "open_ended", "answer": "x"},
             "no rule for question_type 'open' with answer_type 'open_ended'",
         ),
         ({"question_type": "open", "answer_type": ["integer"], "answer": "4"}, "'answer_type' must be text"),
-        ({"question_type": "llm-judge", "answer_type": "integer", "answer": "4"}, "no rule for question_type 'llm-judge'"),
+        (
+            {"question_type": "llm-judge", "answer_type": "integer", "answer": "4"},
+            "no rule for question_type 'llm-judge'",
+        ),
         ({"question_type": "open", "answer": 4}, "'answer' must be text or a list of texts"),
     ],
 )

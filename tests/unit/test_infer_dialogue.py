@@ -25,7 +25,19 @@ def dialogue(group: str, rounds: int) -> list[Sample]:
     for number in range(rounds):
         meta = {"history_options": [list(OPTIONS)] * number}
         found.append(
-            Sample(f"{group}_{number}", "d", Form.CHOICE, f"q{number}?", (), OPTIONS, ("red",), turns, group, {"round": number}, meta)
+            Sample(
+                f"{group}_{number}",
+                "d",
+                Form.CHOICE,
+                f"q{number}?",
+                (),
+                OPTIONS,
+                ("red",),
+                turns,
+                group,
+                {"round": number},
+                meta,
+            )
         )
         turns = (*turns, Turn("user", f"q{number}?"), Turn("assistant", "red"))
     return found
@@ -73,7 +85,10 @@ def test_ten_rounds_and_more_are_in_order_of_their_number() -> None:
 
 def test_rounds_that_come_mixed_up_are_put_together() -> None:
     mixed = [sample for pair in zip(dialogue("a", 3)[::-1], dialogue("b", 3), strict=True) for sample in pair]
-    assert [[key.sample for key in job.keys] for job in jobs_of(mixed)] == [["a_0", "a_1", "a_2"], ["b_0", "b_1", "b_2"]]
+    assert [[key.sample for key in job.keys] for job in jobs_of(mixed)] == [
+        ["a_0", "a_1", "a_2"],
+        ["b_0", "b_1", "b_2"],
+    ]
 
 
 def test_lanes_keep_their_own_histories() -> None:

@@ -151,7 +151,10 @@ def test_without_a_judge_the_fallback_scores_under_that_name() -> None:
 
 
 def test_a_whole_plan_down_the_line_with_a_fake_judge() -> None:
-    trials = [(SAMPLE, reply_to(text, TrialKey("t", "s1", "base", repeat))) for repeat, text in enumerate(["a cat", "dog", "cat!"])]
+    trials = [
+        (SAMPLE, reply_to(text, TrialKey("t", "s1", "base", repeat)))
+        for repeat, text in enumerate(["a cat", "dog", "cat!"])
+    ]
     replies: dict[TrialKey, str | None] = {}
     for request in plan_votes(JUDGE, trials):
         answer = request.messages[-1].text.split("=====\n")[1]

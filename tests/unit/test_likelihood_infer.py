@@ -52,7 +52,9 @@ def test_option_texts_are_asked_after_a_prompt_without_options_or_letters():
 
 
 def test_a_tasks_own_prompt_keeps_its_words_and_loses_the_options_and_the_beginning():
-    own = Prompt(template="{instruction} {question} Options: {options}", instructions=("Look.",), prefix="The answer is")
+    own = Prompt(
+        template="{instruction} {question} Options: {options}", instructions=("Look.",), prefix="The answer is"
+    )
     (request,) = requests(task(prompt=own), prompt=own)
     assert request.messages[-1].text == "Look. What colour?"
     assert request.prefix == ""
@@ -73,14 +75,17 @@ def test_letters_are_asked_after_the_options_as_shown():
 
 
 @pytest.mark.parametrize(
-    ("form", "expected"), [("{mark}. {text}", "A"), ("({mark}) {text}", "(A)"), ("{mark}) {text}", "A)"), ("{text}", "A")]
+    ("form", "expected"),
+    [("{mark}. {text}", "A"), ("({mark}) {text}", "(A)"), ("{mark}) {text}", "A)"), ("{text}", "A")],
 )
 def test_a_mark_is_answered_as_it_is_shown(form, expected):
     assert mark_as_answered(Prompt(option_format=form), "A") == expected
 
 
 def test_yes_and_no_are_the_candidates_of_a_yes_no_question():
-    (request,) = requests(task(form=Form.YESNO), replace(SAMPLE, form=Form.YESNO, options=(), answers=("yes",)), Prompt())
+    (request,) = requests(
+        task(form=Form.YESNO), replace(SAMPLE, form=Form.YESNO, options=(), answers=("yes",)), Prompt()
+    )
     assert request.choices == ("yes", "no")
 
 
@@ -132,8 +137,15 @@ def test_no_candidates_become_one_empty_candidate_that_every_model_refuses():
 
 
 def test_every_variant_and_repeat_is_planned():
-    jobs = list(plan(task(variants=("base", "wording=1"), repeats=2), [Item(0, SAMPLE)], Prompter(task(), CHOICE_PROMPT, 0)))
-    assert [(key.variant, key.repeat) for job in jobs for key in job.keys] == [("base", 0), ("base", 1), ("wording=1", 0), ("wording=1", 1)]
+    jobs = list(
+        plan(task(variants=("base", "wording=1"), repeats=2), [Item(0, SAMPLE)], Prompter(task(), CHOICE_PROMPT, 0))
+    )
+    assert [(key.variant, key.repeat) for job in jobs for key in job.keys] == [
+        ("base", 0),
+        ("base", 1),
+        ("wording=1", 0),
+        ("wording=1", 1),
+    ]
 
 
 def test_the_grey_picture_is_the_same_bytes_every_time():

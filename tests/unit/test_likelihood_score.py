@@ -18,7 +18,9 @@ SAMPLE = Sample("s", "d", Form.CHOICE, "?", options=("a", "bb", "cc"), answers=(
 
 
 def request(**changes):
-    return Request(KEY, (Turn("user", "?"),), choices=("a", "bb", "cc"), shown=("a", "bb", "cc"), likelihood=Likelihood(**changes))
+    return Request(
+        KEY, (Turn("user", "?"),), choices=("a", "bb", "cc"), shown=("a", "bb", "cc"), likelihood=Likelihood(**changes)
+    )
 
 
 def prediction(values, **detail):
@@ -48,7 +50,9 @@ def test_priors_are_taken_off_before_the_length():
 def test_aliases_join_by_probability_under_sum_and_by_the_best_otherwise():
     reply = prediction([math.log(0.1), math.log(0.2), math.log(0.25)], tokens=[1, 1, 1])
     assert option_values(request(stands_for=(0, 0, 1)), reply) == pytest.approx([math.log(0.3), math.log(0.25)])
-    assert option_values(request(stands_for=(0, 0, 1), reduction="mean"), reply) == pytest.approx([math.log(0.2), math.log(0.25)])
+    assert option_values(request(stands_for=(0, 0, 1), reduction="mean"), reply) == pytest.approx(
+        [math.log(0.2), math.log(0.25)]
+    )
 
 
 def test_ties_go_to_the_first_in_the_samples_own_order_however_shuffled():
@@ -110,7 +114,9 @@ def test_the_choice_scorer_hands_likelihoods_over():
 
 def test_yes_and_no_need_no_options():
     asked = Request(KEY, (), choices=("yes", "no"))
-    (scored,) = score(replace(SAMPLE, form=Form.YESNO, options=(), answers=("Yes",)), asked, prediction([-1.0, -2.0]), {})
+    (scored,) = score(
+        replace(SAMPLE, form=Form.YESNO, options=(), answers=("Yes",)), asked, prediction([-1.0, -2.0]), {}
+    )
     assert (scored.value, scored.answer) == (1.0, "yes")
 
 
@@ -127,7 +133,10 @@ def test_confidence_is_held_against_being_right():
     from snellen.core.types import Score
     from snellen.score.aggregates.confidence import calibration
 
-    scores = [Score(KEY, "accuracy", value, detail={"confidence": sure}) for value, sure in ((1.0, 0.9), (0.0, 0.9), (1.0, 0.6))]
+    scores = [
+        Score(KEY, "accuracy", value, detail={"confidence": sure})
+        for value, sure in ((1.0, 0.9), (0.0, 0.9), (1.0, 0.6))
+    ]
     scores += [Score(KEY, "accuracy", 1.0), Score(KEY, "accuracy", None, reason="x", detail={"confidence": 0.5})]
     found = calibration(SimpleNamespace(scores=lambda: iter((SAMPLE, each) for each in scores)), {})
     assert found["confidence"].value == pytest.approx(0.8)

@@ -67,7 +67,11 @@ def test_other_errors_pass_through():
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("CUDA out of memory. Tried", True), ("DefaultCPUAllocator: can't allocate memory", True), ("shape mismatch", False)],
+    [
+        ("CUDA out of memory. Tried", True),
+        ("DefaultCPUAllocator: can't allocate memory", True),
+        ("shape mismatch", False),
+    ],
 )
 def test_out_of_memory_is_recognised(text, expected):
     assert is_out_of_memory(RuntimeError(text)) is expected

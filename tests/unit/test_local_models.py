@@ -28,7 +28,9 @@ def ask_blind(rule: str, asked: Request) -> str | None:
     return asyncio.run(blind.create(rule, ModelOptions()).predict(asked)).text
 
 
-@pytest.mark.parametrize(("rule", "mark"), [("shortest", "C"), ("longest", "D"), ("first", "A"), ("majority", "A"), ("no-period", "B")])
+@pytest.mark.parametrize(
+    ("rule", "mark"), [("shortest", "C"), ("longest", "D"), ("first", "A"), ("majority", "A"), ("no-period", "B")]
+)
 def test_blind_rules(rule: str, mark: str) -> None:
     assert ask_blind(rule, request()) == mark
 

@@ -27,7 +27,8 @@ def request(length: int) -> bytes:
 
 
 @given(
-    lengths=st.lists(st.sampled_from([0, 1, 5, 3000, 40_000]), min_size=1, max_size=5), cuts=st.lists(st.integers(1, 50_000), max_size=30)
+    lengths=st.lists(st.sampled_from([0, 1, 5, 3000, 40_000]), min_size=1, max_size=5),
+    cuts=st.lists(st.integers(1, 50_000), max_size=30),
 )
 def test_one_answer_a_request(lengths: list[int], cuts: list[int]) -> None:
     transport = Transport()

@@ -35,7 +35,9 @@ def picture(seed: int, kind: str = "PNG", **options: int) -> bytes:
 
 def test_the_book_finds_by_question_and_image_bytes() -> None:
     one, two = b"one", b"two"
-    book = AnswerBook([Entry("What?", "1", (sha256_hex(one),)), Entry("What?", "2", (sha256_hex(two),)), Entry("Plain?", "3")])
+    book = AnswerBook(
+        [Entry("What?", "1", (sha256_hex(one),)), Entry("What?", "2", (sha256_hex(two),)), Entry("Plain?", "3")]
+    )
     assert [
         getattr(book.find(ask(text, *images)), "answer", None)
         for text, *images in (
@@ -60,7 +62,9 @@ def test_a_re_encoded_picture_is_found_again(tmp_path: Path) -> None:
     for index in range(5):
         path = tmp_path / f"{index}.png"
         path.write_bytes(picture(index))
-        samples.append(Sample(str(index), "d", Form.OPEN, "Which?", (Image(str(path), width=256),), answers=(str(index),)))
+        samples.append(
+            Sample(str(index), "d", Form.OPEN, "Which?", (Image(str(path), width=256),), answers=(str(index),))
+        )
     assert write_answers(samples, tmp_path / "answers.jsonl") == 5
     book = AnswerBook.read(tmp_path / "answers.jsonl")
     for index in range(5):
@@ -119,14 +123,20 @@ def test_noisy_reads_glyph_by_glyph() -> None:
 
 
 def test_lost_in_the_middle() -> None:
-    rates = [rate_right("lost-middle:edge=0.9,middle=0.3", Entry("q", "x", options=("x", "y"), position=place)) for place in (0, 0.5, 1)]
+    rates = [
+        rate_right("lost-middle:edge=0.9,middle=0.3", Entry("q", "x", options=("x", "y"), position=place))
+        for place in (0, 0.5, 1)
+    ]
     assert rates == [pytest.approx(rate, abs=0.08) for rate in (0.9, 0.3, 0.9)]
 
 
 def test_styles_carry_the_answer() -> None:
     entry = Entry("q", "dog", options=("cat", "dog"))
     view = View(entry, ask("q\nA. cat\nB. dog"), rng(0))
-    said = {style: parse_reader(style).reply(view).text for style in ("plain", "verbose", "thinking", "refusing", "off-format")}
+    said = {
+        style: parse_reader(style).reply(view).text
+        for style in ("plain", "verbose", "thinking", "refusing", "off-format")
+    }
     assert said["plain"] == "B"
     assert "(B) dog" in said["verbose"]
     assert said["thinking"].startswith("<think>") and said["thinking"].endswith("B")

@@ -31,7 +31,12 @@ KEY = TrialKey("t", "s")
 class Recorder:
     """An HTTP client that answers from a script and remembers what it was sent."""
 
-    def __init__(self, *responses: tuple[int, object], headers: Mapping[str, str] | None = None, pieces: list[bytes] | None = None) -> None:
+    def __init__(
+        self,
+        *responses: tuple[int, object],
+        headers: Mapping[str, str] | None = None,
+        pieces: list[bytes] | None = None,
+    ) -> None:
         self.responses = list(responses)
         self.headers = headers or {}
         self.pieces = pieces or []
@@ -47,7 +52,9 @@ class Recorder:
         return HttpResponse(status, self.headers, value if isinstance(value, bytes) else json.dumps(value).encode())
 
     @asynccontextmanager
-    async def stream(self, url: str, body: Body, headers: Mapping[str, str], timeout_s: float) -> AsyncIterator[HttpStream]:
+    async def stream(
+        self, url: str, body: Body, headers: Mapping[str, str], timeout_s: float
+    ) -> AsyncIterator[HttpStream]:
         self.urls.append(url)
         self.bodies.append(b"".join(body or ()))
 
@@ -61,7 +68,9 @@ class Recorder:
         pass
 
 
-def ask(http: Recorder, dialect: object = None, request: Request | None = None, key: str | None = "sk-canary-key") -> Prediction:
+def ask(
+    http: Recorder, dialect: object = None, request: Request | None = None, key: str | None = "sk-canary-key"
+) -> Prediction:
     options = ModelOptions(base_url="http://x/v1", api_key=Secret(key) if key else None, clock=FakeClock())
     model = ServedModel(dialect or OpenAI(), "m", options, http)
     return asyncio.run(model.predict(request or Request(KEY, (Turn("user", "hi"),))))
@@ -79,7 +88,9 @@ def test_openai_sends_what_was_set_and_nothing_else(tmp_path: Path) -> None:
     picture = tmp_path / "a.png"
     PIL.Image.new("RGB", (4, 4)).save(picture)
     params = Params(temperature=0.0, max_tokens=5, extra_body={"presence_penalty": 0.5})
-    request = Request(KEY, (Turn("system", "s"), Turn("user", 'say "@0@" \\', (Image(str(picture)), Image(str(picture))))), params)
+    request = Request(
+        KEY, (Turn("system", "s"), Turn("user", 'say "@0@" \\', (Image(str(picture)), Image(str(picture))))), params
+    )
     http = Recorder((200, chat()))
     prediction = ask(http, request=request)
     body = json.loads(http.bodies[0])
@@ -95,7 +106,12 @@ def test_openai_sends_what_was_set_and_nothing_else(tmp_path: Path) -> None:
         "max_tokens": 5,
         "presence_penalty": 0.5,
     }
-    assert (prediction.text, prediction.finish, prediction.usage.input_tokens, len(prediction.images)) == ("B", "stop", 3, 2)
+    assert (prediction.text, prediction.finish, prediction.usage.input_tokens, len(prediction.images)) == (
+        "B",
+        "stop",
+        3,
+        2,
+    )
     assert http.sent_headers[0]["Authorization"] == "Bearer sk-canary-key"
 
 
@@ -115,7 +131,9 @@ def test_openai_sends_what_was_set_and_nothing_else(tmp_path: Path) -> None:
         (chat(None, refusal="I cannot"), FailureKind.REFUSED, False),
     ],
 )
-def test_a_reply_without_an_answer_is_a_typed_error_never_text(reply: object, kind: FailureKind, retryable: bool) -> None:
+def test_a_reply_without_an_answer_is_a_typed_error_never_text(
+    reply: object, kind: FailureKind, retryable: bool
+) -> None:
     with pytest.raises(ModelError) as error:
         ask(Recorder((200, reply)))
     assert (error.value.kind, error.value.retryable) == (kind, retryable)
@@ -192,7 +210,12 @@ def test_a_stream_is_put_together_whatever_its_cuts() -> None:
     for size in (1, 7, 10_000):
         pieces = [whole[start : start + size] for start in range(0, len(whole), size)]
         prediction = ask(Recorder(pieces=pieces), request=STREAM)
-        assert (prediction.text, prediction.reasoning, prediction.finish, prediction.usage.output_tokens) == ("Hello", "hm", "stop", 3)
+        assert (prediction.text, prediction.reasoning, prediction.finish, prediction.usage.output_tokens) == (
+            "Hello",
+            "hm",
+            "stop",
+            3,
+        )
         assert len(prediction.timing.token_times) == 3
         assert prediction.timing.first_token is not None
         assert prediction.timing.first_reasoning is not None
@@ -202,7 +225,9 @@ def test_a_stream_without_done_is_whole_if_it_said_why_it_finished() -> None:
     assert ask(Recorder(pieces=[*FULL, *END]), request=STREAM).text == "Hello"
 
 
-@pytest.mark.parametrize("pieces", [FULL, [], [*FULL, event({"error": {"message": "overloaded"}})], [*FULL, b"data: {bro"]])
+@pytest.mark.parametrize(
+    "pieces", [FULL, [], [*FULL, event({"error": {"message": "overloaded"}})], [*FULL, b"data: {bro"]]
+)
 def test_a_cut_or_broken_stream_is_no_answer_and_keeps_the_partial_text(pieces: list[bytes]) -> None:
     with pytest.raises(ModelError) as error:
         ask(Recorder(pieces=pieces), request=STREAM)
@@ -222,7 +247,12 @@ def test_anthropic_bodies_and_replies() -> None:
     assert json.loads(http.bodies[0]) == {
         "model": "m", "max_tokens": 1024, "messages": [{"role": "user", "content": "hi"}], "system": "s", "temperature": 0.0, "stop_sequences": ["x"],
     }  # fmt: skip
-    assert (prediction.text, prediction.reasoning, prediction.finish, prediction.usage.output_tokens) == ("B", "hm", "stop", 2)
+    assert (prediction.text, prediction.reasoning, prediction.finish, prediction.usage.output_tokens) == (
+        "B",
+        "hm",
+        "stop",
+        2,
+    )
     assert http.sent_headers[0]["x-api-key"] == "sk-canary-key"
 
 
@@ -235,16 +265,25 @@ def test_anthropic_streams() -> None:
         event({"type": "message_stop"}),
     ]
     prediction = ask(Recorder(pieces=pieces), Anthropic(), STREAM)
-    assert (prediction.text, prediction.finish, prediction.usage.input_tokens, prediction.usage.output_tokens) == ("B", "length", 9, 4)
+    assert (prediction.text, prediction.finish, prediction.usage.input_tokens, prediction.usage.output_tokens) == (
+        "B",
+        "length",
+        9,
+        4,
+    )
 
 
 def test_gemini_bodies_replies_and_blocks() -> None:
     part = {
-        "candidates": [{"content": {"parts": [{"text": "hm", "thought": True}, {"text": "B"}]}, "finishReason": "STOP"}],
+        "candidates": [
+            {"content": {"parts": [{"text": "hm", "thought": True}, {"text": "B"}]}, "finishReason": "STOP"}
+        ],
         "usageMetadata": {"promptTokenCount": 4},
     }
     http = Recorder((200, part))
-    request = Request(KEY, (Turn("system", "s"), Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c")), Params(max_tokens=7))
+    request = Request(
+        KEY, (Turn("system", "s"), Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c")), Params(max_tokens=7)
+    )
     prediction = ask(http, Gemini(), request)
     body = json.loads(http.bodies[0])
     assert [content["role"] for content in body["contents"]] == ["user", "model", "user"]

@@ -18,7 +18,9 @@ SHRUNK = EncodedImage(b"REVG", ImageSent("bb" * 32, "image/png", 4, 4, 3, (8, 8)
 
 
 def parts(mode: str, *images: tuple[Image, EncodedImage]) -> list[dict[str, Any]]:
-    request = Request(TrialKey("t", "s"), (Turn("system", "be brief"), Turn("user", "what?", tuple(image for image, _ in images))))
+    request = Request(
+        TrialKey("t", "s"), (Turn("system", "be brief"), Turn("user", "what?", tuple(image for image, _ in images)))
+    )
     body = build_body(OpenAI(mode), "m", request, [[], [encoded for _, encoded in images]])
     content = json.loads(b"".join(body))["messages"][1]["content"]
     assert content[-1] == {"type": "text", "text": "what?"}  # pages first, question last

@@ -97,7 +97,9 @@ def test_images_arrive_as_pictures():
     picture = Image(ref=str(EXAMPLES / "colours" / "red.png"))
     asked = Request(TrialKey("t", "s"), (Turn("user", "look", (picture,)),))
     assert "(64, 48)" in predict(create("Interface", ModelOptions()), asked)[0].text
-    (unreadable,) = predict(create("Interface", ModelOptions()), Request(TrialKey("t", "s"), (Turn("user", "?", (Image(ref="/no.png"),)),)))
+    (unreadable,) = predict(
+        create("Interface", ModelOptions()), Request(TrialKey("t", "s"), (Turn("user", "?", (Image(ref="/no.png"),)),))
+    )
     assert unreadable.failure.kind is FailureKind.DECODE
 
 
@@ -118,12 +120,16 @@ def test_methods_for_one_sample_and_plain_functions():
 
 
 def test_generation_and_likelihood_in_one_batch_keep_their_order():
-    replies = predict(create("echo", ModelOptions()), request(), request(name="c", choices=("a", "b")), request("z", name="z"))
+    replies = predict(
+        create("echo", ModelOptions()), request(), request(name="c", choices=("a", "b")), request("z", name="z")
+    )
     assert [reply.text for reply in replies] == ["hello", None, "z"]
 
 
 def test_a_request_that_breaks_the_plugin_fails_alone():
-    replies = predict(create("Interface", ModelOptions()), request(name="1"), request("boom", name="2"), request(name="3"))
+    replies = predict(
+        create("Interface", ModelOptions()), request(name="1"), request("boom", name="2"), request(name="3")
+    )
     assert [reply.failure is None for reply in replies] == [True, False, True]
     assert replies[1].failure.message == "plugin/Interface raised ValueError: boom in here"
     (nonsense,) = predict(create("wrong", ModelOptions()), request(choices=("a", "b")))

@@ -39,12 +39,19 @@ class LLM:
         assert add_generation_prompt is not continue_final_message
         assert use_tqdm is False
         self.calls.append(len(messages))
-        return [self._one(each, params, continue_final_message) for each, params in zip(messages, sampling_params, strict=True)]
+        return [
+            self._one(each, params, continue_final_message)
+            for each, params in zip(messages, sampling_params, strict=True)
+        ]
 
     def _one(self, messages, params, continued):
         words = ["<s>"]
         for message in messages:
-            parts = message["content"] if isinstance(message["content"], list) else [{"type": "text", "text": message["content"]}]
+            parts = (
+                message["content"]
+                if isinstance(message["content"], list)
+                else [{"type": "text", "text": message["content"]}]
+            )
             for part in parts:
                 words += ["<image>"] if part["type"] == "image_pil" and part["image_pil"].size else part["text"].split()
             words += [f"<{message['role']}>"] if message["role"] != "assistant" else []
@@ -55,7 +62,9 @@ class LLM:
         answer = f"{params.given.get('temperature')} {params.given['max_tokens']} {params.given.get('seed', 0) > 0}"
         made = SimpleNamespace(text=answer, token_ids=[1, 2], finish_reason="stop")
         return SimpleNamespace(
-            outputs=[made], prompt_token_ids=numbers, prompt_logprobs=logprobs if params.given.get("prompt_logprobs") == 0 else None
+            outputs=[made],
+            prompt_token_ids=numbers,
+            prompt_logprobs=logprobs if params.given.get("prompt_logprobs") == 0 else None,
         )
 
 
@@ -109,7 +118,9 @@ def test_candidates_are_what_comes_after_the_prompt():
 
 def test_priors_prefix_and_the_prompts_own_values():
     likelihood = Likelihood(baseline=(Turn("user", "Answer:"),), with_prompt=True)
-    (reply,) = predict(create("m", ModelOptions()), ask(choices=("a dog", "cat"), likelihood=likelihood, prefix="It is"))
+    (reply,) = predict(
+        create("m", ModelOptions()), ask(choices=("a dog", "cat"), likelihood=likelihood, prefix="It is")
+    )
     assert reply.loglikelihoods == (-4.0, -3.0)
     assert reply.detail["priors"] == [-4.0, -3.0]
     assert reply.detail["prompt_logprobs"] == [-7.0, -4.0, -2.0, -3.0, -6.0, -2.0, -2.0]

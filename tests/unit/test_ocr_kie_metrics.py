@@ -88,7 +88,9 @@ def test_fields_are_read_from_a_reply() -> None:
 
 
 def test_scorers_by_name() -> None:
-    sample = Sample(id="s", dataset="d", form=Form.KIE, question="?", answers=("5.00",), meta={"fields": {"total": "5.00"}})
+    sample = Sample(
+        id="s", dataset="d", form=Form.KIE, question="?", answers=("5.00",), meta={"fields": {"total": "5.00"}}
+    )
     reply = Prediction(key=KEY, text='{"total": "5.00"}')
     values = {
         item.metric: item.value

@@ -42,17 +42,22 @@ def test_repeats_are_clustered_by_sample() -> None:
     wide = score_predictions(records, "SingleChoice", profile="reform", eval_stability=True).metrics
     narrow = score_predictions(single, "SingleChoice", profile="reform").metrics
     assert wide["accuracy"].value == narrow["accuracy"].value == 0.5
-    assert wide["accuracy"].ci95[1] - wide["accuracy"].ci95[0] > 1.8 * (narrow["accuracy"].ci95[1] - narrow["accuracy"].ci95[0])
+    assert wide["accuracy"].ci95[1] - wide["accuracy"].ci95[0] > 1.8 * (
+        narrow["accuracy"].ci95[1] - narrow["accuracy"].ci95[0]
+    )
     assert wide["instability"].value == 0.0
 
 
 def test_instability_is_over_option_texts() -> None:
-    shuffled = [{**choice("s", "(A)"), "answer_options": ["yes", "no"]}, {**choice("s", "(B)", 1), "answer_options": ["no", "yes"]}]
+    shuffled = [
+        {**choice("s", "(A)"), "answer_options": ["yes", "no"]},
+        {**choice("s", "(B)", 1), "answer_options": ["no", "yes"]},
+    ]
     assert score_predictions(shuffled, "SingleChoice", eval_stability=True).metrics["instability"].value == 0.0
     long = [choice("s", "x" * 100 + str(i)) for i in range(2)]
-    assert score_predictions(long, "SingleChoice", profile="reform", eval_stability=True).metrics["instability"].value == pytest.approx(
-        math.log(2)
-    )
+    assert score_predictions(long, "SingleChoice", profile="reform", eval_stability=True).metrics[
+        "instability"
+    ].value == pytest.approx(math.log(2))
 
 
 def test_rounds() -> None:
@@ -87,8 +92,14 @@ BAD = [
     ),
     ([choice(i, "(A)") for i in (1, 1, 2, 2, 3)], "sample 3 (first at record 5) has 1, but the others 2"),
     ([], "nothing to score"),
-    ([choice(1, "(A)"), {"answer": 0, "prediction": "(A)", "answer_options": OPTIONS}], "record 2: has no field 'sample_id'"),
-    ([choice(1, "(A)"), {"sample_id": 2, "answer_options": OPTIONS, "prediction": "x"}], "record 2: has no field 'answer'"),
+    (
+        [choice(1, "(A)"), {"answer": 0, "prediction": "(A)", "answer_options": OPTIONS}],
+        "record 2: has no field 'sample_id'",
+    ),
+    (
+        [choice(1, "(A)"), {"sample_id": 2, "answer_options": OPTIONS, "prediction": "x"}],
+        "record 2: has no field 'answer'",
+    ),
     ([{"sample_id": 2, "answer_options": OPTIONS, "answer": 1}], "record 1: has no field 'prediction'"),
     ([choice(1, 3)], "record 1: 'prediction' must be text, not a number"),
     ([choice(1, None)], "record 1: 'prediction' must be text, not null"),
@@ -127,16 +138,46 @@ def test_bad_records_are_one_clear_line(records: list, message: str) -> None:
         ({"prediction": "a", "references": "a"}, "Generation", {}, "record 1: 'references' must be"),
         ({"prediction": "a", "references": ["a", 1]}, "Generation", {}, "record 1: 'references' must be"),
         ({"prediction": ["a"], "references": ["a"]}, "Generation", {}, "record 1: 'prediction' must be text"),
-        ({"sample_id": 1, "prediction": 5, "answer": "5"}, "OCROpenEnded", {}, "record 1: 'prediction' must be text or a list"),
+        (
+            {"sample_id": 1, "prediction": 5, "answer": "5"},
+            "OCROpenEnded",
+            {},
+            "record 1: 'prediction' must be text or a list",
+        ),
         ({"sample_id": 1, "prediction": "5", "answer": " "}, "KIEOpenEnded", {}, "record 1: 'answer' is empty"),
         (choice(1, "(A)"), "SingleChoice", {"multi_round_eval": True}, "record 1: has no field 'round_id'"),
-        (choice(1, "(A)", round_id="x"), "SingleChoice", {"multi_round_eval": True}, "record 1: 'round_id' must be a number"),
-        (choice(1, "(A)", round_id=math.inf), "SingleChoice", {"multi_round_eval": True}, "record 1: 'round_id' must be a number"),
+        (
+            choice(1, "(A)", round_id="x"),
+            "SingleChoice",
+            {"multi_round_eval": True},
+            "record 1: 'round_id' must be a number",
+        ),
+        (
+            choice(1, "(A)", round_id=math.inf),
+            "SingleChoice",
+            {"multi_round_eval": True},
+            "record 1: 'round_id' must be a number",
+        ),
         (choice(1, -1), "SingleChoice", {"infer_method": "likelihood"}, "record 1: 'prediction' -1 is no option index"),
-        (choice(1, True), "SingleChoice", {"infer_method": "likelihood"}, "record 1: 'prediction' must be a whole number, not true/false"),
+        (
+            choice(1, True),
+            "SingleChoice",
+            {"infer_method": "likelihood"},
+            "record 1: 'prediction' must be a whole number, not true/false",
+        ),
         ({"ground_truth": {"inference": 1, "chain": [1]}}, "Consistency", {}, "record 1: has no field 'prediction'"),
-        ({"ground_truth": [1], "prediction": {}}, "Consistency", {}, "record 1: 'ground_truth' and 'prediction' must be objects"),
-        ({"ground_truth": {"inference": 1, "chain": []}, "prediction": {}}, "Consistency", {}, "record 1: ground truth needs"),
+        (
+            {"ground_truth": [1], "prediction": {}},
+            "Consistency",
+            {},
+            "record 1: 'ground_truth' and 'prediction' must be objects",
+        ),
+        (
+            {"ground_truth": {"inference": 1, "chain": []}, "prediction": {}},
+            "Consistency",
+            {},
+            "record 1: ground truth needs",
+        ),
     ],
 )
 def test_bad_records_of_other_formulations(record: dict, formulation: str, options: dict, message: str) -> None:
@@ -167,7 +208,14 @@ def test_wrong_use_is_named(formulation: str, options: dict, message: str) -> No
 
 
 ANNOTATIONS = [
-    {"question_id": "q1", "question": "Which?", "options": ["w", "x"], "answer": "B", "question_type": "multiple-choice", "sub_task": "s"},
+    {
+        "question_id": "q1",
+        "question": "Which?",
+        "options": ["w", "x"],
+        "answer": "B",
+        "question_type": "multiple-choice",
+        "sub_task": "s",
+    },
     {"question_id": "q2", "question": "Is it?", "answer": "yes", "question_type": "yes-no", "sub_task": "t"},
     {"question_id": 3, "question": "How many?", "answer": ["4", "four"], "question_type": "open", "sub_task": "t"},
 ]
@@ -197,7 +245,9 @@ def test_several_inferences_macro_micro_and_groups() -> None:
 
 
 def test_missing_questions_are_named_and_null_answers_are_gaps() -> None:
-    result = score_predictions([{"question_id": "q1", "answer": [None, "B"]}], "MultiInference", annotations=ANNOTATIONS)
+    result = score_predictions(
+        [{"question_id": "q1", "answer": [None, "B"]}], "MultiInference", annotations=ANNOTATIONS
+    )
     assert result.missing == ["q2", "3"]
     assert "2 annotated questions" in result.notes["missing"]
     assert result.metrics["accuracy_micro"].failed == 1
@@ -209,9 +259,21 @@ def test_missing_questions_are_named_and_null_answers_are_gaps() -> None:
     [
         ([{"question_id": "q9", "answer": "B"}], ANNOTATIONS, "record 1: question_id 'q9' is not in the annotations"),
         (PREDICTIONS + PREDICTIONS[:1], ANNOTATIONS, "record 4: question_id 'q1' is a duplicate of record 1"),
-        (PREDICTIONS, [*ANNOTATIONS, {"question_id": "3"}], "annotations: record 4: question_id '3' is a duplicate of record 3"),
-        ([{"question_id": "q1", "answer": {"first": "B"}}], ANNOTATIONS, "record 1: 'first' is no name of an inference"),
-        ([{"question_id": "q1", "answer": {"inference_1": "B", "x_1": "B"}}], ANNOTATIONS, "two inferences have the same index"),
+        (
+            PREDICTIONS,
+            [*ANNOTATIONS, {"question_id": "3"}],
+            "annotations: record 4: question_id '3' is a duplicate of record 3",
+        ),
+        (
+            [{"question_id": "q1", "answer": {"first": "B"}}],
+            ANNOTATIONS,
+            "record 1: 'first' is no name of an inference",
+        ),
+        (
+            [{"question_id": "q1", "answer": {"inference_1": "B", "x_1": "B"}}],
+            ANNOTATIONS,
+            "two inferences have the same index",
+        ),
         ([{"question_id": "q1", "answer": {"inference_9999999": "B"}}], ANNOTATIONS, "too large"),
         ([{"question_id": "q1", "answer": {"inference_0": 5}}], ANNOTATIONS, "record 1: an inference must be text"),
         ([{"question_id": "q1"}], ANNOTATIONS, "record 1: has no field 'answer'"),
@@ -226,7 +288,11 @@ def test_missing_questions_are_named_and_null_answers_are_gaps() -> None:
             [{"question_id": "q1", "options": ["w"], "answer": "A"}],
             "'options' must be a list of 2 to 26",
         ),
-        ([{"question_id": "q1", "answer": "B"}], [{"question_id": "q1", "answer": "A", "question_type": "llm-judge"}], "needs a judge"),
+        (
+            [{"question_id": "q1", "answer": "B"}],
+            [{"question_id": "q1", "answer": "A", "question_type": "llm-judge"}],
+            "needs a judge",
+        ),
     ],
 )
 def test_bad_inference_files(predictions: list, annotations: list, message: str) -> None:
@@ -266,7 +332,16 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-FIELDS = ("sample_id", "answer", "answer_options", "prediction", "references", "ground_truth", "question_id", "round_id")
+FIELDS = (
+    "sample_id",
+    "answer",
+    "answer_options",
+    "prediction",
+    "references",
+    "ground_truth",
+    "question_id",
+    "round_id",
+)
 
 
 @given(

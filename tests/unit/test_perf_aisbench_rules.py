@@ -69,7 +69,11 @@ def test_the_stable_stage_reads_success_from_the_wrong_rows() -> None:
 
 def test_a_window_of_no_length_is_infinitely_fast() -> None:
     found = summarize_aisbench(timeline(at(0, 0.5), at(1, 1.5)), "stable")["common"]
-    assert (found["Benchmark Duration"], found["Request Throughput"], found["Input Token Throughput"]) == (0.0, "inf", None)
+    assert (found["Benchmark Duration"], found["Request Throughput"], found["Input Token Throughput"]) == (
+        0.0,
+        "inf",
+        None,
+    )
     assert found["Concurrency"] == 1
 
 
@@ -82,7 +86,12 @@ def test_no_stable_stage_and_no_success_are_errors_with_a_way_out() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "given"),
-    [(["P50", "Std"], ["P50"]), (["Std", "P0", "P100"], ["Average"]), (["P01", "Max"], ["P01", "Max"]), ([*["P9"] * 8, "Max"], ["P9"])],
+    [
+        (["P50", "Std"], ["P50"]),
+        (["Std", "P0", "P100"], ["Average"]),
+        (["P01", "Max"], ["P01", "Max"]),
+        ([*["P9"] * 8, "Max"], ["P9"]),
+    ],
 )
 def test_statistics_that_are_accepted(asked: list[str], given: list[str]) -> None:
     found = summarize_aisbench(timeline(at(0, 0.5), stats_list=asked))["metrics"]["E2EL"]

@@ -22,7 +22,9 @@ def event(delta: dict[str, Any] | None = None, **fields: Any) -> bytes:
 
 
 ROLE = event({"role": "assistant", "content": ""})
-USAGE = event(None, usage={"prompt_tokens": 9, "completion_tokens": 4, "completion_tokens_details": {"reasoning_tokens": 1}})
+USAGE = event(
+    None, usage={"prompt_tokens": 9, "completion_tokens": 4, "completion_tokens_details": {"reasoning_tokens": 1}}
+)
 END = event({}, finish="stop")
 DONE = b"data: [DONE]\n\n"
 
@@ -51,11 +53,18 @@ def text(collector: Collector) -> str | None:
 
 
 def test_role_empty_and_usage_events_are_no_text() -> None:
-    record, collector = collect(ROLE, event({"content": ""}), event({"content": "Hel"}), event({"content": "lo"}), END, USAGE, DONE)
+    record, collector = collect(
+        ROLE, event({"content": ""}), event({"content": "Hel"}), event({"content": "lo"}), END, USAGE, DONE
+    )
     assert text(collector) == "Hello"
     assert (record.first_event, record.first_content, record.chunks) == (1.0, 3.0, (3.0, 4.0))
     assert (record.end, record.done) == (4.0, 7.0)
-    assert (record.input_tokens, record.output_tokens, record.reasoning_tokens, record.counted_by) == (9, 4, 1, "server")
+    assert (record.input_tokens, record.output_tokens, record.reasoning_tokens, record.counted_by) == (
+        9,
+        4,
+        1,
+        "server",
+    )
 
 
 def test_reasoning_and_content_are_apart() -> None:
@@ -85,14 +94,19 @@ def test_without_usage_tokens_are_counted_by_event_and_marked() -> None:
 
 def test_a_whole_reply_to_a_stream_request_has_no_first_token() -> None:
     body = json.dumps(
-        {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+        {
+            "choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1},
+        }
     )
     record, collector = collect(body.encode()[:20], body.encode()[20:])
     assert text(collector) == "yes"
     assert (record.ok, record.streamed, first_content(record), record.end) == (True, False, None, 2.0)
 
 
-@pytest.mark.parametrize("ending", [b"", DONE, END], ids=["no end at all", "done without finish", "finish without done"])
+@pytest.mark.parametrize(
+    "ending", [b"", DONE, END], ids=["no end at all", "done without finish", "finish without done"]
+)
 def test_how_a_stream_may_end(ending: bytes) -> None:
     record, _ = collect(event({"content": "half"}), *filter(None, [ending]))
     assert record.ok is bool(ending)

@@ -30,12 +30,25 @@ ITEMS = tuple(Item(f"i{n}", (b"{}",)) for n in range(10))
 
 def report(**fields: float) -> WatchReport:
     return WatchReport(
-        **({"wall_s": 1.0, "cpu_s": 0.1, "cpu_share": 0.1, "lag_p50_s": 0, "lag_p99_s": 0, "delay_p50_s": 0, "delay_p99_s": 0} | fields)
+        **(
+            {
+                "wall_s": 1.0,
+                "cpu_s": 0.1,
+                "cpu_share": 0.1,
+                "lag_p50_s": 0,
+                "lag_p99_s": 0,
+                "delay_p50_s": 0,
+                "delay_p99_s": 0,
+            }
+            | fields
+        )
     )
 
 
 def result(count: int, cpu_s: float, start: float = 0.0) -> LoadResult:
-    outcomes = [Outcome(f"i{n}", 0, RequestRecord(f"i{n}", start + n, start + n + 1, scheduled=start + n)) for n in range(count)]
+    outcomes = [
+        Outcome(f"i{n}", 0, RequestRecord(f"i{n}", start + n, start + n + 1, scheduled=start + n)) for n in range(count)
+    ]
     return LoadResult(outcomes, start, report(cpu_s=cpu_s))
 
 
@@ -68,7 +81,9 @@ def test_dealing_loses_nothing(count: int, processes: int, slots: int) -> None:
     assert sum(len(part.slots) for part in closed) == slots
     assert sum(part.count or 0 for part in closed) == count
     opened = deal(job(LoadPlan(rate=10, count=count)), processes)
-    assert sorted(moment for part in opened for moment in part.moments) == sorted(job(LoadPlan(rate=10, count=count)).moments)
+    assert sorted(moment for part in opened for moment in part.moments) == sorted(
+        job(LoadPlan(rate=10, count=count)).moments
+    )
     assert [part.worker for part in opened] == list(range(len(opened)))
 
 
@@ -125,7 +140,10 @@ def test_any_job_shows_what_it_would_ask() -> None:
 
         async def run(self, ask: Any) -> None:
             reply = await ask(PlannedSample(7, sample), request("first?"))
-            again = Request(TrialKey("t", "s", repeat=1), (Turn("user", "first?"), Turn("assistant", reply.text), Turn("user", "sure?")))
+            again = Request(
+                TrialKey("t", "s", repeat=1),
+                (Turn("user", "first?"), Turn("assistant", reply.text), Turn("user", "sure?")),
+            )
             await ask(PlannedSample(7, sample), again, keep=False)
             await ask(PlannedSample(7, sample), again, Prediction(again.key, text="known"))
 
@@ -139,7 +157,9 @@ def test_a_job_that_scores_candidates_is_no_load() -> None:
         keys = ()
 
         async def run(self, ask: Any) -> None:
-            await ask(PlannedSample(0, Sample("s", "d", Form.OPEN, "q")), Request(TrialKey("t", "s"), (), choices=("a",)))
+            await ask(
+                PlannedSample(0, Sample("s", "d", Form.OPEN, "q")), Request(TrialKey("t", "s"), (), choices=("a",))
+            )
 
     with pytest.raises(UsageError, match="-p infer=generate"):
         asyncio.run(capture(Score()))
@@ -174,19 +194,33 @@ def test_synthetic_loads_are_as_asked_and_seeded() -> None:
     assert opening.params.extra_body == {"ignore_eos": True, "min_tokens": 5}
     model = create("m", ModelOptions(base_url="http://h/v1"))
     item = asyncio.run(prepare_items(model, first))[0]
-    assert [[(picture.width, picture.height) for picture in pictures] for pictures in item.pictures] == [[(40, 30)] * 2] * 2
+    assert [[(picture.width, picture.height) for picture in pictures] for pictures in item.pictures] == [
+        [(40, 30)] * 2
+    ] * 2
     with pytest.raises(UsageError, match="at least 1"):
         Synthetic(turns=0)
 
 
 def test_outcomes_become_predictions() -> None:
     good = RequestRecord(
-        "x", 1.0, 2.0, scheduled=0.5, first_event=1.1, first_content=1.2, chunks=(1.2, 1.9), input_tokens=4, output_tokens=2
+        "x",
+        1.0,
+        2.0,
+        scheduled=0.5,
+        first_event=1.1,
+        first_content=1.2,
+        chunks=(1.2, 1.9),
+        input_tokens=4,
+        output_tokens=2,
     )
     prediction = to_prediction(request("q"), Outcome("t/s", 0, good, "A", None, "stop", "m"))
     assert (prediction.text, prediction.finish, prediction.detail) == ("A", "stop", {"model": "m"})
     assert prediction.timing is not None
-    assert (prediction.timing.scheduled, prediction.timing.first_token, prediction.timing.token_times) == (0.5, 1.2, (1.2, 1.9))
+    assert (prediction.timing.scheduled, prediction.timing.first_token, prediction.timing.token_times) == (
+        0.5,
+        1.2,
+        (1.2, 1.9),
+    )
     bad = RequestRecord("x", 1.0, 2.0, failure="rate", status=429, message="slow down")
     failure = to_prediction(request("q"), Outcome("t/s", 0, bad, None)).failure
     assert failure is not None
@@ -196,7 +230,9 @@ def test_outcomes_become_predictions() -> None:
 
 
 def test_value_for_money() -> None:
-    records = tuple(RequestRecord(str(n), 0.0, 10.0, input_tokens=1000, output_tokens=500, streamed=False) for n in range(10))
+    records = tuple(
+        RequestRecord(str(n), 0.0, 10.0, input_tokens=1000, output_tokens=500, streamed=False) for n in range(10)
+    )
     results = {"tasks": {"t": {"metrics": {"accuracy": {"value": 0.8, "n": 10}, "other": {"value": 5.0, "n": 10}}}}}
     right, accuracy = right_answers(results)
     found = value_for_money(Timeline(requests=records), right, accuracy, Prices(1.0, 4.0))

@@ -66,7 +66,13 @@ def test_a_cut_body_is_not_complete() -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", b"x" * (HEAD_LIMIT + 1)]
+    "raw",
+    [
+        b"SSH-2.0-x\r\n\r\n",
+        b"HTTP/1.1 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+        b"x" * (HEAD_LIMIT + 1),
+    ],
 )
 def test_nonsense_is_refused(raw: bytes) -> None:
     with pytest.raises(BadResponseError):

@@ -60,7 +60,8 @@ def test_vllm_without_send_moments_uses_its_duration_and_says_so(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"), [({"ttfts": None, "itls": None}, "--save-detailed"), ({"input_lens": [1]}, "do not fit together")]
+    ("change", "message"),
+    [({"ttfts": None, "itls": None}, "--save-detailed"), ({"input_lens": [1]}, "do not fit together")],
 )
 def test_vllm_without_detail_says_how_to_get_it(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     data = {key: value for key, value in {**VLLM, **change}.items() if value is not None}
@@ -69,8 +70,15 @@ def test_vllm_without_detail_says_how_to_get_it(tmp_path: Path, change: dict[str
 
 
 def test_guidellm(tmp_path: Path) -> None:
-    requests = {"successful": [guidellm_request(10.0), guidellm_request(11.0)], "errored": [guidellm_request(12.0)], "incomplete": []}
-    timeline = read(tmp_path, {"benchmarks": [{"requests": requests, "config": {"strategy": {"type_": "concurrent", "streams": 2}}}]})
+    requests = {
+        "successful": [guidellm_request(10.0), guidellm_request(11.0)],
+        "errored": [guidellm_request(12.0)],
+        "incomplete": [],
+    }
+    timeline = read(
+        tmp_path,
+        {"benchmarks": [{"requests": requests, "config": {"strategy": {"type_": "concurrent", "streams": 2}}}]},
+    )
     summary = summarize(timeline)
     assert summary["metrics"]["TTFT"]["Average"] == pytest.approx(0.5)
     assert summary["metrics"]["E2ELScheduled"]["Average"] == pytest.approx(1.25)
@@ -87,7 +95,11 @@ def test_an_older_guidellm_with_flat_times(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("benchmarks", "message"),
-    [([{}, {}], "2 benchmarks"), ([{}], "no `requests`"), ([{"requests": {"successful": [{}]}}], "no start or end time")],
+    [
+        ([{}, {}], "2 benchmarks"),
+        ([{}], "no `requests`"),
+        ([{"requests": {"successful": [{}]}}], "no start or end time"),
+    ],
 )
 def test_wrong_guidellm_reports(tmp_path: Path, benchmarks: list[Any], message: str) -> None:
     with pytest.raises(DataError, match=message):

@@ -68,7 +68,10 @@ def test_a_failure_is_timed_and_counted_but_never_a_latency() -> None:
 
 def test_the_load_as_a_whole_by_hand() -> None:
     """Two requests of 1 s overlapping by half: 1.5 s, 2 of them, mean concurrency 4/3."""
-    records = tuple(RequestRecord(str(n), n * 0.5, n * 0.5 + 1, chunks=(n * 0.5 + 1,), input_tokens=30, output_tokens=15) for n in range(2))
+    records = tuple(
+        RequestRecord(str(n), n * 0.5, n * 0.5 + 1, chunks=(n * 0.5 + 1,), input_tokens=30, output_tokens=15)
+        for n in range(2)
+    )
     common = summarize(Timeline(requests=records), objectives={"e2el": 1.0})["common"]
     assert common["Benchmark Duration"] == pytest.approx(1.5)
     assert common["Concurrency"] == pytest.approx(4 / 3)

@@ -55,7 +55,9 @@ def test_planned_and_sent_both_count_every_request() -> None:
 
 def test_the_curve_marks_loads_that_missed() -> None:
     latencies = {"E2ELScheduled": {"Median": 0.1, "P99": 0.3}}
-    sweep = conclude([Point(1, 1, 1, 1, True, latencies), Point(2, 1.5, 0.1, 1, False, latencies)], "requests/s", {"ttft": 1.0}, 0.9)
+    sweep = conclude(
+        [Point(1, 1, 1, 1, True, latencies), Point(2, 1.5, 0.1, 1, False, latencies)], "requests/s", {"ttft": 1.0}, 0.9
+    )
     spec = latency_throughput(sweep)
     assert {row["meets"] for row in spec["layer"][1]["data"]["values"]} == {"met", "missed"}
     json.dumps(spec)

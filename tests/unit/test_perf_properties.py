@@ -50,7 +50,9 @@ def shifted(record: RequestRecord, by: float) -> RequestRecord:
 
 @given(timelines, st.integers(-4096, 4096))
 def test_the_origin_of_the_clock_does_not_matter(timeline: Timeline, ticks: int) -> None:
-    moved = msgspec.structs.replace(timeline, requests=tuple(shifted(record, ticks * STEP) for record in timeline.requests))
+    moved = msgspec.structs.replace(
+        timeline, requests=tuple(shifted(record, ticks * STEP) for record in timeline.requests)
+    )
     here, there = summarize(timeline), summarize(moved)
     assert here["metrics"] == there["metrics"]
     assert here["common"] == pytest.approx(there["common"], nan_ok=True)

@@ -18,7 +18,9 @@ from snellen.perf.sweep import Point, conclude
 from snellen.perf.timeline import RequestRecord, Timeline, write_timeline
 
 RECORDS = tuple(
-    RequestRecord(str(n), n * 0.1, n * 0.1 + 0.3, scheduled=n * 0.1 - 0.01, chunks=(n * 0.1 + 0.2, n * 0.1 + 0.3), output_tokens=2)
+    RequestRecord(
+        str(n), n * 0.1, n * 0.1 + 0.3, scheduled=n * 0.1 - 0.01, chunks=(n * 0.1 + 0.2, n * 0.1 + 0.3), output_tokens=2
+    )
     for n in range(20)
 )
 FAILED = RequestRecord("x", 0.0, 0.5, failure="server", message="<script>alert(1)</script>")
@@ -30,7 +32,9 @@ def level(**more: Any) -> dict[str, Any]:
 
 
 def test_a_report_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    report = PerfReport(Path("out"), "openai/m", "task", [level(value={"accuracy": 0.5, "cost": None})], interrupted=True)
+    report = PerfReport(
+        Path("out"), "openai/m", "task", [level(value={"accuracy": 0.5, "cost": None})], interrupted=True
+    )
     print_report(report, as_json=False)
     text = capsys.readouterr().out
     for part in (
@@ -86,7 +90,9 @@ def test_names_of_levels() -> None:
 
 def test_prices_come_from_cards(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "mine.toml").write_text('model = "openai/mine"\n[prices]\ninput_per_million = 2.0\ncurrency = "USD"\n')
+    (tmp_path / "models" / "mine.toml").write_text(
+        'model = "openai/mine"\n[prices]\ninput_per_million = 2.0\ncurrency = "USD"\n'
+    )
     found = prices_of("openai/mine", [tmp_path])
     assert found is not None
     assert (found.input_per_million, found.output_per_million, found.currency) == (2.0, 0.0, "USD")

@@ -19,12 +19,16 @@ def closed_loop(slots: int, waves: int, service: float, pause: float, *, streame
             start = slot * 0.001 + wave * (service + pause)
             chunks = tuple(start + service * (0.5 + 0.5 * event / 6) for event in range(7)) if streamed else ()
             end = chunks[-1] if chunks else start + service
-            records.append(RequestRecord(f"{slot}.{wave}", start, end, chunks=chunks, output_tokens=7, streamed=streamed))
+            records.append(
+                RequestRecord(f"{slot}.{wave}", start, end, chunks=chunks, output_tokens=7, streamed=streamed)
+            )
     return records
 
 
 @given(st.integers(1, 12), st.integers(4, 12), st.floats(0.1, 2.0), st.floats(1e-5, 0.05), st.booleans())
-def test_a_closed_loop_gives_its_true_rate(slots: int, waves: int, service: float, pause: float, streamed: bool) -> None:
+def test_a_closed_loop_gives_its_true_rate(
+    slots: int, waves: int, service: float, pause: float, streamed: bool
+) -> None:
     records = closed_loop(slots, waves, service, pause, streamed=streamed)
     common = summarize(Timeline(requests=tuple(records)), "stable")["common"]
     # The slots open a millisecond apart; the window may begin with any of them and ends with the last: so much and no more.
@@ -74,4 +78,6 @@ def test_an_overloaded_server_is_not_credited_with_its_queue(streamed: bool) -> 
         free = begin + 1 / 8
         chunks = (begin + 1 / 16, free) if streamed else ()
         records.append(RequestRecord(str(number), number / 10, free, chunks=chunks, streamed=streamed))
-    assert summarize(Timeline(requests=tuple(records)), "stable")["common"]["Request Throughput"] == pytest.approx(8, rel=0.01)
+    assert summarize(Timeline(requests=tuple(records)), "stable")["common"]["Request Throughput"] == pytest.approx(
+        8, rel=0.01
+    )

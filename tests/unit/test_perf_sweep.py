@@ -18,7 +18,9 @@ def server(knee: float, asked: list[float], limited_above: float = math.inf):
     async def measure(load: float) -> Point:
         asked.append(load)
         meets = load <= knee
-        return Point(load, min(load, knee), 1.0 if meets else 0.2, 1.0, meets, {}, "too slow" if load > limited_above else "")
+        return Point(
+            load, min(load, knee), 1.0 if meets else 0.2, 1.0, meets, {}, "too slow" if load > limited_above else ""
+        )
 
     return measure
 
@@ -77,7 +79,9 @@ def open_loop(rate: float, capacity: float, count: int = 300) -> Timeline:
         due = number / rate
         begin = max(due, free)
         free = begin + 1 / capacity
-        records.append(RequestRecord(str(number), due, free, scheduled=due, chunks=(free,), first_content=free, output_tokens=1))
+        records.append(
+            RequestRecord(str(number), due, free, scheduled=due, chunks=(free,), first_content=free, output_tokens=1)
+        )
     return Timeline(requests=tuple(records), load={"due": [record.sent for record in records]})
 
 

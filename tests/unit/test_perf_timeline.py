@@ -20,9 +20,13 @@ def read(tmp_path: Path, data: Any) -> Timeline:
 
 
 def test_what_is_written_is_read_back_equal(tmp_path: Path) -> None:
-    record = RequestRecord("a", 1.0, 2.0, scheduled=0.9, chunks=(1.5, 2.0), first_content=1.5, failure=None, input_tokens=3, images=2)
+    record = RequestRecord(
+        "a", 1.0, 2.0, scheduled=0.9, chunks=(1.5, 2.0), first_content=1.5, failure=None, input_tokens=3, images=2
+    )
     failed = RequestRecord("b", 1.0, 1.2, failure="server", status=500, message="HTTP 500: no")
-    timeline = Timeline(requests=(record, failed), max_concurrency=4, planned=2, load={"plan": {"rate": 2}}, watch={"limited": ""})
+    timeline = Timeline(
+        requests=(record, failed), max_concurrency=4, planned=2, load={"plan": {"rate": 2}}, watch={"limited": ""}
+    )
     write_timeline(tmp_path / "t.json", timeline)
     assert read_timeline(tmp_path / "t.json") == timeline
 
@@ -35,7 +39,9 @@ def test_the_plain_form_and_json_lines_are_read(tmp_path: Path) -> None:
 
 
 def test_texts_stand_in_for_missing_counts_and_say_so(tmp_path: Path) -> None:
-    timeline = read(tmp_path, {"requests": [{"start": 0, "chunks": [1], "output_tokens": 0, "output_text": "three small words"}]})
+    timeline = read(
+        tmp_path, {"requests": [{"start": 0, "chunks": [1], "output_tokens": 0, "output_text": "three small words"}]}
+    )
     assert (timeline.requests[0].output_tokens, timeline.requests[0].counted_by) == (3, "words")
 
 

@@ -24,7 +24,9 @@ def prompter(**task: object) -> Prompter:
 
 def test_the_base_prompt_keeps_braces_of_the_question() -> None:
     request = prompter().build(SAMPLE)
-    assert request.messages == (Turn("user", "Which {animal}?\nA. cat\nB. dog\nC. cow\nLetter only.", (Image("/a.png"),)),)
+    assert request.messages == (
+        Turn("user", "Which {animal}?\nA. cat\nB. dog\nC. cow\nLetter only.", (Image("/a.png"),)),
+    )
     assert (request.marks, request.shown) == (("A", "B", "C"), ("cat", "dog", "cow"))
 
 
@@ -63,7 +65,10 @@ def test_history_and_system_stand_before_the_question() -> None:
 
 
 def test_templates_drop_empty_lines_only_where_a_field_was() -> None:
-    assert render("{question}\n\n{options}\n{instruction}", {"question": "q", "options": "", "instruction": "i"}) == "q\n\ni"
+    assert (
+        render("{question}\n\n{options}\n{instruction}", {"question": "q", "options": "", "instruction": "i"})
+        == "q\n\ni"
+    )
     with pytest.raises(ConfigError, match=r"unknown field \{qestion\} \(did you mean 'question'"):
         render("{qestion}", {"question": "q"})
 

@@ -17,7 +17,10 @@ def ask(template: PromptTemplate, question: str, kind: str = "open", options: tu
     prompt = template.to_prompt(question, kind, WORDINGS)
     form = Form.CHOICE if options else Form.OPEN
     return (
-        Prompter(Task("t", {"loader": "table"}), prompt, seed=0).build(Sample("s", "d", form, question, options=options)).messages[0].text
+        Prompter(Task("t", {"loader": "table"}), prompt, seed=0)
+        .build(Sample("s", "d", form, question, options=options))
+        .messages[0]
+        .text
     )
 
 

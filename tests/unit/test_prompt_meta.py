@@ -11,7 +11,15 @@ from snellen.core.errors import ConfigError
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Sample, Turn
 from snellen.prompt.build import Prompter
-from snellen.prompt.meta import Line, MetaTemplate, fill_lines, read_meta_template, to_messages, to_text, write_meta_template
+from snellen.prompt.meta import (
+    Line,
+    MetaTemplate,
+    fill_lines,
+    read_meta_template,
+    to_messages,
+    to_text,
+    write_meta_template,
+)
 
 TABLE = {
     "begin": "<s>",
@@ -34,7 +42,9 @@ def test_text_ends_where_the_model_goes_on() -> None:
     lines = fill_lines(LINES, {"question": "What {is} it?"})
     expected = "<s>[SYS]Be kind.[/SYS]\n### Human: Hi\n### Assistant: Hello\n### Human: What {is} it?\n### Assistant: "
     assert to_text(read_meta_template(TABLE), lines) == expected
-    assert to_text(read_meta_template(TABLE), [*lines, Line("BOT", "gold answer")]) == expected, "the answer never leaks"
+    assert to_text(read_meta_template(TABLE), [*lines, Line("BOT", "gold answer")]) == expected, (
+        "the answer never leaks"
+    )
 
 
 def test_text_without_a_role_to_generate_ends_the_template() -> None:
@@ -86,8 +96,11 @@ def test_a_whole_trial_through_a_meta_template(tmp_path: Path) -> None:
         prefix="It is",
         style=f"meta:{tmp_path / 'meta.json'}",
     )
-    sample = Sample("1", "d", Form.CHOICE, "What?", (), ("a", "b"), ("a",), (Turn("user", "Hi?"), Turn("assistant", "yes")))
+    sample = Sample(
+        "1", "d", Form.CHOICE, "What?", (), ("a", "b"), ("a",), (Turn("user", "Hi?"), Turn("assistant", "yes"))
+    )
     (turn,) = Prompter(Task("t", {}), prompt, 0).build(sample).messages
     assert (
-        turn.text == "<s>[SYS]Be kind.[/SYS]\n### Human: Say it. Hi?\n### Assistant: yes\n### Human: What? A. a; B. b\n### Assistant: It is"
+        turn.text
+        == "<s>[SYS]Be kind.[/SYS]\n### Human: Say it. Hi?\n### Assistant: yes\n### Human: What? A. a; B. b\n### Assistant: It is"
     )

@@ -15,7 +15,9 @@ from snellen.prompt.build import Prompter
 from snellen.prompt.template import fill, render
 
 TEXTS = st.one_of(
-    st.sampled_from(["", "100%", "%s", "%(question)s", "{question}", "{options}", "\nlead", "tail \n", " ", "a\n\nb", "Yes", "no"]),
+    st.sampled_from(
+        ["", "100%", "%s", "%(question)s", "{question}", "{options}", "\nlead", "tail \n", " ", "a\n\nb", "Yes", "no"]
+    ),
     st.text(max_size=6),
 )
 TEMPLATES = [
@@ -50,7 +52,16 @@ def samples(form: Form, count: int) -> st.SearchStrategy[Sample]:
     options = st.lists(TEXTS, min_size=count, max_size=count).map(tuple)
     images = st.sampled_from([(), (Image("/a.png"), Image("/b.png"))])
     meta = st.sampled_from([{}, {}, {"wordings": ["Own?", "Mine?"]}])
-    return st.builds(Sample, id=TEXTS, dataset=st.just("d"), form=st.just(form), question=TEXTS, images=images, options=options, meta=meta)
+    return st.builds(
+        Sample,
+        id=TEXTS,
+        dataset=st.just("d"),
+        form=st.just(form),
+        question=TEXTS,
+        images=images,
+        options=options,
+        meta=meta,
+    )
 
 
 def long_way(prompter: Prompter, sample: Sample, variant: str, repeat: int) -> Request:
@@ -83,7 +94,15 @@ PLAIN = [
 ]
 ASKED = [
     Sample("1", "d", Form.CHOICE, "First?", (), ("cat", "dog", "cow", "hen"), ("cat",)),
-    Sample("2", "d", Form.CHOICE, "\n%s of %(question)s {options}? \n", (Image("/a.png"),), ("100%", "%d", "\n", "{question}"), ("%d",)),
+    Sample(
+        "2",
+        "d",
+        Form.CHOICE,
+        "\n%s of %(question)s {options}? \n",
+        (Image("/a.png"),),
+        ("100%", "%d", "\n", "{question}"),
+        ("%d",),
+    ),
     Sample("3", "d", Form.CHOICE, " third ", (), ("a ", " b", "c\n", ""), ("c\n",)),
 ]
 

@@ -13,9 +13,24 @@ from snellen.core.types import Form, Image, Sample
 from snellen.prompt.build import Prompter
 from snellen.prompt.shots import Bm25, make_retriever
 
-QUESTIONS = ("what colour is the cat", "what colour is the dog", "how many boats are there", "is the cat black", "where is the harbour")
+QUESTIONS = (
+    "what colour is the cat",
+    "what colour is the dog",
+    "how many boats are there",
+    "is the cat black",
+    "where is the harbour",
+)
 POOL = [
-    Sample(str(number), "d", Form.CHOICE, text, (Image(f"/{number}.png"),), ("a", "b"), ("b",), group="x" if number < 2 else None)
+    Sample(
+        str(number),
+        "d",
+        Form.CHOICE,
+        text,
+        (Image(f"/{number}.png"),),
+        ("a", "b"),
+        ("b",),
+        group="x" if number < 2 else None,
+    )
     for number, text in enumerate(QUESTIONS)
 ]
 
@@ -70,7 +85,9 @@ def test_unknown_and_too_many() -> None:
 
 @pytest.mark.parametrize("images", [True, False])
 def test_examples_become_turns(images: bool) -> None:
-    prompt = Prompt(template="{question} {options}", option_separator="; ", shots=Shots("fixed", ids=("2",), images=images))
+    prompt = Prompt(
+        template="{question} {options}", option_separator="; ", shots=Shots("fixed", ids=("2",), images=images)
+    )
     request = Prompter(Task("t", {}), prompt, 0, make_retriever(prompt.shots, POOL)).build(POOL[0])
     assert [(turn.role, turn.text) for turn in request.messages] == [
         ("user", "how many boats are there A. a; B. b"),

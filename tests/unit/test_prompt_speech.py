@@ -155,7 +155,9 @@ def test_a_string_style_is_one_message() -> None:
 
 
 def test_a_style_of_ones_own(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text('roles = ["H", "B"]\nuser = "<{role}>{text}"\nends = ["|", "!"]\nlast_bare = "<{role}>"\n')
+    (tmp_path / "mine.toml").write_text(
+        'roles = ["H", "B"]\nuser = "<{role}>{text}"\nends = ["|", "!"]\nlast_bare = "<{role}>"\n'
+    )
     style = load_style(str(tmp_path / "mine.toml"))
     assert style.speak(Speech("q {text}", instruction="i")) == "<H>i q {text}|<B>"
     (tmp_path / "bad.toml").write_text('colour = "red"\n')

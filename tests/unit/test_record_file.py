@@ -59,7 +59,10 @@ json_values = st.recursive(
 
 
 @given(
-    st.lists(st.dictionaries(st.text(), json_values, max_size=4), max_size=8), st.sampled_from([None, 2]), st.booleans(), st.integers(1, 9)
+    st.lists(st.dictionaries(st.text(), json_values, max_size=4), max_size=8),
+    st.sampled_from([None, 2]),
+    st.booleans(),
+    st.integers(1, 9),
 )
 def test_whatever_is_written_is_read(
     tmp_path_factory: pytest.TempPathFactory, records: list[dict], indent: int | None, as_lines: bool, chunk: int
@@ -108,7 +111,9 @@ def test_a_big_one_line_file_is_scored_in_little_memory(tmp_path: Path) -> None:
         out.write("[")
         for i in range(33_000):
             mark = "(A)" if i % 4 else "(B)"
-            out.write(f'{"," if i else ""}{{"sample_id": {i}, "answer": 0, "answer_options": ["y", "n"], "prediction": "{mark} {filler}"}}')
+            out.write(
+                f'{"," if i else ""}{{"sample_id": {i}, "answer": 0, "answer_options": ["y", "n"], "prediction": "{mark} {filler}"}}'
+            )
         out.write("]")
     assert path.stat().st_size > 64 << 20
     result, grown_mb = run_measured(path)

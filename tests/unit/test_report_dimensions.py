@@ -19,7 +19,13 @@ def test_the_metric_a_task_stands_for() -> None:
 
 
 def test_every_task_weighs_the_same() -> None:
-    tasks = {"a": task(accuracy=0.2), "b": task(accuracy=0.6), "c": task(accuracy=1.0), "d": task(accuracy=None), "e": task(accuracy=0.0)}
+    tasks = {
+        "a": task(accuracy=0.2),
+        "b": task(accuracy=0.6),
+        "c": task(accuracy=1.0),
+        "d": task(accuracy=None),
+        "e": task(accuracy=0.0),
+    }
     means = dimension_means(tasks, {"a": "Coarse", "b": "Coarse", "c": "Fine", "d": "Fine", "e": ""})
     assert means == {"Coarse": (pytest.approx(0.4), 2), "Fine": (1.0, 1)}
 

@@ -16,7 +16,19 @@ from hypothesis import strategies as st
 from line_doubles import header
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem
-from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, Timing, TrialKey, Turn, Usage
+from snellen.core.types import (
+    Failure,
+    FailureKind,
+    Form,
+    Prediction,
+    Request,
+    Sample,
+    Score,
+    Timing,
+    TrialKey,
+    Turn,
+    Usage,
+)
 from snellen.report.files import record, write_atomically, write_records, write_results
 from snellen.score.run import score_run
 from snellen.store.writer import RunWriter
@@ -29,7 +41,9 @@ def scorer(sample: Sample, request: Request, prediction: Prediction, options: An
     key, word = prediction.key, prediction.text
     if word == "silent":
         return []
-    main = Score(key, "m", None if word == "unread" else float(word != "wrong"), reason="unread" if word == "unread" else None)
+    main = Score(
+        key, "m", None if word == "unread" else float(word != "wrong"), reason="unread" if word == "unread" else None
+    )
     return [main, Score(key, "second", 0.25)] if word == "double" else [main]
 
 
@@ -45,7 +59,9 @@ def make_run(folder: Path, outcomes: list[list[str]], order: list[int] | None = 
             for repeat, word in enumerate(outcomes[place]):
                 key = TrialKey("t", f"s{place}", repeat=repeat)
                 failure = Failure(FailureKind.SERVER, "HTTP 500", 500, 3) if word == "failed" else None
-                found = Prediction(key, text=None if failure else word, failure=failure, timing=Timing(1.0, 3.5), usage=Usage(7, 2))
+                found = Prediction(
+                    key, text=None if failure else word, failure=failure, timing=Timing(1.0, 3.5), usage=Usage(7, 2)
+                )
                 await writer.put(
                     place,
                     Sample(f"s{place}", "t", Form.OPEN, "?", tags={"topic": place % 2}),
@@ -77,18 +93,36 @@ def test_counts_add_up_for_any_mix(tmp_path_factory: pytest.TempPathFactory, out
         assert estimate["failed"] <= flat.count("failed")
     main = results["tasks"]["t"]["metrics"].get("m") or results["tasks"]["t"]["metrics"]["accuracy"]
     scored = sum(flat.count(word) for word in ("right", "wrong", "double"))
-    assert (main["n"], main["unscored"], main["failed"]) == (scored, flat.count("unread") + flat.count("silent"), flat.count("failed"))
+    assert (main["n"], main["unscored"], main["failed"]) == (
+        scored,
+        flat.count("unread") + flat.count("silent"),
+        flat.count("failed"),
+    )
     worth = {"right": 1.0, "double": 1.0, "wrong": 0.0}
     questions = [[worth[word] for word in words if word in worth] for words in outcomes]
-    means = [sum(values) / len(values) for values in questions if values]  # a question counts once, however often it was read
+    means = [
+        sum(values) / len(values) for values in questions if values
+    ]  # a question counts once, however often it was read
     assert main["value"] == (pytest.approx(sum(means) / len(means)) if means else None)
     text = (folder / "results.json").read_text()
     json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} in results.json"))
     records = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
-    expected = {"right": "scored", "wrong": "scored", "double": "scored", "unread": "unscored", "silent": "unscored", "failed": "failed"}
+    expected = {
+        "right": "scored",
+        "wrong": "scored",
+        "double": "scored",
+        "unread": "unscored",
+        "silent": "unscored",
+        "failed": "failed",
+    }
     assert [each["outcome"] for each in records] == [expected[word] for word in flat]
     assert [each["scores"].get("second") for each in records] == [0.25 if word == "double" else None for word in flat]
-    assert results["usage"] == {"input_tokens": 7 * len(flat), "output_tokens": 2 * len(flat), "reasoning_tokens": 0, "requests": len(flat)}
+    assert results["usage"] == {
+        "input_tokens": 7 * len(flat),
+        "output_tokens": 2 * len(flat),
+        "reasoning_tokens": 0,
+        "requests": len(flat),
+    }
 
 
 def test_files_do_not_depend_on_the_order_replies_came_in(tmp_path: Path) -> None:

@@ -13,7 +13,10 @@ from snellen.report.pages.vega import curves, heat_map, interval_bars, render_pn
 from snellen.score.reading import read_tables
 from snellen.score.table import ScoreTable
 
-ROWS = [{"length": "8000", "depth": "0%", "value": 1.0, "n": 3}, {"length": "16000", "depth": "50%", "value": 0.25, "n": 4}]
+ROWS = [
+    {"length": "8000", "depth": "0%", "value": 1.0, "n": 3},
+    {"length": "16000", "depth": "50%", "value": 0.25, "n": 4},
+]
 
 
 def test_a_heat_map_has_every_cell_in_order_and_leaves_unmeasured_ones_empty() -> None:
@@ -27,7 +30,11 @@ def test_a_heat_map_has_every_cell_in_order_and_leaves_unmeasured_ones_empty() -
 def test_plots_draw_headless_as_svg_and_png(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     line = [{"series": "blur", "severity": step, "value": 1 - step / 5, "low": 0.0, "high": 1.0} for step in range(6)]
-    for spec in (heat_map(ROWS, "length", "depth"), curves(line, "severity"), interval_bars([{"variant": "a", **line[0]}], "variant")):
+    for spec in (
+        heat_map(ROWS, "length", "depth"),
+        curves(line, "severity"),
+        interval_bars([{"variant": "a", **line[0]}], "variant"),
+    ):
         assert render_png(spec, 1.0).startswith(b"\x89PNG")
         assert "<svg" in render_svg(spec)
     files = save_plot(curves(line, "severity", log_x=False), line, tmp_path / "plots" / "blur")

@@ -49,7 +49,10 @@ def test_no_foreign_text_commands_the_terminal(escape: str) -> None:
         "groups": {f"k{escape}": {f"v{escape}": {"m": estimate(0.5)}, "w": {"m": estimate(0.5)}}},
     }
     text = shown(
-        plain(escape), results_table(f"t{escape}", result), *group_tables(result), dimension_table({f"d{escape}": (0.5, 1), "e": (0.5, 1)})
+        plain(escape),
+        results_table(f"t{escape}", result),
+        *group_tables(result),
+        dimension_table({f"d{escape}": (0.5, 1), "e": (0.5, 1)}),
     )
     assert not set(text) & set("\x1b\x07\x9b\r\x00\x7f\u202e\u2066\u200f")
     assert "\ufffd" in text
@@ -66,7 +69,9 @@ def test_clean_and_showable_text() -> None:
     assert show_text("a\x1bb\nc\td\udc80") == "a\ufffdb\nc\td\ufffd"
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.12345, "0.123"), (9.9996, "10.000"), (10.0, "10.0"), (-12.34, "-12.3"), (0.0, "0.000")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.12345, "0.123"), (9.9996, "10.000"), (10.0, "10.0"), (-12.34, "-12.3"), (0.0, "0.000")]
+)
 def test_numbers_have_the_digits_one_can_use(value: float, text: str) -> None:
     assert number(value) == text
 
@@ -97,7 +102,11 @@ def test_a_strict_twin_is_shown_where_it_differs() -> None:
 
 def test_groups_are_shown_when_there_are_a_few() -> None:
     def groups(count: int) -> dict[str, Any]:
-        return {"groups": {"topic": {str(n): {"m": estimate(0.5, ci95=[0.0, 1.0]), "m_rate": estimate(0.0)} for n in range(count)}}}
+        return {
+            "groups": {
+                "topic": {str(n): {"m": estimate(0.5, ci95=[0.0, 1.0]), "m_rate": estimate(0.0)} for n in range(count)}
+            }
+        }
 
     assert [len(list(group_tables(groups(count)))) for count in (1, 2, 12, 13)] == [0, 1, 1, 0]
     text = shown(*group_tables(groups(2)))
@@ -118,7 +127,13 @@ def test_progress_tells_what_is_wrong() -> None:
     text = facts(state)
     assert text.startswith("2 in flight (limit 8) · 1 cached · 1 failed · 3 retries · last: HTTP 500")
     assert len(text) < 140
-    assert (state.done, state.failed, state.failures, state.input_tokens, state.output_tokens) == (2, 1, {"server": 1}, 5, 0)
+    assert (state.done, state.failed, state.failures, state.input_tokens, state.output_tokens) == (
+        2,
+        1,
+        {"server": 1},
+        5,
+        0,
+    )
 
 
 @pytest.mark.parametrize("tty", [True, False])

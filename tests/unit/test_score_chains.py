@@ -30,10 +30,21 @@ def cure_samples(folder: Path) -> list[Sample]:
     return list(load(task, LoadContext()))
 
 
-def estimates(samples: list[Sample], values: dict[str, float | None], failed: tuple[str, ...] = (), left_out: tuple[str, ...] = ()):
+def estimates(
+    samples: list[Sample], values: dict[str, float | None], failed: tuple[str, ...] = (), left_out: tuple[str, ...] = ()
+):
     asked = [sample for sample in samples if sample.id not in left_out]
     scores = [
-        (s.id, "base", 0, "accuracy", values.get(s.id, 1.0), "x", "rule", None if values.get(s.id, 1.0) is not None else "unread")
+        (
+            s.id,
+            "base",
+            0,
+            "accuracy",
+            values.get(s.id, 1.0),
+            "x",
+            "rule",
+            None if values.get(s.id, 1.0) is not None else "unread",
+        )
         for s in asked
         if s.id not in failed
     ]
@@ -44,7 +55,9 @@ def estimates(samples: list[Sample], values: dict[str, float | None], failed: tu
 
 def test_all_right(tmp_path: Path) -> None:
     found = estimates(cure_samples(tmp_path), {})
-    assert {name: found[name].value for name in ("Rh", "Rcot", "Ro", "Cf", "Cb")} == dict.fromkeys(("Rh", "Rcot", "Ro", "Cf", "Cb"), 1.0)
+    assert {name: found[name].value for name in ("Rh", "Rcot", "Ro", "Cf", "Cb")} == dict.fromkeys(
+        ("Rh", "Rcot", "Ro", "Cf", "Cb"), 1.0
+    )
     assert found["Rh"].n == 3 and found["step_3_accuracy"].n == 1
 
 
@@ -80,7 +93,10 @@ def test_the_period_artefact_shows_beside_the_result(tmp_path: Path) -> None:
 
 def test_a_judge_that_learns_finds_the_artefact_and_nothing_else(tmp_path: Path) -> None:
     many = [item(number, 2, right=number * 5 % 6) for number in range(60)]
-    task = Task(name="cure", dataset={"loader": "cure", "path": str(write_cure(tmp_path, many, pictures=False)), "pictures": False})
+    task = Task(
+        name="cure",
+        dataset={"loader": "cure", "path": str(write_cure(tmp_path, many, pictures=False)), "pictures": False},
+    )
     assert baselines(load(task, LoadContext()))["Ro_learned_blind"].value == 1.0
     stripped = Task(name="cure", dataset={**task.dataset, "punctuation": "strip"})
     assert baselines(load(stripped, LoadContext()))["Rh_learned_blind"].value < 0.4
@@ -130,7 +146,10 @@ def test_published_rows_stand_beside_the_model() -> None:
 
     card = published_for(Catalog(), "cure-cot", {})
     assert card is not None and "70.7 %" in card.note
-    assert published_for(Catalog(), "cured", {"Rh": 1}) is None and published_for(Catalog(), "mine", {"Rh_x_blind": 1}).rows == []
+    assert (
+        published_for(Catalog(), "cured", {"Rh": 1}) is None
+        and published_for(Catalog(), "mine", {"Rh_x_blind": 1}).rows == []
+    )
     rows = dict(comparison_rows({"Rh": {"value": 0.5}, "Rh_no-period_blind": {"value": 0.7}}, card, "openai/x"))
     assert rows["openai/x"]["Rh"] == 50.0 and rows["rule no-period, blind"]["Rh"] == pytest.approx(70.0)
     assert rows["BLIP-2-T5xl (published)"]["Cf"] == 83.10

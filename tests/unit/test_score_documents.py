@@ -24,16 +24,23 @@ from snellen.score.run import ScoredTask
 OPTIONS = ("a", "b", "c", "d")
 
 
-def scored(values: dict[tuple[str, str], float | str | None], form: Form = Form.CHOICE, detail: dict[str, Any] | None = None) -> ScoredTask:
+def scored(
+    values: dict[tuple[str, str], float | str | None], form: Form = Form.CHOICE, detail: dict[str, Any] | None = None
+) -> ScoredTask:
     """Build a task from (sample, variant) -> value, None for an unread reply, a text for a kind of failure."""
     rows = [
         (sample, variant, 0, "accuracy", value, None, None, None if value is not None else "no letter")
         for (sample, variant), value in values.items()
         if not isinstance(value, str)
     ]
-    trials = [(sample, variant, 0, value if isinstance(value, str) else None) for (sample, variant), value in values.items()]
+    trials = [
+        (sample, variant, 0, value if isinstance(value, str) else None) for (sample, variant), value in values.items()
+    ]
     names = sorted({sample for sample, _ in values})
-    samples = {name: Sample(name, "t", form, "q", options=OPTIONS if form is Form.CHOICE else (), group=name[0]) for name in names}
+    samples = {
+        name: Sample(name, "t", form, "q", options=OPTIONS if form is Form.CHOICE else (), group=name[0])
+        for name in names
+    }
     tables = read_tables(rows, trials, [(name, name[0], {}) for name in names])
 
     def pairs() -> Iterator[tuple[Sample, Score]]:
@@ -45,7 +52,9 @@ def scored(values: dict[tuple[str, str], float | str | None], form: Form = Form.
 
 
 def test_an_unread_reply_earns_chance_and_a_failed_one_nothing() -> None:
-    found = compensated(scored({("a1", "base"): 1.0, ("b1", "base"): 0.0, ("c1", "base"): None, ("d1", "base"): "too_long"}), {})
+    found = compensated(
+        scored({("a1", "base"): 1.0, ("b1", "base"): 0.0, ("c1", "base"): None, ("d1", "base"): "too_long"}), {}
+    )
     assert found["compensated"].value == pytest.approx((1 + 0 + 0.25 + 0) / 4)
     assert found["null_rate"].value == 0.25 and found["compensated"].failed == 1
 
@@ -60,18 +69,26 @@ def test_variants_are_paired_by_question_and_clustered_by_document() -> None:
     (pair,) = variant_differences(scored(values).tables["accuracy"])
     assert (pair.first, pair.second, pair.paired, pair.left_out) == ("blur", "clean", 29, 1)
     assert pair.difference == pytest.approx(23 / 29)
-    assert pair.ci95[0] < pair.difference < pair.ci95[1] and pair.ci95[1] - pair.ci95[0] > 0.2  # ten documents, not thirty questions
+    assert (
+        pair.ci95[0] < pair.difference < pair.ci95[1] and pair.ci95[1] - pair.ci95[0] > 0.2
+    )  # ten documents, not thirty questions
     assert pair.p < 0.05
     assert compare_variants(scored(values), {})["difference:clean-blur"].value == pair.difference
 
 
 def test_holm_over_all_pairs_and_nothing_for_one_variant() -> None:
-    values = {(f"{document}0", variant): float(variant != "v3") for document in "abcdefghijkl" for variant in ("v1", "v2", "v3")}
+    values = {
+        (f"{document}0", variant): float(variant != "v3")
+        for document in "abcdefghijkl"
+        for variant in ("v1", "v2", "v3")
+    }
     pairs = {(pair.first, pair.second): pair for pair in variant_differences(scored(values).tables["accuracy"])}
     assert pairs["v1", "v2"].p_holm == 1.0
     assert pairs["v1", "v3"].p_holm == pytest.approx(3 * pairs["v1", "v3"].p)
     assert compare_variants(scored({("a1", "base"): 1.0}), {}) == {}
-    assert variant_differences(scored({("a1", "x"): "skipped", ("a1", "y"): 1.0}).tables["accuracy"])[0].difference is None
+    assert (
+        variant_differences(scored({("a1", "x"): "skipped", ("a1", "y"): 1.0}).tables["accuracy"])[0].difference is None
+    )
 
 
 def test_curves_correct_for_chance_and_count_unread_replies_as_wrong() -> None:

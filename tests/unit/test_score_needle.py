@@ -10,7 +10,9 @@ from snellen.score.scorers.needle import error_rate, is_abstention, score, score
 KEY = TrialKey("t", "s")
 
 
-def scores(reply: str, answers: tuple[str, ...], match: str = "any", planted: tuple[str, ...] = (), case: bool = False) -> dict[str, float]:
+def scores(
+    reply: str, answers: tuple[str, ...], match: str = "any", planted: tuple[str, ...] = (), case: bool = False
+) -> dict[str, float]:
     sample = Sample("s", "t", Form.OPEN, "q", answers=answers, meta={"match": match, "planted": list(planted)})
     function = score_case if case else score
     found = function(sample, Request(KEY, (Turn("user", "q"),)), Prediction(KEY, text=reply), {})
@@ -65,7 +67,8 @@ def test_all_answers_are_needed_where_all_are_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", ["Not found.", "The document does not mention it", "I couldn't find that.", "There is no information on this"]
+    "reply",
+    ["Not found.", "The document does not mention it", "I couldn't find that.", "There is no information on this"],
 )
 def test_abstaining_is_right_where_nothing_was_planted(reply: str) -> None:
     assert is_abstention(reply)

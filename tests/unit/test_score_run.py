@@ -37,7 +37,14 @@ def folder(tmp_path: Path) -> Path:
     ]
     path = tmp_path / "d.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
-    snellen.run(str(path), "blind/random", output_dir=tmp_path / "run", num_infers=2, variants=("base", "order=1"), detailed_keys=())
+    snellen.run(
+        str(path),
+        "blind/random",
+        output_dir=tmp_path / "run",
+        num_infers=2,
+        variants=("base", "order=1"),
+        detailed_keys=(),
+    )
     return tmp_path / "run"
 
 
@@ -97,7 +104,9 @@ def test_an_aggregate_sees_tables_and_scores_and_is_in_the_results(tmp_path: Pat
 
 def test_when_everything_failed_the_counts_are_still_there(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
-    path.write_text("\n".join(json.dumps({"id": n, "question": "?", "options": ["a", "b"], "answer": "A"}) for n in range(3)))
+    path.write_text(
+        "\n".join(json.dumps({"id": n, "question": "?", "options": ["a", "b"], "answer": "A"}) for n in range(3))
+    )
     (tmp_path / "said.jsonl").write_text('{"id": "other", "text": "A"}')
     result = snellen.run(str(path), f"replay/{tmp_path / 'said.jsonl'}", output_dir=tmp_path / "run")
     found = result.results["tasks"]["d"]["metrics"]["accuracy"]
@@ -111,24 +120,34 @@ def test_perturbed_variants_get_their_aggregate(tmp_path: Path) -> None:
     PIL.Image.new("RGB", (20, 20)).save(tmp_path / "a.png")
     path = tmp_path / "d.jsonl"
     path.write_text(
-        "\n".join(json.dumps({"id": n, "image": "a.png", "question": "?", "options": ["a", "b"], "answer": "A"}) for n in range(3))
+        "\n".join(
+            json.dumps({"id": n, "image": "a.png", "question": "?", "options": ["a", "b"], "answer": "A"})
+            for n in range(3)
+        )
     )
     plain = snellen.run(str(path), "blind/first", output_dir=tmp_path / "a").results["tasks"]["d"]["metrics"]
-    worse = snellen.run(str(path), "blind/first", output_dir=tmp_path / "b", variants=("base", "perturb=jpeg:3")).results["tasks"]["d"][
-        "metrics"
-    ]
+    worse = snellen.run(
+        str(path), "blind/first", output_dir=tmp_path / "b", variants=("base", "perturb=jpeg:3")
+    ).results["tasks"]["d"]["metrics"]
     assert set(worse) - set(plain)
 
 
 def test_usage_counts_requests_and_tokens(folder: Path) -> None:
-    assert score_run(folder, default_registry())["usage"] == {"input_tokens": 0, "output_tokens": 0, "reasoning_tokens": 0, "requests": 200}
+    assert score_run(folder, default_registry())["usage"] == {
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "reasoning_tokens": 0,
+        "requests": 200,
+    }
 
 
 def test_pieces_of_the_line(folder: Path, tmp_path: Path) -> None:
     data = snellen.load_dataset("eyechart", limit=3)
     assert len(list(data)) == 3 == len(list(data))
     assert [sample.id for sample in data] == [sample.id for sample in snellen.load_dataset("eyechart", limit=3)]
-    assert [sample.answers for sample in data] != [sample.answers for sample in snellen.load_dataset("eyechart", limit=3, seed=1)]
+    assert [sample.answers for sample in data] != [
+        sample.answers for sample in snellen.load_dataset("eyechart", limit=3, seed=1)
+    ]
     assert snellen.load_model("blind/first").name == "blind/first"
     with pytest.raises(UsageError, match="unknown provider"):
         snellen.load_model("nobody/x")

@@ -11,13 +11,20 @@ from snellen.core.types import Params, Request, TrialKey, Turn
 from snellen.model.served import logprob_routes as routes
 from snellen.model.served.logprob_routes import Token
 
-ASKED = Request(TrialKey("t", "s"), (Turn("user", "What?"),), Params(max_tokens=99, extra_body={"top_k": 1}), choices=("a",))
+ASKED = Request(
+    TrialKey("t", "s"), (Turn("user", "What?"),), Params(max_tokens=99, extra_body={"top_k": 1}), choices=("a",)
+)
 
 
 def test_the_candidate_stands_as_the_assistants_unfinished_words():
     request = routes.scoring_request(ASKED, "a dog")
     assert request.messages[-1] == Turn("assistant", "a dog")
-    assert request.params.extra_body == {"top_k": 1, "prompt_logprobs": 0, "add_generation_prompt": False, "continue_final_message": True}
+    assert request.params.extra_body == {
+        "top_k": 1,
+        "prompt_logprobs": 0,
+        "add_generation_prompt": False,
+        "continue_final_message": True,
+    }
     assert (request.params.max_tokens, request.params.temperature) == (1, 0.0)
     bare = routes.scoring_request(ASKED, None)
     assert bare.messages == ASKED.messages
@@ -42,7 +49,11 @@ def test_the_candidate_is_what_comes_after_the_prompt():
 
 
 def test_echo_is_cut_by_characters():
-    logprobs = {"tokens": ["What", "?", " a", " dog", "!"], "token_logprobs": [None, -1, -2, -3, -9], "text_offset": [0, 4, 5, 7, 11]}
+    logprobs = {
+        "tokens": ["What", "?", " a", " dog", "!"],
+        "token_logprobs": [None, -1, -2, -3, -9],
+        "text_offset": [0, 4, 5, 7, 11],
+    }
     value = {"choices": [{"logprobs": logprobs}]}
     assert routes.read_echo(value, 5, 11) == [Token(" a", -2), Token(" dog", -3)]
     assert routes.read_echo(value, 6, 11)[0].name == " a", "a token that crosses the boundary belongs to the candidate"
@@ -51,7 +62,13 @@ def test_echo_is_cut_by_characters():
 
 
 def test_letters_add_up_over_their_spellings():
-    top = [Token("A", math.log(0.3)), Token(" A", math.log(0.1)), Token("(B", math.log(0.2)), Token("the", -1.0), Token("C", None)]
+    top = [
+        Token("A", math.log(0.3)),
+        Token(" A", math.log(0.1)),
+        Token("(B", math.log(0.2)),
+        Token("the", -1.0),
+        Token("C", None),
+    ]
     values = routes.letter_values(top, ["A", "(B)", "C"])
     assert values[0] == pytest.approx(math.log(0.4))
     assert values[1] == pytest.approx(math.log(0.2))
@@ -59,7 +76,8 @@ def test_letters_add_up_over_their_spellings():
 
 
 @pytest.mark.parametrize(
-    ("choices", "expected"), [(("A", "B"), True), (("(A)", "(B)"), True), (("red", "blue"), False), (("A", "(A)"), False), (("",), False)]
+    ("choices", "expected"),
+    [(("A", "B"), True), (("(A)", "(B)"), True), (("red", "blue"), False), (("A", "(A)"), False), (("",), False)],
 )
 def test_only_marks_can_be_told_apart_by_one_token(choices, expected):
     assert routes.are_marks(choices) is expected
@@ -70,7 +88,9 @@ def test_generated_tokens_of_both_dialects():
         "choices": [
             {
                 "message": {"content": "Hi"},
-                "logprobs": {"content": [{"token": "Hi", "logprob": -0.5, "top_logprobs": [{"token": "Hi", "logprob": -0.5}]}]},
+                "logprobs": {
+                    "content": [{"token": "Hi", "logprob": -0.5, "top_logprobs": [{"token": "Hi", "logprob": -0.5}]}]
+                },
             }
         ]
     }

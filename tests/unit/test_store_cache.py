@@ -22,7 +22,9 @@ requests = st.builds(
     Request,
     st.builds(TrialKey, st.just("t"), texts, repeat=st.integers(0, 2)),
     st.lists(st.builds(Turn, st.sampled_from(["user", "assistant"]), texts), max_size=3).map(tuple),
-    st.builds(Params, temperature=st.sampled_from([None, 0.0, 1.0]), stop=st.sampled_from([None, (), ("a",), ("a", "b")])),
+    st.builds(
+        Params, temperature=st.sampled_from([None, 0.0, 1.0]), stop=st.sampled_from([None, (), ("a",), ("a", "b")])
+    ),
     st.lists(texts, max_size=2).map(tuple),
     prefix=texts,
 )
@@ -35,7 +37,9 @@ def content(request: Request, hashes: list[str]) -> object:
 
 @settings(max_examples=400, deadline=None)
 @given(requests, requests, st.lists(texts, max_size=2), st.lists(texts, max_size=2))
-def test_two_requests_share_a_key_only_if_they_ask_the_same(a: Request, b: Request, of_a: list[str], of_b: list[str]) -> None:
+def test_two_requests_share_a_key_only_if_they_ask_the_same(
+    a: Request, b: Request, of_a: list[str], of_b: list[str]
+) -> None:
     assert (request_digest("m", a, of_a) == request_digest("m", b, of_b)) == (content(a, of_a) == content(b, of_b))
 
 

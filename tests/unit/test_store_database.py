@@ -95,7 +95,9 @@ def test_a_shorter_pid_leaves_nothing_of_a_longer_one(tmp_path: Path) -> None:
 
 def test_another_process_is_refused_and_a_dead_one_holds_nothing(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from snellen.store.lock import RunLock; RunLock(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
-    holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     try:
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
         with pytest.raises(EnvironmentProblem, match=f"process {holder.pid}:"):

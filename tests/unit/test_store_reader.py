@@ -16,7 +16,20 @@ from snellen.core.types import FailureKind, Form, Prediction, Request, Sample, S
 from snellen.store.reader import RunReader, write_scores
 from snellen.store.writer import RunWriter
 
-ODD_IDS = ["a/b", "../up", "new\nline", "tab\t", "nul\x00", "\u202eright", "é", "😀", "' OR 1=1 --", " ", "%", "a" * 5000]
+ODD_IDS = [
+    "a/b",
+    "../up",
+    "new\nline",
+    "tab\t",
+    "nul\x00",
+    "\u202eright",
+    "é",
+    "😀",
+    "' OR 1=1 --",
+    " ",
+    "%",
+    "a" * 5000,
+]
 
 
 def put(folder: Path, ids: list[str], task: str = "t", text: str = "x") -> None:
@@ -24,7 +37,11 @@ def put(folder: Path, ids: list[str], task: str = "t", text: str = "x") -> None:
         for position, name in enumerate(ids):
             key = TrialKey(task, name)
             await writer.put(
-                position, Sample(name, task, Form.OPEN, "?"), Request(key, (Turn("user", "?"),)), Prediction(key, text=text), "d"
+                position,
+                Sample(name, task, Form.OPEN, "?"),
+                Request(key, (Turn("user", "?"),)),
+                Prediction(key, text=text),
+                "d",
             )
 
     writer = RunWriter(folder, header("t", "u"))
@@ -48,7 +65,9 @@ def test_any_text_is_stored_and_read_back(tmp_path_factory: pytest.TempPathFacto
     for number, text in enumerate(texts):
         put(folder, [f"{number}"], text=text)
     found = RunReader(folder)
-    assert {trial.sample.id: trial.prediction.text for trial in found.trials("t")} == {str(n): text for n, text in enumerate(texts)}
+    assert {trial.sample.id: trial.prediction.text for trial in found.trials("t")} == {
+        str(n): text for n, text in enumerate(texts)
+    }
 
 
 def test_two_tasks_with_the_same_sample_ids_stay_apart(tmp_path: Path) -> None:
@@ -82,7 +101,10 @@ def test_scoring_that_breaks_keeps_the_old_scores(tmp_path: Path) -> None:
 
 
 def test_many_scores_keep_their_order(tmp_path: Path) -> None:
-    scores = [Score(TrialKey("t", f"{n * 7 % 1009}"), "m", n / 7, f"é{n}", None, None, {"n": n} if n % 3 else {}) for n in range(1009)]
+    scores = [
+        Score(TrialKey("t", f"{n * 7 % 1009}"), "m", n / 7, f"é{n}", None, None, {"n": n} if n % 3 else {})
+        for n in range(1009)
+    ]
     put(tmp_path, [score.key.sample for score in scores])
     write_scores(tmp_path, "t", iter(scores))
     assert list(RunReader(tmp_path).scores("t")) == scores
@@ -165,7 +187,9 @@ def test_what_cannot_be_bound_fails_its_own_group_and_the_writer_lives(tmp_path:
         key, good = TrialKey("t", "\ud800"), TrialKey("t", "good")
         with pytest.raises((EnvironmentProblem, UnicodeEncodeError)):
             await asyncio.wait_for(writer.put(0, bad, Request(key, ()), Prediction(key, text="x"), ""), 5)
-        await asyncio.wait_for(writer.put(1, Sample("good", "t", Form.OPEN, "?"), Request(good, ()), Prediction(good, text="x"), ""), 5)
+        await asyncio.wait_for(
+            writer.put(1, Sample("good", "t", Form.OPEN, "?"), Request(good, ()), Prediction(good, text="x"), ""), 5
+        )
 
     writer = RunWriter(tmp_path, header())
     asyncio.run(go(writer))
@@ -184,7 +208,9 @@ def test_a_row_that_cannot_be_bound_is_reported_to_whoever_waits(tmp_path: Path)
         with pytest.raises(EnvironmentProblem, match="surrogates"):
             await asyncio.wait_for(waiting, 5)
         key = TrialKey("t", "next")  # and the transaction that failed is not left open
-        await asyncio.wait_for(writer.put(1, Sample("next", "t", Form.OPEN, "?"), Request(key, ()), Prediction(key, text="x"), ""), 5)
+        await asyncio.wait_for(
+            writer.put(1, Sample("next", "t", Form.OPEN, "?"), Request(key, ()), Prediction(key, text="x"), ""), 5
+        )
 
     writer = RunWriter(tmp_path, header())
     asyncio.run(go(writer))
@@ -196,10 +222,15 @@ def test_one_writer_keeps_the_samples_of_every_task(tmp_path: Path) -> None:
     async def go(writer: RunWriter) -> None:
         for task in ("t", "u"):
             key = TrialKey(task, "1")
-            await writer.put(0, Sample("1", task, Form.OPEN, f"of {task}?"), Request(key, ()), Prediction(key, text="x"), "")
+            await writer.put(
+                0, Sample("1", task, Form.OPEN, f"of {task}?"), Request(key, ()), Prediction(key, text="x"), ""
+            )
 
     writer = RunWriter(tmp_path, header("t", "u"))
     asyncio.run(go(writer))
     writer.close()
     reader = RunReader(tmp_path)
-    assert {task: [trial.sample.question for trial in reader.trials(task)] for task in reader.tasks()} == {"t": ["of t?"], "u": ["of u?"]}
+    assert {task: [trial.sample.question for trial in reader.trials(task)] for task in reader.tasks()} == {
+        "t": ["of t?"],
+        "u": ["of u?"],
+    }

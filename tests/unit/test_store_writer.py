@@ -21,7 +21,9 @@ TASK = Task("t", {"loader": "table"})
 
 
 def header(**config: object) -> RunHeader:
-    return RunHeader(str(hash(tuple(sorted(config.items())))), dict(config), {}, "2026-01-01", tasks=[TASK], planned={"t": 2})
+    return RunHeader(
+        str(hash(tuple(sorted(config.items())))), dict(config), {}, "2026-01-01", tasks=[TASK], planned={"t": 2}
+    )
 
 
 def trial(number: int, *, text: str | None = "A", repeat: int = 0) -> tuple[int, Sample, Request, Prediction, str]:
@@ -40,7 +42,12 @@ def test_what_was_put_is_read_back_in_plan_order(tmp_path: Path) -> None:
     asyncio.run(put(writer, *(trial(number) for number in (3, 1, 2)), trial(1, repeat=1)))
     writer.close()
     reader = RunReader(tmp_path)
-    assert [(each.sample.id, each.prediction.key.repeat) for each in reader.trials("t")] == [("s1", 0), ("s1", 1), ("s2", 0), ("s3", 0)]
+    assert [(each.sample.id, each.prediction.key.repeat) for each in reader.trials("t")] == [
+        ("s1", 0),
+        ("s1", 1),
+        ("s2", 0),
+        ("s3", 0),
+    ]
     assert reader.header().planned == {"t": 2}
 
 
@@ -100,7 +107,10 @@ def test_scores_are_replaced_whole(tmp_path: Path) -> None:
     write_scores(
         tmp_path,
         "t",
-        [Score(key, "accuracy", 1.0, "A", "bare", detail={"x": 1}), Score(TrialKey("t", "s2"), "accuracy", None, reason="unparsed")],
+        [
+            Score(key, "accuracy", 1.0, "A", "bare", detail={"x": 1}),
+            Score(TrialKey("t", "s2"), "accuracy", None, reason="unparsed"),
+        ],
     )
     write_scores(tmp_path, "t", [Score(key, "accuracy", 0.0, "B", "cue")])
     assert list(RunReader(tmp_path).scores("t")) == [Score(key, "accuracy", 0.0, "B", "cue")]
@@ -145,7 +155,11 @@ def test_cache_keeps_successes_by_content_and_repeat(tmp_path: Path) -> None:
         request_digest("m", request, ["other"]),
         request_digest("m", again, ["sha"]),
         request_digest("m", msgspec.structs.replace(request, choices=("A",)), ["sha"]),
-        request_digest("m", msgspec.structs.replace(request, params=msgspec.structs.replace(request.params, temperature=0.0)), ["sha"]),
+        request_digest(
+            "m",
+            msgspec.structs.replace(request, params=msgspec.structs.replace(request.params, temperature=0.0)),
+            ["sha"],
+        ),
     }
     assert len(digests) == 6
     assert cache.info()["replies"] == 1

@@ -13,7 +13,9 @@ from snellen.score.scorers.text_match import contains, exact, fold, word_error
 KEY = TrialKey("t", "s")
 
 
-def run(scorer: Callable[..., Any], answers: tuple[str, ...], text: str, finish: str | None = None, **options: Any) -> list[Score]:
+def run(
+    scorer: Callable[..., Any], answers: tuple[str, ...], text: str, finish: str | None = None, **options: Any
+) -> list[Score]:
     sample = Sample("s", "d", Form.OPEN, "What?", answers=answers)
     return list(scorer(sample, Request(KEY, ()), Prediction(KEY, text=text, finish=finish), options))
 

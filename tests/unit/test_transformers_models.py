@@ -134,11 +134,28 @@ def test_positions_in_three_dimensions(route, cuts):
 
     model = transformers.AutoModelForImageTextToText.from_pretrained(checkpoint("qwen2vl")).eval()
     images = transformers.Qwen2VLImageProcessorPil(patch_size=8, min_pixels=1024, max_pixels=4096)
-    pixels = images([PIL.Image.fromarray(np.random.default_rng(0).integers(0, 255, (48, 64, 3), dtype=np.uint8))], return_tensors="pt")
+    pixels = images(
+        [PIL.Image.fromarray(np.random.default_rng(0).integers(0, 255, (48, 64, 3), dtype=np.uint8))],
+        return_tensors="pt",
+    )
     config, count = model.config, int(pixels["image_grid_thw"].prod()) // 4
-    row = [60, 61, config.vision_start_token_id, *[config.image_token_id] * count, config.vision_end_token_id, 70, 71, 72]
+    row = [
+        60,
+        61,
+        config.vision_start_token_id,
+        *[config.image_token_id] * count,
+        config.vision_end_token_id,
+        70,
+        71,
+        72,
+    ]
     ids = torch.tensor([row])
-    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "mm_token_type_ids": (ids == config.image_token_id).int(), **pixels}
+    inputs = {
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+        "mm_token_type_ids": (ids == config.image_token_id).int(),
+        **pixels,
+    }
     candidates = [[80, 81, 82], [80, 81, 90], [99], [100, 101]]
     prefix = encode_prefix(model, inputs, cuts, PrefixMemory(2), key="", with_prompt=False)
     assert prefix.next_position < prefix.length, "an image takes fewer positions than tokens"
@@ -176,7 +193,9 @@ def test_the_self_test_falls_back_when_a_route_is_wrong(monkeypatch):
     monkeypatch.undo()
     assert model._replicas[0].route == "scratch"
     (reply,) = predict(model, ask("text", choices=CHOICES))
-    assert reply.loglikelihoods == pytest.approx(predict(model_of("text"), ask("text", choices=CHOICES))[0].loglikelihoods, abs=1e-4)
+    assert reply.loglikelihoods == pytest.approx(
+        predict(model_of("text"), ask("text", choices=CHOICES))[0].loglikelihoods, abs=1e-4
+    )
     assert reply.detail["route"] == "scratch"
     (whole,) = predict(model, ask("text", choices=CHOICES, likelihood=Likelihood(with_prompt=True)))
     assert whole.loglikelihoods == reply.loglikelihoods
@@ -185,7 +204,10 @@ def test_the_self_test_falls_back_when_a_route_is_wrong(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["text", "llava", "idefics3", "blip2", "instructblip"])
 def test_likelihoods_are_the_same_bits_in_any_batch_and_order(kind):
-    requests = [ask(kind, text="What? " * (1 + number % 4), name=str(number), seed=number, choices=CHOICES) for number in range(6)]
+    requests = [
+        ask(kind, text="What? " * (1 + number % 4), name=str(number), seed=number, choices=CHOICES)
+        for number in range(6)
+    ]
     alone = [predict(model_of(kind, batch_size=1), request)[0].loglikelihoods for request in requests]
     together = [reply.loglikelihoods for reply in predict(model_of(kind, batch_size=16), *requests[::-1])][::-1]
     assert together == alone
@@ -200,14 +222,18 @@ def test_generation_does_not_depend_on_the_batch(kind):
         Params(max_tokens=12, temperature=0.7, top_p=0.8),
     ]
     requests = [
-        ask(kind, text, name=str(place), seed=place, params=each) for place, (text, each) in enumerate(zip(texts, params, strict=True))
+        ask(kind, text, name=str(place), seed=place, params=each)
+        for place, (text, each) in enumerate(zip(texts, params, strict=True))
     ]
     model = model_of(kind, batch_size=16)
     together = predict(model, *requests)
     alone = [predict(model, request)[0] for request in requests]
     assert [reply.text for reply in together] == [reply.text for reply in alone]
     assert [reply.finish for reply in together] == [reply.finish for reply in alone]
-    assert all(reply.usage.output_tokens <= request.params.max_tokens for reply, request in zip(together, requests, strict=True))
+    assert all(
+        reply.usage.output_tokens <= request.params.max_tokens
+        for reply, request in zip(together, requests, strict=True)
+    )
 
 
 @pytest.mark.parametrize("kind", ["text", "llava", "blip2", "t5"])
@@ -237,7 +263,9 @@ def test_priors_come_back_beside_the_values():
     (reply,) = predict(model, ask("llava", choices=CHOICES, likelihood=Likelihood(baseline=baseline)))
     (prior,) = predict(model, Request(TrialKey("t", "s"), baseline, choices=CHOICES))
     assert reply.detail["priors"] == list(prior.loglikelihoods)
-    assert predict(model_of("blip2"), ask("blip2", choices=CHOICES, likelihood=Likelihood(baseline=baseline)))[0].detail["priors"]
+    assert predict(model_of("blip2"), ask("blip2", choices=CHOICES, likelihood=Likelihood(baseline=baseline)))[
+        0
+    ].detail["priors"]
 
 
 @pytest.mark.parametrize("kind", ["text", "llava", "blip2"])
@@ -262,11 +290,17 @@ def test_inputs_to_score_are_made_ahead_and_are_the_same():
     scored, generated = prompter.prepare(ask("llava", choices=CHOICES)), prompter.prepare(ask("llava"))
     assert generated.tensors is None
     again = prompter.encode([generated.text], [generated.pictures])
-    assert {name: value.tolist() for name, value in scored.tensors.items()} == {name: value.tolist() for name, value in again.items()}
+    assert {name: value.tolist() for name, value in scored.tensors.items()} == {
+        name: value.tolist() for name, value in again.items()
+    }
 
 
 def test_dialogue_rounds_reuse_the_prefix_and_change_no_bit():
-    turns = (Turn("user", "Can you see the image?", (picture(),)), Turn("assistant", "Yes"), Turn("user", "Is it a dog?"))
+    turns = (
+        Turn("user", "Can you see the image?", (picture(),)),
+        Turn("assistant", "Yes"),
+        Turn("user", "Is it a dog?"),
+    )
     longer = (*turns, Turn("assistant", "No"), Turn("user", "What colour is it?"))
     first, second = (Request(TrialKey("t", "d", "base", 0), messages, choices=CHOICES) for messages in (turns, longer))
     warm = create(str(checkpoint("llava")), ModelOptions())
@@ -280,13 +314,18 @@ def test_dialogue_rounds_reuse_the_prefix_and_change_no_bit():
     prepared = replica.prompter.prepare(second)
     candidates, _ = replica.prompter.encode_candidates(prepared.text, CHOICES, alone=False)
     assert len(replica._cuts(prepared, replica._inputs([prepared]))) == 2
-    scratch = [sum(local_likelihood.score_from_scratch(replica.model, replica._inputs([prepared]), each)) for each in candidates]
+    scratch = [
+        sum(local_likelihood.score_from_scratch(replica.model, replica._inputs([prepared]), each))
+        for each in candidates
+    ]
     assert after.loglikelihoods == pytest.approx(scratch, abs=1e-4)
 
 
 def test_repeats_of_a_prompt_are_encoded_once():
     model = create(str(checkpoint("llava")), ModelOptions())
-    predict(model, *(replace(ask("llava", choices=CHOICES), key=TrialKey("t", "s", "base", repeat)) for repeat in range(3)))
+    predict(
+        model, *(replace(ask("llava", choices=CHOICES), key=TrialKey("t", "s", "base", repeat)) for repeat in range(3))
+    )
     assert model._replicas[0].memory.hits == 2
 
 
@@ -329,7 +368,9 @@ def test_bad_requests_fail_alone_and_by_name():
     assert "context is 1024" in messages["long"]
     with pytest.raises(ModelError, match="takes no images"):
         asyncio.run(model.predict(ask("llava", name="image")))
-    (unreadable,) = predict(model_of("llava"), Request(TrialKey("t", "b"), (Turn("user", "?", (Image(ref="/not/there.png"),)),)))
+    (unreadable,) = predict(
+        model_of("llava"), Request(TrialKey("t", "b"), (Turn("user", "?", (Image(ref="/not/there.png"),)),))
+    )
     assert unreadable.failure.kind is FailureKind.DECODE
 
 
@@ -344,7 +385,9 @@ def test_odd_requests_are_answered_or_fail_alone(kind):
         "no image": (Turn("user", "hello there"),),
         "empty": (Turn("user", "" if kind != "instructblip" else "?"),),  # its tokenizer makes no tensor of nothing
     }
-    scored = predict(model_of(kind), *(Request(TrialKey("t", name), messages, choices=choices) for name, messages in odd.items()))
+    scored = predict(
+        model_of(kind), *(Request(TrialKey("t", name), messages, choices=choices) for name, messages in odd.items())
+    )
     told = Params(max_tokens=3)
     made = predict(model_of(kind), *(Request(TrialKey("t", name), messages, told) for name, messages in odd.items()))
     takes_one = kind in ("blip2", "instructblip")
@@ -442,7 +485,9 @@ def test_half_precision_runs_and_is_close():
     half = model_of("llava", half=True)
     assert half._replicas[0].model.dtype is torch.bfloat16
     request = ask("llava", choices=CHOICES)
-    assert predict(half, request)[0].loglikelihoods == pytest.approx(predict(model_of("llava"), request)[0].loglikelihoods, rel=0.1)
+    assert predict(half, request)[0].loglikelihoods == pytest.approx(
+        predict(model_of("llava"), request)[0].loglikelihoods, rel=0.1
+    )
 
 
 @pytest.mark.parametrize(

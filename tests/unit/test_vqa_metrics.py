@@ -18,12 +18,20 @@ KEY = TrialKey("t", "s")
 @given(st.lists(st.sampled_from(["red", "blue", "green"]), min_size=2, max_size=12))
 def test_soft_accuracy_is_the_mean_over_annotators_left_out(answers: list[str]) -> None:
     subsets = list(combinations(answers, len(answers) - 1))
-    written_out = sum((min(Fraction(subset.count("red"), 3), Fraction(1)) for subset in subsets), Fraction(0)) / len(subsets)
+    written_out = sum((min(Fraction(subset.count("red"), 3), Fraction(1)) for subset in subsets), Fraction(0)) / len(
+        subsets
+    )
     assert vqa_accuracy("Red.", answers) == pytest.approx(float(written_out))
 
 
 def test_soft_accuracy_of_ten_annotators() -> None:
-    assert [round(vqa_accuracy("yes", ["yes"] * k + ["no"] * (10 - k)), 10) for k in range(5)] == [0.0, 0.3, 0.6, 0.9, 1.0]
+    assert [round(vqa_accuracy("yes", ["yes"] * k + ["no"] * (10 - k)), 10) for k in range(5)] == [
+        0.0,
+        0.3,
+        0.6,
+        0.9,
+        1.0,
+    ]
     assert vqa_accuracy_simple("yes", ["yes"] * 2 + ["no"] * 8) == pytest.approx(2 / 3)
     assert vqa_accuracy_simple("yes", ["yes", "no"]) == 0.5
     assert vqa_accuracy("two", ["2"]) == 1.0
@@ -140,6 +148,8 @@ def test_nothing_to_score_is_unscored_never_zero() -> None:
     sample = Sample(id="s", dataset="d", form=Form.OPEN, question="?", answers=("red",))
     (truncated,) = score(sample, Request(KEY, ()), Prediction(key=KEY, text="<think>red or"), {})
     (likelihood,) = score(sample, Request(KEY, ()), Prediction(key=KEY, loglikelihoods=(0.0,)), {})
-    (no_reference,) = score(Sample(id="s", dataset="d", form=Form.OPEN, question="?"), Request(KEY, ()), Prediction(key=KEY, text="x"), {})
+    (no_reference,) = score(
+        Sample(id="s", dataset="d", form=Form.OPEN, question="?"), Request(KEY, ()), Prediction(key=KEY, text="x"), {}
+    )
     assert [item.value for item in (truncated, likelihood, no_reference)] == [None, None, None]
     assert "truncated" in truncated.reason and "no text" in likelihood.reason and "reference" in no_reference.reason

@@ -85,7 +85,9 @@ def draft(
     )
 
 
-def _read_drafts(workshop: Workshop, drafting: Drafting, unusable: list[SetAside]) -> tuple[list[Draft], list[SetAside]]:
+def _read_drafts(
+    workshop: Workshop, drafting: Drafting, unusable: list[SetAside]
+) -> tuple[list[Draft], list[SetAside]]:
     reader = RunReader(workshop.drafting)
     try:
         made = list(collect_drafts(reader, drafting))
@@ -112,7 +114,9 @@ def gates(
     judges = {settings.model: _ask_blindly(workshop, drafts, settings) for settings in blind_models}
     kept, set_aside, report = run_gates(drafts, gate_settings, checks, judges)
     if workshop.ledger.is_file() and workshop.gated.is_file() and kept != workshop.read_gated():
-        raise UsageError(f"{folder} is under review: these gates would change what people decided on; gate a copy of the folder instead")
+        raise UsageError(
+            f"{folder} is under review: these gates would change what people decided on; gate a copy of the folder instead"
+        )
     write_lines(workshop.gated, kept)
     write_lines(workshop.set_aside("gates"), set_aside)
     workshop.gate_report.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")

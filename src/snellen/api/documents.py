@@ -109,7 +109,9 @@ def _with_data(settings: RunSettings, task: str, files: Files, folder: Path, var
         ("dataset.path", str(files.data.resolve())),
         ("dataset.image_root", str(files.images.resolve())),
     )
-    return msgspec.structs.replace(settings, tasks=(task,), output_dir=folder, variants=variants, overrides=(*own, *settings.overrides))
+    return msgspec.structs.replace(
+        settings, tasks=(task,), output_dir=folder, variants=variants, overrides=(*own, *settings.overrides)
+    )
 
 
 def _write(path: Path, value: Any) -> None:

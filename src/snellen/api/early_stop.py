@@ -18,7 +18,9 @@ class EarlyStop:
     Taking replies as they come would let fast questions go first, and fast ones are often easy ones.
     """
 
-    def __init__(self, half_width_points: float, scorer: Scorer, trials_per_sample: int, stop: Callable[[], None]) -> None:
+    def __init__(
+        self, half_width_points: float, scorer: Scorer, trials_per_sample: int, stop: Callable[[], None]
+    ) -> None:
         self.sequence = ConfidenceSequence(half_width=half_width_points / 100)
         self.stopped = False
         self._points = half_width_points
@@ -49,7 +51,12 @@ class EarlyStop:
 
     def summary(self) -> dict[str, Any]:
         """Return what is recorded with the run."""
-        return {"points": self._points, "stopped": self.stopped, "questions": self.sequence.n, "interval": self.sequence.interval}
+        return {
+            "points": self._points,
+            "stopped": self.stopped,
+            "questions": self.sequence.n,
+            "interval": self.sequence.interval,
+        }
 
     def _take(self, value: float | None) -> None:
         self._next += 1

@@ -42,7 +42,9 @@ class Ran(NamedTuple):
     over_budget: bool = False
 
 
-def run_errand(errand: Errand, settings: RunSettings, watcher: Watcher | None = None, requests_at_most: int | None = None) -> Ran:
+def run_errand(
+    errand: Errand, settings: RunSettings, watcher: Watcher | None = None, requests_at_most: int | None = None
+) -> Ran:
     """Ask everything that is not stored yet, within a budget of paid requests; the same call again continues."""
     return asyncio.run(_ask(errand, settings, watcher, requests_at_most))
 
@@ -82,4 +84,6 @@ def _header(errand: Errand, settings: RunSettings) -> RunHeader:
     identity = {key: value for key, value in errand.model.identity().items() if key != "base_url"}
     config = msgspec.json.decode(msgspec.json.encode({"model": identity, **errand.config}))
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    return RunHeader(content_hash(config), config, {}, created, settings.command, errand.model.name, planned=dict(errand.planned))
+    return RunHeader(
+        content_hash(config), config, {}, created, settings.command, errand.model.name, planned=dict(errand.planned)
+    )

@@ -60,7 +60,10 @@ async def _ask_all(run: RunReader, judge: Judge, model: Model, settings: RunSett
     async with asking(model, run.folder):
         await model.check()
         header = _header(run.header(), judge, model)
-        with closing(RunWriter(judge_folder(run.folder, judge.name), header)) as writer, response_cache(settings) as cache:
+        with (
+            closing(RunWriter(judge_folder(run.folder, judge.name), header)) as writer,
+            response_cache(settings) as cache,
+        ):
             engine = Engine(model, writer, make_policy(settings), SystemClock(), cache=cache)
             await engine.run(_jobs(run, judge))
             return engine.state

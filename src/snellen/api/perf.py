@@ -90,12 +90,17 @@ def run_perf(settings: PerfSettings) -> PerfReport:
     except KeyboardInterrupt:
         report.interrupted = True
     write_atomically(folder / "perf.json", lambda file: _write(file, report))
-    (folder / "perf.html").write_text(render_page(f"{report.task} · {report.model}", report.levels, _drawn(folder, report)))
+    (folder / "perf.html").write_text(
+        render_page(f"{report.task} · {report.model}", report.levels, _drawn(folder, report))
+    )
     return report
 
 
 def _drawn(folder: Path, report: PerfReport) -> dict[str, dict[str, str]]:
-    return {level["level"]: {name: (folder / name).read_text() for name in level.get("pictures", ())} for level in report.levels}
+    return {
+        level["level"]: {name: (folder / name).read_text() for name in level.get("pictures", ())}
+        for level in report.levels
+    }
 
 
 def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) -> None:
@@ -153,7 +158,9 @@ def run_sweep(settings: PerfSettings, how: SweepSettings) -> tuple[Sweep, Path]:
         note = ""
     except KeyboardInterrupt:
         note = "stopped by hand: the search is not finished"
-    sweep = conclude(points, "requests/s" if how.by_rate else "concurrent requests", settings.objectives, how.attainment)
+    sweep = conclude(
+        points, "requests/s" if how.by_rate else "concurrent requests", settings.objectives, how.attainment
+    )
     sweep.note = note or sweep.note
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "sweep.json", lambda file: _write(file, sweep))
@@ -170,7 +177,9 @@ async def _search(settings: PerfSettings, how: SweepSettings, points: list[Point
         rate, slots = (value, None) if how.by_rate else (None, round(value))
         level = msgspec.structs.replace(base, rate=rate, concurrency=slots)
         point, processes = await _measure_point(load, level, value, settings, how)
-        if point.limited:  # once more, with more processes where there are cores: a busy machine is often quiet the second time
+        if (
+            point.limited
+        ):  # once more, with more processes where there are cores: a busy machine is often quiet the second time
             more = min(2 * processes, os.cpu_count() or 1)
             point, _ = await _measure_point(load, msgspec.structs.replace(level, processes=more), value, settings, how)
         points.append(point)
@@ -179,11 +188,15 @@ async def _search(settings: PerfSettings, how: SweepSettings, points: list[Point
     await search(measure_point, first=how.first, ceiling=how.ceiling, precision=how.precision, whole=not how.by_rate)
 
 
-async def _measure_point(load: _Load, level: LoadPlan, value: float, settings: PerfSettings, how: SweepSettings) -> tuple[Point, int]:
+async def _measure_point(
+    load: _Load, level: LoadPlan, value: float, settings: PerfSettings, how: SweepSettings
+) -> tuple[Point, int]:
     measured = await measure(level, load.items, load.provider, load.urls, load.headers, stream=load.stream)
     if measured.timeline.interrupted:
         raise KeyboardInterrupt
-    return judge(measured.timeline, value, settings.objectives, how.attainment), int(measured.timeline.load["processes"])
+    return judge(measured.timeline, value, settings.objectives, how.attainment), int(
+        measured.timeline.load["processes"]
+    )
 
 
 async def _prepare(settings: PerfSettings) -> _Load:
@@ -208,11 +221,19 @@ async def _prepare(settings: PerfSettings) -> _Load:
             await model.close()
     endpoints = [model.endpoint(stream=stream) for model in models]
     return _Load(
-        items, models[0].dialect.provider, [url for url, _ in endpoints], endpoints[0][1], _trials(items, dialogues, asked), plan, stream
+        items,
+        models[0].dialect.provider,
+        [url for url, _ in endpoints],
+        endpoints[0][1],
+        _trials(items, dialogues, asked),
+        plan,
+        stream,
     )
 
 
-def _trials(items: Sequence[Item], dialogues: Sequence[Sequence[Request]], asked: Sequence[Sequence[Asked]]) -> dict[str, Asked]:
+def _trials(
+    items: Sequence[Item], dialogues: Sequence[Sequence[Request]], asked: Sequence[Sequence[Asked]]
+) -> dict[str, Asked]:
     """Return what stands behind each turn of each item, with its request as it is sent."""
     return {
         f"{item.id}/{turn}": each._replace(request=request)
@@ -224,7 +245,9 @@ def _trials(items: Sequence[Item], dialogues: Sequence[Sequence[Request]], asked
 def _served(settings: RunSettings) -> ServedModel:
     model = create_model(settings, default_registry())
     if not isinstance(model, ServedModel):
-        raise UsageError(f"model {settings.model!r} is not served over HTTP; `snellen perf` loads servers (openai/NAME --base-url URL)")
+        raise UsageError(
+            f"model {settings.model!r} is not served over HTTP; `snellen perf` loads servers (openai/NAME --base-url URL)"
+        )
     return model
 
 
@@ -237,14 +260,19 @@ async def _asked(plan: Plan, settings: PerfSettings) -> list[list[Asked]]:
             continue
         sample, key = asked[0].planned.sample, asked[0].request.key
         together = settings.multi_turn and sample.group is not None and len(asked) == 1
-        groups.setdefault(f"{key.task}|{sample.group}|{key.variant}|{key.repeat}" if together else str(number), []).extend(asked)
+        groups.setdefault(
+            f"{key.task}|{sample.group}|{key.variant}|{key.repeat}" if together else str(number), []
+        ).extend(asked)
     return [_joined(asked) if settings.multi_turn else asked for asked in groups.values()]
 
 
 def _joined(asked: list[Asked]) -> list[Asked]:
     if len(asked) < 2 or len(asked[1].request.messages) > len(asked[0].request.messages):
         return asked  # one turn, or a job that builds its own history
-    return [each._replace(request=request) for each, request in zip(asked, join_turns([each.request for each in asked]), strict=True)]
+    return [
+        each._replace(request=request)
+        for each, request in zip(asked, join_turns([each.request for each in asked]), strict=True)
+    ]
 
 
 def _score(place: Path, load: _Load, plan: Plan, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
@@ -268,7 +296,9 @@ async def _store(place: Path, load: _Load, plan: Plan, measured: Measured) -> No
             if not trial.keep:
                 continue
             digest = request_digest(identity, request, [image.sha256 for image in sent])
-            await writer.put(trial.position, trial.planned.sample, request, to_prediction(request, outcome, sent), digest)
+            await writer.put(
+                trial.position, trial.planned.sample, request, to_prediction(request, outcome, sent), digest
+            )
     finally:
         writer.close()
 
@@ -306,7 +336,10 @@ def _task_name(settings: PerfSettings) -> str:
 
 
 def _label(settings: PerfSettings) -> str:
-    safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in f"{_task_name(settings)}--{settings.run.model}")
+    safe = "".join(
+        letter if letter.isalnum() or letter in "._-" else "-"
+        for letter in f"{_task_name(settings)}--{settings.run.model}"
+    )
     return f"{safe[:80]}--{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 

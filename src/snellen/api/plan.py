@@ -158,13 +158,17 @@ def check_names(tasks: list[Task], given: list[str]) -> None:
     for task, name in zip(tasks, given, strict=True):
         other = seen.setdefault(task.name, name)
         if other != name:
-            raise UsageError(f"{other!r} and {name!r} are both called {task.name!r}: rename one file, or run them one by one")
+            raise UsageError(
+                f"{other!r} and {name!r} are both called {task.name!r}: rename one file, or run them one by one"
+            )
 
 
 def check_trials(task: Task) -> None:
     """Refuse a task without trials, or with the same one twice."""
     if task.repeats < 1 or not task.variants:
-        raise UsageError(f"task {task.name!r} has {task.repeats} repeats and {len(task.variants)} variants: at least one of each")
+        raise UsageError(
+            f"task {task.name!r} has {task.repeats} repeats and {len(task.variants)} variants: at least one of each"
+        )
     if not 0 <= (task.params.temperature or 0) < math.inf:
         raise UsageError(f"task {task.name!r}: temperature {task.params.temperature} is not a number from 0")
     if len(set(task.variants)) != len(task.variants):
@@ -183,20 +187,26 @@ def check_groups(task: Task, found: Survey) -> None:
 def check_capabilities(model: Model, task: Task) -> None:
     """Refuse, by name, what the model cannot do."""
     if task.infer not in INFERENCERS:
-        raise UsageError(f"task {task.name!r}: unknown inferencer {task.infer!r}{did_you_mean(task.infer, INFERENCERS)}")
+        raise UsageError(
+            f"task {task.name!r}: unknown inferencer {task.infer!r}{did_you_mean(task.infer, INFERENCERS)}"
+        )
     check_options = getattr(INFERENCERS[task.infer], "read_options", None)
     if check_options is not None:
         check_options(task)
     missing = INFERENCERS[task.infer].NEEDS - model.capabilities
     if missing:
-        raise UsageError(f"model {model.name!r} cannot do {', '.join(sorted(missing))}, which task {task.name!r} needs ({task.infer})")
+        raise UsageError(
+            f"model {model.name!r} cannot do {', '.join(sorted(missing))}, which task {task.name!r} needs ({task.infer})"
+        )
 
 
 def check_images(model: Model, planned: list[PlannedTask]) -> None:
     """Refuse to show pictures to a model that cannot see."""
     for each in planned:
         if each.survey.images and Capability.IMAGES not in model.capabilities:
-            raise UsageError(f"model {model.name!r} takes no images, and task {each.task.name!r} has {each.survey.images}")
+            raise UsageError(
+                f"model {model.name!r} takes no images, and task {each.task.name!r} has {each.survey.images}"
+            )
 
 
 def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:
@@ -221,7 +231,12 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
     table = msgspec.to_builtins(planned.task)
     for field in NOT_IN_IDENTITY:
         table.pop(field)
-    for field in ("path", "image_root", "image_list", "documents_in_flight"):  # the data's content counts, not where it lies
+    for field in (
+        "path",
+        "image_root",
+        "image_list",
+        "documents_in_flight",
+    ):  # the data's content counts, not where it lies
         table["dataset"].pop(field, None)
     table["params"].pop("timeout_s", None)
     table["params"].pop("stream", None)

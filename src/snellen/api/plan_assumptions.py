@@ -24,7 +24,9 @@ def measure_pilot(folder: Path, assumptions: Assumptions) -> tuple[Assumptions, 
         reader.close()
     table = next((table for table in tables if _is_share(table)), None)
     if table is None:
-        raise UsageError(f"{folder} has no scores between 0 and 1 to plan from: score it first with `snellen score {folder}`")
+        raise UsageError(
+            f"{folder} has no scores between 0 and 1 to plan from: score it first with `snellen score {folder}`"
+        )
     split = split_variance(table)
     measured = assume(split, float(mean(table)[table.metric].value or 0.0))
     shares = measured.question_share if split.sampling is not None else assumptions.question_share

@@ -138,7 +138,9 @@ class OnlineDataset(ReformDataset):
     def _reply(self, name: str, asked: str) -> str:
         heard = self._heard.get(name, [])
         if len(heard) < self._repeats:
-            raise UsageError(f"{asked}: the answer to {name} was fed back {len(heard)} of {self._repeats} times; call update_history first")
+            raise UsageError(
+                f"{asked}: the answer to {name} was fed back {len(heard)} of {self._repeats} times; call update_history first"
+            )
         return most_common(heard[: self._repeats])
 
 
@@ -219,7 +221,9 @@ def open_dataset(
     )
 
 
-def load_reform_dataset(dataset_name: str, formulation: str, dataset_config: str | None = None, **arguments: Any) -> ReformDataset:
+def load_reform_dataset(
+    dataset_name: str, formulation: str, dataset_config: str | None = None, **arguments: Any
+) -> ReformDataset:
     """Return a dataset by ReForm-Eval's own names (`dataset_name="VQA"`, `dataset_config=".../VQA_vqa_v2_val.yaml"`).
 
     Defaults are those of ReForm-Eval's function: in-context sample, five repeats, other wordings, shuffled options, capitals.
@@ -240,14 +244,22 @@ def load_reform_dataset(dataset_name: str, formulation: str, dataset_config: str
 def find_card(dataset_name: str, dataset_config: str | None) -> str:
     """Return the card that ReForm-Eval's commands call so."""
     catalog = Catalog()
-    cards = {name: catalog.task(name).dataset["keys"] for name in catalog.names("datasets") if name.startswith("reform/")}
+    cards = {
+        name: catalog.task(name).dataset["keys"] for name in catalog.names("datasets") if name.startswith("reform/")
+    }
     config = Path(dataset_config).name if dataset_config else None
-    found = [name for name, keys in cards.items() if keys["dataset_name"] == dataset_name and config in (None, keys["config"])]
+    found = [
+        name
+        for name, keys in cards.items()
+        if keys["dataset_name"] == dataset_name and config in (None, keys["config"])
+    ]
     if len(found) == 1:
         return found[0]
     names = sorted({keys["dataset_name"] for keys in cards.values()})
     if dataset_name not in names:
-        raise UsageError(f"no dataset_name {dataset_name!r}{did_you_mean(dataset_name, names)}; known: {', '.join(names)}")
+        raise UsageError(
+            f"no dataset_name {dataset_name!r}{did_you_mean(dataset_name, names)}; known: {', '.join(names)}"
+        )
     configs = sorted(keys["config"] for keys in cards.values() if keys["dataset_name"] == dataset_name)
     raise UsageError(f"dataset_name {dataset_name!r} with dataset_config {config!r}: give one of {', '.join(configs)}")
 
@@ -255,17 +267,23 @@ def find_card(dataset_name: str, dataset_config: str | None) -> str:
 def _check(task: Task, formulation: str | None, method: str, duplication: int) -> None:
     if formulation is not None and formulation not in FORMULATIONS:
         known = ", ".join(FORMULATIONS)
-        raise UsageError(f"formulation {formulation!r} is unknown{did_you_mean(formulation, FORMULATIONS)}; known: {known}")
+        raise UsageError(
+            f"formulation {formulation!r} is unknown{did_you_mean(formulation, FORMULATIONS)}; known: {known}"
+        )
     if formulation is not None and task.form not in FORMULATIONS[formulation]:
         fits = next(name for name, forms in FORMULATIONS.items() if task.form in forms)
         raise UsageError(f"{task.name} is formulated as {fits}, not {formulation}")
     if method not in METHODS:
-        raise UsageError(f"inference_method {method!r} is unknown{did_you_mean(method, METHODS)}; known: {', '.join(METHODS)}")
+        raise UsageError(
+            f"inference_method {method!r} is unknown{did_you_mean(method, METHODS)}; known: {', '.join(METHODS)}"
+        )
     if duplication < 1:
         raise UsageError(f"data_duplication {duplication} must be 1 or more")
 
 
-def _adapt(prompt: Prompt, name: str, method: str, *, shot: bool, marks: str | None, prefix: str, options_in_history: bool) -> Prompt:
+def _adapt(
+    prompt: Prompt, name: str, method: str, *, shot: bool, marks: str | None, prefix: str, options_in_history: bool
+) -> Prompt:
     """Return the prompt for one inference method: for likelihood the options and the prefix are left out."""
     fields: dict[str, Any] = {"in_context": shot, "marks": marks or "random", "options_in_history": options_in_history}
     if prefix:

@@ -78,7 +78,9 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
         watcher.planned(plan, policy)
     state, interrupted = asyncio.run(_ask_all(plan, policy, settings, watcher))
     results = finish(plan.folder, plan, settings.profile)
-    return RunResult(plan.folder, results, state, interrupted, {each.task.name: each.task.dimension for each in plan.tasks})
+    return RunResult(
+        plan.folder, results, state, interrupted, {each.task.name: each.task.dimension for each in plan.tasks}
+    )
 
 
 def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:
@@ -142,7 +144,9 @@ def _early_stop(plan: Plan, settings: RunSettings, engine: Engine) -> EarlyStop 
     if len(plan.tasks) != 1:
         raise UsageError("--until-ci works on one task at a time: each task has its own interval")
     task = plan.tasks[0].task
-    early = EarlyStop(settings.until_ci, plan.registry.get("scorer", task.scorers[0]), len(task.variants) * task.repeats, engine.stop)
+    early = EarlyStop(
+        settings.until_ci, plan.registry.get("scorer", task.scorers[0]), len(task.variants) * task.repeats, engine.stop
+    )
     engine.observe = early.observe
     return early
 

@@ -46,7 +46,9 @@ def score(
             ask_judge(Path(folder), judge, create_model(settings, registry), settings)
         else:
             more.append(_add_fallback(judge, registry))
-    return finish_run(Path(folder), registry, profile=profile, scorers=scorers, more=more, reduction=likelihood_reduction)
+    return finish_run(
+        Path(folder), registry, profile=profile, scorers=scorers, more=more, reduction=likelihood_reduction
+    )
 
 
 def _add_fallback(judge: Judge, registry: Registry) -> str:

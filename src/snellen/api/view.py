@@ -25,7 +25,9 @@ def make_viewer(folders: Sequence[str | Path], token: str, *, may_write: bool = 
     return create_app(Shelf([Path(folder) for folder in folders]), compare_runs, token, may_write=may_write)
 
 
-def view(folders: Sequence[str | Path], *, port: int = 0, may_write: bool = False, ready: Callable[[str], None] | None = None) -> None:
+def view(
+    folders: Sequence[str | Path], *, port: int = 0, may_write: bool = False, ready: Callable[[str], None] | None = None
+) -> None:
     """Serve runs on 127.0.0.1 until interrupted; `ready` is given the address to open, key included."""
     token = secrets.token_urlsafe(24)
     app = make_viewer(folders, token, may_write=may_write)
@@ -35,7 +37,9 @@ def view(folders: Sequence[str | Path], *, port: int = 0, may_write: bool = Fals
         raise MissingExtra("view", "the viewer") from None
     listener = _listen(port)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}/?token={token}"
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", server_header=False, ws="none", access_log=False))
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", lifespan="off", server_header=False, ws="none", access_log=False)
+    )
     if ready is not None:
         ready(address)
     with listener:
@@ -49,6 +53,8 @@ def _listen(port: int) -> socket.socket:
         listener.bind(("127.0.0.1", port))
     except OSError as error:
         listener.close()
-        raise EnvironmentProblem(f"cannot listen on 127.0.0.1:{port}: {error.strerror}; choose another --port, or none") from None
+        raise EnvironmentProblem(
+            f"cannot listen on 127.0.0.1:{port}: {error.strerror}; choose another --port, or none"
+        ) from None
     listener.listen(128)
     return listener

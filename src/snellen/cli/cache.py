@@ -34,7 +34,13 @@ def info(as_json: bool) -> None:
 
 
 @cache.command()
-@click.option("--older-than-days", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Forget replies older than this.")
+@click.option(
+    "--older-than-days",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="Forget replies older than this.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Machine output.")
 def prune(older_than_days: float, as_json: bool) -> None:
     """Forget cached replies; runs keep theirs."""

@@ -37,18 +37,32 @@ def curate() -> None:
 @click.option("--model", required=True, help="provider/name of the LLM that drafts.")
 @click.option("--base-url", "--url", "base_url", help="Where an OpenAI-compatible server answers.")
 @click.option("--api-key-env", help="Environment variable that holds the key.")
-@click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key.")
-@click.option("--image-root", type=click.Path(path_type=Path), help="Folder of the pictures; found by the end of their URL.")
 @click.option(
-    "--map", "columns", multiple=True, metavar="FIELD=COLUMN", help="Where id, image, box, clue, inference are (a.b goes deeper)."
+    "--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key."
+)
+@click.option(
+    "--image-root", type=click.Path(path_type=Path), help="Folder of the pictures; found by the end of their URL."
+)
+@click.option(
+    "--map",
+    "columns",
+    multiple=True,
+    metavar="FIELD=COLUMN",
+    help="Where id, image, box, clue, inference are (a.b goes deeper).",
 )
 @click.option("--prompt", default="draft", show_default=True, help="Card in catalog/curate with the words of drafting.")
 @click.option("--limit", type=click.IntRange(min=1), help="Use the first N annotations.")
-@click.option("--max-requests", type=click.IntRange(min=1), help="Budget: stop after so many paid requests; the same command goes on.")
+@click.option(
+    "--max-requests",
+    type=click.IntRange(min=1),
+    help="Budget: stop after so many paid requests; the same command goes on.",
+)
 @click.option("--max-workers", type=click.IntRange(min=1), help="Requests in flight at most.  [default: 32]")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
-@click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards.")
+@click.option(
+    "--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards."
+)
 @JSON
 def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
     """Have an LLM write the chain and the wrong candidates for every coarse annotation.
@@ -65,7 +79,9 @@ def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
     told = {name: flags.pop(name) for name in ("image_root", "prompt")}
     budget = flags.pop("max_requests")
     watcher = TerminalWatcher(quiet=as_json)
-    result = run_draft(source, folder, _settings(**flags), columns=columns, requests_at_most=budget, watcher=watcher, **told)
+    result = run_draft(
+        source, folder, _settings(**flags), columns=columns, requests_at_most=budget, watcher=watcher, **told
+    )
     _print(result, as_json)
     if not as_json:
         cost = f"{result.requests} requests, {result.cached} cached"
@@ -78,15 +94,33 @@ def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
 
 @curate.command()
 @FOLDER
-@click.option("--margin", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="How far above chance blind judges may be.")
-@click.option("--repair/--no-repair", default=True, show_default=True, help="Make candidates look alike before they are tested.")
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 1),
+    default=0.05,
+    show_default=True,
+    help="How far above chance blind judges may be.",
+)
+@click.option(
+    "--repair/--no-repair", default=True, show_default=True, help="Make candidates look alike before they are tested."
+)
 @click.option("--trim/--no-trim", default=True, show_default=True, help="Set aside items that blind judges answer.")
-@click.option("--forbid", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File of words that no item may contain.")
-@click.option("--checker", help="provider/name of an LLM that judges every item with k votes (unique, chain, grounded).")
-@click.option("--blind-model", "blind_models", multiple=True, help="provider/name that answers without pictures; repeatable.")
+@click.option(
+    "--forbid",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File of words that no item may contain.",
+)
+@click.option(
+    "--checker", help="provider/name of an LLM that judges every item with k votes (unique, chain, grounded)."
+)
+@click.option(
+    "--blind-model", "blind_models", multiple=True, help="provider/name that answers without pictures; repeatable."
+)
 @click.option("--base-url", "--url", "base_url", help="Server of the checker and of the blind models.")
 @click.option("--api-key-env", help="Environment variable that holds the key.")
-@click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key.")
+@click.option(
+    "--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key."
+)
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
 @JSON
 def gates(folder: Path, as_json: bool, **flags: Any) -> int:
@@ -117,11 +151,31 @@ def gates(folder: Path, as_json: bool, **flags: Any) -> int:
 @curate.command()
 @FOLDER
 @click.option("--reviewer", "reviewers", multiple=True, help="A reviewer's name; repeatable; kept for the next time.")
-@click.option("--overlap", type=click.FloatRange(0, 1), default=0.2, show_default=True, help="Share of items that two people judge.")
-@click.option("--audit", type=click.IntRange(0), default=100, show_default=True, help="Accepted items that are looked at once more.")
-@click.option("--ceiling", type=click.IntRange(0), default=50, show_default=True, help="Accepted items that people answer themselves.")
+@click.option(
+    "--overlap",
+    type=click.FloatRange(0, 1),
+    default=0.2,
+    show_default=True,
+    help="Share of items that two people judge.",
+)
+@click.option(
+    "--audit",
+    type=click.IntRange(0),
+    default=100,
+    show_default=True,
+    help="Accepted items that are looked at once more.",
+)
+@click.option(
+    "--ceiling",
+    type=click.IntRange(0),
+    default=50,
+    show_default=True,
+    help="Accepted items that people answer themselves.",
+)
 @click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port on 127.0.0.1; 0 picks a free one.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port on 127.0.0.1; 0 picks a free one."
+)
 @JSON
 def review(folder: Path, reviewers: tuple[str, ...], port: int, as_json: bool, **flags: Any) -> int:
     """Open the review page on localhost, with one link for every reviewer, until Ctrl-C.
@@ -157,7 +211,9 @@ def review(folder: Path, reviewers: tuple[str, ...], port: int, as_json: bool, *
 
 @curate.command()
 @FOLDER
-@click.option("-o", "--output-dir", "out", type=click.Path(path_type=Path), help="Where to write.  [default: DIR/published]")
+@click.option(
+    "-o", "--output-dir", "out", type=click.Path(path_type=Path), help="Where to write.  [default: DIR/published]"
+)
 @click.option("--name", default="", help="The dataset's name.")
 @click.option("--licence", default="", help="The dataset's licence.")
 @JSON
@@ -174,11 +230,15 @@ def publish(folder: Path, out: Path | None, name: str, licence: str, as_json: bo
     result = run_publish(folder, out, name=name, licence=licence)
     _print(result, as_json)
     if not as_json:
-        click.echo(f"{result.items} items, {result.questions} questions in {result.folder}; audit: {audit_sentence(result.card['audit'])}")
+        click.echo(
+            f"{result.items} items, {result.questions} questions in {result.folder}; audit: {audit_sentence(result.card['audit'])}"
+        )
     return 0
 
 
-def _settings(*, model: str, api_key_env: str | None, api_key_file: Path | None, no_cache: bool, **flags: Any) -> RunSettings:
+def _settings(
+    *, model: str, api_key_env: str | None, api_key_file: Path | None, no_cache: bool, **flags: Any
+) -> RunSettings:
     told = {name: value for name, value in flags.items() if value is not None}
     key = read_key(None, api_key_env, api_key_file)
     return RunSettings(tasks=(), model=model, api_key=key, cache=not no_cache, command=command_line(sys.argv), **told)
@@ -214,4 +274,7 @@ def _print_gates(report: Any) -> None:
         blind.add_row(test.judge, test.role, f"{test.accuracy:.1%}", f"{test.chance:.1%}", str(test.questions), verdict)
     console.print(blind)
     if not report.passed:
-        click.echo("the set does not pass: without the picture the right options are found above chance; see gates.json", err=True)
+        click.echo(
+            "the set does not pass: without the picture the right options are found above chance; see gates.json",
+            err=True,
+        )

@@ -35,14 +35,20 @@ def data() -> None:
 
 @data.command(epilog=BUILD_EXAMPLE)
 @click.argument("name")
-@click.option("--raw", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder with the dataset's own files.")
-@click.option("--source", type=click.Choice(["raw", "prepared", "hub", "bundle"]), help="Which kind of files.  [default: raw]")
+@click.option(
+    "--raw", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder with the dataset's own files."
+)
+@click.option(
+    "--source", type=click.Choice(["raw", "prepared", "hub", "bundle"]), help="Which kind of files.  [default: raw]"
+)
 @click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path), help="Bundle folder to write.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of all draws.")
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N samples.")
 @click.option("--parquet", is_flag=True, help="Items as Parquet instead of JSON Lines.")
 @click.option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the card.")
-@click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards.")
+@click.option(
+    "--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards."
+)
 @click.option("--no-check", is_flag=True, help="Do not check the result.")
 @click.option("--json", "as_json", is_flag=True, help="Machine output.")
 def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_json: bool, **told: Any) -> int:
@@ -78,11 +84,18 @@ def check(path: Path, no_images: bool, as_json: bool) -> int:
 @data.command(epilog=EXPORT_EXAMPLE)
 @click.argument("name")
 @click.option(
-    "-o", "--output", "out", required=True, type=click.Path(path_type=Path), help="A .json or .jsonl file; pictures go beside it."
+    "-o",
+    "--output",
+    "out",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A .json or .jsonl file; pictures go beside it.",
 )
 @click.option("--data-root", type=click.Path(path_type=Path), help="Folder that holds the datasets.")
 @click.option("--source", type=click.Choice(["raw", "prepared", "hub", "bundle"]))
-@click.option("--infer-method", "inference_method", default="generation", type=click.Choice(["generation", "likelihood"]))
+@click.option(
+    "--infer-method", "inference_method", default="generation", type=click.Choice(["generation", "likelihood"])
+)
 @click.option("--dataset-duplication", "data_duplication", type=click.IntRange(min=1), default=1)
 @click.option("--random-instruct", is_flag=True)
 @click.option("--shuffle-options", is_flag=True)
@@ -102,7 +115,9 @@ def export(name: str, out: Path, as_json: bool, **told: Any) -> None:
 
     dataset = open_dataset(name, **{key: value for key, value in told.items() if value is not None})
     count = export_items(dataset, out)
-    click.echo(msgspec.json.encode({"items": count, "file": str(out)}).decode() if as_json else f"{count} items in {out}")
+    click.echo(
+        msgspec.json.encode({"items": count, "file": str(out)}).decode() if as_json else f"{count} items in {out}"
+    )
 
 
 def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:
@@ -114,7 +129,10 @@ def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:
     from rich.table import Table
 
     console = Console()
-    console.print(f"{report.samples} samples ({', '.join(f'{count} {form}' for form, count in report.forms.items())})", highlight=False)
+    console.print(
+        f"{report.samples} samples ({', '.join(f'{count} {form}' for form, count in report.forms.items())})",
+        highlight=False,
+    )
     figures = Table("text-only guess", "right", "95 %", "chance")
     for name, figure in report.figures.items():
         if figure["value"] is not None:
@@ -125,6 +143,8 @@ def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:
     for finding in report.findings:
         where = f" ({', '.join(finding.examples)})" if finding.examples else ""
         colour = "red" if finding.level == "error" else "yellow"
-        console.print(f"[{colour}]{finding.level}[/] {finding.check}: {escape(finding.message + where)}", highlight=False)
+        console.print(
+            f"[{colour}]{finding.level}[/] {finding.check}: {escape(finding.message + where)}", highlight=False
+        )
     if not report.findings:
         console.print("nothing wrong was found", style="green")

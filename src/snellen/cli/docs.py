@@ -46,7 +46,9 @@ STYLE_OPTIONS = (
     click.option("--align", help="left, right, centre or justify."),
     click.option("--newlines", help="keep, space, paragraph or mark."),
     click.option("--crop", help="none, last or all."),
-    click.option("--tokenizer", default="chars/4.2", show_default=True, help="chars/N, cl100k, o200k, or a tokenizer folder."),
+    click.option(
+        "--tokenizer", default="chars/4.2", show_default=True, help="chars/N, cl100k, o200k, or a tokenizer folder."
+    ),
     click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout."),
 )
 
@@ -71,13 +73,29 @@ def docs() -> None:
 
 @docs.command(epilog=RENDER_EXAMPLE)
 @click.argument("source", type=click.Path(exists=True, path_type=Path), metavar="INPUT")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Variant folder: images/, lines/, manifest.json.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Variant folder: images/, lines/, manifest.json.",
+)
 @click.option("--variant", help="Re-render as a degradation: dpi_render:1-5, dense_text:N, typography:N.")
 @click.option("--ratio", type=float, help="Solve the font size for this many text tokens per visual token.")
-@click.option("--family", default="qwen2.5-vl", show_default=True, help="Model family whose visual tokens --ratio counts.")
+@click.option(
+    "--family", default="qwen2.5-vl", show_default=True, help="Model family whose visual tokens --ratio counts."
+)
 @style_options
 def render(
-    *, source: Path, output: Path, variant: str | None, ratio: float | None, family: str, tokenizer: str, as_json: bool, **flags: Any
+    *,
+    source: Path,
+    output: Path,
+    variant: str | None,
+    ratio: float | None,
+    family: str,
+    tokenizer: str,
+    as_json: bool,
+    **flags: Any,
 ) -> int:
     """Render INPUT (text, markdown, LongBench-v2 JSON, a folder, a PDF) as page images."""
     from ..data.documents.page_style import degrade_style
@@ -101,11 +119,19 @@ def render(
 
 @docs.command(epilog=PERTURB_EXAMPLE)
 @click.argument("source", type=click.Path(exists=True, path_type=Path, file_okay=False), metavar="DIR")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="New variant folder (with --recipe: their parent).")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="New variant folder (with --recipe: their parent).",
+)
 @click.option("--family", help="Degradation: jpeg, blur, rotation … (see `snellen docs families`).")
 @click.option("--severity", type=click.IntRange(1, 5), default=3, show_default=True)
 @click.option("--chain", help="Several in order, e.g. rotation:1+blur:2+jpeg:3.")
-@click.option("--recipe", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file with many variants.")
+@click.option(
+    "--recipe", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file with many variants."
+)
 @click.option("--reader", help="Also measure the character error rate with this reader, e.g. reader/tesseract.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
@@ -126,20 +152,37 @@ def perturb(
 
     if sum(option is not None for option in (family, chain, recipe)) != 1:
         raise UsageError("name one of --family, --chain or --recipe")
-    variants = read_recipe(recipe).variants() if recipe else [Variant(tuple(chain.split("+")) if chain else (f"{family}:{severity}",))]
+    variants = (
+        read_recipe(recipe).variants()
+        if recipe
+        else [Variant(tuple(chain.split("+")) if chain else (f"{family}:{severity}",))]
+    )
     with _transcriber(reader) as transcribe:
         for variant in variants:
             target = output / safe_name(variant.folder) if recipe else output
-            manifest = degrade(source, target, variant.steps, seed if variant.seed is None else variant.seed, transcribe)
+            manifest = degrade(
+                source, target, variant.steps, seed if variant.seed is None else variant.seed, transcribe
+            )
             _print_manifest(manifest, target, as_json)
     return 0
 
 
 @docs.command()
 @click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="DATA.json")
-@click.option("--images", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of page images.")
+@click.option(
+    "--images",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of page images.",
+)
 @click.option("--reader", default="reader/tesseract", show_default=True, help="Model that reads the pages.")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Data file with a transcript of each document.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Data file with a transcript of each document.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
 def transcribe(*, data: Path, images: Path, reader: str, output: Path, as_json: bool) -> int:
     """Read the pages of every document, for the control that asks about the transcript instead of the pictures.
@@ -158,13 +201,27 @@ def transcribe(*, data: Path, images: Path, reader: str, output: Path, as_json: 
 @click.option("--lengths", default="4k,8k", show_default=True, help="Token lengths, e.g. 8k,16k,32k.")
 @click.option("--depths", default="11", show_default=True, help="How many from 0 to 100 %, or percentages 0,50,100.")
 @click.option("--kinds", default="kv-number", show_default=True, help="Comma-separated kinds, or text, visual, all.")
-@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Questions per length × depth × kind.")
-@click.option("--per-document", type=click.IntRange(min=1), default=5, show_default=True, help="Questions per document.")
-@click.option("--variant", "variants", multiple=True, metavar="NAME:FIELD=VALUE,…", help="A further rendering beside `clean`. Repeatable.")
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Questions per length × depth × kind."
+)
+@click.option(
+    "--per-document", type=click.IntRange(min=1), default=5, show_default=True, help="Questions per document."
+)
+@click.option(
+    "--variant",
+    "variants",
+    multiple=True,
+    metavar="NAME:FIELD=VALUE,…",
+    help="A further rendering beside `clean`. Repeatable.",
+)
 @click.option("--seed", type=int, default=0, show_default=True)
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder: data.json and VARIANT/images.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder: data.json and VARIANT/images."
+)
 @style_options
-def needle(*, output: Path, haystack: str, lengths: str, depths: str, kinds: str, tokenizer: str, as_json: bool, **flags: Any) -> int:
+def needle(
+    *, output: Path, haystack: str, lengths: str, depths: str, kinds: str, tokenizer: str, as_json: bool, **flags: Any
+) -> int:
     """Plant needles in a haystack at known depths and render the documents."""
     from ..data.needles.grid_folder import write_needles
     from ..data.needles.haystack import parse_lengths, read_haystack
@@ -177,7 +234,9 @@ def needle(*, output: Path, haystack: str, lengths: str, depths: str, kinds: str
     tokens = parse_lengths(lengths)
     chosen = check_kinds([kind.strip() for kind in kinds.split(",") if kind.strip()])
     grid = Grid(tuple(tokens), parse_depths(depths), tuple(chosen), repeats, per_document, tokenizer, seed)
-    styles = {"clean": style} | {name: _variant_style(style, fields) for name, _, fields in (each.partition(":") for each in variants)}
+    styles = {"clean": style} | {
+        name: _variant_style(style, fields) for name, _, fields in (each.partition(":") for each in variants)
+    }
     summary = write_needles(read_haystack(haystack, max(tokens), seed), grid, output, styles)
     _print(summary, f"{summary['documents']} documents, {summary['questions']} questions: {summary['data']}", as_json)
     return 0
@@ -256,13 +315,19 @@ def _print_manifest(manifest: Any, folder: Path, as_json: bool) -> None:
 
     pages = sum(len(document.pages) for document in manifest.documents.values())
     text, visual, ratio = total_tokens(manifest)
-    missing = {name: document.missing_glyph_share for name, document in manifest.documents.items() if document.missing_glyph_share}
+    missing = {
+        name: document.missing_glyph_share
+        for name, document in manifest.documents.items()
+        if document.missing_glyph_share
+    }
     summary = {
         "folder": str(folder), "documents": len(manifest.documents), "pages": pages, "text_tokens": text,
         "visual_tokens": visual, "compression_ratio": ratio, "missing_glyphs": missing,
     }  # fmt: skip
     shown = ", ".join(f"{family} {value:g}" for family, value in list(ratio.items())[:4])
-    line = f"{folder}: {len(manifest.documents)} documents, {pages} pages" + (f"; text tokens per visual token: {shown}" if shown else "")
+    line = f"{folder}: {len(manifest.documents)} documents, {pages} pages" + (
+        f"; text tokens per visual token: {shown}" if shown else ""
+    )
     if missing:
         line += f"\nwarning: {len(missing)} documents hold characters no font has (worst {max(missing.values()):.1%}); see manifest.json"
     _print(summary, line, as_json)

@@ -64,8 +64,17 @@ def _look_at_machine() -> list[Finding]:
     return [
         Finding("snellen", True, f"{__version__} on Python {platform.python_version()}, {platform.platform()}"),
         Finding("free disk", free > LEAST_FREE_BYTES, f"{free / 2**30:.1f} GB in {Path.cwd()}", needed=True),
-        Finding("file system", not on_network, f"{system or 'unknown'}{': runs are safer on a local disk' if on_network else ''}"),
-        Finding("cache folder", writable, f"{cache}{'' if writable else ': not writable, set SNELLEN_CACHE_DIR'}", needed=True),
+        Finding(
+            "file system",
+            not on_network,
+            f"{system or 'unknown'}{': runs are safer on a local disk' if on_network else ''}",
+        ),
+        Finding(
+            "cache folder",
+            writable,
+            f"{cache}{'' if writable else ': not writable, set SNELLEN_CACHE_DIR'}",
+            needed=True,
+        ),
     ]
 
 
@@ -76,9 +85,13 @@ def _look_at_extras() -> list[Finding]:
         text: Any = purpose if not missing else f"{purpose}: pip install 'snellen[{extra}]'"
         found.append(Finding(f"extra {extra}", not missing, text))
     tesseract = shutil.which("tesseract")
-    found.append(Finding("tesseract", tesseract is not None, tesseract or "for reader/tesseract: apt-get install tesseract-ocr"))
+    found.append(
+        Finding("tesseract", tesseract is not None, tesseract or "for reader/tesseract: apt-get install tesseract-ocr")
+    )
     return found
 
 
 def _look_at_keys() -> list[Finding]:
-    return [Finding(name, bool(os.environ.get(name)), "is set" if os.environ.get(name) else "is not set") for name in KEYS]
+    return [
+        Finding(name, bool(os.environ.get(name)), "is set" if os.environ.get(name) else "is not set") for name in KEYS
+    ]

@@ -18,7 +18,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("snellen.cli.run:run", "Measure a model on tasks: plan, ask, store, score, report."),
     "perf": ("snellen.cli.perf.command:perf", "Measure serving performance: load, objectives, timelines."),
     "data": ("snellen.cli.data:data", "Build, check and export datasets."),
-    "compare": ("snellen.cli.look.compare:compare", "Compare runs sample by sample: difference, interval, exact test, first divergence."),
+    "compare": (
+        "snellen.cli.look.compare:compare",
+        "Compare runs sample by sample: difference, interval, exact test, first divergence.",
+    ),
     "plan": ("snellen.cli.plan:plan", "Say how many questions and repeats detect a gap."),
     "view": ("snellen.cli.look.view:view", "Look at runs in the browser, also while they run."),
     "score": ("snellen.cli.score:score", "Score predictions made elsewhere, or score a run again."),
@@ -33,7 +36,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "docs": ("snellen.cli.docs:docs", "Render texts as pages, degrade pages, plant needles."),
     "mc": ("snellen.cli.mc:mc", "Multiple choice over page images, with the scripts' own arguments and files."),
     "niah": ("snellen.cli.mc:niah", "Needle questions over page images, with the scripts' own arguments and file."),
-    "mock-server": ("snellen.cli.mock_server:mock_server", "Serve simulated readers and scripted faults, OpenAI-compatible."),
+    "mock-server": (
+        "snellen.cli.mock_server:mock_server",
+        "Serve simulated readers and scripted faults, OpenAI-compatible.",
+    ),
 }
 """Command name -> (`module:attribute`, one-line help); a command's module is imported only when it runs."""
 
@@ -55,7 +61,9 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Say which command was probably meant when the name is unknown."""
         from ..core.errors import did_you_mean
 
@@ -94,7 +102,9 @@ def _run(arguments: list[str] | None) -> int:
         mistake.show()
         return _refuse("UsageError", mistake.format_message(), mistake.exit_code, arguments)
     except (click.Abort, KeyboardInterrupt):
-        return _refuse("Interrupted", "interrupted; run the same command again to continue", EXIT_INTERRUPTED, arguments)
+        return _refuse(
+            "Interrupted", "interrupted; run the same command again to continue", EXIT_INTERRUPTED, arguments
+        )
     except BrokenPipeError:  # whoever read our output has seen enough
         code, sys.stdout = 0, open(os.devnull, "w")  # noqa: SIM115, PTH123 - so that the interpreter's last flush goes somewhere
     except (SnellenError, OSError) as problem:

@@ -29,21 +29,38 @@ Example:
 """
 SHARED = (
     click.option(
-        "--config", "-c", "config_file", type=click.Path(path_type=Path), help="Model file: model_name, max_tokens, prompt_template …"
+        "--config",
+        "-c",
+        "config_file",
+        type=click.Path(path_type=Path),
+        help="Model file: model_name, max_tokens, prompt_template …",
     ),
     click.option("--model", help="provider/name instead of the model file's, e.g. reader/tesseract."),
     click.option("--base_url", "--base-url", "base_url", default=None, help=f"Server.  [default: {DEFAULT_URL}]"),
     click.option("--api_key", "--api-key", "api_key", help="The key itself (prefer --api-key-env)."),
     click.option("--api_key_env", "--api-key-env", "api_key_env", help="Environment variable that holds the key."),
-    click.option("--max_workers", "--max-workers", "max_workers", type=click.IntRange(min=1), default=128, show_default=True),
-    click.option("--presence_penalty", "--presence-penalty", "presence_penalty", type=float, help="Overrides the model file."),
+    click.option(
+        "--max_workers", "--max-workers", "max_workers", type=click.IntRange(min=1), default=128, show_default=True
+    ),
+    click.option(
+        "--presence_penalty", "--presence-penalty", "presence_penalty", type=float, help="Overrides the model file."
+    ),
     click.option("--limit", type=click.IntRange(min=1), help="Use the first N documents of each variant."),
     click.option("--max-images", type=click.IntRange(min=1), help="Pages the model takes in one request."),
-    click.option("--max-visual-tokens", type=click.IntRange(min=1), help="Visual tokens it takes, by --family's formula."),
+    click.option(
+        "--max-visual-tokens", type=click.IntRange(min=1), help="Visual tokens it takes, by --family's formula."
+    ),
     click.option("--family", default="qwen2.5-vl", show_default=True, help="Model family for visual tokens."),
     click.option("--too-long", default="skip", show_default=True, help="Beyond them: skip, middle, dpi or chunk."),
-    click.option("--tokenizer", default="chars/4.2", show_default=True, help="Counts context length: cl100k, o200k, chars/N, a folder."),
-    click.option("--profile", help="Read answers as another tool does: vqa-scripts (the scripts' own rules), longbench-official."),
+    click.option(
+        "--tokenizer",
+        default="chars/4.2",
+        show_default=True,
+        help="Counts context length: cl100k, o200k, chars/N, a folder.",
+    ),
+    click.option(
+        "--profile", help="Read answers as another tool does: vqa-scripts (the scripts' own rules), longbench-official."
+    ),
     click.option("--seed", type=int, default=0, show_default=True),
     click.option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the task."),
     click.option("--no-cache", is_flag=True, help="Neither read nor write the response cache."),
@@ -60,8 +77,17 @@ def shared_options(command: Any) -> Any:
 
 
 @click.command(epilog=MC_EXAMPLE)
-@click.option("--data-json", "--data_json", "data", required=True, type=click.Path(path_type=Path), help="LongBench-v2 data.json.")
-@click.option("--images-dir", "--images_dir", "images", required=True, type=click.Path(path_type=Path), help="Parent of VARIANT/images/.")
+@click.option(
+    "--data-json", "--data_json", "data", required=True, type=click.Path(path_type=Path), help="LongBench-v2 data.json."
+)
+@click.option(
+    "--images-dir",
+    "--images_dir",
+    "images",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Parent of VARIANT/images/.",
+)
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder for VARIANT_mc_eval.json.")
 @shared_options
 def mc(*, data: Path, images: Path, output: Path, quiet: bool, as_json: bool, **flags: Any) -> int:
@@ -80,9 +106,13 @@ def mc(*, data: Path, images: Path, output: Path, quiet: bool, as_json: bool, **
 @click.option("--data", "-d", required=True, type=click.Path(path_type=Path), help="Needle data.json.")
 @click.option("--images", "-i", required=True, type=click.Path(path_type=Path), help="Folder of page images.")
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Result file.")
-@click.option("--case_sensitive", "--case-sensitive", "case_sensitive", is_flag=True, help="Match answers with their case.")
+@click.option(
+    "--case_sensitive", "--case-sensitive", "case_sensitive", is_flag=True, help="Match answers with their case."
+)
 @shared_options
-def niah(*, data: Path, images: Path, output: Path, case_sensitive: bool, quiet: bool, as_json: bool, **flags: Any) -> int:
+def niah(
+    *, data: Path, images: Path, output: Path, case_sensitive: bool, quiet: bool, as_json: bool, **flags: Any
+) -> int:
     """Needle questions over page images."""
     from ..api.documents import Files, run_needles
     from .run_output import TerminalWatcher
@@ -134,7 +164,9 @@ def _overrides(flags: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 def _print(path: Path, as_json: bool) -> None:
     content = msgspec.json.decode(path.read_bytes())
     if as_json:
-        kept = {key: value for key, value in content.items() if key != "results"} if isinstance(content, dict) else content
+        kept = (
+            {key: value for key, value in content.items() if key != "results"} if isinstance(content, dict) else content
+        )
         click.echo(msgspec.json.encode({"file": str(path), "content": kept}).decode())
     elif isinstance(content, dict):
         skipped = f", {len(content['skipped'])} skipped" if content["skipped"] else ""

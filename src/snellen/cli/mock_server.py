@@ -14,10 +14,16 @@ from ..core.errors import UsageError
 
 
 @click.command("mock-server")
-@click.option("--write-answers", "task", metavar="TASK", help="Write the answer file of a task to --answers FILE and end.")
+@click.option(
+    "--write-answers", "task", metavar="TASK", help="Write the answer file of a task to --answers FILE and end."
+)
 @click.option("--limit", type=click.IntRange(1), help="With --write-answers: this many samples.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port on 127.0.0.1; 0 picks a free one.")
-@click.option("--answers", type=click.Path(path_type=Path), help="Answer file (JSONL), found by question and image bytes.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port on 127.0.0.1; 0 picks a free one."
+)
+@click.option(
+    "--answers", type=click.Path(path_type=Path), help="Answer file (JSONL), found by question and image bytes."
+)
 @click.option(
     "--reader",
     default="perfect",
@@ -53,7 +59,12 @@ from ..core.errors import UsageError
 @click.option("--max-body-bytes", type=click.IntRange(1), help="Largest body; 413 above.")
 @click.option("--api-key", help="Require this key; 401 without it.")
 @click.option(
-    "--model-name", "models", multiple=True, default=("mock",), show_default=True, help="Names that /v1/models lists. Repeatable."
+    "--model-name",
+    "models",
+    multiple=True,
+    default=("mock",),
+    show_default=True,
+    help="Names that /v1/models lists. Repeatable.",
 )
 @click.option("--strict-model", is_flag=True, help="404 for a model that is not listed.")
 @click.option(

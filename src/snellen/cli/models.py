@@ -37,7 +37,9 @@ def models(name: str | None, base_url: str | None, as_json: bool) -> None:
 
     if name:
         found = _check(name, base_url)
-        click.echo(msgspec.json.encode(found).decode() if as_json else f"{name} is ready: {', '.join(found['capabilities'])}")
+        click.echo(
+            msgspec.json.encode(found).decode() if as_json else f"{name} is ready: {', '.join(found['capabilities'])}"
+        )
         return
     known = {provider: PROVIDERS.get(provider, "") for provider in default_registry().names("model")}
     if as_json:
@@ -56,6 +58,10 @@ def _check(name: str, base_url: str | None) -> dict[str, Any]:
             await model.check()
         finally:
             await model.close()
-        return {"model": name, "capabilities": sorted(model.capabilities), "identity": msgspec.to_builtins(model.identity())}
+        return {
+            "model": name,
+            "capabilities": sorted(model.capabilities),
+            "identity": msgspec.to_builtins(model.identity()),
+        }
 
     return asyncio.run(check())

@@ -17,11 +17,19 @@ if TYPE_CHECKING:
 @click.option("--questions", type=int, help="The questions at hand; says which gap they can detect.")
 @click.option("--repeats", default="1,2,4,8", show_default=True, help="Numbers of inferences a question to consider.")
 @click.option("--accuracy", type=float, default=70.0, show_default=True, help="The accuracy you expect, in percent.")
-@click.option("--question-share", type=float, default=0.7, show_default=True, help="Share of the variance that is the question's.")
-@click.option("--likeness", type=float, default=0.5, show_default=True, help="How alike the two models find the questions, 0…1.")
+@click.option(
+    "--question-share", type=float, default=0.7, show_default=True, help="Share of the variance that is the question's."
+)
+@click.option(
+    "--likeness", type=float, default=0.5, show_default=True, help="How alike the two models find the questions, 0…1."
+)
 @click.option("--power", type=float, default=0.8, show_default=True, help="The chance to find the gap if it is there.")
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="The chance to find a gap that is not there.")
-@click.option("--from-run", type=click.Path(path_type=Path), help="Take accuracy and variance shares from a run with repeats.")
+@click.option(
+    "--alpha", type=float, default=0.05, show_default=True, help="The chance to find a gap that is not there."
+)
+@click.option(
+    "--from-run", type=click.Path(path_type=Path), help="Take accuracy and variance shares from a run with repeats."
+)
 @click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
 def plan(
     *,
@@ -46,11 +54,15 @@ def plan(
     from ..stats.power import Assumptions, recommend
     from ..stats.power import plan as make_plan
 
-    assumptions = Assumptions(accuracy=accuracy / 100.0, question_share=question_share, likeness=likeness, power=power, alpha=alpha)
+    assumptions = Assumptions(
+        accuracy=accuracy / 100.0, question_share=question_share, likeness=likeness, power=power, alpha=alpha
+    )
     advice = None
     if from_run is not None:
         assumptions, advice = _measure(from_run, assumptions)
-    designs = make_plan(assumptions, gap=None if gap is None else gap / 100.0, questions=questions, repeats=_numbers(repeats))
+    designs = make_plan(
+        assumptions, gap=None if gap is None else gap / 100.0, questions=questions, repeats=_numbers(repeats)
+    )
     verdict = recommend(designs, by_questions=questions is not None)
     if as_json:
         body = {"assumptions": assumptions, "designs": designs, "verdict": verdict, "advice": advice}
@@ -84,7 +96,11 @@ def _show(assumptions: Assumptions, designs: list[Design], verdict: str, advice:
         table.add_column(column, justify="right")
     for design in designs:
         table.add_row(
-            f"{design.questions:,}", str(design.repeats), f"{design.calls:,}", f"{design.gap * 100:.2f}", f"± {design.half_width * 100:.2f}"
+            f"{design.questions:,}",
+            str(design.repeats),
+            f"{design.calls:,}",
+            f"{design.gap * 100:.2f}",
+            f"± {design.half_width * 100:.2f}",
         )
     console.print(table)
     console.print(

@@ -40,15 +40,24 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE...")
-@click.option("--model", help="provider/name: openai/NAME, anthropic/NAME, gemini/NAME, reader, blind/longest, replay/FILE …")
+@click.option(
+    "--model", help="provider/name: openai/NAME, anthropic/NAME, gemini/NAME, reader, blind/longest, replay/FILE …"
+)
 @click.option("--base-url", "--url", "--base_url", "base_url", help="Where an OpenAI-compatible server answers.")
 @click.option("--api-key-env", help="Environment variable that holds the key.")
-@click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key.")
+@click.option(
+    "--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key."
+)
 @click.option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env).")
 @click.option(
-    "--config", "config_file", type=click.Path(path_type=Path), help="Model file (JSON or TOML): model_name, prompt_template, max_tokens …"
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    help="Model file (JSON or TOML): model_name, prompt_template, max_tokens …",
 )
-@click.option("-o", "--output-dir", type=click.Path(path_type=Path), help="Run folder; the same command again continues it.")
+@click.option(
+    "-o", "--output-dir", type=click.Path(path_type=Path), help="Run folder; the same command again continues it."
+)
 @click.option("--limit", type=click.IntRange(min=1), help="Use the first N samples of each task.")
 @click.option("--try-run", is_flag=True, help="Use the first 8 samples of each task.")
 @click.option("--num-infers", type=click.IntRange(min=1), help="Inferences per question.")
@@ -62,24 +71,53 @@ Examples:
 @click.option("--likelihood-reduction", help="sum (default), mean, per-byte, none or prompt-mean.")
 @click.option("--candidates", help="Likelihood of the option text (default) or of the letters: text, letters.")
 @click.option("--calibration", help="Likelihood less its prior: none (default), unconditional, content-free.")
-@click.option("--option-mark", type=click.Choice(["upper", "lower", "number", "random"]), help="How options are labelled.")
+@click.option(
+    "--option-mark", type=click.Choice(["upper", "lower", "number", "random"]), help="How options are labelled."
+)
 @click.option("--shuffle-options/--no-shuffle-options", default=None, help="Draw the order of options for each trial.")
-@click.option("--data-root", type=click.Path(path_type=Path), help="Folder that holds the datasets.  [default: $SNELLEN_DATA or ./data]")
-@click.option("--dataset-duplication", "duplication", type=click.IntRange(min=1), help="Ask every sample N times (variants and repeats).")
+@click.option(
+    "--data-root",
+    type=click.Path(path_type=Path),
+    help="Folder that holds the datasets.  [default: $SNELLEN_DATA or ./data]",
+)
+@click.option(
+    "--dataset-duplication",
+    "duplication",
+    type=click.IntRange(min=1),
+    help="Ask every sample N times (variants and repeats).",
+)
 @click.option("--random-instruct", is_flag=True, help="Another wording of the instruction each time.")
 @click.option("--in-context-sample", is_flag=True, help="Show the prompt's fixed example first.")
-@click.option("--shots", "shots", metavar="RETRIEVER:N", help="Examples from the data: random:2, similar:3, bm25:3, fixed:id1,id2.")
+@click.option(
+    "--shots",
+    "shots",
+    metavar="RETRIEVER:N",
+    help="Examples from the data: random:2, similar:3, bm25:3, fixed:id1,id2.",
+)
 @click.option("--response-prefix", help="How the answer is made to begin.")
 @click.option("--answer-space-instruct", is_flag=True, help="Name the possible answers when options are hidden.")
 @click.option("--yesno-instruct", is_flag=True, help="Ask for yes or no where these are the options.")
 @click.option("--capitalize", is_flag=True, help="Begin questions and options with a capital letter.")
-@click.option("--style", help="Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE.")
-@click.option("--prompt-pack", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with other wordings.")
-@click.option("--online-multi-round", is_flag=True, help="Dialogues with the model's own answers (--infer-method every).")
-@click.option("--options-in-history/--no-options-in-history", default=None, help="Show options in earlier rounds of a dialogue.")
-@click.option("--variant", "variants", multiple=True, help="A variant to ask, e.g. wording=1 or order=2; may be repeated.")
+@click.option(
+    "--style",
+    help="Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE.",
+)
+@click.option(
+    "--prompt-pack", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with other wordings."
+)
+@click.option(
+    "--online-multi-round", is_flag=True, help="Dialogues with the model's own answers (--infer-method every)."
+)
+@click.option(
+    "--options-in-history/--no-options-in-history", default=None, help="Show options in earlier rounds of a dialogue."
+)
+@click.option(
+    "--variant", "variants", multiple=True, help="A variant to ask, e.g. wording=1 or order=2; may be repeated."
+)
 @click.option("--perturb", help="Image degradations as variants: jpeg:1-5,blur:1-3.")
-@click.option("--map", "columns", multiple=True, metavar="FIELD=COLUMN", help="Which column of your file is which field.")
+@click.option(
+    "--map", "columns", multiple=True, metavar="FIELD=COLUMN", help="Which column of your file is which field."
+)
 @click.option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the task.")
 @click.option(
     "--max-workers",
@@ -90,27 +128,55 @@ Examples:
     help="Requests in flight at most.  [default: 32]",
 )
 @click.option("--max-retries", type=click.IntRange(min=0), default=5, show_default=True)
-@click.option("--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), help="Seconds for one attempt.  [default: 600]")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds for one attempt.  [default: 600]",
+)
 @click.option("--max-errors", help="Stop after so many failed trials: 20, or 5%.")
 @click.option("--image-max-side", type=click.IntRange(min=16), help="Shrink images whose longer side is larger (px).")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
-@click.option("--allow-missing-images", is_flag=True, help="Count samples without their image as failed instead of refusing.")
+@click.option(
+    "--allow-missing-images", is_flag=True, help="Count samples without their image as failed instead of refusing."
+)
 @click.option("--profile", help="Read answers as another tool does: reform, vqa-scripts, flageval …")
-@click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards.")
-@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Python file with register(registry).")
-@click.option("--model-arg", "model_arguments", multiple=True, metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…")
-@click.option("--price", metavar="IN,OUT", help="Price of a million input and output tokens, to show the cost while it runs.")
+@click.option(
+    "--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards."
+)
+@click.option(
+    "--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Python file with register(registry)."
+)
+@click.option(
+    "--model-arg", "model_arguments", multiple=True, metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…"
+)
+@click.option(
+    "--price", metavar="IN,OUT", help="Price of a million input and output tokens, to show the cost while it runs."
+)
 @click.option("--plain", "as_lines", is_flag=True, help="Progress as plain lines, for logs.")
 @click.option(
-    "--until-ci", type=click.FloatRange(min=0, max=50, min_open=True, max_open=True), help="Stop when the interval is ± this many points."
+    "--until-ci",
+    type=click.FloatRange(min=0, max=50, min_open=True, max_open=True),
+    help="Stop when the interval is ± this many points.",
 )
 @click.option(
-    "--detailed-keys", "--detailed_keys", "detailed_keys", multiple=True, help="Tags to group by; may be repeated.  [default: all]"
+    "--detailed-keys",
+    "--detailed_keys",
+    "detailed_keys",
+    multiple=True,
+    help="Tags to group by; may be repeated.  [default: all]",
 )
 @click.option("--half", is_flag=True, help="Local models in half precision (the same as --model-arg half=true).")
-@click.option("--batch-size", type=click.IntRange(min=1), help="Local models: requests a batch and device.  [default: as memory allows]")
 @click.option(
-    "--eval-stability", is_flag=True, expose_value=False, help="Accepted; instability is reported whenever there are repeats or variants."
+    "--batch-size",
+    type=click.IntRange(min=1),
+    help="Local models: requests a batch and device.  [default: as memory allows]",
+)
+@click.option(
+    "--eval-stability",
+    is_flag=True,
+    expose_value=False,
+    help="Accepted; instability is reported whenever there are repeats or variants.",
 )
 @click.option("--quiet", is_flag=True, help="No progress, no tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
@@ -234,13 +300,17 @@ def _check_model_file(table: dict[str, Any], path: Path, needed: tuple[str, ...]
             raise ConfigError(f"{path}: key {name!r} is missing")
     for name in table:
         if name not in MODEL_FILE_KEYS:
-            raise ConfigError(f"{path}: unknown key {name!r}{did_you_mean(name, MODEL_FILE_KEYS)}; known: {', '.join(MODEL_FILE_KEYS)}")
+            raise ConfigError(
+                f"{path}: unknown key {name!r}{did_you_mean(name, MODEL_FILE_KEYS)}; known: {', '.join(MODEL_FILE_KEYS)}"
+            )
 
 
 def read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:
     """Return the key from a flag, an environment variable or a file; None for a server that asks for none."""
     if value:
-        click.echo("warning: --api-key is visible in process lists; prefer --api-key-env NAME or --api-key-file FILE", err=True)
+        click.echo(
+            "warning: --api-key is visible in process lists; prefer --api-key-env NAME or --api-key-file FILE", err=True
+        )
         return Secret(value)
     if variable:
         if not os.environ.get(variable):

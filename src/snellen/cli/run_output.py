@@ -38,15 +38,21 @@ class TerminalWatcher:
         if self._quiet:
             return
         for each in plan.tasks:
-            shape = f"{each.survey.samples} samples × {len(each.task.variants)} variants × {each.task.repeats} inferences"
+            shape = (
+                f"{each.survey.samples} samples × {len(each.task.variants)} variants × {each.task.repeats} inferences"
+            )
             self.console.print(plain(f"{each.task.name}: {each.trials} trials ({shape}), {each.survey.images} images"))
         asked = sum(
-            each.trials / each.survey.samples * (each.survey.characters * TOKENS_PER_CHARACTER + each.survey.images * TOKENS_PER_IMAGE)
+            each.trials
+            / each.survey.samples
+            * (each.survey.characters * TOKENS_PER_CHARACTER + each.survey.images * TOKENS_PER_IMAGE)
             for each in plan.tasks
         )
         worst = policy.worst_case_s(plan.trials)
         self.console.print(
-            plain(f"model {plan.model.name}; about {asked:,.0f} input tokens; at worst {_duration(worst)}; run folder {plan.folder}")
+            plain(
+                f"model {plan.model.name}; about {asked:,.0f} input tokens; at worst {_duration(worst)}; run folder {plan.folder}"
+            )
         )
 
     def watch(self, state: RunState) -> AbstractContextManager[None]:
@@ -65,12 +71,17 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
             console.print(plain(f"{count} trials failed: {kind}"))
         if result.state.last_error and result.failed:
             console.print(plain(f"last error: {result.state.last_error}"))
-        console.print(plain(f"results {result.folder / 'results.json'} · every trial {result.folder / 'records.jsonl'}"))
+        console.print(
+            plain(f"results {result.folder / 'results.json'} · every trial {result.folder / 'records.jsonl'}")
+        )
         page = f"page {result.folder / 'report.html'} · " if (result.folder / "report.html").exists() else ""
         console.print(plain(f"{page}every reply in the browser: snellen view {result.folder}"))
     if result.interrupted:
         done = result.state.done + result.state.resumed
-        click.echo(f"interrupted after {done} of {result.state.planned} trials; run the same command again to continue", err=True)
+        click.echo(
+            f"interrupted after {done} of {result.state.planned} trials; run the same command again to continue",
+            err=True,
+        )
 
 
 def _print_tables(result: RunResult, console: Console) -> None:

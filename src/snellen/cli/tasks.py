@@ -20,10 +20,16 @@ Examples:
 @click.command(epilog=EXAMPLE)
 @click.argument("name", required=False)
 @click.option("--dimension", help="Only tasks whose dimension holds this text.")
-@click.option("--data-root", type=click.Path(path_type=Path), help="Where to look for data.  [default: $SNELLEN_DATA or ./data]")
-@click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards.")
+@click.option(
+    "--data-root", type=click.Path(path_type=Path), help="Where to look for data.  [default: $SNELLEN_DATA or ./data]"
+)
+@click.option(
+    "--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards."
+)
 @click.option("--json", "as_json", is_flag=True, help="Machine output.")
-def tasks(name: str | None, dimension: str | None, data_root: Path | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
+def tasks(
+    name: str | None, dimension: str | None, data_root: Path | None, catalogs: tuple[Path, ...], as_json: bool
+) -> None:
     """List the tasks and suites with the data there is for them, or show one task whole."""
     from ..data.catalog import Catalog
 

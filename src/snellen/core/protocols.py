@@ -94,7 +94,9 @@ class BatchModel(Model, Protocol):
 class Scorer(Protocol):
     """Pure: one stored trial in, one or more scores out. Calls no network."""
 
-    def __call__(self, sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    def __call__(
+        self, sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
+    ) -> Sequence[Score]:
         """Score one reply. `prediction.failure` is always None here: failed trials are never scored."""
         ...
 

@@ -70,7 +70,9 @@ class Registry:
             raise UsageError(f"plug-in {str(path)!r} cannot be loaded: {type(error).__name__}: {error}") from error
         if callable(getattr(module, "register", None)):
             module.register(self)
-        elif not any(callable(value) and getattr(value, "__module__", "") == spec.name for value in vars(module).values()):
+        elif not any(
+            callable(value) and getattr(value, "__module__", "") == spec.name for value in vars(module).values()
+        ):
             raise UsageError(f"plug-in {str(path)!r} has no function register(registry) and no model")
 
     def _kind(self, kind: str) -> dict[str, Target]:

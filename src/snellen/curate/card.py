@@ -32,12 +32,23 @@ def card_lines(card: dict[str, Any]) -> Iterator[str]:
     yield from _gate_lines(card["gates"])
     yield from _agreement_lines(card)
     yield from _ceiling_lines(card["human_ceiling"])
-    yield from ["", "## Provenance", "", "`provenance.jsonl`: for every item its source, who drafted it, who decided what and when."]
+    yield from [
+        "",
+        "## Provenance",
+        "",
+        "`provenance.jsonl`: for every item its source, who drafted it, who decided what and when.",
+    ]
     yield "`set_aside.jsonl`: reviewed items that are not in the set, with the reasons."
 
 
 def _gate_lines(gates: dict[str, Any]) -> Iterator[str]:
-    yield from ["", "## Gates", "", "| gate | seen | set aside | repaired | noted | set passes |", "|---|---:|---:|---:|---:|---|"]
+    yield from [
+        "",
+        "## Gates",
+        "",
+        "| gate | seen | set aside | repaired | noted | set passes |",
+        "|---|---:|---:|---:|---:|---|",
+    ]
     for gate in gates.get("gates", ()):
         passes = "yes" if gate["passed"] else "**no**"
         yield f"| {_cell(gate['gate'])} | {gate['seen']} | {gate['failed']} | {gate['repaired']} | {gate['warned']} | {passes} |"

@@ -41,7 +41,9 @@ def plan_checks(judge: Judge, drafts: Iterable[Draft], *, with_picture: bool) ->
     for position, draft in enumerate(drafts):
         sample = check_sample(draft)
         votes = plan_votes(judge, [(sample, _told(draft))])
-        yield CheckJob(Item(position, sample), tuple(_with_picture(vote, sample) if with_picture else vote for vote in votes))
+        yield CheckJob(
+            Item(position, sample), tuple(_with_picture(vote, sample) if with_picture else vote for vote in votes)
+        )
 
 
 def _with_picture(request: Request, sample: Sample) -> Request:
@@ -52,7 +54,9 @@ def _with_picture(request: Request, sample: Sample) -> Request:
 def check_sample(draft: Draft) -> Sample:
     """Return what the checker is told beside the draft."""
     notes = (f"seen: {draft.source.clue}", f"inferred: {draft.source.inference}")
-    return Sample(draft.id, TASK, Form.OPEN, "A drafted item is to be checked.", images=(draft.source.picture(),), answers=notes)
+    return Sample(
+        draft.id, TASK, Form.OPEN, "A drafted item is to be checked.", images=(draft.source.picture(),), answers=notes
+    )
 
 
 def _told(draft: Draft) -> Prediction:
@@ -64,7 +68,9 @@ def show_draft(draft: Draft) -> str:
     lines: list[str] = []
     for name, question in draft.questions():
         lines.append(f"{name}: {question.question}")
-        lines += [f"  {'*' if place == question.right else '-'} {text}" for place, text in enumerate(question.candidates)]
+        lines += [
+            f"  {'*' if place == question.right else '-'} {text}" for place, text in enumerate(question.candidates)
+        ]
     return "\n".join(lines)
 
 
@@ -80,5 +86,7 @@ def read_checks(reader: RunReader, judge: Judge, drafts: Iterable[Draft], gate: 
         if score.value is None:
             findings[draft.id] = Finding(gate, "warn", f"the checker gave no verdict: {score.reason}")
         elif score.value < 0.5:
-            findings[draft.id] = Finding(gate, "fail", f"the checker says no ({judge.title.lower()}; {judge.votes} votes)")
+            findings[draft.id] = Finding(
+                gate, "fail", f"the checker says no ({judge.title.lower()}; {judge.votes} votes)"
+            )
     return findings

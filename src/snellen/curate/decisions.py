@@ -93,7 +93,16 @@ class Ledger:
     def write(self, decision: Decision) -> tuple[Decision, bool]:
         """Put one row on disk (any thread may) and return it with its number; False when its ticket was there already."""
         body = msgspec.json.encode(decision.body) if decision.body is not None else None
-        values = (decision.mode, decision.item, decision.reviewer, decision.at, decision.action, decision.reason, body, decision.undoes)
+        values = (
+            decision.mode,
+            decision.item,
+            decision.reviewer,
+            decision.at,
+            decision.action,
+            decision.reason,
+            body,
+            decision.undoes,
+        )
         with self._lock:
             try:
                 cursor = self._database.execute(
@@ -139,4 +148,8 @@ class Ledger:
     @staticmethod
     def _labels(held: dict[str, Decision]) -> dict[str, str]:
         """Return accept or reject by reviewer: an edited item is one that may stay."""
-        return {name: "reject" if decision.action == "reject" else "accept" for name, decision in held.items() if decision.action != "skip"}
+        return {
+            name: "reject" if decision.action == "reject" else "accept"
+            for name, decision in held.items()
+            if decision.action != "skip"
+        }

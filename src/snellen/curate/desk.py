@@ -112,7 +112,12 @@ class Desk:
             "id": item,
             "status": status.value,
             "questions": [
-                {"name": name, "question": each.question, "candidates": each.candidates, "right": None if hidden else each.right}
+                {
+                    "name": name,
+                    "question": each.question,
+                    "candidates": each.candidates,
+                    "right": None if hidden else each.right,
+                }
                 for name, each in draft.questions()
             ],
             "own": own.action if own else None,
@@ -121,7 +126,9 @@ class Desk:
             shown |= {"clue": draft.source.clue, "inference": draft.source.inference, "provenance": draft.provenance}
             shown["findings"] = [msgspec.to_builtins(finding) for finding in gated.findings]
         if mode in ("settle", "audit"):
-            shown["decisions"] = [{"reviewer": d.reviewer, "action": d.action, "reason": d.reason, "body": d.body} for d in decisions]
+            shown["decisions"] = [
+                {"reviewer": d.reviewer, "action": d.action, "reason": d.reason, "body": d.body} for d in decisions
+            ]
         return shown
 
     def state(self, reviewer: str) -> dict[str, Any]:
@@ -137,7 +144,9 @@ class Desk:
             "alpha": agreement.alpha(),
             "observed": agreement.observed,
             "shared": agreement.items,
-            "kappas": [{"pair": pair, "kappa": kappa, "n": shared} for pair, (kappa, shared) in agreement.kappas().items()],
+            "kappas": [
+                {"pair": pair, "kappa": kappa, "n": shared} for pair, (kappa, shared) in agreement.kappas().items()
+            ],
         }
 
     def _decided(self, reviewer: str) -> Iterable[Decision]:
@@ -153,7 +162,9 @@ class Desk:
             self._cursor[reviewer] = place
         if place < len(queue):
             return queue[place] if queue[place] != after or place + 1 == len(queue) else queue[place + 1]
-        skipped = [each.item for each in self.ledger.stacks.get(("review", reviewer), []) if self._skipped(each.item, reviewer)]
+        skipped = [
+            each.item for each in self.ledger.stacks.get(("review", reviewer), []) if self._skipped(each.item, reviewer)
+        ]
         return next((item for item in skipped if item != after), skipped[0] if skipped else None)
 
     def _skipped(self, item: str, reviewer: str) -> bool:

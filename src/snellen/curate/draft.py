@@ -49,7 +49,9 @@ class Drafting:
     def request(self, sample: Sample, stage: str, attempt: int, chain: ChainReply | None, problem: str) -> Request:
         """Return the request of one attempt at one stage."""
         source = source_of(sample)
-        steps = "\n".join(f"{number}. {step.question} {step.answer}" for number, step in enumerate(chain.steps if chain else (), 1))
+        steps = "\n".join(
+            f"{number}. {step.question} {step.answer}" for number, step in enumerate(chain.steps if chain else (), 1)
+        )
         fields = {"clue": source.clue, INFERENCE: source.inference, "steps": steps, "problem": problem}
         text = render(self.prompt.chain if stage == CHAIN else self.prompt.candidates, fields)
         if problem:
@@ -63,7 +65,11 @@ class Drafting:
 
     def keys(self, sample: str) -> list[TrialKey]:
         """Return every trial a source may need."""
-        return [TrialKey(TASK, sample, stage, attempt) for stage in (CHAIN, WRONG) for attempt in range(self.prompt.attempts)]
+        return [
+            TrialKey(TASK, sample, stage, attempt)
+            for stage in (CHAIN, WRONG)
+            for attempt in range(self.prompt.attempts)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,9 @@ class DraftJob:
         source = source_of(self.item.sample)
         chain = await self._ask_stage(ask, CHAIN, None, read_chain)
         if chain is not None:
-            await self._ask_stage(ask, WRONG, chain, lambda text: read_candidates(text, [s.answer for s in chain.steps], source.inference))
+            await self._ask_stage(
+                ask, WRONG, chain, lambda text: read_candidates(text, [s.answer for s in chain.steps], source.inference)
+            )
 
     async def _ask_stage(self, ask: Ask, stage: str, chain: ChainReply | None, read: Callable[[str], T]) -> T | None:
         problem = ""
@@ -107,7 +115,9 @@ def plan_drafts(sources: Iterable[Source], drafting: Drafting) -> Iterator[Draft
 def sample_of(source: Source) -> Sample:
     """Return the source as what the store keeps."""
     meta = {"source": msgspec.to_builtins(source)}
-    return Sample(source.id, TASK, Form.OPEN, source.inference, images=(source.picture(),), answers=(source.inference,), meta=meta)
+    return Sample(
+        source.id, TASK, Form.OPEN, source.inference, images=(source.picture(),), answers=(source.inference,), meta=meta
+    )
 
 
 def source_of(sample: Sample) -> Source:
@@ -137,13 +147,19 @@ def read_draft(sample: Sample, replies: Replies, drafting: Drafting, model: str)
     if chain is None:
         return SetAside(sample.id, STAGE, problem, msgspec.to_builtins(source))
     answers = [step.answer for step in chain.steps]
-    wrong, second, problem = _last_usable(replies, WRONG, drafting, lambda text: read_candidates(text, answers, source.inference))
+    wrong, second, problem = _last_usable(
+        replies, WRONG, drafting, lambda text: read_candidates(text, answers, source.inference)
+    )
     if wrong is None:
         return SetAside(sample.id, STAGE, problem, msgspec.to_builtins(source))
-    return _assemble(source, chain, wrong, drafting.seed, {"model": model, "chain_attempts": first, "candidate_attempts": second})
+    return _assemble(
+        source, chain, wrong, drafting.seed, {"model": model, "chain_attempts": first, "candidate_attempts": second}
+    )
 
 
-def _last_usable(replies: Replies, stage: str, drafting: Drafting, read: Callable[[str], T]) -> tuple[T | None, int, str]:
+def _last_usable(
+    replies: Replies, stage: str, drafting: Drafting, read: Callable[[str], T]
+) -> tuple[T | None, int, str]:
     """Return the first usable reply of a stage, at which attempt (from 1), and else the last reason."""
     problem = "not asked yet: run the same command again"
     for attempt in range(drafting.prompt.attempts):
@@ -159,7 +175,9 @@ def _last_usable(replies: Replies, stage: str, drafting: Drafting, read: Callabl
     return None, drafting.prompt.attempts, problem
 
 
-def _assemble(source: Source, chain: ChainReply, wrong: CandidatesReply, seed: int, provenance: dict[str, str | int]) -> Draft:
+def _assemble(
+    source: Source, chain: ChainReply, wrong: CandidatesReply, seed: int, provenance: dict[str, str | int]
+) -> Draft:
     steps = tuple(
         shuffled(step.question, step.answer, others, seed, source.id, number)
         for number, (step, others) in enumerate(zip(chain.steps, wrong.steps, strict=True), 1)

@@ -22,7 +22,10 @@ def agreement_figures(ledger: Ledger) -> dict[str, Any]:
         "items_with_several_reviewers": agreement.items,
         "unanimous_share": agreement.observed,
         "krippendorff_alpha": agreement.alpha(),
-        "cohen_kappa": [{"reviewers": list(pair), "kappa": kappa, "items": count} for pair, (kappa, count) in agreement.kappas().items()],
+        "cohen_kappa": [
+            {"reviewers": list(pair), "kappa": kappa, "items": count}
+            for pair, (kappa, count) in agreement.kappas().items()
+        ],
     }
 
 

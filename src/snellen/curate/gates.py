@@ -150,7 +150,9 @@ def _surface_gate(run: GateRun) -> None:
 def _blind_gate(run: GateRun, judges: Mapping[str, Replies]) -> None:
     findings: dict[str, list[Finding]] = {}
     asked = {name: _reply_maker(replies) for name, replies in judges.items()}
-    tests = _judge(run, "blind", {rule: _rule_maker(rule) for rule in BLIND_RULES} | {LEARNED: learned_credits} | asked, findings)
+    tests = _judge(
+        run, "blind", {rule: _rule_maker(rule) for rule in BLIND_RULES} | {LEARNED: learned_credits} | asked, findings
+    )
     run.report.tests = [*(test for test in run.report.tests if test.judge not in BLIND_RULES), *tests]
     run.apply("blind", findings, all(test.passed for test in tests))
 
@@ -165,7 +167,9 @@ def _judge(run: GateRun, gate: str, makers: Mapping[str, Maker], findings: dict[
         known[judge] = len(left), list(compare_to_chance(judge, left, chances, margin))
         if run.settings.trim and not all(test.passed for test in known[judge][1]):
             for name in trim(left, chances, margin, run.settings.most_trimmed):
-                findings.setdefault(name, []).append(Finding(gate, "fail", f"answered without the picture by the judge {judge!r}"))
+                findings.setdefault(name, []).append(
+                    Finding(gate, "fail", f"answered without the picture by the judge {judge!r}")
+                )
     left = _left(run, findings)
     again = {judge for judge, (seen, _) in known.items() if seen != len(left)}
     fresh = {judge: list(compare_to_chance(judge, left, makers[judge](left), margin)) for judge in again}
@@ -173,7 +177,9 @@ def _judge(run: GateRun, gate: str, makers: Mapping[str, Maker], findings: dict[
 
 
 def _left(run: GateRun, findings: Mapping[str, Sequence[Finding]]) -> list[Draft]:
-    return [draft for draft in run.drafts if not any(finding.outcome == "fail" for finding in findings.get(draft.id, ()))]
+    return [
+        draft for draft in run.drafts if not any(finding.outcome == "fail" for finding in findings.get(draft.id, ()))
+    ]
 
 
 def _rule_maker(rule: str) -> Maker:

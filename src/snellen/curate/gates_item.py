@@ -24,7 +24,9 @@ def check_schema(draft: Draft) -> Iterator[Finding]:
         yield _fail("schema", f"the chain has {len(draft.steps)} steps; it needs {FEWEST_STEPS} to {MOST_STEPS}")
     for name, question in draft.questions():
         if len(question.candidates) != CANDIDATES or not 0 <= question.right < len(question.candidates):
-            yield _fail("schema", f"{name} has {len(question.candidates)} candidates, the right one at {question.right}")
+            yield _fail(
+                "schema", f"{name} has {len(question.candidates)} candidates, the right one at {question.right}"
+            )
         elif not question.question.strip() or not all(text.strip() for text in question.candidates):
             yield _fail("schema", f"{name} has an empty text")
 
@@ -37,7 +39,9 @@ def check_unique(draft: Draft) -> Iterator[Finding]:
             yield _fail("unique", f"{name} has the same candidate twice")
             continue
         right = texts[question.right]
-        near = [text for place, text in enumerate(texts) if place != question.right and fuzz.ratio(text, right) >= SAME_TEXT]
+        near = [
+            text for place, text in enumerate(texts) if place != question.right and fuzz.ratio(text, right) >= SAME_TEXT
+        ]
         if near:
             yield _fail("unique", f"{name}: {near[0]!r} is the right answer in other letters")
 

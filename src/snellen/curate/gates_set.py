@@ -43,7 +43,14 @@ def find_duplicates(drafts: Sequence[Draft]) -> dict[str, list[Finding]]:
     findings: dict[str, list[Finding]] = {}
     for draft in drafts:
         region = (draft.source.url or draft.source.image, str(draft.source.box), alike(draft.inference.answer))
-        texts = ("texts", *(alike(text) for _, question in draft.questions() for text in (question.question, *sorted(question.candidates))))
+        texts = (
+            "texts",
+            *(
+                alike(text)
+                for _, question in draft.questions()
+                for text in (question.question, *sorted(question.candidates))
+            ),
+        )
         for key in (region, texts):
             first = seen.setdefault(key, draft.id)
             if first != draft.id:
@@ -55,8 +62,12 @@ def rule_credits(drafts: Sequence[Draft], rule: str) -> Credits:
     """Return what a rule of the surface would score on every question."""
     preference = RULES[rule]
     return {
-        "step": [np.array([credit(step.candidates, step.right, preference) for step in draft.steps]) for draft in drafts],
-        INFERENCE: [np.array([credit(draft.inference.candidates, draft.inference.right, preference)]) for draft in drafts],
+        "step": [
+            np.array([credit(step.candidates, step.right, preference) for step in draft.steps]) for draft in drafts
+        ],
+        INFERENCE: [
+            np.array([credit(draft.inference.candidates, draft.inference.right, preference)]) for draft in drafts
+        ],
     }
 
 

@@ -24,7 +24,10 @@ from .figures import agreement_figures, audit_figures, ceiling_figures, outcome_
 from .outcome import Outcome, Status
 from .records import Draft, Question, SetAside
 
-SUFFIXES = {"image/jpeg": ".jpg", **{mime: f".{mime.partition('/')[2]}" for mime in FORMATS.values() if mime != "image/jpeg"}}
+SUFFIXES = {
+    "image/jpeg": ".jpg",
+    **{mime: f".{mime.partition('/')[2]}" for mime in FORMATS.values() if mime != "image/jpeg"},
+}
 ANNOTATIONS = "annotations.json"
 TASK_FILE = """name = "{slug}"
 title = "{title}"
@@ -94,7 +97,9 @@ def _write_data(part: Path, outcomes: Mapping[str, Outcome], title: Title) -> No
     accepted = [(item, outcome) for item, outcome in outcomes.items() if outcome.status is Status.ACCEPTED]
     rows = [_row(outcome.draft, _keep_picture(outcome.draft.source.image, part)) for _, outcome in accepted]
     (part / ANNOTATIONS).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
-    (part / "task.toml").write_text(TASK_FILE.format(slug=title.slug, title=_plain(title.name), licence=_plain(title.licence)))
+    (part / "task.toml").write_text(
+        TASK_FILE.format(slug=title.slug, title=_plain(title.name), licence=_plain(title.licence))
+    )
     _write_lines(part / "provenance.jsonl", [_provenance(place, *each) for place, each in enumerate(accepted)])
     _write_bundle(part, title)
     left_out = [_left_out(item, outcome) for item, outcome in outcomes.items() if outcome.status is not Status.ACCEPTED]
@@ -104,10 +109,14 @@ def _write_data(part: Path, outcomes: Mapping[str, Outcome], title: Title) -> No
 def _write_bundle(part: Path, title: Title) -> None:
     """Write the same items as a bundle of Samples, for everything that reads bundles."""
     task = Task(name="items", dataset={"loader": "cure", "path": str(part / ANNOTATIONS)})
-    write_bundle(load(task, LoadContext()), part / "bundle", name=title.name, licence=title.licence, made_by="snellen curate")
+    write_bundle(
+        load(task, LoadContext()), part / "bundle", name=title.name, licence=title.licence, made_by="snellen curate"
+    )
 
 
-def make_card(desk: Desk, title: Title, gates: Mapping[str, Any], set_aside: Sequence[SetAside], drafts: Sequence[Draft]) -> dict[str, Any]:
+def make_card(
+    desk: Desk, title: Title, gates: Mapping[str, Any], set_aside: Sequence[SetAside], drafts: Sequence[Draft]
+) -> dict[str, Any]:
     """Return every figure of the data card."""
     lengths: dict[str, int] = {}
     for draft in drafts:
@@ -146,7 +155,10 @@ def _row(draft: Draft, picture: str) -> dict[str, Any]:
         "bboxes": [dict(zip(("left", "top", "width", "height"), box, strict=True))],
         "clue": source.clue,
         "inference": _choice(draft.inference),
-        "cot_inference": {"total_step": len(draft.steps), "chain": [{"question": step.question, **_choice(step)} for step in draft.steps]},
+        "cot_inference": {
+            "total_step": len(draft.steps),
+            "chain": [{"question": step.question, **_choice(step)} for step in draft.steps],
+        },
     }
 
 
@@ -174,7 +186,11 @@ def _provenance(place: int, item: str, outcome: Outcome) -> dict[str, Any]:
 
 
 def _left_out(item: str, outcome: Outcome) -> dict[str, Any]:
-    return {"source": item, "status": outcome.status.value, "reasons": [each.reason for each in outcome.decisions if each.reason]}
+    return {
+        "source": item,
+        "status": outcome.status.value,
+        "reasons": [each.reason for each in outcome.decisions if each.reason],
+    }
 
 
 def _write_lines(path: Path, records: Sequence[Any]) -> None:

@@ -59,7 +59,8 @@ def read_candidates(text: str, answers: Sequence[str], inference: str) -> Candid
     if len(reply.steps) != len(answers):
         raise UnusableReplyError(f"candidates for {len(reply.steps)} steps where the chain has {len(answers)}")
     steps = tuple(
-        _distinct(wrong, right, f"step {number}") for number, (wrong, right) in enumerate(zip(reply.steps, answers, strict=True), 1)
+        _distinct(wrong, right, f"step {number}")
+        for number, (wrong, right) in enumerate(zip(reply.steps, answers, strict=True), 1)
     )
     return CandidatesReply(steps, _distinct(reply.inference, inference, "the inference"))
 

@@ -23,11 +23,18 @@ def serve(desk: Desk, keys: Keys, name: str, port: int, ready: Callable[[dict[st
         listener.bind(("127.0.0.1", port))
         listener.listen(128)
     except OSError as error:
-        raise EnvironmentProblem(f"cannot listen on 127.0.0.1:{port}: {error.strerror}; --port 0 picks a free port") from None
+        raise EnvironmentProblem(
+            f"cannot listen on 127.0.0.1:{port}: {error.strerror}; --port 0 picks a free port"
+        ) from None
     chosen = int(listener.getsockname()[1])
-    links = {who: f"http://127.0.0.1:{chosen}/?reviewer={quote(who)}&token={keys.token(who)}" for who in desk.settings.reviewers}
+    links = {
+        who: f"http://127.0.0.1:{chosen}/?reviewer={quote(who)}&token={keys.token(who)}"
+        for who in desk.settings.reviewers
+    }
     ready(links, chosen)
-    config = uvicorn.Config(make_app(desk, keys, name), log_level="warning", access_log=False, server_header=False, lifespan="off")
+    config = uvicorn.Config(
+        make_app(desk, keys, name), log_level="warning", access_log=False, server_header=False, lifespan="off"
+    )
     try:
         uvicorn.Server(config).run(sockets=[listener])
     finally:

@@ -28,12 +28,16 @@ SHERLOCK = {
 STAGE = "source"
 
 
-def read_sources(path: Path, image_root: Path | None = None, columns: Mapping[str, str] | None = None) -> Iterator[Source | SetAside]:
+def read_sources(
+    path: Path, image_root: Path | None = None, columns: Mapping[str, str] | None = None
+) -> Iterator[Source | SetAside]:
     """Yield one record a row: a Source, or why the row cannot be used. A mistyped column is an error at once."""
     find = PictureFinder(CureSource("cure", str(path), str(image_root) if image_root else None), None)
     seen: set[str] = set()
     for number, row in read_rows(path):
-        mapping = dict(SHERLOCK if "inputs" in row and "targets" in row else {name: name for name in FIELDS}) | dict(columns or {})
+        mapping = dict(SHERLOCK if "inputs" in row and "targets" in row else {name: name for name in FIELDS}) | dict(
+            columns or {}
+        )
         where = f"{path.name} record {number}"
         for field, column in (columns or {}).items():
             _check_column(field, column, row, where)
@@ -46,7 +50,9 @@ def read_sources(path: Path, image_root: Path | None = None, columns: Mapping[st
 
 def _check_column(field: str, column: str, row: Row, where: str) -> None:
     if field not in FIELDS:
-        raise DataError(f"--map {field}={column}: no such field{did_you_mean(field, FIELDS)}; fields: {', '.join(FIELDS)}")
+        raise DataError(
+            f"--map {field}={column}: no such field{did_you_mean(field, FIELDS)}; fields: {', '.join(FIELDS)}"
+        )
     if column.partition(".")[0] not in row:
         raise DataError(f"{where} has no column {column!r}{did_you_mean(column, row)}; it has: {', '.join(row)}")
 
@@ -55,7 +61,11 @@ def _to_source(row: Row, mapping: Mapping[str, str], find: PictureFinder, where:
     values = {field: _dig(row, column) for field, column in mapping.items()}
     if values["box"] is None:
         values["box"] = _dig(row, "bboxes")
-    name = str(values["id"]) if values["id"] not in (None, "") else content_hash([values["image"], values["box"], values["inference"]], 12)
+    name = (
+        str(values["id"])
+        if values["id"] not in (None, "")
+        else content_hash([values["image"], values["box"], values["inference"]], 12)
+    )
     try:
         texts = {field: _text(values[field], field) for field in ("image", "clue", "inference")}
         url = texts["image"]

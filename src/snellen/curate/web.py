@@ -86,7 +86,9 @@ class LocalOnly:
         if origin is not None and origin != f"http://{host}":
             return False
         posted = scope["method"] not in ("GET", "HEAD")
-        return not posted or (headers.get("x-snellen") == "1" and headers.get("content-type", "").startswith("application/json"))
+        return not posted or (
+            headers.get("x-snellen") == "1" and headers.get("content-type", "").startswith("application/json")
+        )
 
 
 class Decide(msgspec.Struct, frozen=True):
@@ -155,7 +157,9 @@ class Pages:
 
     async def next(self, request: Request) -> Response:
         """Return the next item of a mode, with the state beside it."""
-        return self._answer(request, lambda who, mode: self._desk.next_item(mode, who, request.query_params.get("after", "")))
+        return self._answer(
+            request, lambda who, mode: self._desk.next_item(mode, who, request.query_params.get("after", ""))
+        )
 
     async def item(self, request: Request) -> Response:
         """Return one item by name."""
@@ -164,7 +168,9 @@ class Pages:
     def _answer(self, request: Request, choose: Callable[[str, str], str | None]) -> Response:
         who, mode = self._who(request), request.query_params.get("mode", "review")
         if who is None or mode not in MODES:
-            return _json({"error": "open your own link" if who is None else f"no mode {mode!r}"}, 403 if who is None else 400)
+            return _json(
+                {"error": "open your own link" if who is None else f"no mode {mode!r}"}, 403 if who is None else 400
+            )
         try:
             item = choose(who, mode)
             shown = self._desk.show(item, mode, who) if item is not None else None
@@ -184,14 +190,18 @@ class Pages:
             return _json({"error": "open your own link"}, 403)
         try:
             told = msgspec.json.decode(await request.body(), type=Decide)
-            decision = Decision(told.mode, told.item, who, _now(), told.action, told.ticket, told.reason.strip(), told.body)
+            decision = Decision(
+                told.mode, told.item, who, _now(), told.action, told.ticket, told.reason.strip(), told.body
+            )
             self._desk.check(decision)
             stored = await self._store(decision)
         except (msgspec.DecodeError, SnellenError) as error:
             return _json({"error": str(error)}, 503 if isinstance(error, EnvironmentProblem) else 400)
         following = self._desk.next_item(told.mode, who)
         shown = self._desk.show(following, told.mode, who) if following else None
-        return _json({"saved": stored.id, "item": shown, "state": self._desk.state(who), "name": self._name, "reasons": REASONS})
+        return _json(
+            {"saved": stored.id, "item": shown, "state": self._desk.state(who), "name": self._name, "reasons": REASONS}
+        )
 
     async def undo(self, request: Request) -> Response:
         """Take back the last decision."""
@@ -205,7 +215,9 @@ class Pages:
         except (msgspec.DecodeError, KeyError, SnellenError) as error:
             return _json({"error": str(error)}, 400)
         shown = self._desk.show(item, told.get("mode", "review"), who) if item else None
-        return _json({"undone": item, "item": shown, "state": self._desk.state(who), "name": self._name, "reasons": REASONS})
+        return _json(
+            {"undone": item, "item": shown, "state": self._desk.state(who), "name": self._name, "reasons": REASONS}
+        )
 
     async def _store(self, decision: Decision) -> Decision:
         """Wait for the disk in a thread, then change the state here, where alone it is read."""

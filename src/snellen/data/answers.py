@@ -26,8 +26,13 @@ def lettered_columns(columns: Iterable[str]) -> Mapping[str, str]:
 @lru_cache(maxsize=64)
 def _lettered(columns: tuple[str, ...]) -> Mapping[str, str]:
     """Do so once for all rows of the same columns."""
-    found = dict(sorted((match.group(1).upper(), column) for column in columns if (match := LETTER_COLUMN.fullmatch(column))))
-    letters = [letter for letter, _ in takewhile(lambda pair: pair[0] == pair[1], zip(found, string.ascii_uppercase, strict=False))]
+    found = dict(
+        sorted((match.group(1).upper(), column) for column in columns if (match := LETTER_COLUMN.fullmatch(column)))
+    )
+    letters = [
+        letter
+        for letter, _ in takewhile(lambda pair: pair[0] == pair[1], zip(found, string.ascii_uppercase, strict=False))
+    ]
     return MappingProxyType({letter: found[letter] for letter in letters} if len(letters) > 1 else {})
 
 
@@ -57,7 +62,9 @@ def _find_option(value: Any, options: tuple[str, ...], kind: str, where: str) ->
 
 
 def _ambiguous(value: Any, options: tuple[str, ...], kind: str, where: str) -> DataError:
-    read = {name: option for name, reading in READINGS[kind] if (option := reading(str(value).strip(), options)) is not None}
+    read = {
+        name: option for name, reading in READINGS[kind] if (option := reading(str(value).strip(), options)) is not None
+    }
     ways = " or ".join(f"{option!r} by {reading}" for reading, option in read.items())
     return DataError(f"{where}: answer {value!r} can mean {ways}; set -p dataset.answer_kind={'|'.join(read)}")
 
@@ -86,7 +93,12 @@ def _at(place: int, options: tuple[str, ...]) -> str | None:
 
 
 Reading = tuple[str, Callable[[str, tuple[str, ...]], str | None]]
-_TEXT, _LETTER, _INDEX, _INDEX1 = ("text", _by_text), ("letter", _by_letter), ("index", _by_index), ("index1", _by_index1)
+_TEXT, _LETTER, _INDEX, _INDEX1 = (
+    ("text", _by_text),
+    ("letter", _by_letter),
+    ("index", _by_index),
+    ("index1", _by_index1),
+)
 READINGS: dict[str, tuple[Reading, ...]] = {
     "auto": (_TEXT, _LETTER, _INDEX),
     "text": (_TEXT,),

@@ -12,7 +12,11 @@ def capitalise(sample: Sample) -> Sample:
     change = {field: tuple(map(_raise, getattr(sample, field))) for field in ("options", "answers")}
     turns = tuple(Turn(turn.role, _raise(turn.text), turn.images) for turn in sample.turns)
     rounds = sample.meta.get("history_options")
-    meta = {**sample.meta, "history_options": [[_raise(text) for text in texts] for texts in rounds]} if rounds else sample.meta
+    meta = (
+        {**sample.meta, "history_options": [[_raise(text) for text in texts] for texts in rounds]}
+        if rounds
+        else sample.meta
+    )
     return msgspec.structs.replace(sample, question=_raise(sample.question), turns=turns, meta=meta, **change)
 
 

@@ -67,7 +67,9 @@ class Catalog:
         """Return one card as a plain table."""
         known = self._find(kind)
         if name not in known:
-            raise UsageError(f"no {kind.removesuffix('s')} named {name!r}{did_you_mean(name, known)}; see `snellen tasks`")
+            raise UsageError(
+                f"no {kind.removesuffix('s')} named {name!r}{did_you_mean(name, known)}; see `snellen tasks`"
+            )
         return read_config_file(known[name])
 
     def _task_table(self, name: str) -> dict[str, Any]:
@@ -83,7 +85,9 @@ class Catalog:
         known = self._find("datasets")
         if name not in known:
             suites = self._find("suites")
-            raise UsageError(f"no task named {name!r}{did_you_mean(name, [*known, *suites])}; see `snellen tasks`, or give a data file")
+            raise UsageError(
+                f"no task named {name!r}{did_you_mean(name, [*known, *suites])}; see `snellen tasks`, or give a data file"
+            )
         return {"name": name, **read_config_file(known[name])}
 
     def _find(self, kind: str) -> dict[str, Path]:

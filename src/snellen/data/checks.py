@@ -72,13 +72,18 @@ def check_samples(samples: Iterable[Sample], licence: str = "", images: bool = T
     gathered = list(samples)
     choices = [sample for sample in gathered if sample.form is Form.CHOICE and sample.options]
     findings = [*_defects(gathered, images), *_licence(licence, gathered)]
-    positions, labels = _positions(choices), Counter(normalise(sample.answers[0]) for sample in choices if sample.answers)
+    positions, labels = (
+        _positions(choices),
+        Counter(normalise(sample.answers[0]) for sample in choices if sample.answers),
+    )
     figures = {}
     if len(choices) >= MIN_ITEMS:
         figures = _figures([sample for sample in choices if sample.answers and sample.answers[0] in sample.options])
         findings += [*_bias(figures), *_position_bias(positions), *_balance(choices)]
     top = dict(labels.most_common(20))
-    return Report(len(gathered), dict(Counter(sample.form.value for sample in gathered)), positions, top, figures, tuple(findings))
+    return Report(
+        len(gathered), dict(Counter(sample.form.value for sample in gathered)), positions, top, figures, tuple(findings)
+    )
 
 
 def wilson(hits: float, count: int) -> tuple[float, float]:
@@ -100,9 +105,16 @@ def _defects(samples: Sequence[Sample], images: bool) -> list[Finding]:
         ("label", "error", _mislabelled, "have an answer that is not among the options"),
         ("answer", "error", _has_blank, "have an empty answer or option"),
     ]
-    found = [_collect(check, level, [sample.id for sample in samples if test(sample)], text) for check, level, test, text in tests]
+    found = [
+        _collect(check, level, [sample.id for sample in samples if test(sample)], text)
+        for check, level, test, text in tests
+    ]
     found += [_collect("ids", "error", _repeated(sample.id for sample in samples), "ids occur more than once")]
-    found += [_collect("duplicates", "warning", _duplicates(samples), "repeat the question, picture and options of an earlier one")]
+    found += [
+        _collect(
+            "duplicates", "warning", _duplicates(samples), "repeat the question, picture and options of an earlier one"
+        )
+    ]
     found += _pictures(samples) if images else []
     return [finding for finding in found if finding.count]
 
@@ -197,7 +209,11 @@ def _position_bias(positions: dict[str, int]) -> list[Finding]:
         chi = sum((count - total / size) ** 2 / (total / size) for count in counts)
         if _chi_deviate(chi, size - 1) > CHI_LIMIT:
             shares = ", ".join(f"{count / total:.0%}" for count in counts)
-            findings.append(Finding("position", "warning", f"with {size} options the answer's place is not uniform: {shares}", total))
+            findings.append(
+                Finding(
+                    "position", "warning", f"with {size} options the answer's place is not uniform: {shares}", total
+                )
+            )
     return findings
 
 
@@ -267,7 +283,9 @@ def _bias(figures: dict[str, dict[str, Any]]) -> list[Finding]:
         margin = BLIND_MARGIN if name == "blind" else BIAS_MARGIN
         if figure["n"] >= MIN_ITEMS and figure["ci95"][0] > figure["chance"] + margin:
             low, high = figure["ci95"]
-            message = f"{text} {figure['value']:.0%} of the time ({low:.0%} to {high:.0%}; chance {figure['chance']:.0%})"
+            message = (
+                f"{text} {figure['value']:.0%} of the time ({low:.0%} to {high:.0%}; chance {figure['chance']:.0%})"
+            )
             found.append(Finding(name, "warning", message, figure["n"]))
     return found
 

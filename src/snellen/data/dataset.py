@@ -101,7 +101,9 @@ def survey(dataset: Dataset) -> Survey:
                 missing += [f"{sample.id}: {short_name(image.ref)}"] if len(missing) < LISTED else []
     if repeated:
         shown = ", ".join(map(repr, dict.fromkeys(repeated[:LISTED])))
-        raise DataError(f"task {dataset.task.name!r}: {len(repeated)} samples repeat an id ({shown}); ids must be unique")
+        raise DataError(
+            f"task {dataset.task.name!r}: {len(repeated)} samples repeat an id ({shown}); ids must be unique"
+        )
     if not ids:
         raise DataError(f"task {dataset.task.name!r} has no samples")
     return Survey(len(ids), images, characters, digest.hexdigest()[:16], tuple(missing), missing_count, frozenset(tags))

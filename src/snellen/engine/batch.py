@@ -40,7 +40,9 @@ class Batcher:
         try:
             predictions = await self._model.predict_batch([request for request, _ in batch])
             if len(predictions) != len(batch):
-                raise ModelError(FailureKind.DECODE, f"{self._model.name} gave {len(predictions)} answers for {len(batch)} requests")
+                raise ModelError(
+                    FailureKind.DECODE, f"{self._model.name} gave {len(predictions)} answers for {len(batch)} requests"
+                )
         except Exception as error:  # noqa: BLE001 - whatever the model raised belongs to those who asked
             for _, answer in batch:
                 if not answer.done():

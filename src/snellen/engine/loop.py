@@ -75,7 +75,9 @@ class Engine:
         try:
             await self._run_workers([asyncio.create_task(self._work(jobs, probe=True))])
             if not self.stopping:
-                await self._run_workers([asyncio.create_task(self._work(jobs)) for _ in range(self._policy.max_workers)])
+                await self._run_workers(
+                    [asyncio.create_task(self._work(jobs)) for _ in range(self._policy.max_workers)]
+                )
         finally:
             self._door.close()
             if self._cache is not None:
@@ -123,7 +125,9 @@ class Engine:
             if probe:
                 return
 
-    async def _ask(self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Prediction:
+    async def _ask(
+        self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True
+    ) -> Prediction:
         if settled is not None:
             await self._keep(item, request, settled, "")
             return settled
@@ -157,7 +161,11 @@ class Engine:
     async def _show(self, request: Request) -> tuple[ImageSent, ...]:
         """Return what the pictures of a request are once they are ready to be sent."""
         images = [image for turn in request.messages for image in turn.images]
-        return tuple([(await self._door.encode(image, self._model.image_policy)).sent for image in images]) if images else ()
+        return (
+            tuple([(await self._door.encode(image, self._model.image_policy)).sent for image in images])
+            if images
+            else ()
+        )
 
     async def _answer(self, request: Request, digest: str, size_bytes: int) -> Prediction:
         cached = self._cache.get(digest, request.key) if self._cache is not None else None
@@ -203,7 +211,11 @@ class Engine:
             reason = f"{self.state.failed} of {self.state.done} trials failed (--max-errors)"
         else:
             return
-        self._halt(EnvironmentProblem(f"stopped: {reason}, the last with: {failure.message}; run the same command again to continue"))
+        self._halt(
+            EnvironmentProblem(
+                f"stopped: {reason}, the last with: {failure.message}; run the same command again to continue"
+            )
+        )
 
     def _dead_after(self) -> int:
         return max(DEAD_AFTER, 2 * self._limiter.slots)
@@ -215,14 +227,20 @@ class Engine:
 
 def _size_bytes(request: Request, sent: tuple[ImageSent, ...]) -> int:
     """Return about how much the request weighs on the wire: pictures go as base64."""
-    return 1024 + sum([len(turn.text) for turn in request.messages]) + sum([image.size_bytes * 4 // 3 for image in sent])
+    return (
+        1024 + sum([len(turn.text) for turn in request.messages]) + sum([image.size_bytes * 4 // 3 for image in sent])
+    )
 
 
 def _storable(request: Request, prediction: Prediction) -> Prediction:
     """Return the prediction with text that any store and any reader can hold; JSON has no infinity and no NaN."""
     if prediction.loglikelihoods is not None and not all(map(math.isfinite, prediction.loglikelihoods)):
         values = ", ".join(map(str, prediction.loglikelihoods))
-        return failed(request, ModelError(FailureKind.DECODE, f"the model gave log-likelihoods that are no finite numbers: {values}"), 1)
+        return failed(
+            request,
+            ModelError(FailureKind.DECODE, f"the model gave log-likelihoods that are no finite numbers: {values}"),
+            1,
+        )
     text = prediction.text and clean_text(prediction.text)
     reasoning = prediction.reasoning and clean_text(prediction.reasoning)
     if text is prediction.text and reasoning is prediction.reasoning:

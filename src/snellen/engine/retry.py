@@ -41,7 +41,9 @@ class Retrier:
                 raise
             except ModelError as error:
                 self.note(request, error)
-                draw = draw or rng(request.key.task, request.key.sample, request.key.variant, request.key.repeat, "backoff")
+                draw = draw or rng(
+                    request.key.task, request.key.sample, request.key.variant, request.key.repeat, "backoff"
+                )
                 wait_s = self._wait_s(error, attempt, draw)
                 if not self._worth_it(error, attempt, started, wait_s):
                     return failed(request, error, attempt + 1)
@@ -76,4 +78,6 @@ class Retrier:
 
 def failed(request: Request, error: ModelError, attempts: int) -> Prediction:
     """Return the Prediction that records why a trial has no reply."""
-    return Prediction(request.key, failure=Failure(error.kind, clean_text(str(error)), error.status, attempts), detail=error.detail)
+    return Prediction(
+        request.key, failure=Failure(error.kind, clean_text(str(error)), error.status, attempts), detail=error.detail
+    )

@@ -47,7 +47,9 @@ CUES = {
     for word in words.split("|")
 }
 """Words after which an answer stands, and of which kind they are."""
-_CUES_ENGLISH_TEXT = "answer|correct|choice|option|choose|select|pick|going with|go with|best one|right one|solution|letter|ans|guess"
+_CUES_ENGLISH_TEXT = (
+    "answer|correct|choice|option|choose|select|pick|going with|go with|best one|right one|solution|letter|ans|guess"
+)
 CUES_ENGLISH = tuple(_CUES_ENGLISH_TEXT.split("|"))
 """Looked for first."""
 CUES_ASCII = tuple(word for word in CUES if word.isascii() and word not in CUES_ENGLISH)
@@ -125,7 +127,9 @@ VERB_SUBJECT = re.compile(
     rf"definitely |rather )*\Z"
 )
 """Who may be the subject of `choose B` for it to be an answer: the speaker, or nobody."""
-VERB_DENIED = re.compile(rf"(?:(?<![{_W}])(?:not|never|cannot|nor|neither|no one|nobody)|n't)(?:\s+\w{{1,12}}){{0,2}}\s*\Z")
+VERB_DENIED = re.compile(
+    rf"(?:(?<![{_W}])(?:not|never|cannot|nor|neither|no one|nobody)|n't)(?:\s+\w{{1,12}}){{0,2}}\s*\Z"
+)
 
 CORRECTION = Gated(
     rf"(?<![{_W}])(?:wait|hold on|actually|correction|(?:up)?on second thou?ghts?|(?:up)?on (?:further )?reflection|(?:up)?on closer|"
@@ -181,7 +185,19 @@ STILL = re.compile(
 )
 
 INTRODUCES = (
-    *("option", "choice", "each", "analy", "consider", "let me", "let's", "let us", "following", "evaluat", "one by one"),
+    *(
+        "option",
+        "choice",
+        "each",
+        "analy",
+        "consider",
+        "let me",
+        "let's",
+        "let us",
+        "following",
+        "evaluat",
+        "one by one",
+    ),
     *("选项", "分析"),
 )
 """A line with one of these speaks of the options: what follows lists them and does not choose."""

@@ -40,9 +40,38 @@ _BEFORE_LABEL_TEXT = (
     "letra|buchstabe|c'est|donc|dass|sondern|sino|bensì|mas|maar|utan|è|а|но|also|não|é|sera|dirais|diría|diria|direi|pense|creo|penso|acho|glaube|denke|que|pas|nicht|не|ответ|вариант|это|или|и"
 )
 _BEFORE_LABEL = frozenset(_BEFORE_LABEL_TEXT.split("|"))
-_ABBREVIATED = ("mr.", "mrs.", "ms.", "dr.", "prof.", "st.", "fig.", "vol.", "sec.", "ch.", "eq.", "tab.", "app.", "pt.")
+_ABBREVIATED = (
+    "mr.",
+    "mrs.",
+    "ms.",
+    "dr.",
+    "prof.",
+    "st.",
+    "fig.",
+    "vol.",
+    "sec.",
+    "ch.",
+    "eq.",
+    "tab.",
+    "app.",
+    "pt.",
+)
 _JOINS_LABELS = frozenset(
-    ["and", "or", "nor", "option", "options", "choice", "choices", "except", "excluding", "eliminate", "reject", "either", "neither"]
+    [
+        "and",
+        "or",
+        "nor",
+        "option",
+        "options",
+        "choice",
+        "choices",
+        "except",
+        "excluding",
+        "eliminate",
+        "reject",
+        "either",
+        "neither",
+    ]
 )
 """After these a capital is a label even before an unknown word: `A and B look alike` names two."""
 _NOUNS = frozenset(["option", "choice"])
@@ -104,7 +133,10 @@ def find_labels(reader: Reader, reply: Reply, start: int) -> list[Mention]:
     if not found and len(reply.body) <= 80:
         found = {match.start(1): match for match in reader.lower.finditer(reply.low, start) if _named(reply.low, match)}
     items = _items(reader, reply)
-    return [Mention(reader.by_mark[match.group(1).lower()], at, match.end(1), listed=at in items) for at, match in sorted(found.items())]
+    return [
+        Mention(reader.by_mark[match.group(1).lower()], at, match.end(1), listed=at in items)
+        for at, match in sorted(found.items())
+    ]
 
 
 def _named(low: str, match: re.Match[str]) -> bool:
@@ -113,14 +145,19 @@ def _named(low: str, match: re.Match[str]) -> bool:
         return True
     before = low[: match.start(1)].strip()
     called = before.endswith(("option", "choice", "answer", "letter"))
-    return (called and match.end() == len(low)) or ((called or not before) and AFFIRMED_AFTER.match(low, match.end(1)) is not None)
+    return (called and match.end() == len(low)) or (
+        (called or not before) and AFFIRMED_AFTER.match(low, match.end(1)) is not None
+    )
 
 
 def _items(reader: Reader, reply: Reply) -> set[int]:
     """Return where marks head the lines of a list (`A. …` then `B. …`): such a list names options, it does not choose."""
     if "\n" not in reply.low:
         return set()
-    heads = {match.start(1): match.group(1).lower() for match in reader.item.finditer(reply.body, max(0, len(reply.low) - _FARTHEST))}
+    heads = {
+        match.start(1): match.group(1).lower()
+        for match in reader.item.finditer(reply.body, max(0, len(reply.low) - _FARTHEST))
+    }
     first = reader.item.match("\n" + reply.body[:16])
     if first:
         heads[first.start(1) - 1] = first.group(1).lower()
@@ -143,7 +180,9 @@ def _line_end(low: str, start: int) -> int:
 
 def _introduced(low: str, at: int) -> bool:
     """Whether the line before speaks of the options: then a single item is the start of a list that was cut off."""
-    before = low[max(0, low.rfind("\n", 0, at)) : at] and low[max(0, at - 240) : max(0, low.rfind("\n", 0, at))].rstrip()
+    before = (
+        low[max(0, low.rfind("\n", 0, at)) : at] and low[max(0, at - 240) : max(0, low.rfind("\n", 0, at))].rstrip()
+    )
     before = before[before.rfind("\n") + 1 :]
     return len(before) < 200 and any(word in before for word in INTRODUCES)
 

@@ -5,9 +5,27 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_RANGES = ((0x2000, 0x2070), (0x2460, 0x2500), (0x3000, 0x3001), (0xFF01, 0xFF5F), (0x1D400, 0x1D800), (0x1F100, 0x1F1AE))
+_RANGES = (
+    (0x2000, 0x2070),
+    (0x2460, 0x2500),
+    (0x3000, 0x3001),
+    (0xFF01, 0xFF5F),
+    (0x1D400, 0x1D800),
+    (0x1F100, 0x1F1AE),
+)
 _LINE_ENDS = {0x0B: "\n", 0x0C: "\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n"}
-_SINGLES = {0xA0: " ", 0xAD: " ", 0xFEFF: " ", 0xFE0F: " ", 0x130: "I", 0x2019: "'", 0x2018: "'", 0x201C: '"', 0x201D: '"', 0x2260: "≠"}
+_SINGLES = {
+    0xA0: " ",
+    0xAD: " ",
+    0xFEFF: " ",
+    0xFE0F: " ",
+    0x130: "I",
+    0x2019: "'",
+    0x2018: "'",
+    0x201C: '"',
+    0x201D: '"',
+    0x2260: "≠",
+}
 
 
 def _plain(code: int) -> str | None:
@@ -29,7 +47,12 @@ def _odd_table() -> dict[int, str]:
 
 
 _ODD_TABLE = _odd_table()
-_ODD = re.compile("[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in _RANGES) + "".join(map(chr, (*_LINE_ENDS, *_SINGLES))) + "]")
+_ODD = re.compile(
+    "["
+    + "".join(f"{chr(low)}-{chr(high)}" for low, high in _RANGES)
+    + "".join(map(chr, (*_LINE_ENDS, *_SINGLES)))
+    + "]"
+)
 """Ranges, not single characters: a set of a thousand of them above U+FFFF is searched one by one."""
 
 _LOOKALIKES = dict(zip("АВСЕНІЈКМОРЅТХУΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABCEHIJKMOPSTXYABEZHIKMNOPTYX", strict=True))

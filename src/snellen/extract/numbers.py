@@ -7,13 +7,19 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-_ONES_TEXT = (
-    "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
-)
+_ONES_TEXT = "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
 _ONES = list(_ONES_TEXT.split("|"))
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-WORD_VALUES: dict[str, int] = {word: i for i, word in enumerate(_ONES)} | {word: 20 + 10 * i for i, word in enumerate(_TENS)}
-_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "trillion": 1_000_000_000_000}
+WORD_VALUES: dict[str, int] = {word: i for i, word in enumerate(_ONES)} | {
+    word: 20 + 10 * i for i, word in enumerate(_TENS)
+}
+_SCALES = {
+    "hundred": 100,
+    "thousand": 1_000,
+    "million": 1_000_000,
+    "billion": 1_000_000_000,
+    "trillion": 1_000_000_000_000,
+}
 _WORDS = "|".join(sorted([*WORD_VALUES, *_SCALES], key=len, reverse=True))
 
 _NUMBER = re.compile(

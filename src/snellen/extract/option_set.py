@@ -59,7 +59,13 @@ class Reader:
         self.marks, self.by_mark, self.label_set = marks, shared.by_mark, shared.label_set
         self.letters, self.lookalikes, self.whole = shared.letters, shared.lookalikes, shared.whole
         self.label, self.mention, self.wrapped, self.lower = shared.label, shared.mention, shared.wrapped, shared.lower
-        self.head, self.item, self.line, self.far, self.joined = shared.head, shared.item, shared.line, shared.far, shared.joined
+        self.head, self.item, self.line, self.far, self.joined = (
+            shared.head,
+            shared.item,
+            shared.line,
+            shared.far,
+            shared.joined,
+        )
         self.later = shared.later
         self.texts = OptionTexts(texts)
 

@@ -118,7 +118,10 @@ class OptionTexts:
         """Return where option texts stand in `low` as whole words."""
         if self.pattern is None:
             return []
-        return [Mention(self.index_of(match.group()), match.start(), match.end()) for match in self.pattern.finditer(low, start)]
+        return [
+            Mention(self.index_of(match.group()), match.start(), match.end())
+            for match in self.pattern.finditer(low, start)
+        ]
 
     def at(self, low: str, position: int) -> Mention | None:
         """Return the option text standing at `position`, an article skipped."""
@@ -142,7 +145,11 @@ class OptionTexts:
         """Return numbers in `low` that equal a numeric option."""
         if not self.values:
             return []
-        return [Mention(index, number.start, number.end) for number in find_numbers(low) if (index := self._nearest(number)) is not None]
+        return [
+            Mention(index, number.start, number.end)
+            for number in find_numbers(low)
+            if (index := self._nearest(number)) is not None
+        ]
 
     def _nearest(self, number: Number) -> int | None:
         return self.values.get(number.value)
@@ -175,9 +182,15 @@ def _spelling(text: str) -> str:
     """The ways one option text may be written: runs of spaces, hyphens as spaces, without commas, small numbers as words."""
     spelt = _TIGHT.sub(lambda match: rf"\s*{match.group(1)}\s*" if match.group(1) else r"\s*", re.escape(text))
     spelt = spelt.removeprefix(r"\s*").removesuffix(r"\s*")
-    spelt = _LOOSE.sub(lambda match: r",?\s+" if match.group() == r",\ " else r"(?:-|\s+)", spelt) + _OTHER_USE.get(text, "")
+    spelt = _LOOSE.sub(lambda match: r",?\s+" if match.group() == r",\ " else r"(?:-|\s+)", spelt) + _OTHER_USE.get(
+        text, ""
+    )
     other = _NUMERAL_WORDS.get(text) or (str(WORD_VALUES[text]) if text in WORD_VALUES else None)
-    return rf"(?<![-−])(?<!minus )(?<!negative )(?:{spelt}|{other})(?!\s(?:hundred|thousand|million|billion))" if other else spelt
+    return (
+        rf"(?<![-−])(?<!minus )(?<!negative )(?:{spelt}|{other})(?!\s(?:hundred|thousand|million|billion))"
+        if other
+        else spelt
+    )
 
 
 def _loose(text: str) -> str:

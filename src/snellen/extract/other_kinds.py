@@ -17,9 +17,15 @@ from .option_set import Reader, Reply, reader_for
 from .rules_structured import answer_field
 from .thinking import answer_start
 
-_YES = "yes|yeah|yep|yup|true|correct|是的|是|对|正确|はい|네|예|sí|si|oui|ja|да|vrai|wahr|verdadero|sim|hai|हाँ|نعم|evet"
-_NO = "no|nope|nah|false|incorrect|不是|否|不对|错误|いいえ|아니요|아니오|non|nein|нет|faux|falsch|falso|não|नहीं|لا|hayır"
-_WORD = re.compile(rf"(?<![\w-])(?:(?P<yes>{_YES})|(?P<no>{_NO}))(?![\w'-])|(?P<hyes>^是的?|^对|^正确)|(?P<hno>^不是|^不对|^否|^没有)")
+_YES = (
+    "yes|yeah|yep|yup|true|correct|是的|是|对|正确|はい|네|예|sí|si|oui|ja|да|vrai|wahr|verdadero|sim|hai|हाँ|نعم|evet"
+)
+_NO = (
+    "no|nope|nah|false|incorrect|不是|否|不对|错误|いいえ|아니요|아니오|non|nein|нет|faux|falsch|falso|não|नहीं|لا|hayır"
+)
+_WORD = re.compile(
+    rf"(?<![\w-])(?:(?P<yes>{_YES})|(?P<no>{_NO}))(?![\w'-])|(?P<hyes>^是的?|^对|^正确)|(?P<hno>^不是|^不对|^否|^没有)"
+)
 _NOT_YES = re.compile(r"(?<!\w)not\s+(?:true|correct|right)(?!\w)")
 _IDIOM = re.compile(r"\s+(?:doubt|question|problem|matter|longer|idea)\b")
 _CUE = re.compile(
@@ -73,7 +79,11 @@ def extract_yesno(response: str, *, finish: str | None = None) -> Extraction:
     words = [match for match in _edge_words(low) if not _IDIOM.match(low, match.end())]
     chosen = _yesno_word(low, words)
     if chosen is not None:
-        answer = "yes" if chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4)) else "no"
+        answer = (
+            "yes"
+            if chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4))
+            else "no"
+        )
         return Extraction(answer, "yes_no", None, (chosen.start() + offset, chosen.end() + offset))
     reason = _why_none(body, finish)
     return Extraction(None, "abstain", AMBIGUOUS if words and reason == UNPARSED else reason)
@@ -139,7 +149,9 @@ def _why_none(body: str, finish: str | None) -> str:
     return REFUSED if REFUSAL.search(body.lower()) else UNPARSED
 
 
-def extract_choices(response: str, options: Mapping[str, str] | Sequence[str], *, finish: str | None = None) -> ChoicesRead:
+def extract_choices(
+    response: str, options: Mapping[str, str] | Sequence[str], *, finish: str | None = None
+) -> ChoicesRead:
     """Read the set of options a multi-select reply chooses."""
     reader = reader_for(options)
     part = _answer_part(response)

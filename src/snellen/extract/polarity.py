@@ -101,10 +101,16 @@ _OPPOSED = re.compile(
     r"(?:option |an? |the |el |la |le |il |der |die |das |ein |eine |una? |une )*+[(\[{\"'*_`\s]*"
 )
 """What stands between the denied and the meant one: `not A but B`."""
-_LIKEWISE = re.compile(r"(?<!\w)(?:so|as|neither|nor) (?:is|are|does|do|can|was)\s(?:option |choice |the |an? )?[(\[\"'*]*\Z")
-_EXCEPT = re.compile(r"(?<!\w)(?:except(?: for)?|apart from|other than|besides|aside from)\s(?:option |choice )?[(\[\"'*]*\Z")
+_LIKEWISE = re.compile(
+    r"(?<!\w)(?:so|as|neither|nor) (?:is|are|does|do|can|was)\s(?:option |choice |the |an? )?[(\[\"'*]*\Z"
+)
+_EXCEPT = re.compile(
+    r"(?<!\w)(?:except(?: for)?|apart from|other than|besides|aside from)\s(?:option |choice )?[(\[\"'*]*\Z"
+)
 _ALL_OTHERS = re.compile(r"[)\]\"'*]*,?\s(?:all|every|the (?:other|rest)|none|no )")
-_PLURAL = re.compile(r"[)\]}\"'*_`.\s]*+(?:are|were|all|both|do|have|can|cannot|don't|aren't|sind|sont|son|sono|都|均|はどれも)")
+_PLURAL = re.compile(
+    r"[)\]}\"'*_`.\s]*+(?:are|were|all|both|do|have|can|cannot|don't|aren't|sind|sont|son|sono|都|均|はどれも)"
+)
 _WINDOW = 56
 
 
@@ -146,7 +152,9 @@ def judge(low: str, mentions: Sequence[Mention]) -> None:
         if run and not _linked(low, run[-1], mention):
             _close(low, run)
             run = []
-        _judge_one(low, mention, inherited=bool(run) and run[-1].denied and not _ARROW.search(low, run[-1].end, mention.start))
+        _judge_one(
+            low, mention, inherited=bool(run) and run[-1].denied and not _ARROW.search(low, run[-1].end, mention.start)
+        )
         if previous and not mention.denied:
             _compare(low, previous, mention)
         run.append(mention)
@@ -177,7 +185,9 @@ def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
     denied = DENIED_AFTER.match(low, end, end + 120) is not None
     praised = None if denied else AFFIRMED_AFTER.match(low, end, end + 120)
     mention.denied = denied or DENIED_BEFORE.search(low, begin, start) is not None or (inherited and praised is None)
-    mention.affirmed = not mention.denied and (praised is not None or AFFIRMED_BEFORE.search(low, begin, start) is not None)
+    mention.affirmed = not mention.denied and (
+        praised is not None or AFFIRMED_BEFORE.search(low, begin, start) is not None
+    )
     if praised is not None:
         _answer_question(low, mention, praised.end())
 

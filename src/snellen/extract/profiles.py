@@ -129,7 +129,9 @@ def flageval_capitals(response: str) -> str:
 
 _AISBENCH = (
     re.compile(r"(?i:ANSWER)\s*[:：]\s*\(?([A-Z])\b"),
-    re.compile(r"(?i:the (?:correct |final |right |best )?(?:answer|option|choice) (?:is|would be))[:：]?\s*[*(]*([A-Z])\b"),
+    re.compile(
+        r"(?i:the (?:correct |final |right |best )?(?:answer|option|choice) (?:is|would be))[:：]?\s*[*(]*([A-Z])\b"
+    ),
     re.compile(r"(?:答案是?|选项?|故选)\s*[:：]?\s*[（(]?([A-Z])(?![A-Za-z])"),
     re.compile(r"^\s*[(（]?([A-Z])[)）.:,\s]"),
     re.compile(r"\(([A-Z])\)"),

@@ -44,7 +44,9 @@ _VERB_AFTER = re.compile(
 _TEXT_JOIN = re.compile(r"\s?(?:,\s?)?(?:or|and|/|oder|ou|o|y|或|和)\s?")
 _DENIES = re.compile(r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't")
 _FEW_WORDS = re.compile(r"[^\W\d_]{0,4}(?:\s[^\W\d_]{1,14}){0,3}?[:\s]\s?[(\[\"'*]{0,3}(?=[a-z](?![^\W_]))")
-_OPENING = re.compile(r"(?:\A|[.!\n]\s?)\**(?:(?:therefore|so|thus|hence),? )?(?:the |my )?(?:correct |final |best )?\Z")
+_OPENING = re.compile(
+    r"(?:\A|[.!\n]\s?)\**(?:(?:therefore|so|thus|hence),? )?(?:the |my )?(?:correct |final |best )?\Z"
+)
 """The cue opens its sentence: nothing before it can take its force."""
 _OPEN_END = re.compile(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
 _STOP = re.compile(r"[.;!?\n。；！？]")
@@ -95,7 +97,11 @@ def _last_cue(reader: Reader, reply: Reply, words: Sequence[str], begin: int, en
         if verdict is None:
             continue
         if not _asked(reply, verdict):
-            return Extraction(None, "cue", AMBIGUOUS, verdict.span) if _enumerated(reply, verdict) else corrected(reader, reply, verdict)
+            return (
+                Extraction(None, "cue", AMBIGUOUS, verdict.span)
+                if _enumerated(reply, verdict)
+                else corrected(reader, reply, verdict)
+            )
         asked = asked or verdict
     return asked if asked and not _others(reader, reply, asked) else None
 
@@ -132,7 +138,9 @@ def _asked(reply: Reply, verdict: Extraction) -> bool:
 
 def _others(reader: Reader, reply: Reply, asked: Extraction) -> bool:
     """Whether an option other than the one only asked about stands undenied."""
-    return any(mention.stands and reader.marks[mention.index] != asked.letter for mention in label_mentions(reader, reply))
+    return any(
+        mention.stands and reader.marks[mention.index] != asked.letter for mention in label_mentions(reader, reply)
+    )
 
 
 def _inside_word(low: str, cue: Cue) -> bool:
@@ -140,7 +148,9 @@ def _inside_word(low: str, cue: Cue) -> bool:
     before, after = low[cue.start - 1 : cue.start], low[cue.end : cue.end + 1]
     if cue.word in "选選" and after in {"项", "項", "择", "擇", "択"}:
         return True
-    return ("a" <= before <= "ɏ" and before.isalpha()) or ("a" <= after <= "ɏ" and after.isalpha() and cue.word[-1] <= "ɏ")
+    return ("a" <= before <= "ɏ" and before.isalpha()) or (
+        "a" <= after <= "ɏ" and after.isalpha() and cue.word[-1] <= "ɏ"
+    )
 
 
 def _doubted(low: str, cue: Cue) -> bool:
@@ -151,7 +161,11 @@ def _doubted(low: str, cue: Cue) -> bool:
         return low.startswith(" would have been", cue.end)
     if (start and low[start - 1] in "不非没別别") or low.startswith(" would have been", cue.end):
         return True
-    if _unspoken(low, cue) if cue.kind == "verb" and cue.word.isascii() else DOUBT.search(low, max(0, start - 40), start):
+    if (
+        _unspoken(low, cue)
+        if cue.kind == "verb" and cue.word.isascii()
+        else DOUBT.search(low, max(0, start - 40), start)
+    ):
         return True
     clause = window
     for stop in _STOP.finditer(low, window, start):
@@ -205,7 +219,9 @@ def _worded_value(reader: Reader, reply: Reply, cue: Cue, slot: Slot) -> Extract
         return _label_value(reader, reply, slot.label, slot.bound)
     if text is not None and slot.bound:
         return _text_value(reader, reply, text)
-    return _strange_value(reader, reply, slot) or (_distant_value(reader, reply, cue, slot.at) if cue.kind == "answer" else None)
+    return _strange_value(reader, reply, slot) or (
+        _distant_value(reader, reply, cue, slot.at) if cue.kind == "answer" else None
+    )
 
 
 def _distant_value(reader: Reader, reply: Reply, cue: Cue, at: int) -> Extraction | None:
@@ -227,7 +243,11 @@ def _denied(low: str, at: int, text: Mention | None) -> bool:
 
 def _takes_text(low: str, cue: Cue) -> bool:
     """Whether even an option text after the cue is the answer: always, but for option nouns only when praised (`the correct option`)."""
-    praised = low[max(0, cue.start - 9) : cue.start].rstrip().endswith(("correct", "right", "best", "final", "only", "remaining"))
+    praised = (
+        low[max(0, cue.start - 9) : cue.start]
+        .rstrip()
+        .endswith(("correct", "right", "best", "final", "only", "remaining"))
+    )
     return praised or cue.kind != "option"
 
 
@@ -239,7 +259,11 @@ def _wordy(reply: Reply, label: re.Match[str]) -> bool:
 
 def _label_value(reader: Reader, reply: Reply, label: re.Match[str], bound: bool) -> Extraction | None:
     index, end, low = reader.by_mark[label.group(1).lower()], label.end(), reply.low
-    if not _fits(reader, reply, label, bound) or DENIED_AFTER.match(low, end, end + 120) or _heads_list(reader, reply, label):
+    if (
+        not _fits(reader, reply, label, bound)
+        or DENIED_AFTER.match(low, end, end + 120)
+        or _heads_list(reader, reply, label)
+    ):
         return None
     found = reader.found(reply, index, "cue", label.start(1), label.end(1))
     if _OPEN_END.match(low, end):
@@ -307,8 +331,16 @@ def _far_value(reader: Reader, reply: Reply, at: int) -> Extraction | None:
 def _foreign_value(reader: Reader, reply: Reply, at: int) -> Extraction | None:
     """Look past a few words of a language whose copulas are not known, none of them a negation, for a capital that ends the clause."""
     match = _FEW_WORDS.match(reply.low, at)
-    label = reader.label.match(reply.body, match.end()) if match and not NEGATION.search(reply.low, at, match.end()) else None
-    return _label_value(reader, reply, label, True) if label and label.group(1).isupper() and _ENDS.match(reply.low, label.end()) else None
+    label = (
+        reader.label.match(reply.body, match.end())
+        if match and not NEGATION.search(reply.low, at, match.end())
+        else None
+    )
+    return (
+        _label_value(reader, reply, label, True)
+        if label and label.group(1).isupper() and _ENDS.match(reply.low, label.end())
+        else None
+    )
 
 
 def corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:
@@ -323,7 +355,11 @@ def corrected(reader: Reader, reply: Reply, verdict: Extraction) -> Extraction:
     chosen = agreed([mention for mention in later if mention.affirmed] or later)
     if chosen is not None:
         return reader.found(reply, chosen.index, "self_correction", chosen.start, chosen.end)
-    return Extraction(None, "self_correction", AMBIGUOUS) if not later and WITHDRAWN.search(reply.low, turn.start()) else verdict
+    return (
+        Extraction(None, "self_correction", AMBIGUOUS)
+        if not later and WITHDRAWN.search(reply.low, turn.start())
+        else verdict
+    )
 
 
 def _named_after(reader: Reader, reply: Reply, start: int) -> list[Mention]:
@@ -337,5 +373,7 @@ def _settled(reader: Reader, reply: Reply, verdict: Extraction, start: int) -> E
     """After `A or D`, take a later, affirmed `so D`."""
     if verdict.reason != AMBIGUOUS:
         return verdict
-    later = agreed([mention for mention in label_mentions(reader, reply, start) if mention.sure and mention.start > start + 8])
+    later = agreed(
+        [mention for mention in label_mentions(reader, reply, start) if mention.sure and mention.start > start + 8]
+    )
     return reader.found(reply, later.index, "affirmed", later.start, later.end) if later else verdict

@@ -47,14 +47,21 @@ def _decide(reader: Reader, reply: Reply, places: list[tuple[int, int]], rule: s
         if verdict is None:
             continue
         rivals = places[: len(places) - position - 1][-1:]
-        if rivals and verdict.letter and _joined(reply.low[rivals[0][1] : start]) and _read(reader, reply, *rivals[0], rule) != verdict:
+        if (
+            rivals
+            and verdict.letter
+            and _joined(reply.low[rivals[0][1] : start])
+            and _read(reader, reply, *rivals[0], rule) != verdict
+        ):
             return Extraction(None, rule, AMBIGUOUS)
         return verdict
     return None
 
 
 def _joined(between: str) -> bool:
-    return len(between) < 30 and re.fullmatch(r"[}\s$\\()]*(?:or|and|,|/)[\s$\\()]*(?:boxed\s?\{)?", between) is not None
+    return (
+        len(between) < 30 and re.fullmatch(r"[}\s$\\()]*(?:or|and|,|/)[\s$\\()]*(?:boxed\s?\{)?", between) is not None
+    )
 
 
 def _read(reader: Reader, reply: Reply, start: int, end: int, rule: str) -> Extraction | None:

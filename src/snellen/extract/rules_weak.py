@@ -32,7 +32,9 @@ _RIVAL = re.compile(
 _LIKENED = re.compile(
     r"(?<!\w)(?:although|though|like|unlike|resembl\w{1,4}|similar|mistak\w{1,4}|confus\w{1,4}|take it for|opposed|compared)(?!\w)"
 )
-_EARLIER = re.compile(r"(?<!\w)(?:at first|first|misread|initially|originally|looks? like|seems?|appears?|counted|thought)(?!\w)")
+_EARLIER = re.compile(
+    r"(?<!\w)(?:at first|first|misread|initially|originally|looks? like|seems?|appears?|counted|thought)(?!\w)"
+)
 _IDENTIFIES = re.compile(
     r"(?<!\w)(?:it|this|that|animal|object|shown|pictured|depicted|visible|image|picture|photo)"
     r"(?:'s| is| was| must be| shows| depicts)(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
@@ -48,7 +50,9 @@ _SAID_YES = re.compile(
     r"(?<!\w)(?:say|says|be|is|answer|with|so|hence|thus|therefore|:)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])"
     r"|[,;:—–]\s?(yes|no)\W*\Z"
 )
-_LACKS = re.compile(r"\W*there (?:(?:is|are|was|were) (?:no(?!\s(?:doubt|question|problem))|not)|isn't|aren't|wasn't)(?!\w)")
+_LACKS = re.compile(
+    r"\W*there (?:(?:is|are|was|were) (?:no(?!\s(?:doubt|question|problem))|not)|isn't|aren't|wasn't)(?!\w)"
+)
 _YES_WORDS = frozenset(["yes", "yeah", "yep", "是", "是的", "はい", "네", "si", "sí", "oui", "ja", "да"])
 
 
@@ -61,7 +65,9 @@ def refusal(reader: Reader, reply: Reply) -> Extraction | None:
         return reader.found(reply, reader.texts.undecidable, "undecidable", match.start(), match.end())
     turn = STILL.search(reply.low, match.end())
     if turn:
-        chosen = _affirmed(label_mentions(reader, reply, turn.start())) or _affirmed(text_mentions(reader, reply, turn.start()))
+        chosen = _affirmed(label_mentions(reader, reply, turn.start())) or _affirmed(
+            text_mentions(reader, reply, turn.start())
+        )
         if chosen is not None:
             return reader.found(reply, chosen.index, "affirmed", chosen.start, chosen.end)
     return Extraction(None, "refusal", REFUSED, (match.start() + reply.offset, match.end() + reply.offset))
@@ -81,7 +87,9 @@ def cut_off(reader: Reader, reply: Reply) -> Extraction | None:
 def affirmed(reader: Reader, reply: Reply) -> Extraction | None:
     """The last label that the sentence around it affirms (`hence B`, `it's B`, `B fits best`, `only D remains`)."""
     tail = len(reply.low) - _TAIL
-    chosen = (_affirmed(label_mentions(reader, reply, tail)) if tail > 0 else None) or _affirmed(label_mentions(reader, reply))
+    chosen = (_affirmed(label_mentions(reader, reply, tail)) if tail > 0 else None) or _affirmed(
+        label_mentions(reader, reply)
+    )
     chosen = chosen or _singled_out(reply.low, label_mentions(reader, reply))
     if chosen is None or _spoken_against(reader, reply, chosen):
         return None
@@ -104,7 +112,9 @@ def _affirmed(mentions: Sequence[Mention]) -> Mention | None:
 def _spoken_against(reader: Reader, reply: Reply, chosen: Mention) -> bool:
     """Whether, after a self-correction, another label stands."""
     turn = CORRECTION.search(reply.low, chosen.end)
-    return turn is not None and any(m.alone and m.index != chosen.index for m in label_mentions(reader, reply, turn.end()))
+    return turn is not None and any(
+        m.alone and m.index != chosen.index for m in label_mentions(reader, reply, turn.end())
+    )
 
 
 def yes_no(reader: Reader, reply: Reply) -> Extraction | None:
@@ -243,7 +253,9 @@ def _identified(low: str, pool: list[Mention]) -> Mention | None:
     counted = [m for m in pool if m.alone and _COUNTS.search(low, max(0, m.start - 32), m.start)]
     if counted and agreed(counted) is pool[-1]:
         return pool[-1]
-    return agreed([m for m in pool if not m.asked and not m.joined and _IDENTIFIES.search(low, max(0, m.start - 40), m.start)])
+    return agreed(
+        [m for m in pool if not m.asked and not m.joined and _IDENTIFIES.search(low, max(0, m.start - 40), m.start)]
+    )
 
 
 def _stated_last(low: str, pool: list[Mention]) -> Mention | None:
@@ -269,4 +281,6 @@ def abstain(reader: Reader, reply: Reply) -> Extraction:
     """No rule decided: say whether there was nothing to read or too much."""
     labels = {mention.index for mention in label_mentions(reader, reply) if not mention.denied}
     texts = {mention.index for mention in text_mentions(reader, reply) if not mention.denied}
-    return Extraction(None, "abstain", AMBIGUOUS if len(labels) > 1 or len(texts) > 1 or (labels and texts) else UNPARSED)
+    return Extraction(
+        None, "abstain", AMBIGUOUS if len(labels) > 1 or len(texts) > 1 or (labels and texts) else UNPARSED
+    )

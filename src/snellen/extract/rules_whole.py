@@ -42,7 +42,11 @@ def whole(reader: Reader, reply: Reply) -> Extraction | None:
         return _stranger(reader, text)
     start = len(reply.body) - len(reply.body.lstrip())
     mark = reader.label.search(reply.body) if reader.texts.by_text.get(reply.low.strip()) != index else None
-    span = (mark.start(1), mark.end(1)) if mark and mark.group(1).lower() == reader.marks[index].lower() else (start, start + len(text))
+    span = (
+        (mark.start(1), mark.end(1))
+        if mark and mark.group(1).lower() == reader.marks[index].lower()
+        else (start, start + len(text))
+    )
     return reader.found(reply, index, "whole", *span)
 
 
@@ -100,7 +104,11 @@ def first_line(reader: Reader, reply: Reply) -> Extraction | None:
     if not lines:
         return None
     first, last = reader.bare(lines[0]), reader.bare(lines[-1])
-    if first is None or last not in {None, first} or sum(reader.head.match(text) is not None for text in lines[:40]) > 1:
+    if (
+        first is None
+        or last not in {None, first}
+        or sum(reader.head.match(text) is not None for text in lines[:40]) > 1
+    ):
         return None
     start = reply.body.index(lines[0])
     return corrected(reader, reply, reader.found(reply, first, "first_line", start, start + len(lines[0])))

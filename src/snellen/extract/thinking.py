@@ -11,7 +11,9 @@ _TAG = re.compile(
     r"|(?P<done>\.\.\.\s?done thinking\.?)",
     re.IGNORECASE,
 )
-_FINAL_CHANNEL = re.compile(r"<\|channel\|>\s?final\s?(?:<\|[^|<>]{1,40}\|>)?(?:<\|message\|>)?|assistantfinal(?=[^a-z])", re.IGNORECASE)
+_FINAL_CHANNEL = re.compile(
+    r"<\|channel\|>\s?final\s?(?:<\|[^|<>]{1,40}\|>)?(?:<\|message\|>)?|assistantfinal(?=[^a-z])", re.IGNORECASE
+)
 _OTHER_CHANNEL = re.compile(r"<\|channel\|>\s?(?:analysis|commentary)", re.IGNORECASE)
 
 

@@ -42,19 +42,26 @@ class DialogueJob:
     @property
     def keys(self) -> Sequence[TrialKey]:
         """Return the trials of all rounds and lanes."""
-        return [TrialKey(self.task, item.sample.id, variant, repeat) for item in self.items for variant, repeat in self.lanes]
+        return [
+            TrialKey(self.task, item.sample.id, variant, repeat)
+            for item in self.items
+            for variant, repeat in self.lanes
+        ]
 
     async def run(self, ask: Ask) -> None:
         """Ask round by round. A failed round ends the dialogue: its later rounds wait for the next attempt."""
         said: list[list[str]] = [[] for _ in self.lanes]
         for item in self.items:
             requests = [
-                self.build(item.sample, variant, repeat, replies) for (variant, repeat), replies in zip(self.lanes, said, strict=True)
+                self.build(item.sample, variant, repeat, replies)
+                for (variant, repeat), replies in zip(self.lanes, said, strict=True)
             ]
             predictions = await asyncio.gather(*(ask(item, request) for request in requests))
             if any(prediction.failure for prediction in predictions):
                 return
-            answers = [read_answer(request, prediction) for request, prediction in zip(requests, predictions, strict=True)]
+            answers = [
+                read_answer(request, prediction) for request, prediction in zip(requests, predictions, strict=True)
+            ]
             common = most_common(answers)
             for replies, answer in zip(said, answers, strict=True):
                 replies.append(common if len(self.lanes) > 1 else answer)

@@ -86,7 +86,9 @@ def chunks(request: Request, pages: int) -> Iterator[Request]:
     """Yield the request once for every `pages` pictures of its last message."""
     *before, last = request.messages
     for start in range(0, len(last.images), pages):
-        yield msgspec.structs.replace(request, messages=(*before, Turn(last.role, last.text, last.images[start : start + pages])))
+        yield msgspec.structs.replace(
+            request, messages=(*before, Turn(last.role, last.text, last.images[start : start + pages]))
+        )
 
 
 def _abstains(text: str) -> bool:

@@ -18,7 +18,9 @@ class Item(NamedTuple):
 class Ask(Protocol):
     """Sends one request down the line: cache, limits, retries, store. A finished trial answers from the store."""
 
-    def __call__(self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Awaitable[Prediction]:
+    def __call__(
+        self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True
+    ) -> Awaitable[Prediction]:
         """Return the trial's prediction; a failure is a Prediction too.
 
         `settled` is stored as it is and nothing is sent; without `keep` the reply is only a part of a trial and not stored.

@@ -70,7 +70,11 @@ def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[Like
 
 def without_options(prompter: Prompter, options: LikelihoodOptions) -> Prompter:
     """Return the prompter that asks for the candidates: options hidden, unless their letters are the candidates."""
-    return prompter if options.candidates == "letters" else replace(prompter, prompt=prompt_without_options(prompter.prompt))
+    return (
+        prompter
+        if options.candidates == "letters"
+        else replace(prompter, prompt=prompt_without_options(prompter.prompt))
+    )
 
 
 def _jobs(task: Task, items: Iterable[Item], prompter: Prompter, options: LikelihoodOptions) -> Iterator[LikelihoodJob]:
@@ -86,9 +90,13 @@ def read_options(task: Task) -> LikelihoodOptions:
     for name, known in (("candidates", CANDIDATES), ("reduction", REDUCTIONS), ("calibration", CALIBRATIONS)):
         value = getattr(options, name)
         if value not in known:
-            raise ConfigError(f"task {task.name!r}: {name} {value!r} is unknown{did_you_mean(value, known)}; known: {', '.join(known)}")
+            raise ConfigError(
+                f"task {task.name!r}: {name} {value!r} is unknown{did_you_mean(value, known)}; known: {', '.join(known)}"
+            )
     if task.form not in (Form.CHOICE, Form.YESNO):
-        raise ConfigError(f"task {task.name!r} is of form {task.form.value!r}: likelihood needs candidates (choice or yesno)")
+        raise ConfigError(
+            f"task {task.name!r} is of form {task.form.value!r}: likelihood needs candidates (choice or yesno)"
+        )
     return options
 
 

@@ -54,7 +54,10 @@ def _chain(fields: dict[str, str], style: str, draw: random.Random) -> dict[str,
     steps = [
         {"question": "What is in the marked region?", "answer": clue},
         {"question": "Where in the picture does this lie?", "answer": f"near the {draw.choice(POOLS[2])} edge"},
-        {"question": "Who could have put it there?", "answer": f"a {_kept(inference, POOLS[3], draw)} who {draw.choice(POOLS[4])} nearby"},
+        {
+            "question": "Who could have put it there?",
+            "answer": f"a {_kept(inference, POOLS[3], draw)} who {draw.choice(POOLS[4])} nearby",
+        },
     ]
     if style == "sloppy":
         roll = draw.random()
@@ -96,5 +99,7 @@ def _spoil(reply: dict[str, object], style: str, draw: random.Random, *, again: 
     if style == "sloppy":
         return f"Sure, here it is:\n```json\n{text}\n```\nTell me if you need more."
     if style == "malformed" and draw.random() < (0.3 if again else 0.6):
-        return draw.choice([text[: len(text) // 2], "I cannot see the picture, sorry.", text.replace('"steps"', '"chain"'), "{}"])
+        return draw.choice(
+            [text[: len(text) // 2], "I cannot see the picture, sorry.", text.replace('"steps"', '"chain"'), "{}"]
+        )
     return text

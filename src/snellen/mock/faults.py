@@ -76,13 +76,17 @@ def hang(plan: Plan, arguments: Arguments) -> Plan:
 def truncate(plan: Plan, arguments: Arguments) -> Plan:
     """Promise the whole body, send half of it, close."""
     body = plan.body
-    return plan.with_body(body[: len(body) // 2], declared_bytes=len(body), finish="reset" if plan.streamed else "close")
+    return plan.with_body(
+        body[: len(body) // 2], declared_bytes=len(body), finish="reset" if plan.streamed else "close"
+    )
 
 
 def invalid_json(plan: Plan, arguments: Arguments) -> Plan:
     """Send a well-formed HTTP response whose JSON is cut."""
     if plan.streamed:
-        return replace(plan, pieces=(Piece(plan.done_at_s, b'data: {"choices": [{"delta": {"content": "A\n\n'), *plan.pieces[-1:]))
+        return replace(
+            plan, pieces=(Piece(plan.done_at_s, b'data: {"choices": [{"delta": {"content": "A\n\n'), *plan.pieces[-1:])
+        )
     body = plan.body
     return plan.with_body(body[: 2 * len(body) // 3])
 
@@ -112,7 +116,11 @@ def null_content(plan: Plan, arguments: Arguments) -> Plan:
     if plan.streamed:
         value = {"id": "mock-null", "choices": [{"index": 0, "delta": body, "finish_reason": "stop"}]}
         return replace(plan, pieces=(Piece(plan.done_at_s, event(value)), *plan.pieces[-1:]))
-    value = {"id": "mock-null", "object": "chat.completion", "choices": [{"index": 0, "message": body, "finish_reason": "stop"}]}
+    value = {
+        "id": "mock-null",
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": body, "finish_reason": "stop"}],
+    }
     return json_plan(value, plan.done_at_s)
 
 
@@ -222,12 +230,16 @@ def parse_fault(spec: str) -> Fault:
     what, at, when = spec.partition("@")
     kind, _, raw = what.partition(":")
     if kind not in KINDS:
-        raise UsageError(f"--fault {spec!r}: unknown kind {kind!r}{did_you_mean(kind, KINDS)}; known: {', '.join(KINDS)}")
+        raise UsageError(
+            f"--fault {spec!r}: unknown kind {kind!r}{did_you_mean(kind, KINDS)}; known: {', '.join(KINDS)}"
+        )
     fault = Fault(kind, dict(_pairs(raw, spec)), when if at else "1.0")
     try:
         fault.strikes(Occasion(10**9, 1, "", ""), 0)
     except ValueError:
-        raise UsageError(f"--fault {spec!r}: {when!r} is not a probability (0.1), ordinals (5-9,20), first2, every10 or ~TEXT") from None
+        raise UsageError(
+            f"--fault {spec!r}: {when!r} is not a probability (0.1), ordinals (5-9,20), first2, every10 or ~TEXT"
+        ) from None
     return fault
 
 

@@ -19,7 +19,11 @@ class Bucket:
         if self.per_minute is None:
             return 0.0
         elapsed = 0.0 if self.updated is None else now - self.updated
-        self.level = self.per_minute if self.updated is None else min(self.per_minute, self.level + elapsed * self.per_minute / 60.0)
+        self.level = (
+            self.per_minute
+            if self.updated is None
+            else min(self.per_minute, self.level + elapsed * self.per_minute / 60.0)
+        )
         self.updated = now
         if self.level >= min(amount, self.per_minute):
             self.level -= amount

@@ -53,7 +53,9 @@ def chance_of(view: View, options: Options, glyph_px: float | None) -> float:
     if glyph_px is not None:
         chance *= logistic_chance(glyph_px * view.scale(), options.get("px50", 8.0), options.get("slope", 4.0))
     if "quality50" in options and view.ask.images:
-        chance *= logistic_chance(jpeg_quality(view.ask.images[0]), options["quality50"], options.get("quality_slope", 3.0))
+        chance *= logistic_chance(
+            jpeg_quality(view.ask.images[0]), options["quality50"], options.get("quality_slope", 3.0)
+        )
     return chance
 
 
@@ -72,7 +74,13 @@ def garble(text: str, chance: float, random_: random.Random) -> str:
 
 
 def _other(char: str, random_: random.Random) -> str:
-    pool = "0123456789" if char.isdigit() else "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if char.isupper() else "abcdefghijklmnopqrstuvwxyz"
+    pool = (
+        "0123456789"
+        if char.isdigit()
+        else "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        if char.isupper()
+        else "abcdefghijklmnopqrstuvwxyz"
+    )
     pool = pool if char.isascii() else "日月山川田木火水土金人口手目耳"
     return random_.choice([item for item in pool if item != char])
 
@@ -136,7 +144,13 @@ def say_refusing(answer: str, view: View, options: Options) -> Reply:
 def say_off_format(answer: str, view: View, options: Options) -> Reply:
     """Answer in a form nobody asked for."""
     label = view.label(answer)
-    forms = (f"option {label.lower()}", f'{{"answer": "{label}"}}', f"\\boxed{{{label}}}", f"I would go with {answer}", f"> {label} <")
+    forms = (
+        f"option {label.lower()}",
+        f'{{"answer": "{label}"}}',
+        f"\\boxed{{{label}}}",
+        f"I would go with {answer}",
+        f"> {label} <",
+    )
     return Reply(view.random.choice(forms))
 
 

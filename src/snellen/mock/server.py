@@ -23,7 +23,17 @@ from .limits import Bucket, Limits
 from .plan import EVENTS, Plan, error_plan, json_plan
 from .readers import Reader, Reply, View
 from .tokens import tokenize
-from .wire import Completion, Pace, chat_plan, complete, echo_logprobs, prompt_logprobs, prompt_tokens, text_plan, token_logprobs
+from .wire import (
+    Completion,
+    Pace,
+    chat_plan,
+    complete,
+    echo_logprobs,
+    prompt_logprobs,
+    prompt_tokens,
+    text_plan,
+    token_logprobs,
+)
 
 WAKE_LATE_S = 0.0005
 """The event loop wakes up to 1 ms late; aiming half of it early centres the error of every piece."""
@@ -66,7 +76,12 @@ class MockServer:
 
     def __init__(self, options: MockOptions) -> None:
         self.options = options
-        self.limits = Limits(options.max_concurrency, options.slots, Bucket(options.tokens_per_minute), Bucket(options.requests_per_minute))
+        self.limits = Limits(
+            options.max_concurrency,
+            options.slots,
+            Bucket(options.tokens_per_minute),
+            Bucket(options.requests_per_minute),
+        )
         self.stats: Counter[str] = Counter()
         self._attempts: Counter[str] = Counter()
         self._draws: Counter[str] = Counter()
@@ -97,7 +112,9 @@ class MockServer:
 
     def _plain(self, exchange: Exchange) -> Plan:
         if exchange.path == "/v1/models":
-            models = [{"id": name, "object": "model", "created": 0, "owned_by": "snellen"} for name in self.options.models]
+            models = [
+                {"id": name, "object": "model", "created": 0, "owned_by": "snellen"} for name in self.options.models
+            ]
             return json_plan({"object": "list", "data": models})
         if exchange.path == "/health":
             return json_plan({"status": "ok"})
@@ -122,7 +139,12 @@ class MockServer:
         fault = first_striking(self.options.faults, occasion, self.options.seed)
         entry = self.options.answers.find(ask) if self.options.answers is not None else None
         self._note(
-            exchange, occasion, ask, matched=entry is not None, fault=fault.kind if fault else None, status=fault.status if fault else 200
+            exchange,
+            occasion,
+            ask,
+            matched=entry is not None,
+            fault=fault.kind if fault else None,
+            status=fault.status if fault else 200,
         )
         async with self.limits:
             # Service begins when the request came, or when a slot became free for it.
@@ -143,12 +165,18 @@ class MockServer:
         if refusal is not None:
             return refusal
         wait_s = self.limits.refuse(tokens, time.perf_counter())
-        return None if wait_s is None else error_plan(429, "Rate limit reached, slow down", headers=self._retry_header(wait_s))
+        return (
+            None
+            if wait_s is None
+            else error_plan(429, "Rate limit reached, slow down", headers=self._retry_header(wait_s))
+        )
 
     def _refuse_content(self, ask: Ask, exchange: Exchange, tokens: int) -> Plan | None:
         options = self.options
         if options.max_body_bytes is not None and len(exchange.body) > options.max_body_bytes:
-            return error_plan(413, f"Request body is {len(exchange.body)} bytes, at most {options.max_body_bytes} are allowed")
+            return error_plan(
+                413, f"Request body is {len(exchange.body)} bytes, at most {options.max_body_bytes} are allowed"
+            )
         if options.strict_model and ask.body.model not in options.models:
             return error_plan(404, f"The model `{ask.body.model}` does not exist.", "model_not_found")
         if options.logprobs == "error" and (ask.body.logprobs or ask.body.prompt_logprobs is not None):
@@ -161,16 +189,30 @@ class MockServer:
     def _retry_header(self, wait_s: float) -> dict[str, str]:
         if self.options.retry_after is None:
             return {}
-        return {"Retry-After": formatdate(time.time() + wait_s + 1, usegmt=True) if self.options.retry_after == "date" else f"{wait_s:.3f}"}
+        return {
+            "Retry-After": formatdate(time.time() + wait_s + 1, usegmt=True)
+            if self.options.retry_after == "date"
+            else f"{wait_s:.3f}"
+        }
 
     def answer_plan(self, ask: Ask, entry: Entry | None, occasion: Occasion) -> Plan:
         """Return the good answer: what the reader says, in the form the request asks for."""
         ident = f"mock-{occasion.ordinal}"
-        completions = [complete(ask, self._reply(ask, entry, index), self.options.tokens) for index in range(ask.body.n if ask.chat else 1)]
+        completions = [
+            complete(ask, self._reply(ask, entry, index), self.options.tokens)
+            for index in range(ask.body.n if ask.chat else 1)
+        ]
         wanted = self._wanted(ask, entry)
         prompt = self._prompt_logprobs(ask, wanted)
         if not ask.chat:
-            return text_plan(ask, completions[0], self.options.pace, ident, logprobs=self._echo(ask, completions[0], wanted), prompt=prompt)
+            return text_plan(
+                ask,
+                completions[0],
+                self.options.pace,
+                ident,
+                logprobs=self._echo(ask, completions[0], wanted),
+                prompt=prompt,
+            )
         shown = None
         if ask.body.logprobs and self._gives_logprobs:
             shown = token_logprobs(ask, completions[0].tokens, entry.options if entry else ())
@@ -195,7 +237,13 @@ class MockServer:
         if ask.body.logprobs is None or ask.body.logprobs is False or not self._gives_logprobs:
             return None
         tokens = (tokenize(ask.text) if ask.body.echo else []) + completion.tokens
-        return echo_logprobs(tokens, wanted, shifted=self.options.logprobs == "shifted", prompt=ask.text, generated=len(completion.tokens))
+        return echo_logprobs(
+            tokens,
+            wanted,
+            shifted=self.options.logprobs == "shifted",
+            prompt=ask.text,
+            generated=len(completion.tokens),
+        )
 
     def _reply(self, ask: Ask, entry: Entry | None, index: int) -> Reply:
         if entry is None:
@@ -285,11 +333,15 @@ class Running:
 async def start(options: MockOptions | None = None, port: int = 0, *, trivial: bool = False) -> Running:
     """Start a server on this event loop; port 0 picks a free one. `trivial` answers a constant with the least work."""
     server = MockServer(options or MockOptions())
-    factory = (lambda: ConstantProtocol(constant_response(server))) if trivial else (lambda: HttpProtocol(server.handle))
+    factory = (
+        (lambda: ConstantProtocol(constant_response(server))) if trivial else (lambda: HttpProtocol(server.handle))
+    )
     try:
         listener = await asyncio.get_running_loop().create_server(factory, "127.0.0.1", port, backlog=4096)
     except OSError as error:
-        raise EnvironmentProblem(f"cannot listen on 127.0.0.1:{port}: {error.strerror}; --port 0 picks a free port") from None
+        raise EnvironmentProblem(
+            f"cannot listen on 127.0.0.1:{port}: {error.strerror}; --port 0 picks a free port"
+        ) from None
     return Running(server, listener, listener.sockets[0].getsockname()[1])
 
 

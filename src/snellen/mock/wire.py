@@ -42,7 +42,11 @@ class Completion:
         """Return the usage object."""
         output = len(self.tokens) + len(self.reasoning)
         total = self.prompt_tokens + output
-        usage: dict[str, Any] = {"prompt_tokens": self.prompt_tokens, "completion_tokens": output, "total_tokens": total}
+        usage: dict[str, Any] = {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": output,
+            "total_tokens": total,
+        }
         if self.reasoning:
             usage["completion_tokens_details"] = {"reasoning_tokens": len(self.reasoning)}
         return usage
@@ -98,7 +102,9 @@ def _token_entry(token: str, value: float) -> dict[str, Any]:
 def prompt_logprobs(text: str, answers: tuple[str, ...], *, shifted: bool) -> list[dict[str, Any] | None]:
     """Return vLLM's list: None for the first token, then {token id: {logprob, rank, decoded_token}}."""
     tokens = tokenize(text)
-    values = shift(sequence_log_probabilities(tokens, answers)) if shifted else sequence_log_probabilities(tokens, answers)
+    values = (
+        shift(sequence_log_probabilities(tokens, answers)) if shifted else sequence_log_probabilities(tokens, answers)
+    )
     rows: list[dict[str, Any] | None] = [
         {str(token_id(token)): {"logprob": value, "rank": 1 if value > -1 else 9, "decoded_token": token}}
         for token, value in zip(tokens, values, strict=True)
@@ -111,7 +117,9 @@ def shift(values: list[float]) -> list[float]:
     return [values[0], *values[:-1]] if values else []
 
 
-def echo_logprobs(tokens: list[str], answers: tuple[str, ...], *, shifted: bool, prompt: str, generated: int = 0) -> dict[str, Any]:
+def echo_logprobs(
+    tokens: list[str], answers: tuple[str, ...], *, shifted: bool, prompt: str, generated: int = 0
+) -> dict[str, Any]:
     """Return `logprobs` of a text completion: tokens (with echo the prompt's too), token_logprobs (first null), text_offset."""
     scored = tokens[: len(tokens) - generated]
     values, before = sequence_log_probabilities(scored, answers), prompt[-64:]
@@ -137,7 +145,13 @@ def _head(ask: Ask, ident: str, kind: str) -> dict[str, Any]:
 
 
 def chat_plan(
-    ask: Ask, completions: list[Completion], pace: Pace, ident: str, *, extra: dict[str, Any], logprobs: list[Any] | None
+    ask: Ask,
+    completions: list[Completion],
+    pace: Pace,
+    ident: str,
+    *,
+    extra: dict[str, Any],
+    logprobs: list[Any] | None,
 ) -> Plan:
     """Return the plan of a chat completion, streamed if asked."""
     if ask.body.stream:
@@ -159,7 +173,9 @@ def chat_plan(
 def _stream(ask: Ask, completion: Completion, pace: Pace, ident: str, logprobs: list[Any] | None) -> Plan:
     head = _head(ask, ident, "chat.completion.chunk")
     events: list[tuple[float, Any]] = [(pace.at_s(0), _chunk(head, {"role": "assistant", "content": ""}))]
-    tokens = [("reasoning_content", token) for token in completion.reasoning] + [("content", token) for token in completion.tokens]
+    tokens = [("reasoning_content", token) for token in completion.reasoning] + [
+        ("content", token) for token in completion.tokens
+    ]
     size = pace.chunk_tokens
     for start in range(0, len(tokens), size):
         group = tokens[start : start + size]
@@ -183,7 +199,13 @@ def _chunk(head: dict[str, Any], delta: dict[str, str], finish: str | None = Non
 
 
 def text_plan(
-    ask: Ask, completion: Completion, pace: Pace, ident: str, *, logprobs: dict[str, Any] | None, prompt: list[Any] | None
+    ask: Ask,
+    completion: Completion,
+    pace: Pace,
+    ident: str,
+    *,
+    logprobs: dict[str, Any] | None,
+    prompt: list[Any] | None,
 ) -> Plan:
     """Return the plan of a text completion; with echo its text begins with the prompt."""
     text = (ask.text if ask.body.echo else "") + "".join(completion.tokens)

@@ -65,7 +65,9 @@ CHOOSERS: dict[str, Choose] = {
 def create(name: str, options: ModelOptions) -> Blind:
     """Return the model `blind/NAME`."""
     if name not in CHOOSERS:
-        raise UsageError(f"no blind baseline {name!r}{did_you_mean(name, CHOOSERS)}; write blind/NAME with one of: {', '.join(CHOOSERS)}")
+        raise UsageError(
+            f"no blind baseline {name!r}{did_you_mean(name, CHOOSERS)}; write blind/NAME with one of: {', '.join(CHOOSERS)}"
+        )
     return Blind(name, options)
 
 

@@ -46,7 +46,9 @@ def create(name: str, options: ModelOptions) -> PluginModel:
 class PluginModel:
     """Someone's own model behind the interface; works in one thread of its own."""
 
-    def __init__(self, name: str, interface: Interface, batch_size: int, options: ModelOptions, identity: Mapping[str, Any]) -> None:
+    def __init__(
+        self, name: str, interface: Interface, batch_size: int, options: ModelOptions, identity: Mapping[str, Any]
+    ) -> None:
         self.name = f"plugin/{name}"
         self.batch_size = batch_size
         self.image_policy = options.image_policy or ImagePolicy()
@@ -110,16 +112,21 @@ class PluginModel:
     def _score(self, requests: Sequence[Request]) -> list[Prediction]:
         sent = self._clock.monotonic()
         if self._interface.predict is None:
-            raise ModelError(FailureKind.CAPABILITY, f"{self.name} cannot score candidates: it has no raw_batch_predict")
+            raise ModelError(
+                FailureKind.CAPABILITY, f"{self.name} cannot score candidates: it has no raw_batch_predict"
+            )
         for request in requests:
             check_choices(request, byte_counts(request))
             if request.likelihood.with_prompt:
                 raise ModelError(
-                    FailureKind.CAPABILITY, f"{self.name} gives no log-probabilities of the prompt itself, which prompt-mean needs"
+                    FailureKind.CAPABILITY,
+                    f"{self.name} gives no log-probabilities of the prompt itself, which prompt-mean needs",
                 )
         answers = self._call(self._interface.predict, requests)
         timing = Timing(sent, self._clock.monotonic())
-        found = [self._to_likelihoods(request, answer, timing) for request, answer in zip(requests, answers, strict=True)]
+        found = [
+            self._to_likelihoods(request, answer, timing) for request, answer in zip(requests, answers, strict=True)
+        ]
         return [self._with_priors(request, prediction) for request, prediction in zip(requests, found, strict=True)]
 
     def _with_priors(self, request: Request, prediction: Prediction) -> Prediction:
@@ -137,13 +144,22 @@ class PluginModel:
             values, route = [0.0 if place == int(answer) else MINUS_INFINITY for place in range(count)], "plugin-index"
         else:
             raise ModelError(
-                FailureKind.DECODE, f"{self.name} answered {answer!r} for {count} candidates: give an index or {count} numbers"
+                FailureKind.DECODE,
+                f"{self.name} answered {answer!r} for {count} candidates: give an index or {count} numbers",
             )
-        return Prediction(request.key, loglikelihoods=tuple(values), timing=timing, detail={"route": route, "bytes": byte_counts(request)})
+        return Prediction(
+            request.key,
+            loglikelihoods=tuple(values),
+            timing=timing,
+            detail={"route": route, "bytes": byte_counts(request)},
+        )
 
     def _call(self, act: Callable[..., list[Any]], requests: Sequence[Request]) -> list[Any]:
         try:
-            images = [[open_image(image).convert("RGB") for turn in request.messages for image in turn.images] for request in requests]
+            images = [
+                [open_image(image).convert("RGB") for turn in request.messages for image in turn.images]
+                for request in requests
+            ]
         except DataError as error:
             raise ModelError(FailureKind.DECODE, str(error)) from None
         _seed(requests)
@@ -154,7 +170,9 @@ class PluginModel:
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; it costs this request, not the run
             raise ModelError(FailureKind.SERVER, f"{self.name} raised {type(error).__name__}: {error}") from None
         if len(answers) != len(requests):
-            raise ModelError(FailureKind.DECODE, f"{self.name} gave {len(answers)} answers for {len(requests)} requests")
+            raise ModelError(
+                FailureKind.DECODE, f"{self.name} gave {len(answers)} answers for {len(requests)} requests"
+            )
         return answers
 
 
@@ -167,7 +185,9 @@ def find_object(name: str) -> tuple[ModuleType, Any]:
         for attribute in (name, f"get_{name}"):
             if callable(getattr(module, attribute, None)):
                 return module, getattr(module, attribute)
-    known = [key for module in modules for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+    known = [
+        key for module in modules for key, value in vars(module).items() if callable(value) and not key.startswith("_")
+    ]
     raise UsageError(f"no plug-in has a model {name!r}{did_you_mean(name, known)}")
 
 
@@ -189,5 +209,9 @@ def _seed(requests: Sequence[Request]) -> None:
     """Seed the generator such interfaces draw from, by the trials at hand: a run repeated is the same run."""
     torch = sys.modules.get("torch")
     if torch is not None:
-        parts = [str(part) for request in requests for part in (request.params.seed or 0, *msgspec.structs.astuple(request.key))]
+        parts = [
+            str(part)
+            for request in requests
+            for part in (request.params.seed or 0, *msgspec.structs.astuple(request.key))
+        ]
         torch.manual_seed(derive_seed(*parts) % 2**63)

@@ -36,7 +36,9 @@ def _make(kind: type[Any], arguments: Mapping[str, Any]) -> Any:
     try:
         return kind(**arguments)
     except TypeError as error:
-        raise UsageError(f"plug-in class {kind.__name__}: {error}; give its arguments as --model-arg NAME=VALUE") from None
+        raise UsageError(
+            f"plug-in class {kind.__name__}: {error}; give its arguments as --model-arg NAME=VALUE"
+        ) from None
 
 
 def _is_loader(function: Any) -> bool:
@@ -52,7 +54,9 @@ def _from_object(made: Any) -> Interface:
         return Interface(generate, predict)
     if callable(made):
         return _from_function(made, {})
-    raise UsageError(f"plug-in {type(made).__name__} has neither raw_batch_generate nor raw_batch_predict, and cannot be called")
+    raise UsageError(
+        f"plug-in {type(made).__name__} has neither raw_batch_generate nor raw_batch_predict, and cannot be called"
+    )
 
 
 def _batch(made: Any, name: str) -> BatchCall | None:
@@ -84,7 +88,12 @@ def _one_by_one(made: Any, name: str) -> BatchCall | None:
 
     def _call(requests: Sequence[Request], images: Sequence[list[Any]], prompts: Sequence[str]) -> list[Any]:
         return [
-            method(_one(pictures), prompt, **({"candidates": list(request.choices)} if request.choices else {}), **_extra(method, request))
+            method(
+                _one(pictures),
+                prompt,
+                **({"candidates": list(request.choices)} if request.choices else {}),
+                **_extra(method, request),
+            )
             for request, pictures, prompt in zip(requests, images, prompts, strict=True)
         ]
 

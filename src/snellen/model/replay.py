@@ -52,7 +52,8 @@ class Replay:
         if request.choices:
             if not isinstance(values, list) or len(values) != len(request.choices):
                 raise ModelError(
-                    FailureKind.REQUEST, f"{self.name}: sample {request.key.sample!r} has no log-likelihoods for its candidates"
+                    FailureKind.REQUEST,
+                    f"{self.name}: sample {request.key.sample!r} has no log-likelihoods for its candidates",
                 )
             try:
                 return Prediction(request.key, loglikelihoods=tuple(map(float, values)), timing=Timing(now, now))
@@ -72,7 +73,8 @@ class Replay:
             if record is not None:
                 return record
         raise ModelError(
-            FailureKind.SKIPPED, f"{self.name} holds no prediction for sample {key.sample!r} ({key.variant}, repeat {key.repeat})"
+            FailureKind.SKIPPED,
+            f"{self.name} holds no prediction for sample {key.sample!r} ({key.variant}, repeat {key.repeat})",
         )
 
     async def check(self) -> None:
@@ -90,10 +92,19 @@ def read_predictions(data: bytes, path: Path) -> dict[Key, Mapping[str, Any]]:
     """Index JSONL records (or one JSON list) by (task or None, sample, variant, repeat); the error names the record."""
     records: dict[Key, Mapping[str, Any]] = {}
     for number, record in enumerate(_decode(data, path), 1):
-        ident = next((record[field] for field in ID_FIELDS if record.get(field) is not None), None) if isinstance(record, dict) else None
+        ident = (
+            next((record[field] for field in ID_FIELDS if record.get(field) is not None), None)
+            if isinstance(record, dict)
+            else None
+        )
         if ident is None:
             raise DataError(f"{path} record {number} names no sample: give each record a field {ID_FIELDS[0]!r}")
-        key = (record.get("task"), str(ident), str(record.get("variant") or BASE_VARIANT), int(record.get("repeat") or 0))
+        key = (
+            record.get("task"),
+            str(ident),
+            str(record.get("variant") or BASE_VARIANT),
+            int(record.get("repeat") or 0),
+        )
         if key in records:
             raise DataError(f"{path} record {number} repeats sample {ident!r} (variant {key[2]}, repeat {key[3]})")
         records[key] = record

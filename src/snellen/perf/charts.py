@@ -47,7 +47,9 @@ def _values(rows: Sequence[Mapping[str, Any]]) -> Spec:
 def concurrency_over_time(timeline: Timeline) -> Spec:
     """Requests in flight, as a step line."""
     start = min(record.sent for record in timeline.requests)
-    rows = [{"t": moment - start, "in flight": level} for moment, level in _thin(concurrency_steps(timeline.requests), 2000)]
+    rows = [
+        {"t": moment - start, "in flight": level} for moment, level in _thin(concurrency_steps(timeline.requests), 2000)
+    ]
     mark = {"type": "line", "interpolate": "step-after", "color": ACCENT}
     encoding = {"x": _axis("t", "seconds"), "y": _axis("in flight", "requests in flight")}
     return _chart("Concurrency over time", [{"data": _values(rows), "mark": mark, "encoding": encoding}])
@@ -60,11 +62,17 @@ def throughput_over_time(timeline: Timeline) -> Spec:
     bin_s = max((end - start) / BINS, 1e-3)
     ends = _histogram([record.done - start for record in records if record.ok], bin_s)
     events = _histogram([moment - start for record in records for moment in record.chunks], bin_s)
-    top = {"data": _values([{"t": t, "v": v} for t, v in ends]), "mark": {"type": "line", "interpolate": "step-after", "color": ACCENT}}
+    top = {
+        "data": _values([{"t": t, "v": v} for t, v in ends]),
+        "mark": {"type": "line", "interpolate": "step-after", "color": ACCENT},
+    }
     top["encoding"] = {"x": _axis("t", "seconds"), "y": _axis("v", "requests/s", axis={"titleColor": ACCENT})}
     if not events:
         return _chart("Throughput over time", [top])
-    low = {"data": _values([{"t": t, "v": v} for t, v in events]), "mark": {"type": "line", "interpolate": "step-after", "color": WARN}}
+    low = {
+        "data": _values([{"t": t, "v": v} for t, v in events]),
+        "mark": {"type": "line", "interpolate": "step-after", "color": WARN},
+    }
     low["encoding"] = {"x": _axis("t", "seconds"), "y": _axis("v", "events with text/s", axis={"titleColor": WARN})}
     return {**_chart("Throughput over time", [top, low]), "resolve": {"scale": {"y": "independent"}}}
 
@@ -84,7 +92,9 @@ def distribution(timeline: Timeline, metric: str) -> Spec:
     counts = [0] * 41
     for value in values:
         counts[min(int((value - low) / width), 40)] += 1
-    bars = [{"from": low + index * width, "to": low + (index + 1) * width, "n": count} for index, count in enumerate(counts)]
+    bars = [
+        {"from": low + index * width, "to": low + (index + 1) * width, "n": count} for index, count in enumerate(counts)
+    ]
     ordered = sorted(values)
     marks = [{"at": _quantile(ordered, share), "name": name} for share, name in ((0.5, "median"), (0.99, "P99"))]
     return _chart(
@@ -127,7 +137,10 @@ def gantt(timeline: Timeline) -> Spec:
         "field": "phase",
         "type": "nominal",
         "title": None,
-        "scale": {"domain": ["queued", "to first text", "decoding", "failed"], "range": ["#cfd8dc", PALE, ACCENT, WARN]},
+        "scale": {
+            "domain": ["queued", "to first text", "decoding", "failed"],
+            "range": ["#cfd8dc", PALE, ACCENT, WARN],
+        },
         "legend": {"orient": "top"},
     }
     encoding = {
@@ -138,16 +151,24 @@ def gantt(timeline: Timeline) -> Spec:
         "color": colour,
     }
     height = min(max(len(records) * 4, 120), 600)
-    return _chart(f"Requests{more}", [{"data": _values(rows), "mark": {"type": "rect"}, "encoding": encoding}], height=height)
+    return _chart(
+        f"Requests{more}", [{"data": _values(rows), "mark": {"type": "rect"}, "encoding": encoding}], height=height
+    )
 
 
 def _phases(record: RequestRecord, row: int, start: float) -> list[Spec]:
     first = record.chunks[0] if record.chunks else record.done
     parts = [("queued", record.due, record.sent)]
     parts += (
-        [("to first text", record.sent, first), ("decoding", first, record.end)] if record.ok else [("failed", record.sent, record.done)]
+        [("to first text", record.sent, first), ("decoding", first, record.end)]
+        if record.ok
+        else [("failed", record.sent, record.done)]
     )
-    return [{"row": row, "below": row + 0.9, "phase": name, "from": a - start, "to": b - start} for name, a, b in parts if b > a]
+    return [
+        {"row": row, "below": row + 0.9, "phase": name, "from": a - start, "to": b - start}
+        for name, a, b in parts
+        if b > a
+    ]
 
 
 def planned_against_actual(timeline: Timeline) -> Spec:
@@ -156,7 +177,9 @@ def planned_against_actual(timeline: Timeline) -> Spec:
     due = [record.due - started for record in timeline.requests]
     sent = [record.sent - started for record in timeline.requests]
     bin_s = max(max(sent) / BINS, 0.05)
-    rows = [{"t": t, "rate": rate, "which": "planned"} for t, rate in _histogram(timeline.load.get("due") or due, bin_s)]
+    rows = [
+        {"t": t, "rate": rate, "which": "planned"} for t, rate in _histogram(timeline.load.get("due") or due, bin_s)
+    ]
     rows += [{"t": t, "rate": rate, "which": "sent"} for t, rate in _histogram(sent, bin_s)]
     colour = {
         "field": "which",
@@ -165,7 +188,12 @@ def planned_against_actual(timeline: Timeline) -> Spec:
         "scale": {"domain": ["planned", "sent"], "range": [PALE, INK]},
         "legend": {"orient": "top"},
     }
-    dash = {"field": "which", "type": "nominal", "scale": {"domain": ["planned", "sent"], "range": [[1, 0], [4, 2]]}, "legend": None}
+    dash = {
+        "field": "which",
+        "type": "nominal",
+        "scale": {"domain": ["planned", "sent"], "range": [[1, 0], [4, 2]]},
+        "legend": None,
+    }
     encoding = {"x": _axis("t", "seconds"), "y": _axis("rate", "requests/s"), "color": colour, "strokeDash": dash}
     return _chart(
         "Planned against actual rate",
@@ -189,8 +217,16 @@ def latency_throughput(sweep: Sweep) -> Spec:
         for stat in ("Median", "P99")
     ]
     x, y = _axis("throughput", "requests/s"), _axis("ms", "latency in ms (log)", scale={"type": "log"})
-    line = {"mark": {"type": "line", "color": PALE}, "encoding": {"x": x, "y": y, "detail": {"field": "stat"}, "order": {"field": "load"}}}
-    met = {"field": "meets", "type": "nominal", "title": "objectives", "scale": {"domain": ["met", "missed"], "range": [ACCENT, WARN]}}
+    line = {
+        "mark": {"type": "line", "color": PALE},
+        "encoding": {"x": x, "y": y, "detail": {"field": "stat"}, "order": {"field": "load"}},
+    }
+    met = {
+        "field": "meets",
+        "type": "nominal",
+        "title": "objectives",
+        "scale": {"domain": ["met", "missed"], "range": [ACCENT, WARN]},
+    }
     dots = {
         "mark": {"type": "point", "filled": True, "size": 55},
         "encoding": {"x": x, "y": y, "color": met, "shape": {"field": "stat", "type": "nominal", "title": None}},

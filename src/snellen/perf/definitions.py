@@ -117,7 +117,12 @@ def _tokens(name: str) -> Callable[[RequestRecord], Sequence[float]]:
 
 
 DEFINITIONS: tuple[Definition, ...] = (
-    Definition("E2EL", "s", "End-to-end latency: send -> last event with text (whole body when not streamed). Successes.", _one(_latency)),
+    Definition(
+        "E2EL",
+        "s",
+        "End-to-end latency: send -> last event with text (whole body when not streamed). Successes.",
+        _one(_latency),
+    ),
     Definition(
         "E2ELScheduled",
         "s",
@@ -131,7 +136,9 @@ DEFINITIONS: tuple[Definition, ...] = (
         _one(_ttft),
     ),
     Definition("TTFTScheduled", "s", "The same from the scheduled moment.", _one(_ttft_scheduled)),
-    Definition("TTFR", "s", "Send -> first event with reasoning text, for models that think aloud.", _one(_first_reasoning)),
+    Definition(
+        "TTFR", "s", "Send -> first event with reasoning text, for models that think aloud.", _one(_first_reasoning)
+    ),
     Definition("TTFE", "s", "Send -> first event of any kind, also one without text.", _one(_first_event)),
     Definition(
         "TPOT",
@@ -152,7 +159,9 @@ DEFINITIONS: tuple[Definition, ...] = (
         _one(lambda record: record.sent - record.due),
     ),
     Definition("FailedTime", "s", "Send -> failure, of failed and cancelled requests.", _one(_failed_time)),
-    Definition("InputTokens", "token", "Prompt tokens as the server counted them, images included.", _tokens("input_tokens")),
+    Definition(
+        "InputTokens", "token", "Prompt tokens as the server counted them, images included.", _tokens("input_tokens")
+    ),
     Definition(
         "OutputTokens",
         "token",
@@ -160,19 +169,39 @@ DEFINITIONS: tuple[Definition, ...] = (
         _one(lambda r: output_tokens(r) if r.ok else None),
     ),
     Definition(
-        "ReasoningTokens", "token", "Part of the output tokens that was reasoning, where the server says so.", _tokens("reasoning_tokens")
+        "ReasoningTokens",
+        "token",
+        "Part of the output tokens that was reasoning, where the server says so.",
+        _tokens("reasoning_tokens"),
     ),
     Definition(
-        "VisualTokens", "token", "Part of the input tokens that came from images, where the server says so.", _tokens("visual_tokens")
+        "VisualTokens",
+        "token",
+        "Part of the input tokens that came from images, where the server says so.",
+        _tokens("visual_tokens"),
     ),
-    Definition("CachedTokens", "token", "Part of the input tokens read from the server's prefix cache.", _tokens("cached_tokens")),
+    Definition(
+        "CachedTokens",
+        "token",
+        "Part of the input tokens read from the server's prefix cache.",
+        _tokens("cached_tokens"),
+    ),
     Definition("OutputTokenThroughput", "token/s", "Output tokens / E2EL, per request.", _one(_output_rate)),
-    Definition("PrefillTokenThroughput", "token/s", "Input tokens / (send -> first text of any kind), per request.", _one(_prefill_rate)),
+    Definition(
+        "PrefillTokenThroughput",
+        "token/s",
+        "Input tokens / (send -> first text of any kind), per request.",
+        _one(_prefill_rate),
+    ),
     Definition("DecodeTokenThroughput", "token/s", "1 / TPOT, per request.", _one(_decode_rate)),
 )
 
 COMMON: tuple[tuple[str, str, str], ...] = (
-    ("Benchmark Duration", "s", "First send -> last end, over all requests, failed ones too. In steady state: the length of the window."),
+    (
+        "Benchmark Duration",
+        "s",
+        "First send -> last end, over all requests, failed ones too. In steady state: the length of the window.",
+    ),
     ("Total Requests", "", "Requests that were sent: success + failed + cancelled."),
     ("Success Requests", "", "Requests with a whole reply."),
     ("Failed Requests", "", "Requests with a typed failure; counted and timed, never dropped."),

@@ -15,7 +15,13 @@ from .definitions import COMMON, DEFINITIONS
 from .timeline import Timeline
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-_SUFFIX = {"s": "seconds", "ms": "milliseconds", "token": "tokens", "token/s": "tokens_per_second", "req/s": "requests_per_second"}
+_SUFFIX = {
+    "s": "seconds",
+    "ms": "milliseconds",
+    "token": "tokens",
+    "token/s": "tokens_per_second",
+    "req/s": "requests_per_second",
+}
 _REQUEST_COLUMNS = (
     "id", "scheduled", "start", "first_event", "first_reasoning", "first_content", "done", "input_tokens", "output_tokens",
     "reasoning_tokens", "cached_tokens", "visual_tokens", "counted_by", "images", "pixels", "sent_bytes", "turn", "target", "worker",
@@ -36,7 +42,10 @@ def metrics_csv(summary: Mapping[str, Any]) -> str:
     stats = list(next(iter(metrics.values()), {}))
     units = summary.get("units", {})
     rows = [["metric", "unit", "stage", *stats]]
-    rows += [[name, units.get(name, ""), summary["stage"], *(row.get(stat) for stat in stats)] for name, row in metrics.items()]
+    rows += [
+        [name, units.get(name, ""), summary["stage"], *(row.get(stat) for stat in stats)]
+        for name, row in metrics.items()
+    ]
     rows += [[name, units.get(name, ""), summary["stage"], value] for name, value in summary["common"].items()]
     return _csv(rows)
 
@@ -60,7 +69,9 @@ def _csv(rows: list[list[Any]]) -> str:
 def prometheus(summary: Mapping[str, Any]) -> str:
     """Return the summary in Prometheus text format: one gauge a metric, one sample a statistic."""
     units = summary.get("units", {})
-    meanings = {definition.name: definition.meaning for definition in DEFINITIONS} | {name: text for name, _, text in COMMON}
+    meanings = {definition.name: definition.meaning for definition in DEFINITIONS} | {
+        name: text for name, _, text in COMMON
+    }
     stage = f'stage="{summary["stage"]}"'
     lines: list[str] = []
     for name, row in summary["metrics"].items():

@@ -21,11 +21,20 @@ def import_foreign(data: dict[str, Any], where: str) -> Timeline | None:
 def from_vllm(data: dict[str, Any], where: str) -> Timeline:
     """Read vLLM `bench serve --save-result --save-detailed`. Requests that failed carry their error text."""
     if "ttfts" not in data or "itls" not in data:
-        raise DataError(f"{where}: a vLLM result without per-request detail: run `vllm bench serve --save-result --save-detailed`")
+        raise DataError(
+            f"{where}: a vLLM result without per-request detail: run `vllm bench serve --save-result --save-detailed`"
+        )
     ttfts, gaps = data["ttfts"], data["itls"]
     count = len(ttfts)
     starts = data.get("start_times") or [0.0] * count
-    columns = (starts, ttfts, gaps, _column(data, "input_lens", count), _column(data, "output_lens", count), _column(data, "errors", count))
+    columns = (
+        starts,
+        ttfts,
+        gaps,
+        _column(data, "input_lens", count),
+        _column(data, "output_lens", count),
+        _column(data, "errors", count),
+    )
     try:
         requests = tuple(_vllm_record(index, row) for index, row in enumerate(zip(*columns, strict=True)))
     except (ValueError, TypeError) as error:
@@ -64,7 +73,9 @@ def from_guidellm(data: dict[str, Any], where: str) -> Timeline:
     """Read a guidellm report with exactly one benchmark; a sweep holds several loads and is refused by name."""
     benchmarks = data["benchmarks"]
     if len(benchmarks) != 1:
-        raise DataError(f"{where}: {len(benchmarks)} benchmarks in one guidellm report; keep one in `benchmarks` and summarize it")
+        raise DataError(
+            f"{where}: {len(benchmarks)} benchmarks in one guidellm report; keep one in `benchmarks` and summarize it"
+        )
     requests = benchmarks[0].get("requests")
     if not isinstance(requests, dict):
         raise DataError(f"{where}: the guidellm benchmark holds no `requests`; write it as JSON with its requests")

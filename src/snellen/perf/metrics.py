@@ -64,7 +64,8 @@ def summarize(
         "metrics": metric_table(members, stats, timeline.every_event),
         "common": common_table(timeline, window, members, objectives),
         "errors": dict(Counter(record.failure for record in members if record.failure)),
-        "units": {definition.name: definition.unit for definition in DEFINITIONS} | {name: unit for name, unit, _ in COMMON if unit},
+        "units": {definition.name: definition.unit for definition in DEFINITIONS}
+        | {name: unit for name, unit, _ in COMMON if unit},
         "notes": notes(timeline),
     }
 
@@ -80,7 +81,9 @@ def choose_window(timeline: Timeline, stage: str) -> Window:
         raise UsageError(f"no stage {stage!r}; known: {', '.join(STAGES)}")
     window = steady_window(records)
     if window is None:
-        raise DataError("no steady state in this timeline: fewer than three requests were sent after the ramp; run it longer")
+        raise DataError(
+            "no steady state in this timeline: fewer than three requests were sent after the ramp; run it longer"
+        )
     return window
 
 
@@ -96,7 +99,9 @@ def metric_table(members: Sequence[RequestRecord], stats: Sequence[str], every_e
     return table
 
 
-def common_table(timeline: Timeline, window: Window, members: Sequence[RequestRecord], objectives: Objectives | None) -> dict[str, Any]:
+def common_table(
+    timeline: Timeline, window: Window, members: Sequence[RequestRecord], objectives: Objectives | None
+) -> dict[str, Any]:
     """Return the figures of the load as a whole, by the words of `definitions.COMMON`."""
     records = timeline.requests
     failures = Counter(record.failure for record in members)
@@ -108,7 +113,9 @@ def common_table(timeline: Timeline, window: Window, members: Sequence[RequestRe
         "Failed Requests": len(members) - failures[None] - failures[CANCELLED],
         "Cancelled Requests": failures[CANCELLED],
         "Concurrency": _rate(lives, window),
-        "Peak Concurrency": max((level for moment, level in concurrency_steps(records) if moment <= window.end), default=0),
+        "Peak Concurrency": max(
+            (level for moment, level in concurrency_steps(records) if moment <= window.end), default=0
+        ),
         "Max Concurrency": timeline.max_concurrency,
     }
     table |= _throughput(records, window)
@@ -153,7 +160,10 @@ def notes(timeline: Timeline) -> list[str]:
     limited = timeline.watch.get("limited")
     told = (
         (timeline.interrupted, "stopped by hand: a partial run"),
-        (guessed, f"{guessed} replies came without usage: their output tokens are counted by event or by word, not by the server"),
+        (
+            guessed,
+            f"{guessed} replies came without usage: their output tokens are counted by event or by word, not by the server",
+        ),
         (whole, f"{whole} replies came whole though a stream was asked for: they have no TTFT, TPOT or ITL"),
         (not timeline.every_event, "only first and last event are known: no ITL"),
         (timeline.load.get("duration_s"), "send moments are unknown: concurrency and steady state mean nothing here"),

@@ -26,12 +26,18 @@ DIFFERENCES: tuple[tuple[str, str], ...] = (
     ("all", "rounded to four decimals of a second before output (0.1 ms); ours: full precision"),
     ("all", "at most 8 statistics, P1 to P99; ours: any percentile, P99.9 by default"),
     ("Benchmark Duration", "in milliseconds, and failed requests lie outside it; ours: seconds, all requests"),
-    ("stable", "window from the second send to the last event at exactly the set concurrency; ours: see the steady-state rule"),
+    (
+        "stable",
+        "window from the second send to the last event at exactly the set concurrency; ours: see the steady-state rule",
+    ),
     (
         "stable",
         "members count whole though they end later: throughput too high (+33 % on a perfect closed loop); ours: by what came inside",
     ),
-    ("stable", "Failed and Success Requests are read from the wrong rows when any request failed; ours: the members' own outcomes"),
+    (
+        "stable",
+        "Failed and Success Requests are read from the wrong rows when any request failed; ours: the members' own outcomes",
+    ),
     ("stable", "events at the same moment are ordered by their place in the file; ours: ends before sends"),
     ("tokens", "without usage a local tokenizer; here and in ours one token a word of the stored text, marked"),
 )
@@ -81,11 +87,15 @@ def _stable(timeline: Timeline, rows: Sequence[RequestRecord]) -> _Stage:
     start, end = _stable_section(rows, timeline.max_concurrency)
     members = [index for index, row in enumerate(rows) if start <= row.sent <= end]
     succeeded = sum(timeline.requests[index].ok for index in members)
-    return _Stage([rows[index] for index in members], succeeded, len(members) - succeeded, end - start, timeline.max_concurrency)
+    return _Stage(
+        [rows[index] for index in members], succeeded, len(members) - succeeded, end - start, timeline.max_concurrency
+    )
 
 
 def _stable_section(rows: Sequence[RequestRecord], cap: int | None) -> tuple[float, float]:
-    events = sorted((moment for row in rows for moment in ((row.sent, True), (_end(row), False))), key=lambda event: event[0])
+    events = sorted(
+        (moment for row in rows for moment in ((row.sent, True), (_end(row), False))), key=lambda event: event[0]
+    )
     level, hits, start, end = 0, 0, None, 0.0
     for moment, is_start in events:
         level += 1 if is_start else -1
@@ -148,7 +158,16 @@ COLUMNS: dict[str, Callable[[RequestRecord], float]] = {
     "OutputTokenThroughput": lambda row: (row.output_tokens or 0) / _latency(row) if _latency(row) else 0.0,
     "PrefillTokenThroughput": lambda row: (row.input_tokens or 0) / _first(row) if _first(row) > 0 else 0.0,
 }
-ORDER = ("E2EL", "TTFT", "TPOT", "ITL", "InputTokens", "OutputTokens", "OutputTokenThroughput", "PrefillTokenThroughput")
+ORDER = (
+    "E2EL",
+    "TTFT",
+    "TPOT",
+    "ITL",
+    "InputTokens",
+    "OutputTokens",
+    "OutputTokenThroughput",
+    "PrefillTokenThroughput",
+)
 
 
 def _describe(values: Sequence[float], stats: Sequence[str]) -> dict[str, float]:

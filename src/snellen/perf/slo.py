@@ -10,7 +10,11 @@ from .definitions import DEFINITIONS
 from .timeline import RequestRecord
 
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0}
-_BY_NAME = {definition.name.lower(): definition for definition in DEFINITIONS if definition.unit == "s" and definition.name != "FailedTime"}
+_BY_NAME = {
+    definition.name.lower(): definition
+    for definition in DEFINITIONS
+    if definition.unit == "s" and definition.name != "FailedTime"
+}
 _BOUND = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|)\Z")
 
 Objectives = Mapping[str, float]
@@ -24,7 +28,9 @@ def parse_objectives(text: str) -> dict[str, float]:
         name, equals, bound = part.partition("=")
         key = name.strip().lower()
         if key not in _BY_NAME:
-            raise UsageError(f"--slo: no objective {name.strip()!r}{did_you_mean(key, _BY_NAME)}; known: {', '.join(_BY_NAME)}")
+            raise UsageError(
+                f"--slo: no objective {name.strip()!r}{did_you_mean(key, _BY_NAME)}; known: {', '.join(_BY_NAME)}"
+            )
         match = _BOUND.match(bound.strip()) if equals else None
         if not match or float(match.group(1)) <= 0:
             raise UsageError(f"--slo: {part!r} is not NAME=TIME above zero, as in ttft=500ms")

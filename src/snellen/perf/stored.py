@@ -24,7 +24,13 @@ def to_prediction(request: Request, outcome: Outcome, images: tuple[ImageSent, .
         text=(outcome.text or "") if record.ok else None,
         failure=None if record.ok else _failure(record),
         reasoning=outcome.reasoning,
-        usage=Usage(record.input_tokens, record.output_tokens, record.reasoning_tokens, record.cached_tokens, record.visual_tokens),
+        usage=Usage(
+            record.input_tokens,
+            record.output_tokens,
+            record.reasoning_tokens,
+            record.cached_tokens,
+            record.visual_tokens,
+        ),
         timing=_timing(record),
         finish=outcome.finish if record.ok else None,
         images=images,
@@ -39,7 +45,15 @@ def _failure(record: RequestRecord) -> Failure:
 
 def _timing(record: RequestRecord) -> Timing:
     times = record.chunks if record.streamed else ()
-    return Timing(record.sent, record.done, record.scheduled, record.first_event, record.first_reasoning, record.first_content, times)
+    return Timing(
+        record.sent,
+        record.done,
+        record.scheduled,
+        record.first_event,
+        record.first_reasoning,
+        record.first_content,
+        times,
+    )
 
 
 def timeline_of_run(folder: Path) -> Timeline:
@@ -96,7 +110,9 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     currency: str = "EUR"
 
 
-def value_for_money(timeline: Timeline, correct: float, accuracy: float | None, prices: Prices | None) -> dict[str, float | str | None]:
+def value_for_money(
+    timeline: Timeline, correct: float, accuracy: float | None, prices: Prices | None
+) -> dict[str, float | str | None]:
     """Return right answers per second, per thousand output tokens and per unit of money, and what the load cost."""
     duration = whole_run(timeline.requests).length
     tokens_in = sum(record.input_tokens or 0 for record in timeline.requests)
@@ -109,7 +125,11 @@ def value_for_money(timeline: Timeline, correct: float, accuracy: float | None, 
     }
     if prices is not None:
         cost = (tokens_in * prices.input_per_million + tokens_out * prices.output_per_million) / 1e6
-        found |= {"currency": prices.currency, "cost": cost, f"right answers per {prices.currency}": correct / cost if cost else None}
+        found |= {
+            "currency": prices.currency,
+            "cost": cost,
+            f"right answers per {prices.currency}": correct / cost if cost else None,
+        }
     return found
 
 

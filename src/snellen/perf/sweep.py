@@ -55,9 +55,19 @@ def judge(timeline: Timeline, load: float, objectives: Objectives, attainment: f
     members = [record for record in records if window.holds(record)] or list(records)
     good = sum(is_good(record, objectives) for record in members) / len(members)
     keeping_up = _keeping_up(records, window, len(members)) if timeline.load.get("due") else 1.0
-    throughput = sum(window.delivered(record) for record in records if record.ok) / window.length if window.length > 0 else 0.0
+    throughput = (
+        sum(window.delivered(record) for record in records if record.ok) / window.length if window.length > 0 else 0.0
+    )
     limited = str(timeline.watch.get("limited", ""))
-    return Point(load, throughput, good, keeping_up, good >= attainment and keeping_up >= KEEPING_UP, _latencies(members), limited)
+    return Point(
+        load,
+        throughput,
+        good,
+        keeping_up,
+        good >= attainment and keeping_up >= KEEPING_UP,
+        _latencies(members),
+        limited,
+    )
 
 
 def _keeping_up(records: Sequence[RequestRecord], window: Window, sent: int) -> float:
@@ -75,7 +85,9 @@ def _latencies(members: list[RequestRecord]) -> dict[str, dict[str, float]]:
     return table
 
 
-async def search(measure: Measure, *, first: float, ceiling: float, precision: float = 0.05, whole: bool = False) -> list[Point]:
+async def search(
+    measure: Measure, *, first: float, ceiling: float, precision: float = 0.05, whole: bool = False
+) -> list[Point]:
     """Double the load until it fails, then halve the gap (geometrically) until it is within `precision`."""
     if not 0 < first <= ceiling:
         raise UsageError(f"a sweep needs 0 < start <= ceiling, not {first:g} and {ceiling:g}")
@@ -110,7 +122,9 @@ def conclude(points: list[Point], unit: str, objectives: Objectives, attainment:
     """Name the highest load that met the objectives below the lowest that did not."""
     failing = [point.load for point in points if not point.meets]
     lowest_failing = min(failing, default=None)
-    passing = [point.load for point in points if point.meets and (lowest_failing is None or point.load < lowest_failing)]
+    passing = [
+        point.load for point in points if point.meets and (lowest_failing is None or point.load < lowest_failing)
+    ]
     limited = next((point.limited for point in points if point.limited), "")
     note = f"the load generator was the bottleneck at some loads ({limited}): the server may do more" if limited else ""
     if passing and lowest_failing is None:
@@ -123,7 +137,16 @@ def sweep_table(sweep: Sweep) -> list[dict[str, Any]]:
     """Return one plain row a point, for tables and pictures."""
     rows = []
     for point in sweep.points:
-        row: dict[str, Any] = {"load": point.load, "throughput": point.throughput, "good": point.good_share, "meets": point.meets}
-        row |= {f"{name} P99": point.latencies[name]["P99"] for name in ("TTFT", "TPOT", "E2ELScheduled") if name in point.latencies}
+        row: dict[str, Any] = {
+            "load": point.load,
+            "throughput": point.throughput,
+            "good": point.good_share,
+            "meets": point.meets,
+        }
+        row |= {
+            f"{name} P99": point.latencies[name]["P99"]
+            for name in ("TTFT", "TPOT", "E2ELScheduled")
+            if name in point.latencies
+        }
         rows.append(row)
     return rows

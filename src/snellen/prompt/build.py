@@ -45,10 +45,14 @@ class Prompter:
     prompt: Prompt
     seed: int
     retriever: Retriever | None = None
-    _moulds: dict[tuple[str, int, bool], Mould | None] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _moulds: dict[tuple[str, int, bool], Mould | None] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
     """By variant, number of options and whether the sample is a choice: what plain trials share, once a first one was built."""
 
-    def build(self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None) -> Request:
+    def build(
+        self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None
+    ) -> Request:
         """Return the Request of one trial; `replies` are the model's own answers to the earlier rounds of a dialogue."""
         # Dialogues, and what only a loader understands, are told sample by sample.
         plain = not sample.meta and not sample.turns and bool(sample.question)
@@ -64,13 +68,24 @@ class Prompter:
             shown = self._order(sample, _axes(variant), variant, repeat) if marks else ()
             messages = mould.cast(sample.question, shown, sample.images)
         key, params = TrialKey(self.task.name, sample.id, variant, repeat), self.task.params
-        return Request(key, messages, _params_of_repeat(params, repeat) if repeat else params, marks=marks, shown=shown, prefix=prefix)
+        return Request(
+            key,
+            messages,
+            _params_of_repeat(params, repeat) if repeat else params,
+            marks=marks,
+            shown=shown,
+            prefix=prefix,
+        )
 
-    def speak(self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None) -> Spoken:
+    def speak(
+        self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None
+    ) -> Spoken:
         """Return what is said in one trial, before it is given the form of messages or of one string."""
         prompt, axes = self.prompt, _axes(variant)
         shown = self._order(sample, axes, variant, repeat)
-        style = draw_style(axes.get("marks", prompt.marks), partial(rng, self.seed, sample.id, variant, repeat, "marks"))
+        style = draw_style(
+            axes.get("marks", prompt.marks), partial(rng, self.seed, sample.id, variant, repeat, "marks")
+        )
         marks = make_marks(style, len(shown))
         hidden = self._hides_options(sample)
         instruction, question = self._wording(sample, axes, hidden)
@@ -107,17 +122,27 @@ class Prompter:
             return chat(speech)
         images = [image for turn in speech.history for image in turn.images]
         kind, _, file = self.prompt.style.partition(":")
-        text = meta.speak(meta.load_meta_template(file), speech) if kind == "meta" else load_style(self.prompt.style).speak(speech)
+        text = (
+            meta.speak(meta.load_meta_template(file), speech)
+            if kind == "meta"
+            else load_style(self.prompt.style).speak(speech)
+        )
         return (Turn("user", text, (*images, *speech.images)),)
 
-    def _before(self, sample: Sample, variant: str, style: str, hidden: bool, replies: Sequence[str] | None) -> tuple[Turn, ...]:
+    def _before(
+        self, sample: Sample, variant: str, style: str, hidden: bool, replies: Sequence[str] | None
+    ) -> tuple[Turn, ...]:
         """Return the fixed example, the drawn ones and the earlier rounds, in this order."""
         turns: tuple[Turn, ...] = ()
         if self.prompt.in_context:
             turns = shot_turns(self.prompt, style, hidden)
         if self.retriever is not None:
             found = self.retriever(sample, rng(self.seed, sample.id, variant, "shots"))
-            turns += tuple(turn for each in found for turn in example_turns(self.prompt, style, each, hidden, self.prompt.shots.images))
+            turns += tuple(
+                turn
+                for each in found
+                for turn in example_turns(self.prompt, style, each, hidden, self.prompt.shots.images)
+            )
         return (*turns, *history_turns(self.prompt, style, sample, hidden, replies)) if sample.turns else turns
 
     def _order(self, sample: Sample, axes: Mapping[str, str], variant: str, repeat: int) -> tuple[str, ...]:

@@ -39,7 +39,11 @@ def skip_reason(sample: Sample, axes: Mapping[str, str]) -> str | None:
     control = _control(axes)
     if control in ("none", "text", "transcript"):
         name = {"text": "context", "transcript": "transcript"}.get(str(control))
-        return f"no {name} was loaded: add dataset.controls = [{control!r}]" if name and not sample.meta.get(name) else None
+        return (
+            f"no {name} was loaded: add dataset.controls = [{control!r}]"
+            if name and not sample.meta.get(name)
+            else None
+        )
     return _no_pages(sample, axes.get("pages", ""), oracle=control == "oracle")
 
 
@@ -57,5 +61,7 @@ def _no_pages(sample: Sample, name: str, *, oracle: bool) -> str | None:
 def _control(axes: Mapping[str, str]) -> str | None:
     control = axes.get("control")
     if control is not None and control not in CONTROLS:
-        raise ConfigError(f"control {control!r} is unknown{did_you_mean(control, CONTROLS)}; known: {', '.join(CONTROLS)}")
+        raise ConfigError(
+            f"control {control!r} is unknown{did_you_mean(control, CONTROLS)}; known: {', '.join(CONTROLS)}"
+        )
     return control

@@ -15,10 +15,16 @@ def duplicate(task: Task, prompt: Prompt, count: int, random_instruct: bool) -> 
     pool = max(1, len(prompt.instructions)) if random_instruct else 1
     shuffled = task.shuffle_options
     if not shuffled and count > pool and count % pool:
-        raise UsageError(f"--dataset-duplication {count}: with {pool} wordings make it a multiple of {pool} (or at most {pool})")
+        raise UsageError(
+            f"--dataset-duplication {count}: with {pool} wordings make it a multiple of {pool} (or at most {pool})"
+        )
     names = count if shuffled else min(count, pool)
-    variants = tuple(name_variant(place % pool if random_instruct else None, place if shuffled else None) for place in range(names))
-    return msgspec.structs.replace(task, variants=variants, repeats=task.repeats * (count // names), shuffle_options=False)
+    variants = tuple(
+        name_variant(place % pool if random_instruct else None, place if shuffled else None) for place in range(names)
+    )
+    return msgspec.structs.replace(
+        task, variants=variants, repeats=task.repeats * (count // names), shuffle_options=False
+    )
 
 
 def name_variant(wording: int | None, order: int | None) -> str:

@@ -33,5 +33,7 @@ def choose_wording(question: str, question_type: str, wordings: Wordings) -> str
     by_type = wordings.get(language, {})
     wording = by_type.get(question_type, by_type.get("default"))
     if wording is None:
-        raise ConfigError(f"no wording for question type {question_type!r} in {language!r}: give it, or a 'default', or set post_prompt")
+        raise ConfigError(
+            f"no wording for question type {question_type!r} in {language!r}: give it, or a 'default', or set post_prompt"
+        )
     return wording

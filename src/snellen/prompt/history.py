@@ -62,7 +62,9 @@ def shot_turns(prompt: Prompt, style: str, hidden: bool) -> tuple[Turn, ...]:
     )
 
 
-def history_turns(prompt: Prompt, style: str, sample: Sample, hidden: bool, replies: Sequence[str] | None) -> tuple[Turn, ...]:
+def history_turns(
+    prompt: Prompt, style: str, sample: Sample, hidden: bool, replies: Sequence[str] | None
+) -> tuple[Turn, ...]:
     """Return the rounds before this one, with the right answers or, where given, the model's own `replies`."""
     if not sample.turns:
         return ()
@@ -74,7 +76,10 @@ def history_turns(prompt: Prompt, style: str, sample: Sample, hidden: bool, repl
         text = answered.text if replies is None or number >= len(replies) else replies[number]
         options = rounds[number] if shown else ()
         question = say_question(prompt, style, asked.text, options)
-        turns += [Turn("user", question, asked.images), Turn("assistant", say_answer(prompt, style, text, options) if options else text)]
+        turns += [
+            Turn("user", question, asked.images),
+            Turn("assistant", say_answer(prompt, style, text, options) if options else text),
+        ]
     return tuple(turns)
 
 

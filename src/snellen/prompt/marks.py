@@ -36,5 +36,7 @@ def draw_style(style: str, draw: Callable[[], random.Random]) -> str:
 def make_marks(style: str, count: int) -> tuple[str, ...]:
     """Return `count` labels."""
     if style not in STYLES:
-        raise ConfigError(f"option marks {style!r} are unknown{did_you_mean(style, STYLES)}; known: {', '.join(STYLES)}, random")
+        raise ConfigError(
+            f"option marks {style!r} are unknown{did_you_mean(style, STYLES)}; known: {', '.join(STYLES)}, random"
+        )
     return tuple(STYLES[style](index) for index in range(count))

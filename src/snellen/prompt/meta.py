@@ -115,7 +115,9 @@ def _speakers(template: MetaTemplate, lines: Sequence[Line]) -> list[tuple[Role,
     for line in lines:
         role = known.get(line.role) or known.get(line.fallback_role)
         if role is None:
-            raise ConfigError(f"the meta template knows no role {line.role!r}{did_you_mean(line.role, known)} and no fallback")
+            raise ConfigError(
+                f"the meta template knows no role {line.role!r}{did_you_mean(line.role, known)} and no fallback"
+            )
         said.append((role, line.prompt or role.prompt))
     return said
 

@@ -40,14 +40,18 @@ class Mould(NamedTuple):
 def is_plain(prompt: Prompt, axes: Mapping[str, str]) -> bool:
     """Tell whether nothing is said but an instruction, a question and options, whatever the sample."""
     told = prompt.in_context or prompt.yesno or prompt.answer_space or prompt.ask == "instead"
-    formed = prompt.style == "chat" and prompt.options_format == "{options}" and axes.get("marks", prompt.marks) != "random"
+    formed = (
+        prompt.style == "chat" and prompt.options_format == "{options}" and axes.get("marks", prompt.marks) != "random"
+    )
     return formed and not told and axes.keys() <= PLAIN_AXES
 
 
 def make_mould(prompt: Prompt, marks_style: str, count: int, instruction: str, hidden: bool) -> Mould:
     """Return the mould of a plain prompt for `count` options, which are not said where they are `hidden`."""
     marks = make_marks(marks_style, count)
-    formats = replace(prompt, option_format=_literal(prompt.option_format), option_separator=_literal(prompt.option_separator))
+    formats = replace(
+        prompt, option_format=_literal(prompt.option_format), option_separator=_literal(prompt.option_separator)
+    )
     options = "" if hidden else show_options(formats, marks, ("%s",) * count)
     block = "%(options)s" if options else ""
     fields = {"question": "%(question)s", "options": block, "choices": block, "instruction": _literal(instruction)}

@@ -116,4 +116,6 @@ def _words(text: str) -> list[str]:
 
 
 def _may_show(example: Sample, sample: Sample) -> bool:
-    return example.id != sample.id and (example.group is None or example.group != sample.group) and bool(example.answers)
+    return (
+        example.id != sample.id and (example.group is None or example.group != sample.group) and bool(example.answers)
+    )

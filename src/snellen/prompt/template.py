@@ -25,7 +25,9 @@ def fill(template: str, fields: Mapping[str, str]) -> str:
             filled = "".join([fields[piece] if place % 2 else piece for place, piece in enumerate(pieces)])
         except KeyError as error:
             name = error.args[0]
-            raise ConfigError(f"prompt template has an unknown field {{{name}}}{did_you_mean(name, fields)}: {template!r}") from None
+            raise ConfigError(
+                f"prompt template has an unknown field {{{name}}}{did_you_mean(name, fields)}: {template!r}"
+            ) from None
         if filled or len(pieces) == 1:
             lines.append(filled)
     return "\n".join(lines)

@@ -79,7 +79,10 @@ def _trace(cells: list[list[int]], low: float, span: float, curve: tuple[float, 
 def _frame(rows: list[list[str]], y_label: str) -> list[str]:
     last = len(rows) - 1
     labels = {0: "100%", round(last / 2): "50%", last: "0%"}
-    framed = [f"{labels.get(number, ''):>5} {'┤' if number in labels else '│'}{''.join(row).rstrip()}" for number, row in enumerate(rows)]
+    framed = [
+        f"{labels.get(number, ''):>5} {'┤' if number in labels else '│'}{''.join(row).rstrip()}"
+        for number, row in enumerate(rows)
+    ]
     return [f"{y_label:>5}", *framed]
 
 

@@ -32,7 +32,9 @@ class GatheredTrials:
             if scores and not self._metrics:
                 self._metrics = tuple(score.metric for score in scores)
             if sample.id not in self._samples:
-                self._samples[sample.id] = SampleFacts(sample.id, sample.question, sample.group, sample.answers, sample.tags)
+                self._samples[sample.id] = SampleFacts(
+                    sample.id, sample.question, sample.group, sample.answers, sample.tags
+                )
             self._rows.append((trial.row, key.sample, key.variant, key.repeat, failure.kind.value if failure else None))
             self._found.append(self._facts(scores))
             self._costs.append(_cost(trial.prediction))
@@ -46,7 +48,9 @@ class GatheredTrials:
     def columns(self) -> TrialColumns:
         """Return the columns of all trials."""
         metric = self._metrics[0] if self._metrics else ""
-        return trial_columns(TaskFacts(self._task, metric, self._metrics, list(self._samples.values())), self._rows, self._found)
+        return trial_columns(
+            TaskFacts(self._task, metric, self._metrics, list(self._samples.values())), self._rows, self._found
+        )
 
     def costs(self) -> Costs:
         """Return what the trials took."""

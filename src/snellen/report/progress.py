@@ -36,7 +36,9 @@ def parse_price(text: str | None) -> Price | None:
         given = [float(part) for part in text.split(",")]
         return Price(*given)
     except (ValueError, TypeError):
-        raise UsageError(f"--price {text!r} is not IN,OUT: two numbers, the price of a million input and output tokens") from None
+        raise UsageError(
+            f"--price {text!r} is not IN,OUT: two numbers, the price of a million input and output tokens"
+        ) from None
 
 
 class Progressbar:
@@ -78,7 +80,9 @@ class Progressbar:
         ]
         with Progress(*columns, console=self._console, transient=True, refresh_per_second=4) as bar:
             task = bar.add_task("", total=state.planned)
-            poll = asyncio.get_running_loop().create_task(_poll(lambda: bar.update(task, completed=state.done + state.resumed)))
+            poll = asyncio.get_running_loop().create_task(
+                _poll(lambda: bar.update(task, completed=state.done + state.resumed))
+            )
             try:
                 yield
             finally:
@@ -129,7 +133,11 @@ def progress_line(state: RunState, elapsed_s: float, price: Price | None, now: f
 
 def facts(state: RunState, elapsed_s: float = 0.0, price: Price | None = None, now: float = 0.0) -> str:
     """Return what is worth knowing while one waits: speed, cost, what goes wrong, and why it waits."""
-    parts = [*_speed(state, elapsed_s), _cost(state, price), f"{state.in_flight} in flight (limit {state.slots})" if state.slots else ""]
+    parts = [
+        *_speed(state, elapsed_s),
+        _cost(state, price),
+        f"{state.in_flight} in flight (limit {state.slots})" if state.slots else "",
+    ]
     counted = (
         ("cached", state.cached),
         ("failed", state.failed),

@@ -56,7 +56,9 @@ class TextSearch:
     def find(self, needle: str) -> Mask:
         """Return which trials have the text in their question, id or reply."""
         asked = self._questions.find(needle.lower())
-        return self._replies.find(needle.lower()) | (np.append(asked, False)[self._sample] if self._sample.size else np.empty(0, np.bool_))
+        return self._replies.find(needle.lower()) | (
+            np.append(asked, False)[self._sample] if self._sample.size else np.empty(0, np.bool_)
+        )
 
 
 class _Haystack:
@@ -75,7 +77,11 @@ class _Haystack:
 
 
 def select(
-    columns: TrialColumns, query: Query, *, search: Callable[[str], Mask] | None = None, costs: Callable[[], Costs] | None = None
+    columns: TrialColumns,
+    query: Query,
+    *,
+    search: Callable[[str], Mask] | None = None,
+    costs: Callable[[], Costs] | None = None,
 ) -> Rows:
     """Return the row numbers that match, in the order asked for; what costs to know is asked for only where it is needed."""
     keep = _by_outcome(columns, query.outcome)

@@ -30,7 +30,9 @@ def results_table(name: str, result: Mapping[str, Any]) -> Table:
     for column in ("value", "95 % interval", "n", "unscored", "failed"):
         table.add_column(column, justify="right")
     metrics = result["metrics"]
-    metrics = {name: estimate for name, estimate in metrics.items() if VARIANCE not in name and not name.endswith(BLIND)}
+    metrics = {
+        name: estimate for name, estimate in metrics.items() if VARIANCE not in name and not name.endswith(BLIND)
+    }
     main = [metric for metric in metrics if not is_side_metric(metric)]
     side = [metric for metric in metrics if is_side_metric(metric) and tells_more(metric, metrics)]
     for metric in main:
@@ -86,7 +88,11 @@ def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:
             table.add_column(plain(metric), justify="right")
         table.add_column("n", justify="right")
         for value, estimates in groups.items():
-            table.add_row(plain(value), *(_with_interval(estimates[metric]) for metric in metrics), str(estimates[metrics[0]]["n"]))
+            table.add_row(
+                plain(value),
+                *(_with_interval(estimates[metric]) for metric in metrics),
+                str(estimates[metrics[0]]["n"]),
+            )
         yield table
 
 
@@ -95,7 +101,9 @@ def dimension_table(means: Mapping[str, tuple[float, int]]) -> Table:
     table = Table("dimension", "tasks", "mean", title="by dimension", title_justify="left", title_style="bold")
     for dimension, (mean, count) in means.items():
         table.add_row(plain(dimension), str(count), number(mean))
-    table.add_row("average of dimensions", "", number(sum(mean for mean, _ in means.values()) / len(means)), style="bold")
+    table.add_row(
+        "average of dimensions", "", number(sum(mean for mean, _ in means.values()) / len(means)), style="bold"
+    )
     return table
 
 

@@ -30,7 +30,10 @@ def escape_sequence(picture: PIL.Image.Image, protocol: str) -> str:
     if protocol == "iterm":
         return f"\x1b]1337;File=inline=1;preserveAspectRatio=1:{data}\x07\n"
     chunks = [data[at : at + KITTY_CHUNK] for at in range(0, len(data), KITTY_CHUNK)]
-    parts = [f"\x1b_G{'f=100,a=T,' if n == 0 else ''}m={int(n + 1 < len(chunks))};{chunk}\x1b\\" for n, chunk in enumerate(chunks)]
+    parts = [
+        f"\x1b_G{'f=100,a=T,' if n == 0 else ''}m={int(n + 1 < len(chunks))};{chunk}\x1b\\"
+        for n, chunk in enumerate(chunks)
+    ]
     return "".join(parts) + "\n"
 
 

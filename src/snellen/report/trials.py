@@ -39,7 +39,14 @@ class Outcome(IntEnum):
     """Stored, and not scored yet."""
 
 
-SIGNS = {Outcome.RIGHT: "✓", Outcome.PARTLY: "◐", Outcome.WRONG: "✗", Outcome.UNSCORED: "?", Outcome.FAILED: "!", Outcome.PENDING: "…"}
+SIGNS = {
+    Outcome.RIGHT: "✓",
+    Outcome.PARTLY: "◐",
+    Outcome.WRONG: "✗",
+    Outcome.UNSCORED: "?",
+    Outcome.FAILED: "!",
+    Outcome.PENDING: "…",
+}
 
 
 class Names:
@@ -158,7 +165,10 @@ def read_columns(reader: RunReader, task: Task, metric: str | None = None) -> Tr
     Whole columns are coded at once: a hundred thousand trials are read in well under a second.
     """
     decode = msgspec.json.Decoder(SampleFacts).decode
-    samples = [decode(body) for (body,) in reader.rows("SELECT body FROM samples WHERE task = ? ORDER BY position", (task.name,))]
+    samples = [
+        decode(body)
+        for (body,) in reader.rows("SELECT body FROM samples WHERE task = ? ORDER BY position", (task.name,))
+    ]
     known = metrics_of(reader, task.name)
     scores, chosen = _scores(reader, task, metric if metric in known else next(iter(known), None))
     rows = list(reader.rows(_TRIALS, (task.name,)))
@@ -209,7 +219,9 @@ def _scored_columns(
 
 def metrics_of(reader: RunReader, task: str) -> list[str]:
     """Return the metrics stored for a task, the main one first: those of its first scored trial."""
-    first = next(reader.rows("SELECT sample, variant, repeat FROM scores WHERE +task = ? ORDER BY rowid LIMIT 1", (task,)), None)
+    first = next(
+        reader.rows("SELECT sample, variant, repeat FROM scores WHERE +task = ? ORDER BY rowid LIMIT 1", (task,)), None
+    )
     if first is None:
         return []
     query = "SELECT metric FROM scores WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? ORDER BY rowid"
@@ -228,11 +240,18 @@ def _scores(reader: RunReader, task: Task, metric: str | None) -> tuple[dict[_Ke
         for score in scores:
             metric = metric or score.metric
             if score.metric == metric:
-                found[(score.key.sample, score.key.variant, score.key.repeat)] = (score.value, score.answer, score.rule, score.reason)
+                found[(score.key.sample, score.key.variant, score.key.repeat)] = (
+                    score.value,
+                    score.answer,
+                    score.rule,
+                    score.reason,
+                )
     return found, metric
 
 
-def _outcomes(value: NDArray[np.float64], pending: NDArray[np.bool_], failed: NDArray[np.bool_], metric: str) -> NDArray[np.int8]:
+def _outcomes(
+    value: NDArray[np.float64], pending: NDArray[np.bool_], failed: NDArray[np.bool_], metric: str
+) -> NDArray[np.int8]:
     good = 1.0 - value if metric.startswith(LOWER_IS_BETTER) else value
     cases = [failed, pending, np.isnan(value), good >= 1.0, good <= 0.0]
     kinds = [Outcome.FAILED, Outcome.PENDING, Outcome.UNSCORED, Outcome.RIGHT, Outcome.WRONG]
@@ -242,7 +261,9 @@ def _outcomes(value: NDArray[np.float64], pending: NDArray[np.bool_], failed: ND
 def _assemble(facts: TaskFacts, columns: Mapping[str, Any], books: Mapping[str, Any]) -> TrialColumns:
     texts = books["variants"].texts
     rank = np.argsort(np.argsort(texts)) if texts else np.empty(0, np.int64)
-    order = np.lexsort((columns["repeat"], rank[columns["variant"]] if texts else columns["variant"], columns["sample"]))
+    order = np.lexsort(
+        (columns["repeat"], rank[columns["variant"]] if texts else columns["variant"], columns["sample"])
+    )
     ordered: dict[str, Any] = {name: column[order] for name, column in columns.items()}
     flipped = _flipped(ordered["sample"], ordered["outcome"], len(facts.samples))
     return TrialColumns(**facts._asdict(), flipped=flipped, **ordered, **books)

@@ -45,7 +45,9 @@ class _CodeBook(dict[Hashable, int]):
         try:
             return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
         except KeyError:
-            self.update(zip([key for key in dict.fromkeys(column) if key not in self], count(len(self) - 1), strict=False))
+            self.update(
+                zip([key for key in dict.fromkeys(column) if key not in self], count(len(self) - 1), strict=False)
+            )
             return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
 
     def sort(self) -> tuple[list[str], Codes]:
@@ -104,11 +106,16 @@ class _SampleBook:
         if not self.group:
             return np.arange(len(samples), dtype=np.int32)
         groups = map(self.group.get, samples)
-        return _CodeBook().encode([(group is None, name if group is None else group) for name, group in zip(samples, groups, strict=True)])
+        return _CodeBook().encode(
+            [(group is None, name if group is None else group) for name, group in zip(samples, groups, strict=True)]
+        )
 
     def columns(self, samples: Sequence[str]) -> dict[str, tuple[Codes, Sequence[str]]]:
         """Return each kept tag as a code column over `samples` with its sorted values."""
-        return {key: _sorted_codes([self.tags.get(identifier, {}).get(key, NO_TAG) for identifier in samples]) for key in self._tag_keys()}
+        return {
+            key: _sorted_codes([self.tags.get(identifier, {}).get(key, NO_TAG) for identifier in samples])
+            for key in self._tag_keys()
+        }
 
     def _tag_keys(self) -> Sequence[str]:
         return sorted({key for texts in self._shared for key, _ in texts}) if self._keys is None else self._keys
@@ -155,21 +162,29 @@ class TableBuilder:
         """Take trials, with or without a reply."""
         if rows:
             sample, variant, repeat, kind = zip(*rows, strict=True)
-            self._trials.append(self._encode(sample=sample, variant=variant, reason=kind) | {"repeat": _repeats(repeat, rows)})
+            self._trials.append(
+                self._encode(sample=sample, variant=variant, reason=kind) | {"repeat": _repeats(repeat, rows)}
+            )
 
     def _encode(self, **texts: Sequence[Hashable]) -> dict[str, NDArray[Any]]:
         return {name: self.books[name].encode(column) for name, column in texts.items()}
 
     def tables(self, expected: Sequence[str] = ()) -> dict[str, ScoreTable]:
         """Split by metric, add the trials without a score, and sort. The metrics `expected` are there even without a score."""
-        scores, trials = _join(self._scores, _SCORE_COLUMNS), _join(self._trials, ("sample", "variant", "repeat", "reason"))
+        scores, trials = (
+            _join(self._scores, _SCORE_COLUMNS),
+            _join(self._trials, ("sample", "variant", "repeat", "reason")),
+        )
         self._scores, self._trials = [scores], [trials]
         not_scored = self.books["reason"].code(NOT_SCORED)
         names, ranks = zip(*(self.books[name].sort() for name in _TEXT_COLUMNS), strict=True)
         texts = dict(zip(_TEXT_COLUMNS, names, strict=True))
         rank = dict(zip(_TEXT_COLUMNS, ranks, strict=True))
         shared: dict[str, Any] = {f"{name}s": texts[name] for name in _TEXT_COLUMNS}
-        shared |= {"cluster_of_sample": self._samples.clusters(texts["sample"]), "tags": self._samples.columns(texts["sample"])}
+        shared |= {
+            "cluster_of_sample": self._samples.clusters(texts["sample"]),
+            "tags": self._samples.columns(texts["sample"]),
+        }
         metrics = {str(name) for name in self.books["metric"] if name is not None} | set(expected)
         tables = {}
         for metric in sorted(metrics):
@@ -185,7 +200,9 @@ def _rows_of(metric: int, scores: Mapping[str, NDArray[Any]]) -> dict[str, NDArr
     return {name: column[chosen] for name, column in scores.items() if name != "metric"}
 
 
-def _with_missing(columns: dict[str, NDArray[Any]], trials: dict[str, NDArray[Any]], variants: int, not_scored: int) -> dict[str, Any]:
+def _with_missing(
+    columns: dict[str, NDArray[Any]], trials: dict[str, NDArray[Any]], variants: int, not_scored: int
+) -> dict[str, Any]:
     """Add the trials that have no score of this metric: as failed, or as not scored."""
     if not trials["sample"].size:
         return columns
@@ -236,7 +253,9 @@ def _first_bad(chunk: Sequence[tuple[Any, ...]]) -> str:
 
 def _keys(columns: Mapping[str, NDArray[Any]], variants: int, repeats: int) -> NDArray[np.int64]:
     """Pack (sample, variant, repeat) into one integer."""
-    packed: NDArray[np.int64] = (columns["sample"].astype(np.int64) * variants + columns["variant"]) * repeats + columns["repeat"]
+    packed: NDArray[np.int64] = (
+        columns["sample"].astype(np.int64) * variants + columns["variant"]
+    ) * repeats + columns["repeat"]
     return packed
 
 
@@ -253,9 +272,13 @@ def _repeats(column: Sequence[int], chunk: Sequence[tuple[Any, ...]]) -> Codes:
 def _sort_trials(columns: dict[str, NDArray[Any]], texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     order = np.lexsort((columns["repeat"], columns["variant"], columns["sample"]))
     columns = {name: column[order] for name, column in columns.items()}
-    same = np.flatnonzero((np.diff(columns["sample"]) == 0) & (np.diff(columns["variant"]) == 0) & (np.diff(columns["repeat"]) == 0))
+    same = np.flatnonzero(
+        (np.diff(columns["sample"]) == 0) & (np.diff(columns["variant"]) == 0) & (np.diff(columns["repeat"]) == 0)
+    )
     if same.size:
         row = int(same[0])
         name, variant = texts["sample"][columns["sample"][row]], texts["variant"][columns["variant"][row]]
-        raise DataError(f"sample {name!r}, variant {variant!r}, repeat {columns['repeat'][row]} was scored twice: remove one of the rows")
+        raise DataError(
+            f"sample {name!r}, variant {variant!r}, repeat {columns['repeat'][row]} was scored twice: remove one of the rows"
+        )
     return columns

@@ -88,7 +88,13 @@ def results_of(
     """Return results.json as plain data; `score_task` gives the part of a task, and its tokens."""
     header = reader.header()
     scored = {task.name: score_task(task) for task in header.tasks}
-    run = {"id": header.id, "created": header.created, "command": header.command, "config": header.config, "profile": profile or "snellen"}
+    run = {
+        "id": header.id,
+        "created": header.created,
+        "command": header.command,
+        "config": header.config,
+        "profile": profile or "snellen",
+    }
     return {
         "run": run,
         "model": header.model,
@@ -104,7 +110,11 @@ def scored_trials(
 ) -> Iterator[Scored]:
     """Yield every stored trial with its scores, in the order of the plan."""
     functions = [registry.get("scorer", name) for name in scorers]
-    score = functions[0] if len(functions) == 1 else lambda *trial: [score for function in functions for score in function(*trial)]
+    score = (
+        functions[0]
+        if len(functions) == 1
+        else lambda *trial: [score for function in functions for score in function(*trial)]
+    )
     for trial in reader.trials(task.name):
         sample, request, prediction, _ = trial
         yield trial, list(score(sample, request, prediction, options)) if prediction.failure is None else ()
@@ -141,7 +151,11 @@ def summarize_task(scored: ScoredTask, registry: Registry, options: Mapping[str,
 
 def notes_on(tables: Mapping[str, ScoreTable]) -> list[str]:
     """Say in words what the spread of the trials means for the next run."""
-    return [f"{name}: {advise(split_variance(table))}" for name, table in sorted(tables.items()) if table.is_repeated or table.is_varied]
+    return [
+        f"{name}: {advise(split_variance(table))}"
+        for name, table in sorted(tables.items())
+        if table.is_repeated or table.is_varied
+    ]
 
 
 class _Options(msgspec.Struct):

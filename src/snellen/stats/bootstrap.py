@@ -29,7 +29,10 @@ def resample(columns: Matrix, draws: int, *purpose: str | int) -> Matrix:
     generator = np.random.default_rng(derive_seed("bootstrap", *purpose))
     shares = counts / counts.sum()
     step = max(1, _CELLS_AT_ONCE // counts.size)
-    parts = [generator.multinomial(int(counts.sum()), shares, size=min(step, draws - start)) @ distinct for start in range(0, draws, step)]
+    parts = [
+        generator.multinomial(int(counts.sum()), shares, size=min(step, draws - start)) @ distinct
+        for start in range(0, draws, step)
+    ]
     return np.concatenate(parts)
 
 
@@ -48,7 +51,9 @@ def percentile_interval(statistics: Floats, clusters: int) -> Interval | None:
     return float(low), float(high)
 
 
-def bootstrap_interval(columns: Matrix, statistic: Callable[[Matrix], Floats], *purpose: str | int, draws: int = DRAWS) -> Interval | None:
+def bootstrap_interval(
+    columns: Matrix, statistic: Callable[[Matrix], Floats], *purpose: str | int, draws: int = DRAWS
+) -> Interval | None:
     """Return the interval of `statistic`, a function of column totals (rows of its argument are draws)."""
     if not columns.shape[0]:
         return None

@@ -96,7 +96,9 @@ def mean_interval(moments: Moments) -> Interval | None:
     return moments.value - half, moments.value + half
 
 
-def estimate_ratio(sums: Floats, sizes: Floats, *, bounded: bool, n: int, unscored: int = 0, failed: int = 0) -> Estimate:
+def estimate_ratio(
+    sums: Floats, sizes: Floats, *, bounded: bool, n: int, unscored: int = 0, failed: int = 0
+) -> Estimate:
     """Return Σsums/Σsizes over clusters as an Estimate; undefined (None) when nothing was scored."""
     if not sizes.size or float(sizes.sum()) == 0.0:
         return Estimate(None, n=n, unscored=unscored, failed=failed)

@@ -31,7 +31,9 @@ class Curve(Struct, frozen=True):
 
     def probability(self, x: float) -> float:
         """Return the chance of a right answer at `x`."""
-        return self.guess + (1.0 - self.guess - self.lapse) / (1.0 + math.exp(-_bounded(self.intercept + self.slope * x)))
+        return self.guess + (1.0 - self.guess - self.lapse) / (
+            1.0 + math.exp(-_bounded(self.intercept + self.slope * x))
+        )
 
     def where(self, probability: float) -> float | None:
         """Return the x at which the curve passes `probability`; None where it never does."""
@@ -102,7 +104,9 @@ def threshold_interval(
     columns = right.shape[1]
     curves = (fit_curve(x, row[:columns], row[columns:], guess=guess, lapse=lapse) for row in totals)
     found = [curve.where(probability) for curve in curves if curve is not None]
-    return percentile_interval(np.array([value for value in found if value is not None], dtype=np.float64), right.shape[0])
+    return percentile_interval(
+        np.array([value for value in found if value is not None], dtype=np.float64), right.shape[0]
+    )
 
 
 def _bounded(value: float) -> float:

@@ -108,7 +108,11 @@ def power_of(questions: int, repeats: int, gap: float, assumptions: Assumptions)
 
 
 def plan(
-    assumptions: Assumptions, *, gap: float | None = None, questions: int | None = None, repeats: Sequence[int] = (1, 2, 4, 8)
+    assumptions: Assumptions,
+    *,
+    gap: float | None = None,
+    questions: int | None = None,
+    repeats: Sequence[int] = (1, 2, 4, 8),
 ) -> list[Design]:
     """Return one design for each number of repeats: questions from the gap, or the gap from the questions."""
     if (gap is None) == (questions is None):
@@ -135,4 +139,8 @@ def recommend(designs: Sequence[Design], *, by_questions: bool) -> str:
     best = min(designs, key=lambda design: design.calls)
     fewest = min(designs, key=lambda design: design.questions)
     text = f"Cheapest: {best.questions} questions × {best.repeats} ({best.calls} calls a model)."
-    return text if fewest == best else f"{text} If questions are scarce: {fewest.questions} × {fewest.repeats} ({fewest.calls} calls)."
+    return (
+        text
+        if fewest == best
+        else f"{text} If questions are scarce: {fewest.questions} × {fewest.repeats} ({fewest.calls} calls)."
+    )

@@ -43,7 +43,9 @@ class ConfidenceSequence:
     def add(self, value: float) -> None:
         """Take one more value."""
         if not 0.0 <= value <= 1.0:
-            raise UsageError(f"--until-ci needs values in 0…1, got {value}: it works for accuracies, not for this metric")
+            raise UsageError(
+                f"--until-ci needs values in 0…1, got {value}: it works for accuracies, not for this metric"
+            )
         self.n += 1
         bet = self._next_bet()
         larger = np.minimum(bet, _LARGEST_BET / np.maximum(self._means, 1e-12))

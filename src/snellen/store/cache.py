@@ -32,7 +32,15 @@ def request_digest(identity: str, request: Request, image_hashes: Sequence[str])
     if params.timeout_s is not None or params.stream is not None:  # how it is asked, not what
         params = msgspec.structs.replace(params, timeout_s=None, stream=None)
     # The repeat is part of the key even at temperature 0: each inference is its own draw.
-    parts: tuple[Any, ...] = (identity, messages, image_hashes, params, request.choices, request.prefix, request.key.repeat)
+    parts: tuple[Any, ...] = (
+        identity,
+        messages,
+        image_hashes,
+        params,
+        request.choices,
+        request.prefix,
+        request.key.repeat,
+    )
     if request.choices:
         parts += (request.likelihood.baseline, request.likelihood.with_prompt)
     return sha256_hex(canonical_json(parts))
@@ -51,7 +59,9 @@ class ResponseCache:
             self._database.executescript(SCHEMA)
             self._known = self._load_known()
         except (OSError, sqlite3.Error) as error:
-            raise EnvironmentProblem(f"the response cache {path} cannot be used: {error}; delete it, or run with --no-cache") from None
+            raise EnvironmentProblem(
+                f"the response cache {path} cannot be used: {error}; delete it, or run with --no-cache"
+            ) from None
         self._pending: list[tuple[str, str, float, bytes]] = []
         self._writing = ThreadPoolExecutor(1, "snellen-cache")
 
@@ -62,7 +72,10 @@ class ResponseCache:
         try:
             row = self._database.execute("SELECT body FROM responses WHERE key = ?", (digest,)).fetchone()
             found = msgspec.json.decode(row[0], type=Prediction) if row is not None else None
-        except (sqlite3.Error, msgspec.DecodeError):  # damaged, or of another version: asking again costs less than stopping
+        except (
+            sqlite3.Error,
+            msgspec.DecodeError,
+        ):  # damaged, or of another version: asking again costs less than stopping
             return None
         if found is None or found.failure is not None:
             return None
@@ -93,7 +106,9 @@ class ResponseCache:
 
     def _load_known(self) -> set[str] | None:
         """Return all keys, so that a miss costs no query; None when there are too many to hold."""
-        count = self._database.execute("SELECT COUNT(*) FROM (SELECT 1 FROM responses LIMIT ?)", (KNOWN_KEYS + 1,)).fetchone()[0]
+        count = self._database.execute(
+            "SELECT COUNT(*) FROM (SELECT 1 FROM responses LIMIT ?)", (KNOWN_KEYS + 1,)
+        ).fetchone()[0]
         if count > KNOWN_KEYS:
             return None
         return {row[0] for row in self._database.execute("SELECT key FROM responses")}
@@ -101,12 +116,19 @@ class ResponseCache:
     def info(self) -> dict[str, Any]:
         """Return path, count, bytes and count by model."""
         models = dict(self._database.execute("SELECT model, COUNT(*) FROM responses GROUP BY model ORDER BY model"))
-        return {"path": str(self.path), "replies": sum(models.values()), "bytes": self.path.stat().st_size, "models": models}
+        return {
+            "path": str(self.path),
+            "replies": sum(models.values()),
+            "bytes": self.path.stat().st_size,
+            "models": models,
+        }
 
     def prune(self, older_than_s: float, now: float) -> int:
         """Forget replies older than so many seconds; return how many."""
         removed = self._database.execute("DELETE FROM responses WHERE created < ?", (now - older_than_s,)).rowcount
-        with contextlib.suppress(sqlite3.OperationalError):  # another run reads it just now: the space is used again anyway
+        with contextlib.suppress(
+            sqlite3.OperationalError
+        ):  # another run reads it just now: the space is used again anyway
             self._database.execute("VACUUM")
         return removed
 

@@ -43,7 +43,11 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     try:
         mode = "ro" if read_only else "rwc"
         return sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=30
+            f"{path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=30,
         )
     except sqlite3.OperationalError as error:
         raise EnvironmentProblem(f"cannot open {path}: {error}") from None
@@ -54,7 +58,9 @@ def check_version(version: int, path: Path) -> None:
     if version == 0:
         raise EnvironmentProblem(f"{path} is not a run of Snellen, or was never begun")
     if version > SCHEMA_VERSION:
-        raise EnvironmentProblem(f"{path} was written by a newer Snellen (schema {version}): upgrade with pip install -U snellen")
+        raise EnvironmentProblem(
+            f"{path} was written by a newer Snellen (schema {version}): upgrade with pip install -U snellen"
+        )
 
 
 def file_system_of(path: Path) -> str:

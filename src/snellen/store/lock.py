@@ -20,7 +20,9 @@ class RunLock:
         except OSError:
             owner = os.pread(self._file, 32, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(self._file)
-            raise EnvironmentProblem(f"run {folder} is being written by process {owner}: wait for it or stop it") from None
+            raise EnvironmentProblem(
+                f"run {folder} is being written by process {owner}: wait for it or stop it"
+            ) from None
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 

@@ -40,7 +40,9 @@ class RunReader:
         """Return who was measured on what, and how."""
         row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
         if row is None:
-            raise EnvironmentProblem(f"{self.folder} has no header: the run was stopped before it began; run the command again")
+            raise EnvironmentProblem(
+                f"{self.folder} has no header: the run was stopped before it began; run the command again"
+            )
         try:
             return msgspec.json.decode(row[0], type=RunHeader)
         except msgspec.DecodeError as error:
@@ -78,7 +80,9 @@ class RunReader:
 
     def attempts(self) -> Iterator[tuple[Any, ...]]:
         """Yield every failed attempt as (task, sample, variant, repeat, at, kind, status, message)."""
-        yield from self._database.execute("SELECT task, sample, variant, repeat, at, kind, status, message FROM attempts ORDER BY at")
+        yield from self._database.execute(
+            "SELECT task, sample, variant, repeat, at, kind, status, message FROM attempts ORDER BY at"
+        )
 
     def scores(self, task: str) -> Iterator[Score]:
         """Yield the stored scores of a task, in the order of the plan."""
@@ -123,9 +127,13 @@ def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
         database.execute("INSERT INTO scores SELECT * FROM fresh ORDER BY rowid")
         database.execute("COMMIT")
     except sqlite3.IntegrityError as error:
-        raise UsageError(f"task {task!r}: two scorers give the same metric to the same trial ({error}): drop one of them") from None
+        raise UsageError(
+            f"task {task!r}: two scorers give the same metric to the same trial ({error}): drop one of them"
+        ) from None
     except sqlite3.Error as error:
-        raise EnvironmentProblem(f"cannot write scores to {folder / 'run.db'}: {error}; every reply is stored, score it again") from None
+        raise EnvironmentProblem(
+            f"cannot write scores to {folder / 'run.db'}: {error}; every reply is stored, score it again"
+        ) from None
     finally:
         database.close()
 
@@ -133,4 +141,14 @@ def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
 def _score_row(score: Score) -> tuple[Any, ...]:
     key = score.key
     detail = msgspec.json.encode(score.detail) if score.detail else None
-    return key.sample, key.variant, key.repeat, score.metric, score.value, score.answer, score.rule, score.reason, detail
+    return (
+        key.sample,
+        key.variant,
+        key.repeat,
+        score.metric,
+        score.value,
+        score.answer,
+        score.rule,
+        score.reason,
+        detail,
+    )

@@ -76,13 +76,17 @@ class RunWriter:
 
     def finished_keys(self, task: str) -> set[tuple[str, str, int]]:
         """Return (sample, variant, repeat) of every trial of a task that has a reply."""
-        rows = self._database.execute("SELECT sample, variant, repeat FROM predictions WHERE task = ? AND failed = 0", (task,))
+        rows = self._database.execute(
+            "SELECT sample, variant, repeat FROM predictions WHERE task = ? AND failed = 0", (task,)
+        )
         return set(rows)
 
     def stored(self, key: TrialKey) -> Prediction | None:
         """Return the stored reply of a finished trial."""
         where = "task = ? AND sample = ? AND variant = ? AND repeat = ? AND failed = 0"
-        row = self._database.execute(f"SELECT body FROM predictions WHERE {where}", msgspec.structs.astuple(key)).fetchone()  # noqa: S608
+        row = self._database.execute(
+            f"SELECT body FROM predictions WHERE {where}", msgspec.structs.astuple(key)
+        ).fetchone()  # noqa: S608
         return msgspec.json.decode(row[0], type=Prediction) if row else None
 
     async def put(self, position: int, sample: Sample, request: Request, prediction: Prediction, digest: str) -> None:
@@ -109,7 +113,17 @@ class RunWriter:
         """Note a failed attempt; not waited for."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         detail = _encode(error.detail) if error.detail else None
-        row = (key.task, key.sample, key.variant, key.repeat, at, error.kind.value, error.status, clean_text(str(error)), detail)
+        row = (
+            key.task,
+            key.sample,
+            key.variant,
+            key.repeat,
+            at,
+            error.kind.value,
+            error.status,
+            clean_text(str(error)),
+            detail,
+        )
         self._enqueue(Entry(None, None, row, None))
 
     def close(self) -> None:
@@ -135,7 +149,9 @@ class RunWriter:
             self._keep_reading(stored, header)
         else:
             difference = describe_difference(stored.config, msgspec.to_builtins(header.config))
-            raise RunMismatch(f"{self.folder} holds another configuration: {difference}; choose another -o, or repeat the first command")
+            raise RunMismatch(
+                f"{self.folder} holds another configuration: {difference}; choose another -o, or repeat the first command"
+            )
 
     def _keep_reading(self, stored: RunHeader, header: RunHeader) -> None:
         """Take over how replies are read (scorers, groups): it may differ from the first command's, the replies do not."""
@@ -163,7 +179,11 @@ class RunWriter:
             _insert(self._database, PUT_PREDICTIONS, [entry.prediction for entry in group if entry.prediction])
             _insert(self._database, PUT_ATTEMPTS, [entry.attempt for entry in group if entry.attempt])
             self._database.execute("COMMIT")
-        except (sqlite3.Error, ValueError, OverflowError) as error:  # what cannot be bound must not end the thread: all would wait
+        except (
+            sqlite3.Error,
+            ValueError,
+            OverflowError,
+        ) as error:  # what cannot be bound must not end the thread: all would wait
             problem = _disk_problem(self.folder, error)
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")

@@ -108,7 +108,11 @@ def test_whole_numbers_and_lazy_scorers_are_written_as_they_are_stored(tmp_path:
     line = (tmp_path / "records.jsonl").read_text().splitlines()[0]
     assert '"value":1.0' in line
     assert '"scores":{"m":1.0,"n":1.0}' in line
-    rows = sqlite3.connect(tmp_path / "run.db").execute("SELECT metric, typeof(value), COUNT(*) FROM scores GROUP BY metric").fetchall()
+    rows = (
+        sqlite3.connect(tmp_path / "run.db")
+        .execute("SELECT metric, typeof(value), COUNT(*) FROM scores GROUP BY metric")
+        .fetchall()
+    )
     assert rows == [("m", "real", 5), ("n", "real", 5)]
 
 
@@ -122,12 +126,18 @@ def test_scoring_that_breaks_leaves_everything_as_it_was(tmp_path: Path) -> None
         return [Score(prediction.key, "m", 1.0)] * 2
 
     finish_run(make_run(tmp_path, count=150, score=False), default_registry())
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix in (".json", ".jsonl", ".html")}
-    with pytest.raises(FileNotFoundError, match="words"):  # the scorer's own trouble is not said to be that of records.jsonl
+    before = {
+        path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix in (".json", ".jsonl", ".html")
+    }
+    with pytest.raises(
+        FileNotFoundError, match="words"
+    ):  # the scorer's own trouble is not said to be that of records.jsonl
         finish_run(tmp_path, scorer_registry(breaks), scorers=["own"])
     with pytest.raises(UsageError, match="same metric"):
         finish_run(tmp_path, scorer_registry(twice), scorers=["own"])
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix in (".json", ".jsonl", ".html")} == before
+    assert {
+        path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix in (".json", ".jsonl", ".html")
+    } == before
     assert {score.metric for score in RunReader(tmp_path).scores("shapes")} == {"accuracy"}
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
 

@@ -12,11 +12,20 @@ from snellen.core.types import Form
 from snellen.report.boards.ranking import Entry, board_sheet, make_board
 
 
-def entry(name: str, *, dimension: dict[str, str] | None = None, metric: str = "accuracy", **values: float | None) -> Entry:
+def entry(
+    name: str, *, dimension: dict[str, str] | None = None, metric: str = "accuracy", **values: float | None
+) -> Entry:
     tasks = {}
     for task, value in values.items():
         bounds = None if value is None else [max(0.0, value - 0.05), value + 0.05]
-        estimate: dict[str, Any] = {"value": value, "stderr": 0.0255, "ci95": bounds, "n": 100, "unscored": 1, "failed": 2}
+        estimate: dict[str, Any] = {
+            "value": value,
+            "stderr": 0.0255,
+            "ci95": bounds,
+            "n": 100,
+            "unscored": 1,
+            "failed": 2,
+        }
         tasks[task] = {"metrics": {metric: estimate, f"{metric}_strict": estimate}, "groups": {}}
     told = [Task(task, {}, Form.CHOICE, dimension=(dimension or {}).get(task, "")) for task in values]
     header = RunHeader("id", {}, {}, "2026", model=f"model/{name}", tasks=told, planned={})

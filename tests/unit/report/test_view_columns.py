@@ -68,8 +68,18 @@ def test_flipped_means_some_right_and_some_wrong(columns: TrialColumns) -> None:
 def test_graded_values_are_partly_right_and_errors_count_down() -> None:
     value = np.array([1.0, 0.4, 0.0, math.nan])
     nobody = np.zeros(4, np.bool_)
-    assert _outcomes(value, nobody, nobody, "read").tolist() == [Outcome.RIGHT, Outcome.PARTLY, Outcome.WRONG, Outcome.UNSCORED]
-    assert _outcomes(value, nobody, nobody, "wer").tolist() == [Outcome.WRONG, Outcome.PARTLY, Outcome.RIGHT, Outcome.UNSCORED]
+    assert _outcomes(value, nobody, nobody, "read").tolist() == [
+        Outcome.RIGHT,
+        Outcome.PARTLY,
+        Outcome.WRONG,
+        Outcome.UNSCORED,
+    ]
+    assert _outcomes(value, nobody, nobody, "wer").tolist() == [
+        Outcome.WRONG,
+        Outcome.PARTLY,
+        Outcome.RIGHT,
+        Outcome.UNSCORED,
+    ]
 
 
 def test_a_run_never_scored_is_scored_while_it_is_read(tmp_path: Path) -> None:
@@ -91,7 +101,13 @@ def test_a_run_without_trials_has_empty_columns(tmp_path: Path) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(OUTCOMES), st.sampled_from(SORTS), st.booleans(), st.sampled_from(["", "cue", "whole", "timeout", "nonsense"]), st.sampled_from([("", ""), ("shape", "bar"), ("page", "2"), ("variant", "wording=1"), ("group", "doc-3"), ("no", "x")]))  # fmt: skip
 def test_select_equals_a_plain_filter(
-    reader: RunReader, columns: TrialColumns, outcome: str, sort: str, descending: bool, rule: str, group: tuple[str, str]
+    reader: RunReader,
+    columns: TrialColumns,
+    outcome: str,
+    sort: str,
+    descending: bool,
+    rule: str,
+    group: tuple[str, str],
 ) -> None:
     costs = read_costs(reader, columns)
     rows = select(columns, Query(outcome, rule, *group, sort=sort, descending=descending), costs=lambda: costs)

@@ -85,7 +85,10 @@ def test_flageval_file_keeps_every_inference_at_its_index(run: Path, tmp_path: P
 
 
 def test_aisbench_files_split_successes_from_failures(run: Path, tmp_path: Path) -> None:
-    files = {file.name: [json.loads(line) for line in file.read_text().splitlines()] for file in export_run(run, "aisbench", tmp_path)}
+    files = {
+        file.name: [json.loads(line) for line in file.read_text().splitlines()]
+        for file in export_run(run, "aisbench", tmp_path)
+    }
     failed = [row for row in flat_records(RunReader(run)) if row["outcome"] == "failed"]
     assert len(files["shapes.jsonl"]) == 80 - len(failed)
     assert len(files.get("shapes_failed.jsonl", [])) == len(failed)

@@ -36,7 +36,9 @@ def test_any_text_stays_text_in_elements_and_attributes(told: str) -> None:
     seen = Seen(tag("p", told, title=told))
     assert [name for name, _ in seen.tags] == ["p"]
     assert [name for name, _ in seen.tags[0][1]] == ["title"]
-    shown = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]", "�", told)
+    shown = re.sub(
+        r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]", "�", told
+    )
     assert seen.tags[0][1][0][1] == shown
 
 
@@ -47,7 +49,10 @@ def test_payloads_make_no_element(payload: str) -> None:
 
 
 def test_attributes_by_name() -> None:
-    assert tag("a", "x", class_="b", aria_label="c", hidden=True, rel=None, download=False) == '<a class="b" aria-label="c" hidden>x</a>'
+    assert (
+        tag("a", "x", class_="b", aria_label="c", hidden=True, rel=None, download=False)
+        == '<a class="b" aria-label="c" hidden>x</a>'
+    )
     assert tag("svg", viewBox="0 0 1 1", font_size=3) == '<svg viewBox="0 0 1 1" font-size="3"></svg>'
     assert tag("br") == "<br>"
 

@@ -51,7 +51,9 @@ def test_needs_no_network_and_no_script(page: str) -> None:
     assert "script" not in {name for name, _ in seen.tags}
     links = [value or "" for _, attributes in seen.tags for name, value in attributes if name in ("src", "href")]
     assert all(link.startswith(("data:image/webp;base64,", "#")) for link in links)
-    assert not [name for _, attributes in seen.tags for name, _ in attributes if name.startswith("on") or name == "style"]
+    assert not [
+        name for _, attributes in seen.tags for name, _ in attributes if name.startswith("on") or name == "style"
+    ]
     assert re.search(r"default-src 'none'; style-src 'sha256-[^']+'; img-src data:", page)
 
 
@@ -182,7 +184,8 @@ class TestResults:
         assert read_results(reader, reader.header())["tasks"] == again["tasks"]
 
     @pytest.mark.parametrize(
-        "body", [b"", b"{", b"[]", b'{"run": 3}', b'{"run": {"id": "other"}, "status": {"planned": {}, "not_yet_asked": {}}}']
+        "body",
+        [b"", b"{", b"[]", b'{"run": 3}', b'{"run": {"id": "other"}, "status": {"planned": {}, "not_yet_asked": {}}}'],
     )
     def test_a_foreign_or_broken_file_is_not_believed(self, tmp_path: Path, body: bytes) -> None:
         make_run(tmp_path, count=10)

@@ -10,12 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payloads import PAYLOADS
-from snellen.report.boards.sheet import FORMS, Sheet, render, safe_cell, to_csv, to_html, to_latex, to_markdown, to_terminal
+from snellen.report.boards.sheet import (
+    FORMS,
+    Sheet,
+    render,
+    safe_cell,
+    to_csv,
+    to_html,
+    to_latex,
+    to_markdown,
+    to_terminal,
+)
 
 SHEET = Sheet("Title & co", ("name", "value %"), (("a|b_c", "12.5"), ("=1+1", "-3.2")), "a note")
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+cmd|' /C calc'!A0", "-2+3+cmd", "@SUM(A1)", "\t=1", "\r=1", "  =1", "=HYPERLINK(1)", "\n=1"])
+@pytest.mark.parametrize(
+    "cell", ["=1+1", "+cmd|' /C calc'!A0", "-2+3+cmd", "@SUM(A1)", "\t=1", "\r=1", "  =1", "=HYPERLINK(1)", "\n=1"]
+)
 def test_formulas_are_defused(cell: str) -> None:
     assert safe_cell(cell) == "'" + cell
 

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.score.aggregates.calibration import brier, calibration_error, confidence, reliability, risk_coverage, softmax
+from snellen.score.aggregates.calibration import (
+    brier,
+    calibration_error,
+    confidence,
+    reliability,
+    risk_coverage,
+    softmax,
+)
 
 
 def test_softmax_and_confidence() -> None:
@@ -64,7 +71,12 @@ def test_bad_columns() -> None:
 
 def test_edges_of_the_bins() -> None:
     bins = reliability([0.0, 0.25, 0.26, 1.0], [0.0, 1.0, 1.0, 1.0], bins=4)
-    assert [(part.low, part.high, part.n) for part in bins] == [(0.0, 0.25, 2), (0.25, 0.5, 1), (0.5, 0.75, 0), (0.75, 1.0, 1)]
+    assert [(part.low, part.high, part.n) for part in bins] == [
+        (0.0, 0.25, 2),
+        (0.25, 0.5, 1),
+        (0.5, 0.75, 0),
+        (0.75, 1.0, 1),
+    ]
     assert (bins[0].confidence, bins[0].accuracy) == (pytest.approx(0.125), pytest.approx(0.5))
     assert (bins[2].confidence, bins[2].accuracy) == (None, None)
     for sure, right in (([-0.1], [1.0]), ([0.5], [1.5]), ([0.5], [-0.5])):

@@ -9,7 +9,20 @@ import msgspec
 import numpy as np
 import pytest
 
-from snellen.core.types import Failure, FailureKind, Form, Image, ImageSent, Params, Prediction, Request, Sample, Score, TrialKey, Turn
+from snellen.core.types import (
+    Failure,
+    FailureKind,
+    Form,
+    Image,
+    ImageSent,
+    Params,
+    Prediction,
+    Request,
+    Sample,
+    Score,
+    TrialKey,
+    Turn,
+)
 from snellen.score.compare.divergence import STAGES, earliest, fingerprint, first_divergence
 from snellen.score.compare.paired import RunSide, compare_all, compare_pair
 from snellen.score.reading import read_tables
@@ -64,7 +77,8 @@ def test_repeats_and_clusters_use_the_randomisation_test() -> None:
     assert repeated.difference == pytest.approx(0.75)
     group = {f"q{i}": f"doc{i // 10}" for i in range(40)}
     clustered = compare_pair(
-        side("a", {name: [0.0] for name in group}, group), side("b", {name: [float(group[name] != "doc0")] for name in group}, group)
+        side("a", {name: [0.0] for name in group}, group),
+        side("b", {name: [float(group[name] != "doc0")] for name in group}, group),
     )
     assert clustered.test == "paired randomisation"
     assert clustered.p is not None
@@ -111,9 +125,21 @@ replace = msgspec.structs.replace
     [
         ("same", SAMPLE, REQUEST, PREDICTION, SCORE),
         ("data", replace(SAMPLE, answers=("dog",)), REQUEST, PREDICTION, SCORE),
-        ("image", SAMPLE, replace(REQUEST, messages=(Turn("user", "Which?", (Image("/here/a.png", sha256="bb"),)),)), PREDICTION, SCORE),
+        (
+            "image",
+            SAMPLE,
+            replace(REQUEST, messages=(Turn("user", "Which?", (Image("/here/a.png", sha256="bb"),)),)),
+            PREDICTION,
+            SCORE,
+        ),
         ("image", SAMPLE, REQUEST, replace(PREDICTION, images=(ImageSent("cc", "image/png", 1, 1, 9),)), SCORE),
-        ("same", SAMPLE, replace(REQUEST, messages=(Turn("user", "Which?", (Image("/there/b.png", sha256="aa"),)),)), PREDICTION, SCORE),
+        (
+            "same",
+            SAMPLE,
+            replace(REQUEST, messages=(Turn("user", "Which?", (Image("/there/b.png", sha256="aa"),)),)),
+            PREDICTION,
+            SCORE,
+        ),
         ("prompt", SAMPLE, replace(REQUEST, shown=("dog", "cat")), PREDICTION, SCORE),
         ("params", SAMPLE, replace(REQUEST, params=Params(temperature=1.0)), PREDICTION, SCORE),
         ("same", SAMPLE, replace(REQUEST, params=Params(temperature=0.0, timeout_s=99)), PREDICTION, SCORE),
@@ -135,7 +161,9 @@ def test_divergence_of_a_sample_is_its_earliest() -> None:
     other = fingerprint(SAMPLE, REQUEST, replace(PREDICTION, text="B"), [replace(SCORE, value=0.0, answer="dog")])
     first, second = side("a", {"s": [1.0], "t": [1.0]}), side("b", {"s": [0.0], "t": [1.0]})
     marks = {("s", "base", 0): base, ("t", "base", 0): base}
-    result = compare_pair(replace(first, fingerprints=marks), replace(second, fingerprints=marks | {("s", "base", 0): other}))
+    result = compare_pair(
+        replace(first, fingerprints=marks), replace(second, fingerprints=marks | {("s", "base", 0): other})
+    )
     assert result.divergence == {"reply": 1, "same": 1}
     assert result.worse[0].divergence == "reply"
     assert np.all([stage in STAGES or stage == "same" for stage in result.divergence])

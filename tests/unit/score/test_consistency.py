@@ -58,7 +58,11 @@ def test_counts_and_bounds(items: list[tuple[bool, list[bool]]]) -> None:
     assert estimates["Ro"].value == pytest.approx(both / len(items))
     assert estimates["Cf"].value == (pytest.approx(both / whole) if whole else None)
     assert estimates["Cb"].value == (pytest.approx(both / inference) if inference else None)
-    broken = [estimate.value or 0.0 for name, estimate in steps(chains).items() if name.startswith("break") or name == "unbroken"]
+    broken = [
+        estimate.value or 0.0
+        for name, estimate in steps(chains).items()
+        if name.startswith("break") or name == "unbroken"
+    ]
     assert sum(broken) == pytest.approx(1.0)
 
 
@@ -87,7 +91,8 @@ def chain_rows(repeats: int = 1) -> tuple[list[Any], list[Any]]:
         ):
             samples.append((f"{item}{name}", f"item{item}", tags))
             rows += [
-                (f"{item}{name}", "base", r, "accuracy", float(not (item == 0 and name == "s9")), None, None, None) for r in range(repeats)
+                (f"{item}{name}", "base", r, "accuracy", float(not (item == 0 and name == "s9")), None, None, None)
+                for r in range(repeats)
             ]
     return rows, samples
 
@@ -97,7 +102,9 @@ def test_chains_of_a_table_follow_the_step_numbers() -> None:
     rows[-1] = (*rows[-1][:4], None, None, None, "refusal")
     table = read_tables(rows, samples=samples)["accuracy"]
     estimates = aggregate(table)
-    assert estimates["step_1_accuracy"].value == pytest.approx(1 / 3), "step 9 comes before step 10; an unscored step is wrong"
+    assert estimates["step_1_accuracy"].value == pytest.approx(1 / 3), (
+        "step 9 comes before step 10; an unscored step is wrong"
+    )
     assert estimates["Rcot"].value == pytest.approx(1 / 3)
     assert estimates["Cb"].value == pytest.approx(1 / 3)
     assert estimates["Cf"].value == 1.0
@@ -111,7 +118,9 @@ def test_repeats_of_a_chain_are_one_cluster() -> None:
     once_rows, _ = chain_rows()
     once = consistency(chains_from_table(read_tables(once_rows, samples=samples)["accuracy"]))
     often = consistency(chains)
-    assert {name: one.value for name, one in often.items()} == pytest.approx({name: one.value for name, one in once.items()})
+    assert {name: one.value for name, one in often.items()} == pytest.approx(
+        {name: one.value for name, one in once.items()}
+    )
     assert often["Rcot"].stderr == pytest.approx(once["Rcot"].stderr)
 
 

@@ -57,7 +57,11 @@ def test_trend_corners() -> None:
 
 
 def test_rounds_of_a_table_sort_as_numbers() -> None:
-    rows: Any = [(f"d{d}r{r}", "base", 0, "accuracy", float(r < 10 or d == 0), None, None, None) for d in range(6) for r in (2, 10)]
+    rows: Any = [
+        (f"d{d}r{r}", "base", 0, "accuracy", float(r < 10 or d == 0), None, None, None)
+        for d in range(6)
+        for r in (2, 10)
+    ]
     samples = [(f"d{d}r{r}", f"d{d}", {"round": r}) for d in range(6) for r in (2, 10)]
     estimates = rounds(read_tables(rows, samples=samples)["accuracy"])
     assert list(estimates)[:2] == ["accuracy_round_2", "accuracy_round_10"]

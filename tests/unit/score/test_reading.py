@@ -33,13 +33,19 @@ def test_rows_become_sorted_columns() -> None:
     assert [table.rules[i] if i >= 0 else None for i in table.rule] == [None, "letter", "letter"]
     assert table.reasons[table.reason[0]] == "refusal"
     assert len(set(table.cluster.tolist())) == 1
-    assert {key: values for key, (_, values) in table.tags.items()} == {"topic": [NO_TAG, "x"], "n": [NO_TAG, "3"], "ok": [NO_TAG, "true"]}
+    assert {key: values for key, (_, values) in table.tags.items()} == {
+        "topic": [NO_TAG, "x"],
+        "n": [NO_TAG, "3"],
+        "ok": [NO_TAG, "true"],
+    }
     assert table.counts == (2, 1, 0)
 
 
 @given(cuts=st.lists(st.integers(0, 60), max_size=4), groups=st.booleans())
 def test_rows_may_come_some_at_a_time(cuts: list[int], groups: bool) -> None:
-    scores: list[Any] = [(f"s{n % 23}", f"v{n % 3}", n // 23, "mn"[n % 2], n / 7, f"a{n % 5}", None, None) for n in range(60)]
+    scores: list[Any] = [
+        (f"s{n % 23}", f"v{n % 3}", n // 23, "mn"[n % 2], n / 7, f"a{n % 5}", None, None) for n in range(60)
+    ]
     trials: list[Any] = [(f"s{n % 23}", f"v{n % 3}", n // 23, "timeout" if n > 60 else None) for n in range(66)]
     samples: list[Any] = [(f"s{n}", ["", None, "doc"][n % 3] if groups else None, {"topic": n % 4}) for n in range(23)]
     builder = TableBuilder()
@@ -102,11 +108,17 @@ keys = st.tuples(st.sampled_from("abc"), st.sampled_from(["base", "wording=1"]),
 outcomes = st.sampled_from([None, 0.0, 1.0, 0.5])
 
 
-@given(st.dictionaries(keys, outcomes), st.dictionaries(keys, st.sampled_from([None, "timeout"])), st.randoms(use_true_random=False))
+@given(
+    st.dictionaries(keys, outcomes),
+    st.dictionaries(keys, st.sampled_from([None, "timeout"])),
+    st.randoms(use_true_random=False),
+)
 def test_counts_add_up_and_order_does_not_matter(
     scores: dict[Any, float | None], trials: dict[Any, str | None], shuffler: random.Random
 ) -> None:
-    rows: list[Any] = [(*key, "m", value, str(value), "rule", None if value is not None else "why") for key, value in scores.items()]
+    rows: list[Any] = [
+        (*key, "m", value, str(value), "rule", None if value is not None else "why") for key, value in scores.items()
+    ]
     stored: list[Any] = [(*key, kind) for key, kind in trials.items()]
     table = read_tables(rows, stored, metrics=["m"])["m"]
     assert sum(table.counts) == len(scores.keys() | trials.keys())

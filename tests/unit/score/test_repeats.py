@@ -27,7 +27,12 @@ def table_of(answers: dict[str, list[str | None]], right: str = "A") -> ScoreTab
         for r, answer in enumerate(given_answers)
         if answer is not None
     ]
-    failed: Any = [(name, "base", r, "timeout") for name, found in answers.items() for r, answer in enumerate(found) if answer is None]
+    failed: Any = [
+        (name, "base", r, "timeout")
+        for name, found in answers.items()
+        for r, answer in enumerate(found)
+        if answer is None
+    ]
     return read_tables(rows, failed, metrics=["accuracy"])["accuracy"]
 
 
@@ -107,7 +112,9 @@ def test_fractional_values_have_no_pass_unless_a_bar_is_named() -> None:
 def test_error_is_clustered_by_question() -> None:
     lucky = {f"q{i}": ["A" if i % 2 else "B"] * 8 for i in range(40)}
     estimates = aggregate(table_of(lucky))
-    assert estimates["accuracy"].stderr == pytest.approx(math.sqrt(0.25 / 39), rel=1e-6), "eight equal inferences are one piece of evidence"
+    assert estimates["accuracy"].stderr == pytest.approx(math.sqrt(0.25 / 39), rel=1e-6), (
+        "eight equal inferences are one piece of evidence"
+    )
     assert estimates["accuracy_micro"].stderr == pytest.approx(estimates["accuracy"].stderr)
 
 

@@ -68,7 +68,10 @@ def test_undefined_where_nothing_breaks() -> None:
 
 def test_families_stand_apart_and_need_a_base() -> None:
     table = simulate({"base": 0.9, "perturb=blur:1": 0.5, "perturb=jpeg:2": 0.5}, 20)
-    assert [(ladder.family, ladder.severities) for ladder in ladders(table)] == [("blur", (0.0, 1.0)), ("jpeg", (0.0, 2.0))]
+    assert [(ladder.family, ladder.severities) for ladder in ladders(table)] == [
+        ("blur", (0.0, 1.0)),
+        ("jpeg", (0.0, 2.0)),
+    ]
     orphan = aggregate(simulate({"perturb=blur:1": 0.5, "perturb=blur:2": 0.5}, 5))
     assert orphan["accuracy_blur_1"].value is None
     assert orphan["accuracy_blur_worst"].value is None

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from scipy import stats
 
-from snellen.stats.distributions import beta_cdf, beta_quantile, binomial_cdf, normal_cdf, normal_quantile, t_cdf, t_quantile
+from snellen.stats.distributions import (
+    beta_cdf,
+    beta_quantile,
+    binomial_cdf,
+    normal_cdf,
+    normal_quantile,
+    t_cdf,
+    t_quantile,
+)
 
 
 @pytest.mark.parametrize("degrees", [1, 1.5, 2, 5, 9.37, 30, 200, 1_999, 2_001, 1e4, 1e6, 1e9])
@@ -33,7 +41,9 @@ def test_beta_equals_scipy(a: float, b: float) -> None:
 def test_binomial_equals_scipy(trials: int) -> None:
     for successes in (-1, 0, 1, trials // 2 - int(trials**0.5), trials // 2, trials - 1, trials):
         for probability in (0.02, 0.5):
-            assert binomial_cdf(successes, trials, probability) == pytest.approx(stats.binom.cdf(successes, trials, probability), abs=1e-9)
+            assert binomial_cdf(successes, trials, probability) == pytest.approx(
+                stats.binom.cdf(successes, trials, probability), abs=1e-9
+            )
 
 
 def test_normal_equals_scipy() -> None:

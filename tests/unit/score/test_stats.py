@@ -43,7 +43,14 @@ def test_unbounded_values_get_the_t_interval() -> None:
 
 def test_corners_are_defined() -> None:
     nothing = estimate_mean(np.empty(0), unscored=3, failed=2)
-    assert (nothing.value, nothing.stderr, nothing.ci95, nothing.n, nothing.unscored, nothing.failed) == (None, None, None, 0, 3, 2)
+    assert (nothing.value, nothing.stderr, nothing.ci95, nothing.n, nothing.unscored, nothing.failed) == (
+        None,
+        None,
+        None,
+        0,
+        3,
+        2,
+    )
     one = estimate_mean(np.array([1.0]))
     assert (one.value, one.stderr, one.n) == (1.0, None, 1)
     assert one.ci95 == pytest.approx((0.20654931, 1.0))
@@ -105,7 +112,11 @@ def coverage_of_clusters(
     hits = 0
     for share in np.linspace(*band, runs):
         sizes = generator.integers(1, 2 * size, clusters) if unequal else np.full(clusters, size)
-        chances = generator.beta(share * (1 - icc) / icc, (1 - share) * (1 - icc) / icc, clusters) if icc else np.full(clusters, share)
+        chances = (
+            generator.beta(share * (1 - icc) / icc, (1 - share) * (1 - icc) / icc, clusters)
+            if icc
+            else np.full(clusters, share)
+        )
         right = generator.binomial(sizes, chances).astype(np.float64)
         interval = estimate_ratio(right, sizes.astype(np.float64), bounded=True, n=int(sizes.sum())).ci95
         assert interval is not None

@@ -24,7 +24,10 @@ from snellen.stats.intervals import wilson
 
 def table_of(rows: list[tuple[Any, ...]], trials: Any = (), samples: Any = ()) -> ScoreTable:
     """Make a table from (sample, variant, repeat, value[, answer[, reason]])."""
-    full: Any = [(*row[:3], "accuracy", row[3], row[4] if len(row) > 4 else None, None, row[5] if len(row) > 5 else None) for row in rows]
+    full: Any = [
+        (*row[:3], "accuracy", row[3], row[4] if len(row) > 4 else None, None, row[5] if len(row) > 5 else None)
+        for row in rows
+    ]
     return read_tables(full, trials, samples, metrics=["accuracy"])["accuracy"]
 
 
@@ -45,15 +48,24 @@ def test_strict_twin_keeps_everything_in_the_denominator() -> None:
     ]
     table = table_of(rows, trials=[("e", "base", 0, "timeout")])
     estimates = mean(table) | rates(table)
-    assert (estimates["accuracy"].value, estimates["accuracy"].n, estimates["accuracy"].unscored, estimates["accuracy"].failed) == (
+    assert (
+        estimates["accuracy"].value,
+        estimates["accuracy"].n,
+        estimates["accuracy"].unscored,
+        estimates["accuracy"].failed,
+    ) == (
         1.0,
         2,
         2,
         1,
     )
     assert (estimates["accuracy_strict"].value, estimates["accuracy_strict"].n) == (pytest.approx(0.4), 5)
-    shares = {name: estimates[name].value for name in ("unparsed_rate", "refused_rate", "truncated_rate", "failed_rate")}
-    assert shares == pytest.approx({"unparsed_rate": 0.4, "refused_rate": 0.2, "truncated_rate": 0.2, "failed_rate": 0.2})
+    shares = {
+        name: estimates[name].value for name in ("unparsed_rate", "refused_rate", "truncated_rate", "failed_rate")
+    }
+    assert shares == pytest.approx(
+        {"unparsed_rate": 0.4, "refused_rate": 0.2, "truncated_rate": 0.2, "failed_rate": 0.2}
+    )
 
 
 def test_a_refusal_of_the_server_counts_as_refused() -> None:
@@ -70,7 +82,11 @@ def test_shape_of_results() -> None:
     assert set(result) == {"metrics", "groups"}
     assert set(result["metrics"]["accuracy"]) == {"value", "stderr", "ci95", "n", "unscored", "failed"}
     assert isinstance(result["metrics"]["accuracy"]["ci95"], list)
-    assert {value: part["accuracy"]["value"] for value, part in result["groups"]["topic"].items()} == {"x": 1.0, "y": 0.0, "(none)": 1.0}
+    assert {value: part["accuracy"]["value"] for value, part in result["groups"]["topic"].items()} == {
+        "x": 1.0,
+        "y": 0.0,
+        "(none)": 1.0,
+    }
     assert sum(part["accuracy"]["n"] for part in result["groups"]["topic"].values()) == 3
     assert result["metrics"]["accuracy_macro_topic"]["value"] == pytest.approx(2 / 3)
     assert msgspec.json.decode(msgspec.json.encode(result)) == result
@@ -82,14 +98,19 @@ def test_macro_error_by_hand() -> None:
     single = macro_over_groups(table_of(rows, samples=samples), "topic")["accuracy_macro_topic"]
     assert (single.value, single.stderr) == (0.5, pytest.approx(math.sqrt(8 / 7 * 8 * (0.5 / 8) ** 2)))
     pairs = [(name, f"doc{int(name[1:]) // 2}", tags) for name, _, tags in samples]
-    assert macro_over_groups(table_of(rows, samples=pairs), "topic")["accuracy_macro_topic"].stderr == 0.0, "every document has one of each"
+    assert macro_over_groups(table_of(rows, samples=pairs), "topic")["accuracy_macro_topic"].stderr == 0.0, (
+        "every document has one of each"
+    )
 
 
 def test_groups_by_variant_axis_repeat_and_unknown_key() -> None:
     rows = [("a", "base", 0, 1.0), ("a", "perturb=jpeg:3", 0, 0.0), ("a", "perturb=jpeg:3&wording=1", 0, 1.0)]
     table = table_of(rows)
     result = summarize({"accuracy": table}, group_by=["perturb", "variant", "repeat"], aggregates=[mean])["groups"]
-    assert {value: part["accuracy"]["value"] for value, part in result["perturb"].items()} == {"base": 1.0, "jpeg:3": 0.5}
+    assert {value: part["accuracy"]["value"] for value, part in result["perturb"].items()} == {
+        "base": 1.0,
+        "jpeg:3": 0.5,
+    }
     assert len(result["variant"]) == 3
     assert result["repeat"]["0"]["accuracy"]["n"] == 3
     with pytest.raises(UsageError, match="perturb"):
@@ -104,12 +125,25 @@ def test_several_inferences_and_variants_add_their_metrics() -> None:
         for variant in ("base", "wording=1")
     ]
     metrics = summarize({"accuracy": table_of(rows)})["metrics"]
-    expected = {"accuracy_micro", "accuracy_majority", "accuracy_run_std", "pass@2", "pass^3", "cons@3", "answer_entropy", "flip_rate"}
+    expected = {
+        "accuracy_micro",
+        "accuracy_majority",
+        "accuracy_run_std",
+        "pass@2",
+        "pass^3",
+        "cons@3",
+        "answer_entropy",
+        "flip_rate",
+    }
     assert expected | {"instability", "instability_flip_rate", "accuracy_range"} <= set(metrics)
 
 
 def test_second_metric_keeps_both_numbers_apart() -> None:
-    rows: Any = [("a", "base", r, metric, float(r == 0 or metric == "b"), "x", None, None) for r in range(2) for metric in ("a", "b")]
+    rows: Any = [
+        ("a", "base", r, metric, float(r == 0 or metric == "b"), "x", None, None)
+        for r in range(2)
+        for metric in ("a", "b")
+    ]
     metrics = summarize(read_tables(rows))["metrics"]
     assert metrics["pass^2"]["value"] == 0.0
     assert metrics["pass^2_b"]["value"] == 1.0
@@ -130,7 +164,11 @@ def numbers_of(value: Any) -> list[float]:
     return [value] if isinstance(value, float) else []
 
 
-keys = st.tuples(st.sampled_from("abcd"), st.sampled_from(["base", "perturb=jpeg:1", "perturb=jpeg:2", "wording=1"]), st.integers(0, 2))
+keys = st.tuples(
+    st.sampled_from("abcd"),
+    st.sampled_from(["base", "perturb=jpeg:1", "perturb=jpeg:2", "wording=1"]),
+    st.integers(0, 2),
+)
 values = st.none() | st.sampled_from([0.0, 1.0]) | st.floats(-1e6, 1e6)
 
 
@@ -140,7 +178,9 @@ values = st.none() | st.sampled_from([0.0, 1.0]) | st.floats(-1e6, 1e6)
     st.sets(keys, max_size=4),
     st.randoms(use_true_random=False),
 )
-def test_any_table_gives_finite_results_that_do_not_depend_on_order(scored: Any, failed: Any, shuffler: random.Random) -> None:
+def test_any_table_gives_finite_results_that_do_not_depend_on_order(
+    scored: Any, failed: Any, shuffler: random.Random
+) -> None:
     rows = [
         (*key, value, answer if value is not None else None, None if value is not None else "refusal")
         for key, (value, answer) in scored.items()
@@ -164,8 +204,12 @@ def test_any_table_gives_finite_results_that_do_not_depend_on_order(scored: Any,
 
 
 def test_chains_are_scored_for_consistency_without_being_asked() -> None:
-    samples = [(name, "item", {"role": role, "step": step}) for name, role, step in (("h", "inference", 0), ("s", "step", 1))]
-    metrics = summarize({"accuracy": table_of([("h", "base", 0, 1.0), ("s", "base", 0, 1.0)], samples=samples)})["metrics"]
+    samples = [
+        (name, "item", {"role": role, "step": step}) for name, role, step in (("h", "inference", 0), ("s", "step", 1))
+    ]
+    metrics = summarize({"accuracy": table_of([("h", "base", 0, 1.0), ("s", "base", 0, 1.0)], samples=samples)})[
+        "metrics"
+    ]
     assert (metrics["Rh"]["value"], metrics["Cf"]["value"]) == (1.0, 1.0)
     assert summarize({}) == {"metrics": {}, "groups": {}}
 

@@ -15,7 +15,9 @@ from snellen.score.table import ScoreTable
 from snellen.stats.power import VarianceSplit
 
 
-def simulate(question: float, variant: float, sampling: float, *, holes: float = 0.0, questions: int = 400) -> ScoreTable:
+def simulate(
+    question: float, variant: float, sampling: float, *, holes: float = 0.0, questions: int = 400
+) -> ScoreTable:
     generator = np.random.default_rng(9)
     rows: list[Any] = []
     for q in range(questions):
@@ -60,7 +62,9 @@ def test_advice_in_plain_words() -> None:
     assert "variants" in advise(VarianceSplit(0.05, 0.9, 0.05, 500, 2.0, 4.0))
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["base", "w=1"]), st.floats(-1e50, 1e50)), max_size=25))
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["base", "w=1"]), st.floats(-1e50, 1e50)), max_size=25)
+)
 def test_never_negative_never_nan(trials: list[tuple[str, str, float]]) -> None:
     rows: Any = [(name, variant, i, "m", value, None, None, None) for i, (name, variant, value) in enumerate(trials)]
     split = split_variance(read_tables(rows, metrics=["m"])["m"])
@@ -74,4 +78,6 @@ def test_advice_word_for_word() -> None:
         "Of the spread of single trials, 75% the questions, 25% the sampling. "
         "Twice the repeats would narrow the interval by 2%, twice the questions by 29%. More questions, not more repeats."
     )
-    assert "Twice the variants would narrow the interval by 26%" in advise(VarianceSplit(0.05, 0.9, 0.05, 500, 2.0, 4.0))
+    assert "Twice the variants would narrow the interval by 26%" in advise(
+        VarianceSplit(0.05, 0.9, 0.05, 500, 2.0, 4.0)
+    )

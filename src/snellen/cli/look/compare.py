@@ -22,11 +22,22 @@ SHOWN_FLIPS = 10
 @click.option("--scored-only", is_flag=True, help="Leave out trials without a score instead of counting them as 0.")
 @click.option("--flips", default=SHOWN_FLIPS, show_default=True, help="How many flipped samples to list each way.")
 @click.option(
-    "--format", "form", type=click.Choice(["terminal", "markdown", "html", "csv", "latex"]), default="terminal", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["terminal", "markdown", "html", "csv", "latex"]),
+    default="terminal",
+    show_default=True,
 )
 @click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
 def compare(
-    runs: tuple[Path, ...], *, task: str | None, metric: str | None, scored_only: bool, flips: int, form: str, as_json: bool
+    runs: tuple[Path, ...],
+    *,
+    task: str | None,
+    metric: str | None,
+    scored_only: bool,
+    flips: int,
+    form: str,
+    as_json: bool,
 ) -> None:
     """Compare runs on the samples they share.
 
@@ -98,7 +109,9 @@ def _details(one: Comparison, flips: int) -> Iterator[str]:
         if found and flips:
             yield f"  {label}: {_list(found, flips)}"
     if one.divergence:
-        yield "  first divergence of the paired samples: " + ", ".join(f"{stage} {count}" for stage, count in one.divergence.items())
+        yield "  first divergence of the paired samples: " + ", ".join(
+            f"{stage} {count}" for stage, count in one.divergence.items()
+        )
     if one.only_first or one.only_second:
         first, second = len(one.only_first), len(one.only_second)
         yield f"  unpaired samples: {first} only in {one.first}, {second} only in {one.second} (--json lists them)"
@@ -107,6 +120,8 @@ def _details(one: Comparison, flips: int) -> Iterator[str]:
 
 
 def _list(found: tuple[Flip, ...], flips: int) -> str:
-    shown = ", ".join(f"{flip.sample} ({flip.divergence})" if flip.divergence else flip.sample for flip in found[:flips])
+    shown = ", ".join(
+        f"{flip.sample} ({flip.divergence})" if flip.divergence else flip.sample for flip in found[:flips]
+    )
     more = f", and {len(found) - flips} more (--json lists all)" if len(found) > flips else ""
     return shown + more

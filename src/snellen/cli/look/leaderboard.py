@@ -11,7 +11,11 @@ import click
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
 @click.option(
-    "--format", "form", type=click.Choice(["terminal", "markdown", "html", "csv", "latex"]), default="terminal", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["terminal", "markdown", "html", "csv", "latex"]),
+    default="terminal",
+    show_default=True,
 )
 @click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
 def leaderboard(folders: tuple[Path, ...], form: str, as_json: bool) -> None:

@@ -12,14 +12,32 @@ EXPORT_FORMS = ("flageval", "reform", "mc", "niah", "aisbench", "jsonl", "csv", 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
-@click.option("--export", "form", type=click.Choice(EXPORT_FORMS), help="Write the trials in the form of another system, or as a table.")
-@click.option("--plots", "with_plots", is_flag=True, help="Write every figure as CSV, Vega-Lite, SVG and PNG (extra `plots`).")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for exports and plots.  [default: RUN/export, RUN/plots]")
 @click.option(
-    "--picture-mb", type=click.FloatRange(min=0), default=2.0, show_default=True, help="How much of report.html pictures may take."
+    "--export",
+    "form",
+    type=click.Choice(EXPORT_FORMS),
+    help="Write the trials in the form of another system, or as a table.",
+)
+@click.option(
+    "--plots", "with_plots", is_flag=True, help="Write every figure as CSV, Vega-Lite, SVG and PNG (extra `plots`)."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder for exports and plots.  [default: RUN/export, RUN/plots]",
+)
+@click.option(
+    "--picture-mb",
+    type=click.FloatRange(min=0),
+    default=2.0,
+    show_default=True,
+    help="How much of report.html pictures may take.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the files as JSON on stdout.")
-def report(*, run: Path, form: str | None, with_plots: bool, output: Path | None, picture_mb: float, as_json: bool) -> None:
+def report(
+    *, run: Path, form: str | None, with_plots: bool, output: Path | None, picture_mb: float, as_json: bool
+) -> None:
     """Write report.html of a run: one file, no network, no script. With --export or --plots, files for other programs instead.
 
     \b

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @click.option("--repeat", type=click.IntRange(min=1), help="Only the n-th inference, from 1.")
 @click.option("--no-image", is_flag=True, help="Do not draw the picture.")
 @click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
-def show(*, run: Path, sample: str | None, task: str, variant: str | None, repeat: int | None, no_image: bool, as_json: bool) -> None:
+def show(
+    *, run: Path, sample: str | None, task: str, variant: str | None, repeat: int | None, no_image: bool, as_json: bool
+) -> None:
     """Print the results of a run; with --sample, one sample: picture, messages, replies, scores.
 
     \b
@@ -60,13 +62,20 @@ def _keys(reader: RunReader, sample: str, task: str, variant: str | None, repeat
     from ...core.types import TrialKey
 
     rows = reader.rows(
-        "SELECT task, variant, repeat FROM predictions WHERE sample = ? ORDER BY task, variant <> 'base', variant, repeat", (sample,)
+        "SELECT task, variant, repeat FROM predictions WHERE sample = ? ORDER BY task, variant <> 'base', variant, repeat",
+        (sample,),
     )
     keys = [TrialKey(name, sample, kind, number) for name, kind, number in rows if not task or name == task]
-    chosen = [key for key in keys if (variant is None or key.variant == variant) and (repeat is None or key.repeat == repeat - 1)]
+    chosen = [
+        key
+        for key in keys
+        if (variant is None or key.variant == variant) and (repeat is None or key.repeat == repeat - 1)
+    ]
     if not chosen:
         known = [row[0] for row in reader.rows("SELECT DISTINCT sample FROM predictions LIMIT 100000")]
-        raise UsageError(f"{reader.folder} has no such trial of sample {sample!r}{did_you_mean(sample, known) if not keys else ''}")
+        raise UsageError(
+            f"{reader.folder} has no such trial of sample {sample!r}{did_you_mean(sample, known) if not keys else ''}"
+        )
     return chosen
 
 
@@ -87,7 +96,11 @@ def _show_run(reader: RunReader, as_json: bool) -> None:
         console.print(results_table(name, task))
         for table in group_tables(task):
             console.print(table)
-    console.print(plain(f"one sample whole: snellen show {reader.folder} --sample ID · in the browser: snellen view {reader.folder}"))
+    console.print(
+        plain(
+            f"one sample whole: snellen show {reader.folder} --sample ID · in the browser: snellen view {reader.folder}"
+        )
+    )
 
 
 def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
@@ -107,10 +120,14 @@ def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
     console.print(Text("reply", style="bold cyan"))
     if prediction.failure is not None:
         console.print(
-            plain(f"none: {prediction.failure.kind.value} after {prediction.failure.attempts} attempts: {prediction.failure.message}")
+            plain(
+                f"none: {prediction.failure.kind.value} after {prediction.failure.attempts} attempts: {prediction.failure.message}"
+            )
         )
     else:
-        console.print(_marked(prediction.text if prediction.text is not None else str(prediction.loglikelihoods), shown))
+        console.print(
+            _marked(prediction.text if prediction.text is not None else str(prediction.loglikelihoods), shown)
+        )
     console.print(Text("expected ", style="bold cyan"), plain(" | ".join(shown.sample.answers)))
     for score in shown.scores:
         value = f"unscored ({score.reason})" if score.value is None else f"{score.value:.3g}"

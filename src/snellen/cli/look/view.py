@@ -10,9 +10,14 @@ import click
 
 @click.command()
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="DIR...")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port on 127.0.0.1; 0 takes a free one.")
 @click.option(
-    "--write", "may_write", is_flag=True, help="Allow scores of another profile to be kept in a run; otherwise nothing is ever written."
+    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port on 127.0.0.1; 0 takes a free one."
+)
+@click.option(
+    "--write",
+    "may_write",
+    is_flag=True,
+    help="Allow scores of another profile to be kept in a run; otherwise nothing is ever written.",
 )
 @click.option("--open", "open_it", is_flag=True, help="Open the page in the browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print the address as JSON on stdout.")

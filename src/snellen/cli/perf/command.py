@@ -50,32 +50,69 @@ def perf(context: click.Context, explain: bool, as_json: bool) -> int:
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _MODEL_OPTIONS: tuple[Decorator, ...] = (
-    click.option("--model", required=True, help="provider/name of a served model: openai/NAME, anthropic/NAME, gemini/NAME."),
     click.option(
-        "--base-url", "--url", "base_urls", multiple=True, help="Where the server answers. Repeat it to spread the load over several."
+        "--model", required=True, help="provider/name of a served model: openai/NAME, anthropic/NAME, gemini/NAME."
+    ),
+    click.option(
+        "--base-url",
+        "--url",
+        "base_urls",
+        multiple=True,
+        help="Where the server answers. Repeat it to spread the load over several.",
     ),
     click.option("--api-key-env", help="Environment variable that holds the key."),
-    click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key."),
-    click.option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env)."),
-    click.option("--stream/--no-stream", default=True, show_default=True, help="Stream replies; without it there is no TTFT, TPOT or ITL."),
     click.option(
-        "--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True, help="Seconds a request."
+        "--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key."
+    ),
+    click.option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env)."),
+    click.option(
+        "--stream/--no-stream",
+        default=True,
+        show_default=True,
+        help="Stream replies; without it there is no TTFT, TPOT or ITL.",
+    ),
+    click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0, min_open=True),
+        default=600.0,
+        show_default=True,
+        help="Seconds a request.",
     ),
     click.option("--max-tokens", type=click.IntRange(min=1)),
     click.option("--temperature", type=float),
 )
 _LOAD_OPTIONS: tuple[Decorator, ...] = (
-    click.option("-n", "--requests", "count", type=click.IntRange(min=1), help="Items to ask; data shorter than that goes round."),
     click.option(
-        "--duration", "duration_s", type=click.FloatRange(min=0, min_open=True), help="Seconds to send for; what is in flight may finish."
-    ),
-    click.option("--burstiness", type=click.FloatRange(min=0), help="Gamma shape: 1 Poisson, <1 bursts, >1 more even, 0 constant."),
-    click.option("--arrivals", type=click.Choice(["poisson", "constant", "gamma"]), default="poisson", show_default=True),
-    click.option(
-        "--warmup", type=click.IntRange(min=0), default=8, show_default=True, help="Requests before the measurement, thrown away."
+        "-n", "--requests", "count", type=click.IntRange(min=1), help="Items to ask; data shorter than that goes round."
     ),
     click.option(
-        "--processes", type=click.IntRange(min=0), default=0, show_default=True, help="Processes of the generator; 0 = as needed."
+        "--duration",
+        "duration_s",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Seconds to send for; what is in flight may finish.",
+    ),
+    click.option(
+        "--burstiness",
+        type=click.FloatRange(min=0),
+        help="Gamma shape: 1 Poisson, <1 bursts, >1 more even, 0 constant.",
+    ),
+    click.option(
+        "--arrivals", type=click.Choice(["poisson", "constant", "gamma"]), default="poisson", show_default=True
+    ),
+    click.option(
+        "--warmup",
+        type=click.IntRange(min=0),
+        default=8,
+        show_default=True,
+        help="Requests before the measurement, thrown away.",
+    ),
+    click.option(
+        "--processes",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Processes of the generator; 0 = as needed.",
     ),
     click.option(
         "--prefix-cache",
@@ -84,7 +121,11 @@ _LOAD_OPTIONS: tuple[Decorator, ...] = (
         show_default=True,
         help="Salt prompts to miss or share.",
     ),
-    click.option("--multi-turn", is_flag=True, help="Samples of one group are turns of one dialogue, with the model's own replies."),
+    click.option(
+        "--multi-turn",
+        is_flag=True,
+        help="Samples of one group are turns of one dialogue, with the model's own replies.",
+    ),
     click.option(
         "--think",
         "think_s",
@@ -97,15 +138,29 @@ _LOAD_OPTIONS: tuple[Decorator, ...] = (
     click.option("--limit", type=click.IntRange(min=1), help="Use the first N samples of the task."),
     click.option("--seed", type=int, default=0, show_default=True),
     click.option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the task."),
-    click.option("--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards."),
-    click.option("--input-tokens", type=click.IntRange(min=1), default=128, show_default=True, help="synthetic: words a prompt."),
-    click.option("--output-tokens", type=click.IntRange(min=1), default=64, show_default=True, help="synthetic: max_tokens."),
-    click.option("--images", type=click.IntRange(min=0), default=0, show_default=True, help="synthetic: pictures a request."),
+    click.option(
+        "--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards."
+    ),
+    click.option(
+        "--input-tokens", type=click.IntRange(min=1), default=128, show_default=True, help="synthetic: words a prompt."
+    ),
+    click.option(
+        "--output-tokens", type=click.IntRange(min=1), default=64, show_default=True, help="synthetic: max_tokens."
+    ),
+    click.option(
+        "--images", type=click.IntRange(min=0), default=0, show_default=True, help="synthetic: pictures a request."
+    ),
     click.option("--image-size", default="512x512", show_default=True, metavar="WxH", help="synthetic: pixels."),
-    click.option("--turns", type=click.IntRange(min=1), default=1, show_default=True, help="synthetic: turns a dialogue."),
+    click.option(
+        "--turns", type=click.IntRange(min=1), default=1, show_default=True, help="synthetic: turns a dialogue."
+    ),
     click.option("--ignore-eos", is_flag=True, help="synthetic: ask the server (vLLM) for exactly --output-tokens."),
-    click.option("-o", "--output-dir", type=click.Path(path_type=Path), help="Folder for timeline, replies, report and pictures."),
-    click.option("--pictures/--no-pictures", "draw", default=None, help="Draw SVGs (default: if the extra `plots` is installed)."),
+    click.option(
+        "-o", "--output-dir", type=click.Path(path_type=Path), help="Folder for timeline, replies, report and pictures."
+    ),
+    click.option(
+        "--pictures/--no-pictures", "draw", default=None, help="Draw SVGs (default: if the extra `plots` is installed)."
+    ),
     click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on stdout."),
 )
 
@@ -126,15 +181,28 @@ def options(*groups: tuple[Decorator, ...]) -> Decorator:
 @click.option("--concurrency", help="Closed loop: so many in flight; several as 1,4,16. With --rate: the cap.")
 @click.option("--rate", help="Open loop: requests per second; several as 1,2,5.")
 @click.option(
-    "--ramp", type=click.Choice(["none", "linear", "exponential"]), default="none", show_default=True, help="Let the rate grow to --rate."
+    "--ramp",
+    type=click.Choice(["none", "linear", "exponential"]),
+    default="none",
+    show_default=True,
+    help="Let the rate grow to --rate.",
 )
 @click.option("--ramp-from", type=click.FloatRange(min=0), default=0.0, help="The rate a ramp starts from.")
 @click.option(
-    "--pressure", "pressure_s", type=click.FloatRange(min=0, min_open=True), help="Keep --concurrency in flight for so many seconds."
+    "--pressure",
+    "pressure_s",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Keep --concurrency in flight for so many seconds.",
 )
-@click.option("--trace", type=click.Path(path_type=Path), help="Replay: one send moment a line (seconds), or JSON lines with `timestamp`.")
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path),
+    help="Replay: one send moment a line (seconds), or JSON lines with `timestamp`.",
+)
 @click.option("--replay-speed", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True)
-@click.option("--price-in", type=click.FloatRange(min=0), help="Price of a million input tokens; default: the model's card.")
+@click.option(
+    "--price-in", type=click.FloatRange(min=0), help="Price of a million input tokens; default: the model's card."
+)
 @click.option("--price-out", type=click.FloatRange(min=0), help="Price of a million output tokens.")
 @options(_MODEL_OPTIONS, _LOAD_OPTIONS)
 def run(as_json: bool, **flags: Any) -> int:
@@ -152,14 +220,37 @@ def run(as_json: bool, **flags: Any) -> int:
 
 @perf.command("sweep", epilog=EXAMPLE)
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE|synthetic")
-@click.option("--by", type=click.Choice(["rate", "concurrency"]), default="rate", show_default=True, help="What to raise.")
-@click.option("--start", "first", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="The lowest load.")
-@click.option("--ceiling", type=click.FloatRange(min=0, min_open=True), default=4096.0, show_default=True, help="The highest load.")
 @click.option(
-    "--precision", type=click.FloatRange(0.01, 1.0), default=0.05, show_default=True, help="Stop when the answer is known to this share."
+    "--by", type=click.Choice(["rate", "concurrency"]), default="rate", show_default=True, help="What to raise."
 )
 @click.option(
-    "--attainment", type=click.FloatRange(0.5, 1.0), default=0.9, show_default=True, help="Share of requests that must meet all objectives."
+    "--start",
+    "first",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="The lowest load.",
+)
+@click.option(
+    "--ceiling",
+    type=click.FloatRange(min=0, min_open=True),
+    default=4096.0,
+    show_default=True,
+    help="The highest load.",
+)
+@click.option(
+    "--precision",
+    type=click.FloatRange(0.01, 1.0),
+    default=0.05,
+    show_default=True,
+    help="Stop when the answer is known to this share.",
+)
+@click.option(
+    "--attainment",
+    type=click.FloatRange(0.5, 1.0),
+    default=0.9,
+    show_default=True,
+    help="Share of requests that must meet all objectives.",
 )
 @options(_MODEL_OPTIONS, _LOAD_OPTIONS)
 def sweep(as_json: bool, by: str, **flags: Any) -> int:
@@ -176,12 +267,31 @@ def sweep(as_json: bool, by: str, **flags: Any) -> int:
 
 @perf.command("summarize")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--profile", type=click.Choice(["snellen", "aisbench"]), default="snellen", show_default=True, help="Whose definitions.")
-@click.option("--stage", type=click.Choice(["total", "stable"]), default="total", show_default=True, help="Whole run or steady state.")
+@click.option(
+    "--profile",
+    type=click.Choice(["snellen", "aisbench"]),
+    default="snellen",
+    show_default=True,
+    help="Whose definitions.",
+)
+@click.option(
+    "--stage",
+    type=click.Choice(["total", "stable"]),
+    default="total",
+    show_default=True,
+    help="Whole run or steady state.",
+)
 @click.option("--stats", help="Statistics, e.g. Average,Median,P99,P99.9.")
 @click.option("--slo", help="Objectives for goodput, e.g. ttft=500ms,tpot=40ms.")
-@click.option("--export", "export_as", type=click.Choice(["json", "csv", "requests-csv", "prometheus"]), help="Print in another format.")
-@click.option("--pictures", "pictures_dir", type=click.Path(path_type=Path), help="Folder to draw the pictures into (SVG).")
+@click.option(
+    "--export",
+    "export_as",
+    type=click.Choice(["json", "csv", "requests-csv", "prometheus"]),
+    help="Print in another format.",
+)
+@click.option(
+    "--pictures", "pictures_dir", type=click.Path(path_type=Path), help="Folder to draw the pictures into (SVG)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 def summarize(file: Path, export_as: str | None, pictures_dir: Path | None, as_json: bool, **how: Any) -> int:
     """Compute all metrics of a timeline file (ours, guidellm's, vLLM's) or of a run folder.

@@ -40,7 +40,11 @@ SHOWN_STATS = ("Average", "Median", "P90", "P99", "P99.9", "N")
 
 def read_any(path: Path) -> Timeline:
     """Read a timeline file, or the timings of a run folder."""
-    return timeline_of_run(path) if (path / "run.db").is_file() and not (path / "timeline.json").is_file() else read_timeline(_file(path))
+    return (
+        timeline_of_run(path)
+        if (path / "run.db").is_file() and not (path / "timeline.json").is_file()
+        else read_timeline(_file(path))
+    )
 
 
 def _file(path: Path) -> Path:
@@ -73,7 +77,8 @@ def print_summary(summary: Mapping[str, Any], *, as_json: bool) -> None:
     for name, row in summary["metrics"].items():
         scale, unit = _shown_unit(units.get(name, ""))
         table.add_row(
-            name if unit.startswith("token") else f"{name}, {unit}", *(_number(row[stat] * (1 if stat == "N" else scale)) for stat in stats)
+            name if unit.startswith("token") else f"{name}, {unit}",
+            *(_number(row[stat] * (1 if stat == "N" else scale)) for stat in stats),
         )
     console.print(table)
     figures = Table("load", "", "unit")
@@ -178,7 +183,9 @@ def print_definitions(*, as_json: bool) -> None:
     common = [{"name": name, "unit": unit, "meaning": meaning} for name, unit, meaning in COMMON]
     if as_json:
         aisbench = [{"name": name, "difference": text} for name, text in DIFFERENCES]
-        print_json({"metrics": metrics, "common": common, "steady": STEADY_RULE, "file": FILE_FORM, "aisbench": aisbench})
+        print_json(
+            {"metrics": metrics, "common": common, "steady": STEADY_RULE, "file": FILE_FORM, "aisbench": aisbench}
+        )
         return
     console = Console()
     for title, rows in (("of each request", metrics), ("of the load", common)):

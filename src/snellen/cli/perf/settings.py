@@ -29,7 +29,9 @@ def load_settings(*, price_in: float | None, price_out: float | None, **flags: A
     return _settings(flags, levels, _prices(flags, price_in, price_out))
 
 
-def _levels(flags: dict[str, Any], concurrency: str | None, rate: str | None, trace: Path | None) -> tuple[LoadPlan, ...]:
+def _levels(
+    flags: dict[str, Any], concurrency: str | None, rate: str | None, trace: Path | None
+) -> tuple[LoadPlan, ...]:
     """Return one plan a level: several rates, or several concurrencies; without either one request at a time."""
     extra = {name: flags.pop(name) for name in ("ramp", "ramp_from", "pressure_s", "replay_speed")}
     slots = [int(number) for number in parse_numbers(concurrency, "--concurrency")]
@@ -107,7 +109,9 @@ def _prices(flags: dict[str, Any], price_in: float | None, price_out: float | No
     if price_in is None and price_out is None:
         return card
     told = {"input_per_million": price_in, "output_per_million": price_out}
-    return msgspec.structs.replace(card or Prices(), **{name: value for name, value in told.items() if value is not None})
+    return msgspec.structs.replace(
+        card or Prices(), **{name: value for name, value in told.items() if value is not None}
+    )
 
 
 def read_trace(path: Path) -> tuple[float, ...]:

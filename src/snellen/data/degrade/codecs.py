@@ -50,7 +50,10 @@ def dither(image: Image.Image, scale: float, _: Generator) -> Image.Image:
     """Floyd–Steinberg to black and white at a lower resolution."""
     small = image.convert("L").resize(_scaled(image, scale), Image.Resampling.BICUBIC)
     return (
-        small.convert("1", dither=Image.Dither.FLOYDSTEINBERG).convert("L").resize(image.size, Image.Resampling.BICUBIC).convert(image.mode)
+        small.convert("1", dither=Image.Dither.FLOYDSTEINBERG)
+        .convert("L")
+        .resize(image.size, Image.Resampling.BICUBIC)
+        .convert(image.mode)
     )
 
 

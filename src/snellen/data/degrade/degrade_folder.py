@@ -15,7 +15,15 @@ from PIL import Image
 from ...core.config import convert, read_config_file
 from ...core.errors import ConfigError, DataError, UsageError
 from ...core.ids import rng
-from ..documents.manifest import DocumentRecord, Manifest, PageRecord, document_record, page_record, read_manifest, write_manifest
+from ..documents.manifest import (
+    DocumentRecord,
+    Manifest,
+    PageRecord,
+    document_record,
+    page_record,
+    read_manifest,
+    write_manifest,
+)
 from ..documents.pages import PageFile, page_name, read_pages
 from ..documents.render import png_bytes
 from ..images.decode import decode
@@ -77,13 +85,17 @@ def check_steps(steps: Sequence[str]) -> None:
             edits_of(step, 0)
 
 
-def degrade(source: Path, target: Path, steps: Sequence[str], seed: int = 0, transcribe: Transcribe | None = None) -> Manifest:
+def degrade(
+    source: Path, target: Path, steps: Sequence[str], seed: int = 0, transcribe: Transcribe | None = None
+) -> Manifest:
     """Apply the steps to every page of `source` and write `target`; documents with gaps or impostors are refused by name."""
     check_steps(steps)
     folder = read_pages(source)
     if folder.problems:
         name, problem = next(iter(folder.problems.items()))
-        raise DataError(f"{folder.root}: document {name}: {problem} ({len(folder.problems)} documents have such problems)")
+        raise DataError(
+            f"{folder.root}: document {name}: {problem} ({len(folder.problems)} documents have such problems)"
+        )
     if not folder.documents:
         raise DataError(f"{folder.root} holds no pages named ID_page_001.png")
     (target / "images").mkdir(parents=True, exist_ok=True)
@@ -92,7 +104,9 @@ def degrade(source: Path, target: Path, steps: Sequence[str], seed: int = 0, tra
     for document, pages in folder.documents.items():
         known = before.documents.get(document) if before else None
         records[document] = _degrade_document(document, pages, target, _Chain(tuple(steps), seed, transcribe), known)
-    kept: dict[str, Any] = {"style": before.style, "font_sha256": before.font_sha256, "tokenizer": before.tokenizer} if before else {}
+    kept: dict[str, Any] = (
+        {"style": before.style, "font_sha256": before.font_sha256, "tokenizer": before.tokenizer} if before else {}
+    )
     manifest = Manifest("perturb", records, source={"name": source.name}, perturbation=tuple(steps), seed=seed, **kept)
     write_manifest(target, manifest)
     return manifest

@@ -32,7 +32,9 @@ def perspective(image: Image.Image, share: float, generator: Generator) -> Image
     target = np.array([[0, 0], [width, 0], [width, height], [0, height]], float)
     inwards = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])
     matrix = _homography(target + moves * inwards, target)
-    return image.transform(image.size, Image.Transform.PERSPECTIVE, matrix, Image.Resampling.BICUBIC, fillcolor=paper_colour(image))
+    return image.transform(
+        image.size, Image.Transform.PERSPECTIVE, matrix, Image.Resampling.BICUBIC, fillcolor=paper_colour(image)
+    )
 
 
 def elastic(image: Image.Image, strength_px: float, generator: Generator) -> Image.Image:
@@ -82,10 +84,17 @@ def _meshed(image: Image.Image, moves: NDArray[np.float64]) -> Image.Image:
             x0, y0 = column * _CELL, row * _CELL
             box = (x0, y0, min(x0 + _CELL, image.width), min(y0 + _CELL, image.height))
             if box[2] > x0 and box[3] > y0:
-                corners = ((box[0], box[1], 0, 0), (box[0], box[3], 1, 0), (box[2], box[3], 1, 1), (box[2], box[1], 0, 1))
+                corners = (
+                    (box[0], box[1], 0, 0),
+                    (box[0], box[3], 1, 0),
+                    (box[2], box[3], 1, 1),
+                    (box[2], box[1], 0, 1),
+                )
                 mesh.append((box, tuple(_corner(moves, row + dr, column + dc, x, y) for x, y, dr, dc in corners)))
     flat = [(box, tuple(value for corner in quad for value in corner)) for box, quad in mesh]
-    return image.transform(image.size, Image.Transform.MESH, flat, Image.Resampling.BILINEAR, fillcolor=paper_colour(image))
+    return image.transform(
+        image.size, Image.Transform.MESH, flat, Image.Resampling.BILINEAR, fillcolor=paper_colour(image)
+    )
 
 
 def _corner(moves: NDArray[np.float64], row: int, column: int, x: int, y: int) -> tuple[float, float]:

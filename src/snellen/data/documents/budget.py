@@ -25,7 +25,9 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     def check(self) -> None:
         """Refuse an unknown policy."""
         if self.policy not in POLICIES:
-            raise UsageError(f"too-long policy {self.policy!r}{did_you_mean(self.policy, POLICIES)}; known: {', '.join(POLICIES)}")
+            raise UsageError(
+                f"too-long policy {self.policy!r}{did_you_mean(self.policy, POLICIES)}; known: {', '.join(POLICIES)}"
+            )
 
 
 class Fit(NamedTuple):

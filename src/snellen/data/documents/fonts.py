@@ -24,7 +24,15 @@ Ink: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], Bitmap, int]
 
 BUILT_IN = "built-in"
 """Pillow's own font: always there, Latin only."""
-FALLBACKS = ("DejaVu Sans", "Noto Sans", "Liberation Sans", "Noto Sans CJK", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", BUILT_IN)
+FALLBACKS = (
+    "DejaVu Sans",
+    "Noto Sans",
+    "Liberation Sans",
+    "Noto Sans CJK",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    BUILT_IN,
+)
 _CACHED_WIDTHS = 200_000
 _COMPLEX = re.compile("[\u0590-\u08ff\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff\ufb1d-\ufdff\ufe70-\ufefc]")
 """Scripts whose glyphs join, reorder or run right to left: drawn a line at a time by the shaping library."""
@@ -110,7 +118,12 @@ def font_file(name: str) -> Path | None:
         return Path(name)
     files = _installed()
     wanted = _squash(name)
-    for candidate in (wanted, wanted + "regular", wanted + "book", *(key for key in sorted(files) if key.startswith(wanted))):
+    for candidate in (
+        wanted,
+        wanted + "regular",
+        wanted + "book",
+        *(key for key in sorted(files) if key.startswith(wanted)),
+    ):
         if candidate in files:
             return files[candidate]
     raise UsageError(
@@ -203,5 +216,7 @@ def _lacks(face: ImageFont.FreeTypeFont, character: str) -> bool:
 def _draw(face: ImageFont.FreeTypeFont, text: str) -> Glyph:
     mask, (left, top) = face.getmask2(text, "L", anchor="ls")
     width, height = mask.size
-    bitmap = np.frombuffer(bytes(mask), np.uint8).reshape(height, width) if width and height else np.zeros((0, 0), np.uint8)
+    bitmap = (
+        np.frombuffer(bytes(mask), np.uint8).reshape(height, width) if width and height else np.zeros((0, 0), np.uint8)
+    )
     return bitmap, int(left), int(top), round(face.getlength(text))

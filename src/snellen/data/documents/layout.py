@@ -18,7 +18,9 @@ _OPENING = "「『（【〈《〔［｛“‘"
 _CLOSING = "、。，．：；！？」』）】〉》〕］｝”’ー々…" + MARK
 _SPACE = " \\t\\x0b\\f\u3000"
 _WORD = f"[^{_SPACE}{_IDEOGRAPH}{_OPENING}{_CLOSING}]+"
-_UNIT = re.compile(f"(?P<space>[{_SPACE}]+)|[{_OPENING}]*(?:[{_IDEOGRAPH}]|{_WORD})[{_CLOSING}]*|[{_OPENING}{_CLOSING}]+")
+_UNIT = re.compile(
+    f"(?P<space>[{_SPACE}]+)|[{_OPENING}]*(?:[{_IDEOGRAPH}]|{_WORD})[{_CLOSING}]*|[{_OPENING}{_CLOSING}]+"
+)
 """What may not be torn apart: a word or one ideograph, with the brackets and marks that must stay beside it."""
 
 

@@ -62,7 +62,9 @@ def document_record(pages: list[PageRecord], text_tokens: int = 0, **more: Any) 
     sizes = [(page.width, page.height) for page in pages]
     visual = {family: visual_tokens(sizes, family) for family in FAMILIES}
     ratio = {family: round(text_tokens / tokens, 4) for family, tokens in visual.items() if tokens and text_tokens}
-    return DocumentRecord(pages=tuple(pages), text_tokens=text_tokens, visual_tokens=visual, compression_ratio=ratio, **more)
+    return DocumentRecord(
+        pages=tuple(pages), text_tokens=text_tokens, visual_tokens=visual, compression_ratio=ratio, **more
+    )
 
 
 def total_tokens(manifest: Manifest) -> tuple[int, dict[str, int], dict[str, float]]:

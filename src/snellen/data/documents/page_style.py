@@ -91,7 +91,9 @@ def style_of(preset: str = "seed", overrides: Mapping[str, Any] | None = None) -
 def degrade_style(style: PageStyle, family: str, severity: int) -> PageStyle:
     """Return the style of a re-rendered degradation, severity 1–5 (0 is the style itself)."""
     if family not in _SEVERITIES:
-        raise UsageError(f"unknown render family {family!r}{did_you_mean(family, _SEVERITIES)}; known: {', '.join(_SEVERITIES)}")
+        raise UsageError(
+            f"unknown render family {family!r}{did_you_mean(family, _SEVERITIES)}; known: {', '.join(_SEVERITIES)}"
+        )
     if severity == 0:
         return style
     steps = _SEVERITIES[family]

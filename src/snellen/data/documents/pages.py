@@ -76,7 +76,9 @@ def find_variants(parent: Path) -> dict[str, Path]:
 
 def natural_order(names: Iterable[str]) -> list[str]:
     """Sort names so that page_2 stands before page_10 and page_999 before page_1000."""
-    return sorted(names, key=lambda name: [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)])
+    return sorted(
+        names, key=lambda name: [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+    )
 
 
 def _problem(pages: Sequence[PageFile]) -> str:
@@ -86,7 +88,9 @@ def _problem(pages: Sequence[PageFile]) -> str:
         return f"page {doubled[0]} exists twice ({', '.join(page.path.name for page in pages if page.number == doubled[0])})"
     missing = sorted(set(range(min(numbers[0], 1), numbers[-1] + 1)) - set(numbers))
     if missing:
-        return f"page gap: {', '.join(map(str, missing[:5]))}{' …' if len(missing) > 5 else ''} missing of {numbers[-1]}"
+        return (
+            f"page gap: {', '.join(map(str, missing[:5]))}{' …' if len(missing) > 5 else ''} missing of {numbers[-1]}"
+        )
     wrong = [page.path.name for page in pages if page.mime is None]
     return f"{wrong[0]} is not an image whatever its name says" if wrong else ""
 

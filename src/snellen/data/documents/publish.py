@@ -110,7 +110,9 @@ class _Press(NamedTuple):
     font: TextFont
     tokenizer: str
 
-    def publish(self, document: Document, accents: Sequence[Accent], overlays: Mapping[int, Sequence[Overlay]]) -> DocumentRecord:
+    def publish(
+        self, document: Document, accents: Sequence[Accent], overlays: Mapping[int, Sequence[Overlay]]
+    ) -> DocumentRecord:
         """Write the pages and lines of one document."""
         font = self.font
         font.missing.clear()

@@ -52,7 +52,9 @@ def page_font(style: PageStyle) -> TextFont:
     return TextFont(style.font, style.pixels(style.size_pt), style.letter_spacing_px)
 
 
-def render_pages(text: str, style: PageStyle, font: TextFont | None = None, accents: Sequence[Accent] = ()) -> Iterator[Page]:
+def render_pages(
+    text: str, style: PageStyle, font: TextFont | None = None, accents: Sequence[Accent] = ()
+) -> Iterator[Page]:
     """Yield page after page; only one page is ever held. Page numbers begin at 1."""
     job = _Job(clean_text(text), style, font or page_font(style), accents)
     waiting: list[Line] | None = None
@@ -65,7 +67,9 @@ def render_pages(text: str, style: PageStyle, font: TextFont | None = None, acce
     yield _page(number + 1, waiting or [], job, last=True)
 
 
-def span_boxes(lines: Sequence[Line], start: int, end: int, font: TextFont) -> list[tuple[Line, tuple[int, int, int, int]]]:
+def span_boxes(
+    lines: Sequence[Line], start: int, end: int, font: TextFont
+) -> list[tuple[Line, tuple[int, int, int, int]]]:
     """Return where characters `start`–`end` stand: one box for each line they touch, in pixels."""
     found = []
     for line in lines:
@@ -166,12 +170,20 @@ def _newline_marks(lines: Sequence[Line], text: str, style: PageStyle) -> list[A
         return []
     stretch = text[lines[0].start : lines[-1].end]
     begin = lines[0].start
-    return [Accent(begin + at, begin + at + 1, _MARK_COLOUR) for at, character in enumerate(stretch) if character in ("\n", MARK)]
+    return [
+        Accent(begin + at, begin + at + 1, _MARK_COLOUR)
+        for at, character in enumerate(stretch)
+        if character in ("\n", MARK)
+    ]
 
 
 def _coloured(coverage: Bitmap, accents: Sequence[Accent], lines: list[Line], job: _Job) -> NDArray[np.uint8]:
     ink, paper = _rgb(job.style.ink), _rgb(job.style.paper)
-    boxes = [(box, _rgb(accent.colour)) for accent in accents for _, box in span_boxes(lines, accent.start, accent.end, job.font)]
+    boxes = [
+        (box, _rgb(accent.colour))
+        for accent in accents
+        for _, box in span_boxes(lines, accent.start, accent.end, job.font)
+    ]
     if not boxes and ink == (0, 0, 0) and paper == (255, 255, 255):
         return 255 - coverage
     if not boxes and len(set(ink)) == len(set(paper)) == 1:

@@ -41,7 +41,9 @@ def read_documents(path: Path) -> Iterator[Document]:
         seen.add(document.id)
         yield document
     if not seen:
-        raise DataError(f"{path} holds no document: expected text, markdown, a LongBench-v2 JSON list, or a folder of them")
+        raise DataError(
+            f"{path} holds no document: expected text, markdown, a LongBench-v2 JSON list, or a folder of them"
+        )
 
 
 def read_text(path: Path) -> str:

@@ -94,7 +94,9 @@ FAMILIES: Mapping[str, Callable[[Size], int]] = {
 def visual_tokens(sizes: Iterable[Size], family: str) -> int:
     """Return the estimated tokens of all pictures; an unknown family is a UsageError."""
     if family not in FAMILIES:
-        raise UsageError(f"unknown model family {family!r}{did_you_mean(family, FAMILIES)}; known: {', '.join(FAMILIES)}")
+        raise UsageError(
+            f"unknown model family {family!r}{did_you_mean(family, FAMILIES)}; known: {', '.join(FAMILIES)}"
+        )
     return sum(FAMILIES[family](size) for size in sizes)
 
 
@@ -133,7 +135,9 @@ def _encoder(tokenizer: str) -> Callable[[str], list[int]]:
         try:
             return partial(tiktoken.get_encoding(f"{tokenizer}_base").encode, disallowed_special=())
         except OSError as error:
-            raise UsageError(f"tokenizer {tokenizer} could not be downloaded ({error}); set TIKTOKEN_CACHE_DIR or use chars/4.2") from None
+            raise UsageError(
+                f"tokenizer {tokenizer} could not be downloaded ({error}); set TIKTOKEN_CACHE_DIR or use chars/4.2"
+            ) from None
     try:
         from transformers import AutoTokenizer
     except ImportError:
@@ -141,5 +145,7 @@ def _encoder(tokenizer: str) -> Callable[[str], list[int]]:
     try:
         loaded = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True)
     except (OSError, ValueError):
-        raise UsageError(f"tokenizer {tokenizer!r} is not a local tokenizer folder; or use chars/4.2, cl100k, o200k") from None
+        raise UsageError(
+            f"tokenizer {tokenizer!r} is not a local tokenizer folder; or use chars/4.2, cl100k, o200k"
+        ) from None
     return partial(loaded.encode, add_special_tokens=False)

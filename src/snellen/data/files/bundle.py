@@ -88,7 +88,9 @@ class _Pictures:
             except DataError as error:
                 raise DataError(f"{where}: {error}") from None
             kept = self._store.put(data)
-            self._known[key] = Image(f"images/{Path(kept.ref).name}", header.mime, header.width, header.height, sha256=kept.sha256)
+            self._known[key] = Image(
+                f"images/{Path(kept.ref).name}", header.mime, header.width, header.height, sha256=kept.sha256
+            )
             self.count = len({each.ref for each in self._known.values()})
         return msgspec.structs.replace(self._known[key], edits=image.edits, page=image.page)
 
@@ -138,7 +140,9 @@ class _Parquet:
         row = {"images": [image.ref for image in sample.images], "tags": msgspec.json.encode(sample.tags).decode()}
         row["sample"] = msgspec.json.encode(sample).decode()
         plain = {name: getattr(sample, name) for name in ("id", "question", "group")}
-        self._rows.append(row | plain | {"form": sample.form.value, "options": list(sample.options), "answers": list(sample.answers)})
+        self._rows.append(
+            row | plain | {"form": sample.form.value, "options": list(sample.options), "answers": list(sample.answers)}
+        )
         if len(self._rows) >= ROWS_A_GROUP:
             self._flush()
 

@@ -138,7 +138,13 @@ class _Scanner:
     def _take(self) -> bytes:
         """Return the bytes of the value at the cursor and step behind it."""
         first = self._peek()
-        length = self._string_length(0) if first == b'"' else self._nested_length() if first in b"{[" else self._scalar_length()
+        length = (
+            self._string_length(0)
+            if first == b'"'
+            else self._nested_length()
+            if first in b"{["
+            else self._scalar_length()
+        )
         raw = self._buffer[self._at : self._at + length]
         self._at += length
         return raw

@@ -27,7 +27,9 @@ def read_matrices(path: Path) -> dict[str, Any]:
     try:
         return dict(_matrix(payload) for kind, payload in _elements(data, HEADER_BYTES) if kind == MATRIX)
     except (struct.error, zlib.error, IndexError, KeyError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is cut off or holds something else than numbers, text, cells and structs: {error}") from None
+        raise DataError(
+            f"{path} is cut off or holds something else than numbers, text, cells and structs: {error}"
+        ) from None
 
 
 def _elements(data: bytes, at: int) -> list[tuple[int, bytes]]:

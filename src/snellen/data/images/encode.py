@@ -181,4 +181,6 @@ def _compress(picture: PIL.Image.Image, mime: str, policy: ImagePolicy, name: st
         picture.save(out, kind, **options)
         if policy.max_bytes is None or out.tell() <= policy.max_bytes:
             return out.getvalue(), out_mime
-    raise DataError(f"image {short_name(name)!r} does not fit into {policy.max_bytes} bytes: set a smaller --image-max-side")
+    raise DataError(
+        f"image {short_name(name)!r} does not fit into {policy.max_bytes} bytes: set a smaller --image-max-side"
+    )

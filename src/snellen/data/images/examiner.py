@@ -87,7 +87,9 @@ class Examiner(asyncio.Protocol):
         """Return the facts of a file when they are known; None where it cannot be read, or where nobody can look."""
         loop = asyncio.get_running_loop()
         found: asyncio.Future[Facts | None] = loop.create_future()
-        name = path.encode(errors="surrogateescape") if path.isprintable() else b""  # a zero byte would end it too early
+        name = (
+            path.encode(errors="surrogateescape") if path.isprintable() else b""
+        )  # a zero byte would end it too early
         if self._transport is None or self._transport.is_closing() or loop is not self._loop or not name:
             found.set_result(None)
             return found

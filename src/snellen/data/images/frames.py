@@ -41,7 +41,9 @@ class Facts(NamedTuple):
 
 def read_regular(path: str | bytes) -> tuple[bytes, int]:
     """Return a regular file within the size limit and its time; a device or a pipe is never read, and never waited for."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # no file object: its buffers cost as much as the reading
+    handle = os.open(
+        path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    )  # no file object: its buffers cost as much as the reading
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):

@@ -55,7 +55,9 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield the samples item by item; a limit never cuts a chain."""
     source = convert(task.dataset, CureSource, f"dataset of task {task.name!r}")
     if not source.path:
-        raise UsageError(f"task {task.name!r} needs the annotation file: -p dataset.path=FILE (and -p dataset.image_root=FOLDER)")
+        raise UsageError(
+            f"task {task.name!r} needs the annotation file: -p dataset.path=FILE (and -p dataset.image_root=FOLDER)"
+        )
     find = PictureFinder(source, context.root)
     count = 0
     for number, item in enumerate(read_items(_resolve(source.path, context.root))):
@@ -65,17 +67,27 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
         count += len(samples)
         if context.limit is not None and count > context.limit:
             if count == len(samples):
-                raise UsageError(f"task {task.name!r}: --limit {context.limit} is less than the first chain ({count} questions)")
+                raise UsageError(
+                    f"task {task.name!r}: --limit {context.limit} is less than the first chain ({count} questions)"
+                )
             return
         yield from samples
 
 
-def item_samples(item: CureItem, number: int, source: CureSource, find: PictureFinder, dataset: str) -> Iterator[Sample]:
+def item_samples(
+    item: CureItem, number: int, source: CureSource, find: PictureFinder, dataset: str
+) -> Iterator[Sample]:
     """Yield the steps of one item, then its inference, all in one group."""
     images, (before, question) = _show_region(item, source, find)
     name = f"{number:05d}"
     chain = item.cot_inference.chain
-    shared: dict[str, Any] = {"dataset": dataset, "form": Form.CHOICE, "images": images, "group": name, "meta": {"clue": item.clue}}
+    shared: dict[str, Any] = {
+        "dataset": dataset,
+        "form": Form.CHOICE,
+        "images": images,
+        "group": name,
+        "meta": {"clue": item.clue},
+    }
     for place, step in enumerate(chain, 1):
         if source.ask != INFERENCE:
             options, answer = _options(step.candidate, step.gt, source, f"{name} step {place}")
@@ -86,7 +98,9 @@ def item_samples(item: CureItem, number: int, source: CureSource, find: PictureF
         options, answer = _options(item.inference.candidate, item.inference.gt, source, f"{name} inference")
         known = [(step.question, step.candidate[step.gt]) for step in chain] if source.chain == "gold" else []
         last: Tags = {"role": INFERENCE, "step": 0, "steps": len(chain)}
-        yield Sample(id=f"{name}.h", question=recount(question, known), options=options, answers=(answer,), tags=last, **shared)
+        yield Sample(
+            id=f"{name}.h", question=recount(question, known), options=options, answers=(answer,), tags=last, **shared
+        )
 
 
 def _options(candidates: Sequence[str], right: int, source: CureSource, where: str) -> tuple[tuple[str, ...], str]:
@@ -127,14 +141,20 @@ class PictureFinder:
     """URL -> local file: by a list, by the end of the URL under a root, by the URL itself where it is a path."""
 
     def __init__(self, source: CureSource, root: Path | None) -> None:
-        self._root = _resolve(source.image_root or "", root) if source.image_root else _resolve(source.path, root).parent
+        self._root = (
+            _resolve(source.image_root or "", root) if source.image_root else _resolve(source.path, root).parent
+        )
         self._listed = _read_list(_resolve(source.image_list, root)) if source.image_list else {}
 
     def __call__(self, url: str) -> str:
         """Return the file's path; where none exists, the one that was looked for, so that it is reported as missing."""
         if url in self._listed:
             return self._listed[url]
-        parts = [part for part in unquote(urlsplit(url).path if "://" in url else url).split("/") if part not in ("", ".", "..")]
+        parts = [
+            part
+            for part in unquote(urlsplit(url).path if "://" in url else url).split("/")
+            if part not in ("", ".", "..")
+        ]
         tails = [self._root.joinpath(*parts[-length:]) for length in range(min(len(parts), 4), 0, -1)]
         return str(next((path for path in tails if path.is_file()), tails[-1] if tails else self._root / "unnamed"))
 

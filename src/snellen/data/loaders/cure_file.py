@@ -79,7 +79,9 @@ def _read_values(path: Path) -> list[Any]:
     try:
         data = path.read_bytes().removeprefix(BYTE_ORDER_MARK)
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}; give the annotation file with -p dataset.path=FILE") from None
+        raise DataError(
+            f"cannot read {path}: {error.strerror}; give the annotation file with -p dataset.path=FILE"
+        ) from None
     try:
         values = _decode_array(data) if data.lstrip()[:1] == b"[" else _decode_lines(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -105,4 +107,6 @@ def _check(item: CureItem, where: str) -> None:
     choices += [(f"step {place}", step) for place, step in enumerate(chain, 1)]
     for name, choice in choices:
         if not 0 <= choice.gt < len(choice.candidate):
-            raise DataError(f"{where}: {name} has gt {choice.gt} and {len(choice.candidate)} candidates; gt counts from 0")
+            raise DataError(
+                f"{where}: {name} has gt {choice.gt} and {len(choice.candidate)} candidates; gt counts from 0"
+            )

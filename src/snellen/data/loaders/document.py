@@ -92,7 +92,12 @@ def load_needles(task: Task, context: LoadContext) -> Iterator[Sample]:
                 answers=tuple(found.pop("answers", None) or [str(answers[place])]),
                 group=document,
                 tags={**facts, **pages.tags, **found.pop("tags")},
-                meta={**pages.meta, **_controls(record, source), **found, "planted": list(record.get("secrets", {}).values())},
+                meta={
+                    **pages.meta,
+                    **_controls(record, source),
+                    **found,
+                    "planted": list(record.get("secrets", {}).values()),
+                },
             )
 
 
@@ -107,16 +112,30 @@ def needle_facts(record: Mapping[str, Any], place: int) -> dict[str, Any]:
         return {"tags": tags}
     query = queries[place]
     needles = [needle for needle in record.get("needles", []) if needle["id"] in query["needles"]]
-    tags |= {"kind": query["kind"], "depth": round(float(query["depth"]), 4), "achieved_depth": query.get("achieved_depth")}
+    tags |= {
+        "kind": query["kind"],
+        "depth": round(float(query["depth"]), 4),
+        "achieved_depth": query.get("achieved_depth"),
+    }
     if needles and needles[0].get("page") is not None:
         tags |= {"page": needles[0]["page"], "row": tenth(needles[0]["row"]), "column": tenth(needles[0]["column"])}
     pages = sorted({needle["page"] for needle in needles if needle.get("page") is not None})
-    return {"tags": tags, "answers": query["answers"], "match": query["match"], "needle_pages": pages, "boxes": _boxes(needles)}
+    return {
+        "tags": tags,
+        "answers": query["answers"],
+        "match": query["match"],
+        "needle_pages": pages,
+        "boxes": _boxes(needles),
+    }
 
 
 def _boxes(needles: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return where needles stand: page from 0 and box in pixels, for whoever shows the page."""
-    return [{"page": needle["page"] - 1, "box": needle["bbox"]} for needle in needles if needle.get("page") and needle.get("bbox")]
+    return [
+        {"page": needle["page"] - 1, "box": needle["bbox"]}
+        for needle in needles
+        if needle.get("page") and needle.get("bbox")
+    ]
 
 
 def tenth(share: float) -> float:
@@ -145,7 +164,9 @@ class Shelf:
         if (root / "images").is_dir() or any(root.glob("*_page_*")):
             self._folders[""] = (read_pages(root), _manifest_of(root))
         else:
-            self._folders = {name: (read_pages(path), read_manifest(path)) for name, path in find_variants(root).items()}
+            self._folders = {
+                name: (read_pages(path), read_manifest(path)) for name, path in find_variants(root).items()
+            }
             main = next((name for name in self._folders if name in CLEAN or len(self._folders) == 1), None)
             self._is_parent = main is None
             if main is not None:
@@ -162,10 +183,14 @@ class Shelf:
             self._look_up(document, name, folder, manifest, found)
         return ShelfPages(found.images, {key: value for key, value in found.meta.items() if value}, found.tags)
 
-    def _look_up(self, document: str, name: str, folder: PageFolder, manifest: Manifest | None, found: ShelfPages) -> None:
+    def _look_up(
+        self, document: str, name: str, folder: PageFolder, manifest: Manifest | None, found: ShelfPages
+    ) -> None:
         files = folder.documents.get(document)
         if files is None:
-            found.meta["skip"][name] = folder.problems.get(document) or f"no pages {document}_page_*.png in {folder.root}"
+            found.meta["skip"][name] = (
+                folder.problems.get(document) or f"no pages {document}_page_*.png in {folder.root}"
+            )
             return
         sizes = _sizes(document, files, manifest, needed=self._limits.max_visual_tokens is not None)
         chosen = fit(sizes, self._limits)
@@ -214,7 +239,9 @@ def _glyph_height(manifest: Manifest | None) -> dict[str, float]:
     return {"glyph_px": round(style["size_pt"] * style["dpi"] / 72, 2)} if "size_pt" in style and "dpi" in style else {}
 
 
-def _sizes(document: str, files: tuple[PageFile, ...], manifest: Manifest | None, *, needed: bool) -> list[tuple[int, int]]:
+def _sizes(
+    document: str, files: tuple[PageFile, ...], manifest: Manifest | None, *, needed: bool
+) -> list[tuple[int, int]]:
     if not needed:
         return [(1, 1)] * len(files)
     known = _known_sizes(document, manifest)

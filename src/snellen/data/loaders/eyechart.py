@@ -100,7 +100,11 @@ def conditions(source: ChartSource) -> list[Condition]:
     """Return all conditions: every script plain, then every level of every axis in the first script."""
     plain = [Condition("base", 0.0, script) for script in source.scripts] if "base" in source.axes else []
     hard = [axis for axis in source.axes if axis != "base"]
-    return plain + [Condition(axis, level, source.scripts[0]) for axis in hard for level in source.levels.get(axis, DEFAULT_LEVELS[axis])]
+    return plain + [
+        Condition(axis, level, source.scripts[0])
+        for axis in hard
+        for level in source.levels.get(axis, DEFAULT_LEVELS[axis])
+    ]
 
 
 def make_chart(source: ChartSource, condition: Condition, seed: int) -> Chart:
@@ -129,7 +133,13 @@ def grey_contrast(contrast: float) -> float:
 
 def apply_condition(chart: Chart, condition: Condition) -> Chart:
     """Return the chart made hard in one way."""
-    field = {"crowding": "spacing", "blur": "blur_px", "rotation": "rotation_deg", "clutter": "clutter", "position": "position"}
+    field = {
+        "crowding": "spacing",
+        "blur": "blur_px",
+        "rotation": "rotation_deg",
+        "clutter": "clutter",
+        "position": "position",
+    }
     changes: dict[str, Any] = {field[condition.axis]: condition.level} if condition.axis in field else {}
     if condition.axis == "position":
         changes |= {"width": chart.width * 2, "height": chart.height * 2}
@@ -152,9 +162,16 @@ def write_chart(chart: Chart, folder: Path, ident: str) -> Image:
     return Image(str(path.resolve()), "image/png", chart.width, chart.height)
 
 
-def _samples(task: Task, source: ChartSource, condition: Condition, chart: Chart, named: tuple[str, Image]) -> Iterator[Sample]:
+def _samples(
+    task: Task, source: ChartSource, condition: Condition, chart: Chart, named: tuple[str, Image]
+) -> Iterator[Sample]:
     ident, image = named
-    tags: dict[str, Any] = {"axis": condition.axis, "level": condition.level, "script": condition.script, "condition": condition.label}
+    tags: dict[str, Any] = {
+        "axis": condition.axis,
+        "level": condition.level,
+        "script": condition.script,
+        "condition": condition.label,
+    }
     if source.ask == "transcribe":
         answer = "\n".join(line.text for line in chart.lines)
         meta: dict[str, Any] = {"lines": [_line(line) for line in chart.lines]}
@@ -204,11 +221,15 @@ def _check(source: ChartSource) -> None:
     ):
         unknown = [name for name in given if name not in known]
         if unknown:
-            raise ConfigError(f"{what}: {unknown[0]!r} is unknown{did_you_mean(unknown[0], known)}; known: {', '.join(known)}")
+            raise ConfigError(
+                f"{what}: {unknown[0]!r} is unknown{did_you_mean(unknown[0], known)}; known: {', '.join(known)}"
+            )
     limits = {
         "dataset.scripts and dataset.axes need at least one name": source.scripts and source.axes,
         "dataset.lines and dataset.charts must be at least 1": min(source.lines, source.charts) >= 1,
-        "dataset.smallest_px lies above 0 and at most at dataset.largest_px": 0 < source.smallest_px <= source.largest_px,
+        "dataset.smallest_px lies above 0 and at most at dataset.largest_px": 0
+        < source.smallest_px
+        <= source.largest_px,
         "dataset.lowest_contrast lies above 0 and at most at 1": 0 < source.lowest_contrast <= 1,
         "dataset.options must be at least 2": source.options >= 2,
         "dataset.glyphs must be at least 1": min(source.glyphs) >= 1,

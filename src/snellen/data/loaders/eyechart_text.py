@@ -18,8 +18,25 @@ ALPHABETS = {
 SCRIPTS = (*ALPHABETS, "words")
 NAMES = {"letters": "capital letters", "digits": "digits", "words": "words", "cjk": "Chinese characters"}
 
-FONT_FOLDERS = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.local/share/fonts", "/System/Library/Fonts", "C:/Windows/Fonts")
-CJK_FONTS = ("NotoSansCJK", "NotoSansSC", "SourceHanSans", "wqy-", "DroidSansFallback", "PingFang", "msyh", "simhei", "uming", "ukai")
+FONT_FOLDERS = (
+    "/usr/share/fonts",
+    "/usr/local/share/fonts",
+    "~/.local/share/fonts",
+    "/System/Library/Fonts",
+    "C:/Windows/Fonts",
+)
+CJK_FONTS = (
+    "NotoSansCJK",
+    "NotoSansSC",
+    "SourceHanSans",
+    "wqy-",
+    "DroidSansFallback",
+    "PingFang",
+    "msyh",
+    "simhei",
+    "uming",
+    "ukai",
+)
 
 
 @lru_cache(maxsize=1)

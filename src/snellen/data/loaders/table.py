@@ -127,7 +127,9 @@ def _lettered_options(row: Row, where: str) -> tuple[tuple[str, ...], Set[str], 
 def _unique(options: tuple[str, ...], where: str) -> tuple[str, ...]:
     folded = fold_options(options)
     if len(set(folded)) < len(folded):
-        first, second = next((folded.index(text), place) for place, text in enumerate(folded) if folded.index(text) < place)
+        first, second = next(
+            (folded.index(text), place) for place, text in enumerate(folded) if folded.index(text) < place
+        )
         raise DataError(f"{where}: options {first + 1} and {second + 1} are the same ({options[second]!r})")
     return options
 

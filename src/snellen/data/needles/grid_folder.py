@@ -37,12 +37,17 @@ def write_needles(haystack: Haystack, grid: Grid, folder: Path, styles: Mapping[
             marks=partial(_marks, located),
         )
     data = folder / "data.json"
-    data.write_bytes(msgspec.json.format(msgspec.json.encode([instance_of(planted) for planted in documents]), indent=1))
+    data.write_bytes(
+        msgspec.json.format(msgspec.json.encode([instance_of(planted) for planted in documents]), indent=1)
+    )
     return {
         "data": str(data),
         "documents": len(documents),
         "questions": sum(len(planted.needles) for planted in documents),
-        "pages": {name: sum(len(document.pages) for document in manifest.documents.values()) for name, manifest in manifests.items()},
+        "pages": {
+            name: sum(len(document.pages) for document in manifest.documents.values())
+            for name, manifest in manifests.items()
+        },
     }
 
 

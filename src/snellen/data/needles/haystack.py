@@ -79,7 +79,9 @@ def take(haystack: Haystack, tokens: int, generator: random.Random, tokenizer: s
     """Cut a slice of about `tokens` tokens that begins and ends at sentence boundaries; its start is random."""
     have = count_tokens(haystack.text, tokenizer)
     if have < tokens:
-        raise UsageError(f"haystack {haystack.source} holds {have} tokens, {tokens} are needed: use a longer one or shorter --lengths")
+        raise UsageError(
+            f"haystack {haystack.source} holds {have} tokens, {tokens} are needed: use a longer one or shorter --lengths"
+        )
     per_token = len(haystack.text) / have
     places = boundaries(haystack.text)
     last = len(haystack.text) - int(tokens * per_token)

@@ -78,7 +78,9 @@ def check_kinds(names: list[str]) -> list[str]:
     chosen = [kind for name in names for kind in groups.get(name, [name])]
     for name in chosen:
         if name not in known:
-            raise UsageError(f"unknown needle kind {name!r}{did_you_mean(name, known)}; known: {', '.join([*known, *groups])}")
+            raise UsageError(
+                f"unknown needle kind {name!r}{did_you_mean(name, known)}; known: {', '.join([*known, *groups])}"
+            )
     return list(dict.fromkeys(chosen))
 
 
@@ -112,7 +114,9 @@ class NeedleMaker:
         middle = draw(card["middle"]) if "middle" in card else ""
         answers = [draw(card["value"]) for _ in range(card.get("values", 1))]
         filled = [pattern.format(key=key, value=value, middle=middle) for value in answers]
-        statements = [Statement(f"{name}.{index}", kind, key, value, filled[index]) for index, value in enumerate(answers)]
+        statements = [
+            Statement(f"{name}.{index}", kind, key, value, filled[index]) for index, value in enumerate(answers)
+        ]
         if "second" in card:
             value = answers[0] if middle else draw(card["value"])
             statements[0].role, statements[0].value = ("needle", middle) if middle else ("stale", answers[0])
@@ -121,7 +125,11 @@ class NeedleMaker:
             answers = [value]
         for index in range(card.get("distractors", 0)):
             other, value = draw("key"), draw(card["value"])
-            statements.append(Statement(f"{name}.not{index}", kind, other, value, pattern.format(key=other, value=value), "distractor"))
+            statements.append(
+                Statement(
+                    f"{name}.not{index}", kind, other, value, pattern.format(key=other, value=value), "distractor"
+                )
+            )
         query = Query(kind, card["question"].format(key=key), answers, [], depth, "all" if len(answers) > 1 else "any")
         return self._placed(query, statements)
 
@@ -129,10 +137,14 @@ class NeedleMaker:
         pattern = self._generator.choice(card["statements"])
         pairs = [(self._words.draw("key"), self._words.draw(card["value"])) for _ in range(card["keys"])]
         statements = [
-            Statement(f"{name}.{index}", kind, key, value, pattern.format(key=key, value=value)) for index, (key, value) in enumerate(pairs)
+            Statement(f"{name}.{index}", kind, key, value, pattern.format(key=key, value=value))
+            for index, (key, value) in enumerate(pairs)
         ]
         listed = ", ".join(f"the {key}" for key, _ in pairs[:-1]) + f" and the {pairs[-1][0]}"
-        return self._placed(Query(kind, card["question"].format(keys=listed), [value for _, value in pairs], [], depth, "all"), statements)
+        return self._placed(
+            Query(kind, card["question"].format(keys=listed), [value for _, value in pairs], [], depth, "all"),
+            statements,
+        )
 
     def _fact(self, kind: str, card: dict[str, Any], name: str, depth: float) -> Needle:
         free = [fact for fact in card["facts"] if fact[1] not in self._taken]

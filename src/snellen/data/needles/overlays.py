@@ -30,7 +30,14 @@ class Overlay(NamedTuple):
 def overlay_size(kind: str, font: TextFont) -> tuple[int, int]:
     """Return width and height in pixels that a mark of this kind needs on a page with this text font."""
     em = font.size_px
-    sizes = {"stamp": (12, 4), "tiny": (6, 2), "rotated": (1.6, 9), "margin": (9, 1.2), "table-cell": (26, 7), "shape": (5, 5)}
+    sizes = {
+        "stamp": (12, 4),
+        "tiny": (6, 2),
+        "rotated": (1.6, 9),
+        "margin": (9, 1.2),
+        "table-cell": (26, 7),
+        "shape": (5, 5),
+    }
     width, height = sizes[kind]
     return round(width * em), round(height * em)
 
@@ -59,23 +66,31 @@ def _letters(font: TextFont, size_px: float) -> ImageFont.FreeTypeFont:
 def _stamp(slip: Image.Image, overlay: Overlay, font: TextFont) -> None:
     draw = ImageDraw.Draw(slip)
     draw.rectangle((2, 2, slip.width - 3, slip.height - 3), outline=STAMP, width=3)
-    draw.text((slip.width / 2, slip.height / 2), overlay.value.upper(), STAMP, _letters(font, font.size_px * 1.5), anchor="mm")
+    draw.text(
+        (slip.width / 2, slip.height / 2), overlay.value.upper(), STAMP, _letters(font, font.size_px * 1.5), anchor="mm"
+    )
 
 
 def _tiny(slip: Image.Image, overlay: Overlay, font: TextFont) -> None:
     draw = ImageDraw.Draw(slip)
     draw.rectangle((0, 0, slip.width - 1, slip.height - 1), outline=INK)
-    draw.text((slip.width / 2, slip.height / 2), overlay.value, "black", _letters(font, font.size_px * 0.6), anchor="mm")
+    draw.text(
+        (slip.width / 2, slip.height / 2), overlay.value, "black", _letters(font, font.size_px * 0.6), anchor="mm"
+    )
 
 
 def _sideways(slip: Image.Image, overlay: Overlay, font: TextFont) -> None:
     upright = Image.new("RGB", (slip.height, slip.width), "white")
-    ImageDraw.Draw(upright).text((upright.width / 2, upright.height / 2), overlay.value, "black", _letters(font, font.size_px), anchor="mm")
+    ImageDraw.Draw(upright).text(
+        (upright.width / 2, upright.height / 2), overlay.value, "black", _letters(font, font.size_px), anchor="mm"
+    )
     slip.paste(upright.transpose(Image.Transpose.ROTATE_90))
 
 
 def _margin(slip: Image.Image, overlay: Overlay, font: TextFont) -> None:
-    ImageDraw.Draw(slip).text((2, slip.height / 2), overlay.value, "black", _letters(font, min(font.size_px, slip.height)), anchor="lm")
+    ImageDraw.Draw(slip).text(
+        (2, slip.height / 2), overlay.value, "black", _letters(font, min(font.size_px, slip.height)), anchor="lm"
+    )
 
 
 def _table(slip: Image.Image, overlay: Overlay, font: TextFont) -> None:

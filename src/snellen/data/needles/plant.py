@@ -64,7 +64,9 @@ def parse_depths(text: str) -> tuple[float, ...]:
 def plant(haystack: Haystack, grid: Grid) -> Iterator[Planted]:
     """Yield the documents of a grid: every length × depth × kind × repeat is asked exactly once."""
     for length in grid.lengths:
-        cells = [(depth, kind, repeat) for repeat in range(grid.repeats) for kind in grid.kinds for depth in grid.depths]
+        cells = [
+            (depth, kind, repeat) for repeat in range(grid.repeats) for kind in grid.kinds for depth in grid.depths
+        ]
         for index, hand in enumerate(_deal(cells, grid.per_document, rng(grid.seed, length, "deal"))):
             yield _document(haystack, grid, length, index, hand)
 
@@ -85,7 +87,9 @@ def instance_of(planted: Planted) -> dict[str, Any]:
         "answers": [", ".join(query.answers) for query in queries],
         "question_depths": [depth_bin(depth) for depth in depths],
         "secrets": {statement.key: statement.value for statement in needles},
-        "queries": [msgspec.to_builtins(query) | {"achieved_depth": depth} for query, depth in zip(queries, depths, strict=True)],
+        "queries": [
+            msgspec.to_builtins(query) | {"achieved_depth": depth} for query, depth in zip(queries, depths, strict=True)
+        ],
         "needles": msgspec.to_builtins(needles),
         "distractors": msgspec.to_builtins(others),
         "haystack": planted.haystack,
@@ -111,7 +115,9 @@ def _achieved_depths(planted: Planted) -> list[float]:
     return [next((known[name] for name in query.needles if name in known), query.depth) for query in queries]
 
 
-def _deal(cells: list[tuple[float, str, int]], size: int, generator: random.Random) -> Iterator[list[tuple[float, str, int]]]:
+def _deal(
+    cells: list[tuple[float, str, int]], size: int, generator: random.Random
+) -> Iterator[list[tuple[float, str, int]]]:
     """Deal cells into hands whose depths differ as far as they can: shuffled, then sorted by depth and taken in turn."""
     if size < 1:
         raise UsageError("--per-document must be at least 1")
@@ -122,7 +128,9 @@ def _deal(cells: list[tuple[float, str, int]], size: int, generator: random.Rand
         yield cells[index::hands]
 
 
-def _document(haystack: Haystack, grid: Grid, length: int, index: int, hand: Sequence[tuple[float, str, int]]) -> Planted:
+def _document(
+    haystack: Haystack, grid: Grid, length: int, index: int, hand: Sequence[tuple[float, str, int]]
+) -> Planted:
     generator = rng(grid.seed, length, index, "needles")
     maker = NeedleMaker(Vocabulary(haystack.text, generator), generator)
     needles = [maker.make(kind, f"n{place}", depth) for place, (depth, kind, _) in enumerate(hand)]
@@ -151,7 +159,9 @@ def _insert(text: str, statements: Sequence[Statement]) -> str:
     """Put each sentence at the free boundary nearest its depth and note its offsets in the finished text."""
     free = boundaries(text)
     if len(free) < len(statements):
-        raise UsageError(f"the slice has {len(free)} sentence boundaries for {len(statements)} needles: use longer --lengths")
+        raise UsageError(
+            f"the slice has {len(free)} sentence boundaries for {len(statements)} needles: use longer --lengths"
+        )
     places: list[tuple[int, Statement]] = []
     for statement in statements:
         nearest = min(free, key=lambda place: (abs(place - statement.depth * len(text)), place))

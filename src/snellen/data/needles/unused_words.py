@@ -15,7 +15,20 @@ from ...core.config import read_config_file
 from ...core.errors import DataError
 
 SHAPES = ("circle", "square", "triangle", "star", "cross")
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")
+_MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 _ACTIVITIES = (
     "count the {0} {1}s",
     "paint the {0} {1}",
@@ -58,7 +71,9 @@ class Vocabulary:
             if bare not in self._text and not any(bare in used or used in bare for used in self._used):
                 self._used.append(bare)
                 return candidate
-        raise DataError(f"no new {kind} found that the haystack does not hold already: use another haystack or fewer needles")
+        raise DataError(
+            f"no new {kind} found that the haystack does not hold already: use another haystack or fewer needles"
+        )
 
 
 def _key(generator: random.Random) -> str:

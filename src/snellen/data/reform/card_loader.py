@@ -69,7 +69,9 @@ def read_card(task: Task) -> Card:
     except msgspec.ValidationError as error:
         raise ConfigError(f"task {task.name!r}, dataset: {error}") from None
     if card.source not in SOURCES:
-        raise ConfigError(f"dataset.source {card.source!r} is unknown{did_you_mean(card.source, SOURCES)}; known: {', '.join(SOURCES)}")
+        raise ConfigError(
+            f"dataset.source {card.source!r} is unknown{did_you_mean(card.source, SOURCES)}; known: {', '.join(SOURCES)}"
+        )
     return card
 
 

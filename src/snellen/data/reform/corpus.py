@@ -113,12 +113,16 @@ class Corpus:
         if name.startswith("data:"):
             return Image(name)
         width, height = size or (None, None)
-        return Image(str(self.inside(fill(self.images, {"image": name}))), width=width, height=height)  # no stat: the door looks
+        return Image(
+            str(self.inside(fill(self.images, {"image": name}))), width=width, height=height
+        )  # no stat: the door looks
 
     def inside(self, relative: str) -> Path:
         """Resolve a path under the root; one that leads out of it is refused."""
         root = str(self.root.absolute())
-        path = os.path.normpath(f"{root}{os.sep}{relative}") if not os.path.isabs(relative) else os.path.normpath(relative)  # noqa: PTH117
+        path = (
+            os.path.normpath(f"{root}{os.sep}{relative}") if not os.path.isabs(relative) else os.path.normpath(relative)
+        )  # noqa: PTH117
         if path != root and not path.startswith(root.rstrip(os.sep) + os.sep):
             raise DataError(f"path {relative!r} leads out of the data root {self.root}")
         return Path(path)
@@ -136,7 +140,9 @@ def box_edits(item: Item, image: Image, colours: tuple[str, ...] = ("",)) -> tup
     size = item.size or picture_size(image)
     if item.crop:
         return (f"crop:{_fractions(item.boxes[0], size, item.id)}",)
-    marked = [f"box:{_fractions(box, size, item.id)},{colours[place % len(colours)]}" for place, box in enumerate(item.boxes)]
+    marked = [
+        f"box:{_fractions(box, size, item.id)},{colours[place % len(colours)]}" for place, box in enumerate(item.boxes)
+    ]
     return tuple(edit.rstrip(",") for edit in marked)
 
 
@@ -160,7 +166,9 @@ def picture_size(image: Image) -> tuple[int, int]:
 def need(record: Mapping[str, Any], key: str, where: str) -> Any:
     """Return `record[key]`, or name the record and the columns it has."""
     if key not in record:
-        raise DataError(f"{where} has no column {key!r}{did_you_mean(key, record)}; it has: {', '.join(map(str, record))}")
+        raise DataError(
+            f"{where} has no column {key!r}{did_you_mean(key, record)}; it has: {', '.join(map(str, record))}"
+        )
     return record[key]
 
 

@@ -78,7 +78,9 @@ def first_unique(texts: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     return kept
 
 
-def place(answer: str, wrong: Sequence[Distractor], generator: random.Random) -> tuple[tuple[str, ...], dict[str, dict[str, object]]]:
+def place(
+    answer: str, wrong: Sequence[Distractor], generator: random.Random
+) -> tuple[tuple[str, ...], dict[str, dict[str, object]]]:
     """Return the options with the answer at a uniform place, and the provenance of each wrong one."""
     options = [item.text for item in wrong]
     generator.shuffle(options)
@@ -99,7 +101,9 @@ def provenance(item: Distractor) -> dict[str, object]:
 def require(wrong: Sequence[Distractor], count: int, where: str) -> Sequence[Distractor]:
     """Return `wrong`, or say that the corpus has fewer different answers than options are asked for."""
     if len(wrong) < count:
-        raise DataError(f"{where}: only {len(wrong)} different wrong options for {count}; lower dataset.options or give more data")
+        raise DataError(
+            f"{where}: only {len(wrong)} different wrong options for {count}; lower dataset.options or give more data"
+        )
     return wrong
 
 
@@ -155,7 +159,9 @@ class AnswerPool:
             chosen += self._draw(kind, answer, taken, count - len(chosen), generator)
         return chosen
 
-    def _draw(self, kind: str, answer: str, taken: Sequence[str], count: int, generator: random.Random) -> list[Distractor]:
+    def _draw(
+        self, kind: str, answer: str, taken: Sequence[str], count: int, generator: random.Random
+    ) -> list[Distractor]:
         ranked = self._ranked.get(kind, [])
         window = self._window(kind, normalise(answer))
         tries = window if len(window) <= self.TRIES else generator.sample(window, self.TRIES)

@@ -101,7 +101,9 @@ def name_pets(corpus: Corpus) -> Names:
 def read_medic(corpus: Corpus) -> Iterator[Item]:
     """MEDIC: a TSV with image_id, image_path and disaster_types."""
     for row in corpus.rows("labels"):
-        yield _item(need(row, "image_id", corpus.files["labels"]), row["image_path"], row["disaster_types"].replace("_", " "))
+        yield _item(
+            need(row, "image_id", corpus.files["labels"]), row["image_path"], row["disaster_types"].replace("_", " ")
+        )
 
 
 def name_medic(corpus: Corpus) -> Names:
@@ -114,7 +116,9 @@ def read_quality(corpus: Corpus) -> Iterator[Item]:
     """VizWiz-QualityIssues: votes of five annotators per flaw."""
     for row in corpus.rows("annotations"):
         flaws = {code: int(row["flaws"].get(code, 0)) for code in FLAWS}
-        yield Item(row["image"].rsplit(".", 1)[0], row["image"], data={"flaws": flaws, "none": int(row["flaws"].get("NON", 0))})
+        yield Item(
+            row["image"].rsplit(".", 1)[0], row["image"], data={"flaws": flaws, "none": int(row["flaws"].get("NON", 0))}
+        )
 
 
 def ask_quality(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
@@ -144,7 +148,9 @@ def choose_flaw(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterat
         codes = recipe.rng(item.id, "distractors").sample(absent, recipe.options - 1)
         question = "What is wrong with the quality of this picture?"
         asked = Item(item.id, item.image, question=question, answer=FLAWS[clear[0]], tags={"flaw": clear[0]})
-        yield choice(asked, corpus, recipe, [Distractor(FLAWS[code], f"flaw {code} seen by nobody", count=0) for code in codes])
+        yield choice(
+            asked, corpus, recipe, [Distractor(FLAWS[code], f"flaw {code} seen by nobody", count=0) for code in codes]
+        )
 
 
 def choose_class(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
@@ -158,7 +164,12 @@ def choose_class(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Itera
             raise DataError(f"record {item.id}: class {label!r} has no name in {corpus.files.get('names', 'the card')}")
         wrong = drawer.draw(label, recipe.options - 1, recipe.rng(item.id, "distractors"))
         require(wrong, recipe.options - 1, f"record {item.id}")
-        yield choice(Item(item.id, item.image, question=question, answer=names[label][0], tags={"class": label}), corpus, recipe, wrong)
+        yield choice(
+            Item(item.id, item.image, question=question, answer=names[label][0], tags={"class": label}),
+            corpus,
+            recipe,
+            wrong,
+        )
 
 
 def list_classes(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
@@ -170,7 +181,12 @@ def list_classes(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Itera
         label = item.data["label"]
         if label not in names:
             raise DataError(f"record {item.id}: unknown class {label!r}; known: {', '.join(names)}")
-        yield fixed(Item(item.id, item.image, question=question, answer=names[label][0], tags={"class": label}), corpus, recipe, options)
+        yield fixed(
+            Item(item.id, item.image, question=question, answer=names[label][0], tags={"class": label}),
+            corpus,
+            recipe,
+            options,
+        )
 
 
 def _parents(corpus: Corpus) -> Mapping[str, str] | None:

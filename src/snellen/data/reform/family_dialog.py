@@ -25,11 +25,16 @@ def read_visdial(corpus: Corpus) -> Iterator[Item]:
     questions, answers = tables.get("data.questions", []), tables.get("data.answers", [])
     relevance: dict[Any, list[float] | None] = {}
     if corpus.has("dense"):
-        relevance = {(row["image_id"], row["round_id"] - 1): row.get("gt_relevance", row.get("relevance")) for row in corpus.rows("dense")}
+        relevance = {
+            (row["image_id"], row["round_id"] - 1): row.get("gt_relevance", row.get("relevance"))
+            for row in corpus.rows("dense")
+        }
     for dialogue in iterate_array(path, ("data", "dialogs")):
         for number, turn in enumerate(dialogue["dialog"]):
             if turn["question"] >= len(questions) or turn["answer"] >= len(answers):
-                raise DataError(f"{path.name} dialogue {dialogue['image_id']} round {number}: index outside the string tables")
+                raise DataError(
+                    f"{path.name} dialogue {dialogue['image_id']} round {number}: index outside the string tables"
+                )
             yield Item(
                 id=f"{dialogue['image_id']}_{number}",
                 image=str(dialogue["image_id"]),
@@ -67,7 +72,11 @@ def _candidates(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterat
 
 def _irrelevant(item: Item, recipe: Recipe) -> list[Distractor]:
     rated: list[float] = item.data["relevance"] or [0.0] * len(item.data["candidates"])
-    far = [text for text, value in zip(item.data["candidates"], rated, strict=True) if value == 0 and not same_answer(text, item.answer)]
+    far = [
+        text
+        for text, value in zip(item.data["candidates"], rated, strict=True)
+        if value == 0 and not same_answer(text, item.answer)
+    ]
     unique = first_unique(far, [item.answer])
     source = "candidate rated irrelevant" if item.data["relevance"] else "candidate unlike the answer"
     picked = recipe.rng(item.id, "distractors").sample(unique, min(len(unique), recipe.options - 1))
@@ -86,7 +95,9 @@ def join_questions(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Ite
         for number, item in enumerate(sorted(group, key=lambda each: each.id)):
             tags = {**item.tags, "round": number}
             rounds.append(
-                msgspec.structs.replace(item, id=f"{image}_{number}", group=image, tags=tags, question=as_question(item.question))
+                msgspec.structs.replace(
+                    item, id=f"{image}_{number}", group=image, tags=tags, question=as_question(item.question)
+                )
             )
     yield from with_history(make_choices(rounds, corpus, recipe))
 

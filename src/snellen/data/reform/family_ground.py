@@ -25,14 +25,23 @@ def read_instances(corpus: Corpus) -> Iterator[Item]:
     objects: dict[int, list[dict[str, Any]]] = {}
     for row in corpus.rows("instances", "annotations"):
         if row["category_id"] not in names:
-            raise DataError(f"{corpus.files['instances']} annotation {row['id']}: unknown category {row['category_id']}")
+            raise DataError(
+                f"{corpus.files['instances']} annotation {row['id']}: unknown category {row['category_id']}"
+            )
         if not row.get("iscrowd"):
-            objects.setdefault(row["image_id"], []).append({"category": names[row["category_id"]], "box": tuple(row["bbox"])})
+            objects.setdefault(row["image_id"], []).append(
+                {"category": names[row["category_id"]], "box": tuple(row["bbox"])}
+            )
     for row in corpus.rows("instances", "images"):
         found = objects.get(row["id"], [])
         if found:
             size = (row["width"], row["height"])
-            yield Item(str(row["id"]), row["file_name"], size=size, data={"objects": found, "vocabulary": sorted(names.values())})
+            yield Item(
+                str(row["id"]),
+                row["file_name"],
+                size=size,
+                data={"objects": found, "vocabulary": sorted(names.values())},
+            )
 
 
 class Companions:
@@ -54,7 +63,10 @@ class Companions:
         usual = [name for name, _ in company.most_common() if name not in present][: count * 3]
         other = [name for name in item.data["vocabulary"] if name not in present and name not in usual]
         ranked = generator.sample(usual, len(usual)) + generator.sample(other, len(other))
-        return [Distractor(name, "absent companion" if name in usual else "absent", count=company[name]) for name in ranked[:count]]
+        return [
+            Distractor(name, "absent companion" if name in usual else "absent", count=company[name])
+            for name in ranked[:count]
+        ]
 
 
 def _present(item: Item) -> set[str]:
@@ -94,7 +106,9 @@ def find_missing(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Itera
     gathered = list(items)
     companions = Companions(gathered)
     for item in gathered:
-        boxes = {entry["category"]: entry["box"] for entry in item.data["objects"] if _is_large(entry["box"], item.size)}
+        boxes = {
+            entry["category"]: entry["box"] for entry in item.data["objects"] if _is_large(entry["box"], item.size)
+        }
         if len(boxes) < recipe.options - 1:
             continue
         shown = recipe.rng(item.id, "present").sample(sorted(boxes), min(MAX_BOXES, recipe.options - 1))
@@ -113,7 +127,9 @@ def read_refcoco(corpus: Corpus) -> Iterator[Item]:
         if row["split"] != split:
             continue
         if row["ann_id"] not in boxes:
-            raise DataError(f"{corpus.files['refs']} ref {row['ref_id']}: no annotation {row['ann_id']} in {corpus.files['instances']}")
+            raise DataError(
+                f"{corpus.files['refs']} ref {row['ref_id']}: no annotation {row['ann_id']} in {corpus.files['instances']}"
+            )
         width, height, name = sizes[row["image_id"]]
         yield Item(
             id=str(row["ref_id"]),
@@ -137,14 +153,19 @@ def select_expression(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> 
         generator = recipe.rng(item.id, "distractors")
         same_image = by_image[str(item.group)]
         sources = (
-            ("same kind, same picture", [other for other in same_image if other.data["category"] == item.data["category"]]),
+            (
+                "same kind, same picture",
+                [other for other in same_image if other.data["category"] == item.data["category"]],
+            ),
             ("same picture", same_image),
             ("same kind, another picture", by_category[item.data["category"]]),
             ("another picture", gathered[:200]),
         )
         wrong = _expressions(item, sources, recipe.options - 1, generator)
         require(wrong, recipe.options - 1, f"record {item.id}")
-        asked = _asked(item, "Which phrase describes the object in the red box?", generator.choice(item.data["sentences"]))
+        asked = _asked(
+            item, "Which phrase describes the object in the red box?", generator.choice(item.data["sentences"])
+        )
         yield choice(msgspec.structs.replace(asked, boxes=item.boxes), corpus, recipe, wrong)
 
 

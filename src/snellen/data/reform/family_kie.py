@@ -47,7 +47,12 @@ def read_poie(corpus: Corpus) -> Iterator[Item]:
             if text:
                 image = row["file_name"]
                 yield Item(
-                    f"{Path(image).stem}_{key}", image, question=ask_key(key), answer=text, group=Path(image).stem, tags={"key": key}
+                    f"{Path(image).stem}_{key}",
+                    image,
+                    question=ask_key(key),
+                    answer=text,
+                    group=Path(image).stem,
+                    tags={"key": key},
                 )
 
 
@@ -58,7 +63,14 @@ def read_sroie(corpus: Corpus) -> Iterator[Item]:
         for key in SROIE_KEYS:
             if str(row.get(key, "")).strip():
                 answer = str(row[key]).strip()
-                yield Item(f"{path.stem}_{key}", path.stem, question=ask_key(key), answer=answer, group=path.stem, tags={"key": key})
+                yield Item(
+                    f"{path.stem}_{key}",
+                    path.stem,
+                    question=ask_key(key),
+                    answer=answer,
+                    group=path.stem,
+                    tags={"key": key},
+                )
 
 
 def _decode(path: Path) -> dict[str, Any]:

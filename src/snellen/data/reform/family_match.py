@@ -101,7 +101,9 @@ def select_caption(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Ite
     for item in gathered:
         wrong = require(index.draw(item, recipe.options - 1, recipe), recipe.options - 1, f"record {item.id}")
         caption = recipe.rng(item.id, "caption").choice(item.data["captions"])
-        asked = Item(item.id, item.image, size=item.size, question="Which caption describes the picture?", answer=caption)
+        asked = Item(
+            item.id, item.image, size=item.size, question="Which caption describes the picture?", answer=caption
+        )
         yield choice(asked, corpus, recipe, wrong)
 
 
@@ -114,7 +116,12 @@ def read_wikihow(corpus: Corpus) -> Iterator[Item]:
                 slots = {"method": method["name"], "title": article["goal"]}
                 answer = " ".join(step["headline"].split())
                 yield Item(
-                    step["step_id"], step["step_id"], answer=answer, slots=slots, group=str(article["file_id"]), data={"steps": steps}
+                    step["step_id"],
+                    step["step_id"],
+                    answer=answer,
+                    slots=slots,
+                    group=str(article["file_id"]),
+                    data={"steps": steps},
                 )
 
 
@@ -151,10 +158,18 @@ def read_snli_ve(corpus: Corpus) -> Iterator[Item]:
     for number, row in enumerate(corpus.rows("pairs"), 1):
         label = row["gold_label"]
         if label not in ENTAILMENT:
-            raise DataError(f"{corpus.files['pairs']} record {number}: label {label!r} is not one of {', '.join(ENTAILMENT)}")
+            raise DataError(
+                f"{corpus.files['pairs']} record {number}: label {label!r} is not one of {', '.join(ENTAILMENT)}"
+            )
         text = row["sentence2"].strip()
         question = f"Does the picture show that this is true: {text}"
-        yield Item(row["pairID"], str(row["Flickr30K_ID"]), question=question, answer=ENTAILMENT[label], slots={"hypothesis": text})
+        yield Item(
+            row["pairID"],
+            str(row["Flickr30K_ID"]),
+            question=question,
+            answer=ENTAILMENT[label],
+            slots={"hypothesis": text},
+        )
 
 
 def judge_entailment(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
@@ -177,7 +192,13 @@ def read_mocheg(corpus: Corpus) -> Iterator[Item]:
         seen.add(number)
         claim, evidence = row["Claim"].strip(), row["Evidence"].strip()
         question = f"Is this claim true? Claim: {claim} Text evidence: {evidence}"
-        yield Item(number, pictures[number], question=question, answer=CLAIMS[label], slots={"claim": claim, "evidence": evidence})
+        yield Item(
+            number,
+            pictures[number],
+            question=question,
+            answer=CLAIMS[label],
+            slots={"claim": claim, "evidence": evidence},
+        )
 
 
 def judge_claim(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:

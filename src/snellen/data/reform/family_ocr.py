@@ -21,7 +21,11 @@ def read_words(corpus: Corpus) -> Iterator[Item]:
     """One word image a line: `name, "word"` (ICDAR 2015) or `name word` (CUTE80, WordArt)."""
     for number, line in corpus.lines("labels"):
         quoted = _QUOTED.match(line)
-        name, _, word = (quoted["image"], "", quoted["word"].replace('\\"', '"')) if quoted else line.strip().partition(_separator(line))
+        name, _, word = (
+            (quoted["image"], "", quoted["word"].replace('\\"', '"'))
+            if quoted
+            else line.strip().partition(_separator(line))
+        )
         if not word.strip():
             raise DataError(f"{corpus.files['labels']} line {number} has no word: expected `image word`")
         yield _word(str(number), name.strip(), word.strip())

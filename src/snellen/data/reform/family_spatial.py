@@ -149,14 +149,24 @@ def _parse_panorama(parts: list[str]) -> dict[str, Any]:
 
 
 def _parse_object(parts: list[str]) -> dict[str, Any]:
-    return {"region": int(parts[2]), "category": int(parts[3]), "centre": [float(parts[4]), float(parts[5]), float(parts[6])]}
+    return {
+        "region": int(parts[2]),
+        "category": int(parts[3]),
+        "centre": [float(parts[4]), float(parts[5]), float(parts[6])],
+    }
 
 
 def _parse_view(parts: list[str]) -> dict[str, Any]:
     """Read an I record: panorama, file name, extrinsic and intrinsic matrix, size in pixels."""
     numbers = [float(value) for value in parts[6:38]]
     name = f"{parts[3]}_i{parts[4]}_{parts[5]}.jpg"
-    return {"panorama": int(parts[2]), "name": name, "world": numbers[:16], "lens": numbers[16:25], "size": (numbers[25], numbers[26])}
+    return {
+        "panorama": int(parts[2]),
+        "name": name,
+        "world": numbers[:16],
+        "lens": numbers[16:25],
+        "size": (numbers[25], numbers[26]),
+    }
 
 
 RECORDS: dict[str, tuple[str, Callable[[list[str]], Any]]] = {

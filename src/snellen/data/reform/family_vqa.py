@@ -29,7 +29,9 @@ def read_pairs(corpus: Corpus) -> Iterator[Item]:
         number = need(row, "question_id", corpus.files["questions"])
         if number not in labels:
             if wanted is None:
-                raise DataError(f"{corpus.files['questions']} question {number} has no annotation in {corpus.files['annotations']}")
+                raise DataError(
+                    f"{corpus.files['questions']} question {number} has no annotation in {corpus.files['annotations']}"
+                )
             continue
         answer, accepted, kinds = labels[number]
         yield Item(
@@ -61,7 +63,12 @@ def read_gqa(corpus: Corpus) -> Iterator[Item]:
         types = row.get("types", {})
         kinds = tuple(str(types.get(key, "")) for key in ("detailed", "semantic", "structural"))
         yield Item(
-            str(number), str(row["imageId"]), question=row["question"], answer=row["answer"], kinds=kinds, tags={"question_type": kinds[2]}
+            str(number),
+            str(row["imageId"]),
+            question=row["question"],
+            answer=row["answer"],
+            kinds=kinds,
+            tags={"question_type": kinds[2]},
         )
 
 
@@ -75,7 +82,9 @@ def read_scienceqa(corpus: Corpus) -> Iterator[Item]:
         hint = (row.get("hint") or "").strip()
         question = f"{row['question']} Context: {hint}" if hint else row["question"]
         tags = {key: row.get(key) for key in ("subject", "topic", "grade")}
-        yield Item(str(number), str(number), question=question, answer=choices[row["answer"]], options=choices, tags=tags)
+        yield Item(
+            str(number), str(number), question=question, answer=choices[row["answer"]], options=choices, tags=tags
+        )
 
 
 def read_vizwiz(corpus: Corpus) -> Iterator[Item]:
@@ -87,7 +96,12 @@ def read_vizwiz(corpus: Corpus) -> Iterator[Item]:
             continue
         kind = str(row.get("answer_type", ""))
         yield Item(
-            row["image"].rsplit(".", 1)[0], row["image"], question=row["question"], answer=answer, accepted=tuple(answers), kinds=(kind,)
+            row["image"].rsplit(".", 1)[0],
+            row["image"],
+            question=row["question"],
+            answer=answer,
+            accepted=tuple(answers),
+            kinds=(kind,),
         )
 
 
@@ -123,7 +137,9 @@ def read_aokvqa(corpus: Corpus) -> Iterator[Item]:
         answer, question = choices[row["correct_choice_idx"]], row["question"]
         item = Item(row["question_id"], str(row["image_id"]), question=question, answer=answer, options=choices)
         if ask == "answer_with_rationale":
-            item = msgspec.structs.replace(item, question=f"{question} Rationale: {rationale}", slots={"rationale": rationale})
+            item = msgspec.structs.replace(
+                item, question=f"{question} Rationale: {rationale}", slots={"rationale": rationale}
+            )
         elif ask == "rationale":
             kind = " ".join(question.lower().split()[:2])
             item = msgspec.structs.replace(
@@ -144,7 +160,9 @@ def read_whoops(corpus: Corpus) -> Iterator[Item]:
         pairs = msgspec.json.decode(pairs) if isinstance(pairs, str) else pairs
         for number, (question, answer) in enumerate(pairs):
             kind = " ".join(question.lower().split()[:2])
-            yield Item(f"{row['image_id']}_{number}", str(row["image_id"]), question=question, answer=answer, kinds=(kind, ""))
+            yield Item(
+                f"{row['image_id']}_{number}", str(row["image_id"]), question=question, answer=answer, kinds=(kind, "")
+            )
 
 
 def read_imagenetvc(corpus: Corpus) -> Iterator[Item]:
@@ -180,7 +198,9 @@ def read_blink(corpus: Corpus) -> Iterator[Item]:
             letter = str(row["answer"]).strip("()")
             place = ord(letter) - ord("A") if len(letter) == 1 else -1
             if not 0 <= place < len(options):
-                raise DataError(f"{path.name} record {row['idx']}: answer {row['answer']!r} is not one of {len(options)} choices")
+                raise DataError(
+                    f"{path.name} record {row['idx']}: answer {row['answer']!r} is not one of {len(options)} choices"
+                )
             yield Item(
                 row["idx"],
                 pictures[0],

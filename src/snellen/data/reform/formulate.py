@@ -57,7 +57,9 @@ def guard(records: Iterator[T], where: str) -> Iterator[T]:
         except StopIteration:
             return
         except KeyError as error:
-            raise DataError(f"{where}: record {number} has no field {error}; is the file what the card describes?") from None
+            raise DataError(
+                f"{where}: record {number} has no field {error}; is the file what the card describes?"
+            ) from None
         except (IndexError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{where}: record {number} is not as the card describes: {error}") from None
 
@@ -65,7 +67,9 @@ def guard(records: Iterator[T], where: str) -> Iterator[T]:
 def _look_up(name: str, table: str) -> Any:
     family, _, function = name.partition(".")
     if family not in FAMILIES:
-        raise ConfigError(f"{name!r}: no family {family!r}{did_you_mean(family, FAMILIES)}; known: {', '.join(FAMILIES)}")
+        raise ConfigError(
+            f"{name!r}: no family {family!r}{did_you_mean(family, FAMILIES)}; known: {', '.join(FAMILIES)}"
+        )
     known: dict[str, Any] = getattr(importlib.import_module(f"snellen.data.reform.family_{family}"), table)
     if function not in known:
         hint = did_you_mean(function, known)
@@ -81,7 +85,9 @@ def choice(item: Item, corpus: Corpus, recipe: Recipe, wrong: Iterable[Distracto
 
 def fixed(item: Item, corpus: Corpus, recipe: Recipe, options: tuple[str, ...]) -> Sample:
     """Make a Sample with a fixed list of options in their usual order (yes/no, entailment)."""
-    return sample(msgspec.structs.replace(item, options=options), corpus, recipe, {"distractors": {"*": {"source": "fixed set"}}})
+    return sample(
+        msgspec.structs.replace(item, options=options), corpus, recipe, {"distractors": {"*": {"source": "fixed set"}}}
+    )
 
 
 def sample(item: Item, corpus: Corpus, recipe: Recipe, meta: Mapping[str, Any] | None = None) -> Sample:
@@ -105,7 +111,10 @@ def _images(item: Item, corpus: Corpus) -> tuple[Image, ...]:
     if not item.image:
         return ()
     first = corpus.image(item.image, item.size)
-    return (msgspec.structs.replace(first, edits=box_edits(item, first, BOX_COLOURS)), *map(corpus.image, item.more_images))
+    return (
+        msgspec.structs.replace(first, edits=box_edits(item, first, BOX_COLOURS)),
+        *map(corpus.image, item.more_images),
+    )
 
 
 def _answers(item: Item) -> tuple[str, ...]:

@@ -99,7 +99,9 @@ class PreparedReader:
             yield f"{path.name} record {number}", value
         missing = set(self._layout.header) - met if self._layout.pointer else set()
         if missing:
-            raise DataError(f"{path.name} does not say its {', '.join(sorted(missing))}: is it the prepared file of this dataset?")
+            raise DataError(
+                f"{path.name} does not say its {', '.join(sorted(missing))}: is it the prepared file of this dataset?"
+            )
 
     def _check_header(self, path: Path, key: str, value: Any) -> None:
         expected = self._layout.header.get(key)
@@ -156,7 +158,9 @@ class PreparedReader:
     def _picture(self, value: Any, where: str) -> Image:
         """Return a reference for a file name or for base64 text."""
         text = str(value)
-        if len(text) <= MAX_PATH_LENGTH and (isinstance(value, int) or text.isdigit() or text.lower().endswith(PICTURE_ENDINGS)):
+        if len(text) <= MAX_PATH_LENGTH and (
+            isinstance(value, int) or text.isdigit() or text.lower().endswith(PICTURE_ENDINGS)
+        ):
             root = self._find("").resolve()
             path = (root / fill(self._layout.images, {"image": text})).resolve()
             if not path.is_relative_to(root):
@@ -176,7 +180,9 @@ class PreparedReader:
     def _typed(self) -> Iterator[Sample]:
         """TDIUC: a questions file with pictures, an annotations file (its second copy of the pictures is skipped), choice lists."""
         wanted = self._layout.question_type
-        labels = {row["question_id"]: row["answers"][0]["answer"] for row in self._labels() if row["question_type"] == wanted}
+        labels = {
+            row["question_id"]: row["answers"][0]["answer"] for row in self._labels() if row["question_type"] == wanted
+        }
         pool = [str(text) for text in iterate_array(self._find(f"{self._layout.choices}{wanted}.json"))]
         for where, record in self._records():
             number = _column(record, "question_id", where)
@@ -185,9 +191,13 @@ class PreparedReader:
             image = self._picture(record["image_id"], where)
             answer = str(labels[number])
             tags: Tags = {"question_type": wanted}
-            item = Item(str(number), image.ref, question=record["question"], answer=answer, tags=tags, data={"image": image})
+            item = Item(
+                str(number), image.ref, question=record["question"], answer=answer, tags=tags, data={"image": image}
+            )
             if normalise(answer) in ("yes", "no"):
-                yield self._sample(msgspec.structs.replace(item, answer=normalise(answer), options=("yes", "no")), where)
+                yield self._sample(
+                    msgspec.structs.replace(item, answer=normalise(answer), options=("yes", "no")), where
+                )
             else:
                 yield self._drawn(item, pool, f"choice list of {wanted}", where)
 
@@ -200,7 +210,9 @@ class PreparedReader:
         for number, (where, record) in enumerate(self._records(), 1):
             item = self._item(record, where, number)
             answer = item.accepted[0]
-            yield self._drawn(msgspec.structs.replace(item, answer=answer, accepted=()), pool, "answer list of the file", where)
+            yield self._drawn(
+                msgspec.structs.replace(item, answer=answer, accepted=()), pool, "answer list of the file", where
+            )
 
     def _dialogues(self) -> Iterator[Sample]:
         path = self._find(self._layout.file)
@@ -214,7 +226,9 @@ class PreparedReader:
             group = str(dialogue["image_id"])
             image = self._picture(dialogue.get("image_base64") or dialogue["image_id"], where)
             for number, turn in enumerate(dialogue["dialog"]):
-                if max(turn["question"], 0) >= len(questions) or max(turn["answer"], *turn["answer_options"]) >= len(answers):
+                if max(turn["question"], 0) >= len(questions) or max(turn["answer"], *turn["answer_options"]) >= len(
+                    answers
+                ):
                     raise DataError(f"{where} round {number}: index outside the string tables")
                 item = Item(
                     id=f"{group}_{number}",

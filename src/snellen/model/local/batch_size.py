@@ -18,7 +18,9 @@ CPU_LIMIT = 16
 """On a CPU larger batches win nothing and only take memory."""
 
 
-async def predict_alone(predict_batch: Callable[[Sequence[Request]], Awaitable[list[Prediction]]], request: Request) -> Prediction:
+async def predict_alone(
+    predict_batch: Callable[[Sequence[Request]], Awaitable[list[Prediction]]], request: Request
+) -> Prediction:
     """Answer one request as a batch of its own, or raise ModelError."""
     (prediction,) = await predict_batch([request])
     if prediction.failure is not None:
@@ -29,7 +31,9 @@ async def predict_alone(predict_batch: Callable[[Sequence[Request]], Awaitable[l
 class BatchSizer:
     """The batch size of one device, fixed or automatic."""
 
-    def __init__(self, fixed: int | None, limit: int, free_share: Callable[[], float], on_full: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, fixed: int | None, limit: int, free_share: Callable[[], float], on_full: Callable[[], None] = lambda: None
+    ) -> None:
         self.size = fixed or min(FIRST_SIZE, limit)
         self._limit = fixed or limit
         self._automatic = fixed is None
@@ -67,7 +71,11 @@ class BatchSizer:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether an allocation failed, on a GPU or on the CPU."""
-    return type(error).__name__ == "OutOfMemoryError" or "out of memory" in str(error) or "can't allocate memory" in str(error)
+    return (
+        type(error).__name__ == "OutOfMemoryError"
+        or "out of memory" in str(error)
+        or "can't allocate memory" in str(error)
+    )
 
 
 def free_share(device: str) -> float:

@@ -63,7 +63,9 @@ def _score_tree(model: Any, prefix: Prefix, candidates: Candidates) -> TokenLogp
                 use_cache=True,
             )
         logits = torch.cat([logits, outputs.logits[0].float()])
-    values = iter(pick_logprobs(logits, [node + 1 if node != ROOT else 0 for node, _ in steps], [token for _, token in steps]))
+    values = iter(
+        pick_logprobs(logits, [node + 1 if node != ROOT else 0 for node, _ in steps], [token for _, token in steps])
+    )
     return [[next(values) for _ in path] for path in trie.steps]
 
 

@@ -45,7 +45,11 @@ class Checkpoint:
     def identity(self) -> Mapping[str, Any]:
         """Return what changes its answers: the files themselves for a folder, the revision for a hub name."""
         folder = Path(self.name)
-        source = {"files": fingerprint(folder)} if folder.is_dir() else {"revision": str(getattr(self.config, "_commit_hash", None))}
+        source = (
+            {"files": fingerprint(folder)}
+            if folder.is_dir()
+            else {"revision": str(getattr(self.config, "_commit_hash", None))}
+        )
         return {"checkpoint": folder.name if folder.is_dir() else self.name, "dtype": dtype_name(self), **source}
 
 
@@ -58,7 +62,9 @@ def read_checkpoint(name: str, options: LocalOptions) -> Checkpoint:
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise UsageError(f"model hf/{name}: the folder has no config.json, so it is not a transformers checkpoint")
     try:
-        config = transformers.AutoConfig.from_pretrained(name, revision=options.revision, trust_remote_code=options.trust_remote_code)
+        config = transformers.AutoConfig.from_pretrained(
+            name, revision=options.revision, trust_remote_code=options.trust_remote_code
+        )
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentProblem(f"model hf/{name} cannot be read: {first_line(error)}") from None
     return Checkpoint(name, _kind_of(config, name), config, options)
@@ -82,7 +88,9 @@ def load_processor(checkpoint: Checkpoint) -> Any:
     options = checkpoint.options
     kind = transformers.AutoProcessor if checkpoint.kind == IMAGE_TEXT else transformers.AutoTokenizer
     try:
-        processor = kind.from_pretrained(checkpoint.name, revision=options.revision, trust_remote_code=options.trust_remote_code)
+        processor = kind.from_pretrained(
+            checkpoint.name, revision=options.revision, trust_remote_code=options.trust_remote_code
+        )
     except ImportError as error:
         raise EnvironmentProblem(
             f"the processor of hf/{checkpoint.name} needs a package that is not installed: {first_line(error)}"
@@ -118,7 +126,9 @@ def load_weights(checkpoint: Checkpoint, device: str) -> Any:
         model = auto.from_pretrained(checkpoint.name, **arguments)
         return (model if device == "auto" else model.to(device)).eval().requires_grad_(False)
     except (OSError, ValueError, ImportError, RuntimeError) as error:
-        raise EnvironmentProblem(f"the weights of hf/{checkpoint.name} cannot be loaded on {device}: {first_line(error)}") from None
+        raise EnvironmentProblem(
+            f"the weights of hf/{checkpoint.name} cannot be loaded on {device}: {first_line(error)}"
+        ) from None
 
 
 def choose_devices(options: LocalOptions) -> tuple[str, ...]:

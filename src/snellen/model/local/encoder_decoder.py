@@ -22,11 +22,14 @@ def score_encoder_decoder(model: Any, inputs: dict[str, Any], candidates: Candid
     firsts = pick_logprobs(first, [0] * len(candidates), [candidate[0] for candidate in candidates])
     results: TokenLogprobs = [[value] for value in firsts]
     order = sorted(
-        (index for index, candidate in enumerate(candidates) if len(candidate) > 1), key=lambda index: (len(candidates[index]), index)
+        (index for index, candidate in enumerate(candidates) if len(candidate) > 1),
+        key=lambda index: (len(candidates[index]), index),
     )
     for at in range(0, len(order), MAX_ROWS):
         group = order[at : at + MAX_ROWS]
-        for index, rest in zip(group, _score_rows(reader, inner, inputs, [candidates[index] for index in group]), strict=True):
+        for index, rest in zip(
+            group, _score_rows(reader, inner, inputs, [candidates[index] for index in group]), strict=True
+        ):
             results[index] += rest
     return results
 
@@ -52,7 +55,9 @@ def decoder_start(model: Any) -> int:
 def _score_rows(reader: Any, encoded: Any, inputs: dict[str, Any], candidates: Candidates) -> TokenLogprobs:
     count = len(candidates)
     hidden = encoded.encoder_last_hidden_state
-    fed, _ = pad_right([candidate[:-1] for candidate in candidates], max(len(candidate) for candidate in candidates) - 1, hidden.device)
+    fed, _ = pad_right(
+        [candidate[:-1] for candidate in candidates], max(len(candidate) for candidate in candidates) - 1, hidden.device
+    )
     mask = inputs.get("attention_mask")
     with torch.inference_mode():
         outputs = reader(

@@ -61,7 +61,10 @@ class LocalPrompter:
     def _one_picture(self, request: Request, pictures: tuple[PIL.Image.Image, ...]) -> tuple[PIL.Image.Image, ...]:
         """Return the one picture such an architecture takes: a grey one without, an error with more."""
         if len(pictures) > 1:
-            raise ModelError(FailureKind.CAPABILITY, f"{request.key.sample}: {len(pictures)} images, the checkpoint takes one a question")
+            raise ModelError(
+                FailureKind.CAPABILITY,
+                f"{request.key.sample}: {len(pictures)} images, the checkpoint takes one a question",
+            )
         return pictures or (grey(),)
 
     def render(self, messages: Sequence[Turn], answer: bool) -> str:
@@ -72,7 +75,9 @@ class LocalPrompter:
         try:
             return str(self.processor.apply_chat_template(turns, add_generation_prompt=answer, tokenize=False))
         except (ValueError, TypeError, KeyError) as error:
-            raise ModelError(FailureKind.REQUEST, f"the checkpoint's chat template refuses the messages: {first_line(error)}") from None
+            raise ModelError(
+                FailureKind.REQUEST, f"the checkpoint's chat template refuses the messages: {first_line(error)}"
+            ) from None
 
     def encode(self, texts: Sequence[str], pictures: Sequence[Sequence[PIL.Image.Image]]) -> dict[str, Any]:
         """Return the tensors of a left-padded batch. Either all texts come with images or none."""
@@ -86,7 +91,9 @@ class LocalPrompter:
                     return dict(self.processor(text=list(texts), images=images, **arguments))
                 return dict(self.tokenizer(list(texts), return_token_type_ids=False, **arguments))
         except (ValueError, TypeError, IndexError) as error:
-            raise ModelError(FailureKind.REQUEST, f"the checkpoint's processor refuses the input: {first_line(error)}") from None
+            raise ModelError(
+                FailureKind.REQUEST, f"the checkpoint's processor refuses the input: {first_line(error)}"
+            ) from None
 
     def encode_candidates(self, text: str, candidates: Sequence[str], alone: bool) -> tuple[list[list[int]], str]:
         """Return the token ids of each candidate after `text`, and how the boundary was drawn.

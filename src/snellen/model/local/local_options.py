@@ -50,7 +50,9 @@ def read_options(arguments: Mapping[str, Any], provider: str) -> LocalOptions:
     if options.dtype not in DTYPES:
         raise ConfigError(f"--model-arg dtype={options.dtype}: choose one of {', '.join(DTYPES)}")
     if options.trust_remote_code and not options.revision:
-        raise ConfigError("--model-arg trust_remote_code=true runs code from the checkpoint: pin it with --model-arg revision=COMMIT")
+        raise ConfigError(
+            "--model-arg trust_remote_code=true runs code from the checkpoint: pin it with --model-arg revision=COMMIT"
+        )
     for name in ("batch_size", "max_batch_size", "threads"):
         value = getattr(options, name)
         if value is not None and value < 1:

@@ -32,7 +32,9 @@ HALF_TOLERANCE = 0.25
 class Replica:
     """One copy of a model on one device. Not thread-safe: one thread works it."""
 
-    def __init__(self, model: Any, prompter: LocalPrompter, checkpoint: Checkpoint, device: str, now: Callable[[], float]) -> None:
+    def __init__(
+        self, model: Any, prompter: LocalPrompter, checkpoint: Checkpoint, device: str, now: Callable[[], float]
+    ) -> None:
         self.model = model
         self.prompter = prompter
         self._checkpoint = checkpoint
@@ -40,10 +42,15 @@ class Replica:
         self.memory = PrefixMemory(checkpoint.options.keep_prefixes)
         limit = checkpoint.options.max_batch_size
         self.sizer = BatchSizer(
-            checkpoint.options.batch_size, limit if device != "cpu" else min(limit, CPU_LIMIT), lambda: free_share(device), self.free_memory
+            checkpoint.options.batch_size,
+            limit if device != "cpu" else min(limit, CPU_LIMIT),
+            lambda: free_share(device),
+            self.free_memory,
         )
         text_model = getattr(model, "language_model", model)
-        self.is_encoder_decoder = bool(model.config.is_encoder_decoder or getattr(text_model.config, "is_encoder_decoder", False))
+        self.is_encoder_decoder = bool(
+            model.config.is_encoder_decoder or getattr(text_model.config, "is_encoder_decoder", False)
+        )
         self.route = SCRATCH
         if self.is_encoder_decoder:
             prompter.tokenizer.padding_side = "right"
@@ -79,20 +86,29 @@ class Replica:
         if not prepared.request.likelihood.baseline:
             return prediction
         priors = self.score(self.prompter.prepare(ask_for_priors(prepared.request)))
-        return msgspec.structs.replace(prediction, detail=prediction.detail | {"priors": list(priors.loglikelihoods or ())})
+        return msgspec.structs.replace(
+            prediction, detail=prediction.detail | {"priors": list(priors.loglikelihoods or ())}
+        )
 
     def score(self, prepared: Prepared) -> Prediction:
         """Return the log-likelihood of every choice of one request."""
         sent = self._now()
         request = prepared.request
-        candidates, boundary = self.prompter.encode_candidates(prepared.text, request.choices, alone=self.is_encoder_decoder)
+        candidates, boundary = self.prompter.encode_candidates(
+            prepared.text, request.choices, alone=self.is_encoder_decoder
+        )
         check_choices(request, [len(candidate) for candidate in candidates])
         inputs = self._inputs([prepared])
         length = inputs["input_ids"].shape[1]
         self._check_length(request, length, max(len(candidate) for candidate in candidates))
         raw, prompt = self._token_logprobs(prepared, inputs, candidates)
         tokens = [storable(values) for values in raw]
-        detail = {"route": self.route, "boundary": boundary, "tokens": [len(values) for values in tokens], "token_logprobs": tokens}
+        detail = {
+            "route": self.route,
+            "boundary": boundary,
+            "tokens": [len(values) for values in tokens],
+            "token_logprobs": tokens,
+        }
         detail |= {"bytes": byte_counts(request)} | ({"prompt_logprobs": storable(prompt)} if prompt else {})
         return Prediction(
             key=request.key,
@@ -111,8 +127,13 @@ class Replica:
         context = self._checkpoint.context_tokens or 2**31
         for prepared, length in zip(batch, lengths, strict=True):
             self._check_length(prepared.request, length, 1)
-        rows = [make_row(prepared.request, defaults, context - length) for prepared, length in zip(batch, lengths, strict=True)]
-        eos = _as_list(defaults.eos_token_id if defaults.eos_token_id is not None else self.prompter.tokenizer.eos_token_id)
+        rows = [
+            make_row(prepared.request, defaults, context - length)
+            for prepared, length in zip(batch, lengths, strict=True)
+        ]
+        eos = _as_list(
+            defaults.eos_token_id if defaults.eos_token_id is not None else self.prompter.tokenizer.eos_token_id
+        )
         sampler = RowSampler(rows, eos, self._decode, self._now)
         with torch.inference_mode():
             self.model.generate(
@@ -143,7 +164,8 @@ class Replica:
         with_prompt = prepared.request.likelihood.with_prompt
         if with_prompt and self.is_encoder_decoder:
             raise ModelError(
-                FailureKind.CAPABILITY, "an encoder–decoder gives no log-probabilities of the prompt itself, which prompt-mean needs"
+                FailureKind.CAPABILITY,
+                "an encoder–decoder gives no log-probabilities of the prompt itself, which prompt-mean needs",
             )
         if self.route not in (TREE, ROWS) and not with_prompt:
             return self._score_by(self.route, inputs, candidates), ()
@@ -180,18 +202,28 @@ class Replica:
         """Tell whether some layer sees less than the whole prompt: only the library's own masks know how much."""
         text = self.model.config.get_text_config(decoder=True)
         kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
-        return kinds != {"full_attention"} or bool(getattr(text, "sliding_window", None) and getattr(text, "use_sliding_window", True))
+        return kinds != {"full_attention"} or bool(
+            getattr(text, "sliding_window", None) and getattr(text, "use_sliding_window", True)
+        )
 
     def _inputs(self, batch: Sequence[Prepared]) -> dict[str, Any]:
         ahead = batch[0].tensors if len(batch) == 1 else None
-        tensors = ahead or self.prompter.encode([prepared.text for prepared in batch], [prepared.pictures for prepared in batch])
+        tensors = ahead or self.prompter.encode(
+            [prepared.text for prepared in batch], [prepared.pictures for prepared in batch]
+        )
         device, dtype = self.model.device, self.model.dtype
-        return {name: value.to(device, dtype) if value.is_floating_point() else value.to(device) for name, value in tensors.items()}
+        return {
+            name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
+            for name, value in tensors.items()
+        }
 
     def _check_length(self, request: Request, length: int, more: int) -> None:
         context = self._checkpoint.context_tokens
         if context is not None and length + more > context:
-            raise ModelError(FailureKind.TOO_LONG, f"{request.key.sample}: {length} + {more} tokens, the checkpoint's context is {context}")
+            raise ModelError(
+                FailureKind.TOO_LONG,
+                f"{request.key.sample}: {length} + {more} tokens, the checkpoint's context is {context}",
+            )
 
     def _decode(self, tokens: list[int]) -> str:
         return str(self.prompter.tokenizer.decode(tokens, skip_special_tokens=True))
@@ -214,7 +246,11 @@ def _attempt(score: Callable[[], TokenLogprobs]) -> TokenLogprobs | None:
 def _agrees(scores: TokenLogprobs | None, wanted: TokenLogprobs | None, tolerance: float) -> bool:
     if scores is None or wanted is None:
         return False
-    return all(abs(a - b) <= tolerance for got, want in zip(scores, wanted, strict=True) for a, b in zip(got, want, strict=True))
+    return all(
+        abs(a - b) <= tolerance
+        for got, want in zip(scores, wanted, strict=True)
+        for a, b in zip(got, want, strict=True)
+    )
 
 
 def _as_list(value: int | Sequence[int] | None) -> list[int]:

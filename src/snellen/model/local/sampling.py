@@ -34,7 +34,8 @@ def make_row(request: Request, defaults: Any, room_tokens: int) -> Row:
     params, key = request.params, request.key
     own = (defaults.temperature or 1.0, defaults.top_p or 1.0) if getattr(defaults, "do_sample", False) else (0.0, 1.0)
     temperature, top_p = (
-        given if given is not None else default for given, default in zip((params.temperature, params.top_p), own, strict=True)
+        given if given is not None else default
+        for given, default in zip((params.temperature, params.top_p), own, strict=True)
     )
     wanted = params.max_tokens or getattr(defaults, "max_new_tokens", None) or DEFAULT_TOKENS
     seed = derive_seed(params.seed or 0, key.task, key.sample, key.variant, key.repeat, "sampling")
@@ -44,7 +45,9 @@ def make_row(request: Request, defaults: Any, room_tokens: int) -> Row:
 class RowSampler:
     """A logits processor for the library's `generate`: it chooses every row's token and leaves it no other choice."""
 
-    def __init__(self, rows: Sequence[Row], eos: Sequence[int], decode: Callable[[list[int]], str], now: Callable[[], float]) -> None:
+    def __init__(
+        self, rows: Sequence[Row], eos: Sequence[int], decode: Callable[[list[int]], str], now: Callable[[], float]
+    ) -> None:
         self._rows = rows
         self._eos = list(eos)
         self._decode = decode
@@ -61,7 +64,9 @@ class RowSampler:
     def _next(self, row: Row, scores: torch.Tensor, greedy: int) -> int:
         if row.finish:
             return self._eos[0] if self._eos else greedy
-        token = greedy if row.temperature == 0 else sample_token(scores, row.temperature, row.top_p, row.generator.random())
+        token = (
+            greedy if row.temperature == 0 else sample_token(scores, row.temperature, row.top_p, row.generator.random())
+        )
         row.first_token = row.first_token if row.first_token is not None else self._now()
         if token in self._eos:
             row.finish = "stop"

@@ -67,13 +67,18 @@ class TransformersModel:
         scored = [place for place, request in enumerate(requests) if request.choices]
         generated = _by_images(requests)
         answers: list[Prediction | None] = [None] * len(requests)
-        work: deque[tuple[list[int], Callable[[Any, Sequence[Prepared]], list[Prediction]]]] = deque(([place], _score) for place in scored)
+        work: deque[tuple[list[int], Callable[[Any, Sequence[Prepared]], list[Prediction]]]] = deque(
+            ([place], _score) for place in scored
+        )
         share = -(-len(requests) // len(self._replicas))
         for group in generated:
             work.extend((group[start : start + share], _generate) for start in range(0, len(group), share))
         loop = asyncio.get_running_loop()
         await asyncio.gather(
-            *(loop.run_in_executor(self._runners, _drain, replica, work, requests, prepared, answers) for replica in self._replicas)
+            *(
+                loop.run_in_executor(self._runners, _drain, replica, work, requests, prepared, answers)
+                for replica in self._replicas
+            )
         )
         return [answer for answer in answers if answer is not None]
 
@@ -110,8 +115,12 @@ class TransformersModel:
 
         replicas = []
         for device in self._devices:
-            prompter = LocalPrompter(load_processor(self._checkpoint), self._checkpoint.kind, use_template=self._options.chat_template)
-            replica = Replica(load_weights(self._checkpoint, device), prompter, self._checkpoint, device, self._clock.monotonic)
+            prompter = LocalPrompter(
+                load_processor(self._checkpoint), self._checkpoint.kind, use_template=self._options.chat_template
+            )
+            replica = Replica(
+                load_weights(self._checkpoint, device), prompter, self._checkpoint, device, self._clock.monotonic
+            )
             replica.choose_route()
             replicas.append(replica)
         return replicas
@@ -127,7 +136,11 @@ def _by_images(requests: Sequence[Request]) -> list[list[int]]:
 
 
 def _drain(
-    replica: Any, work: deque[Any], requests: Sequence[Request], prepared: Sequence[Future[Prepared]], answers: list[Prediction | None]
+    replica: Any,
+    work: deque[Any],
+    requests: Sequence[Request],
+    prepared: Sequence[Future[Prepared]],
+    answers: list[Prediction | None],
 ) -> None:
     """Take pieces of work until none is left; runs in the replica's thread."""
     while work:
@@ -174,7 +187,8 @@ def _guarded(replica: Any, act: Callable[[Prepared], Prediction], item: Prepared
         if again:
             return _guarded(replica, act, item, again=False)
         return _failed(
-            item.request, ModelError(FailureKind.PAYLOAD, f"{item.request.key.sample}: one request alone does not fit in memory")
+            item.request,
+            ModelError(FailureKind.PAYLOAD, f"{item.request.key.sample}: one request alone does not fit in memory"),
         )
 
 

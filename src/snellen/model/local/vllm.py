@@ -53,7 +53,9 @@ class VllmModel:
         self._checkpoint = name
         self._options = convert(dict(options.arguments), VllmOptions, "--model-arg of vllm")
         if self._options.trust_remote_code and not self._options.revision:
-            raise ConfigError("--model-arg trust_remote_code=true runs code from the checkpoint: pin it with --model-arg revision=COMMIT")
+            raise ConfigError(
+                "--model-arg trust_remote_code=true runs code from the checkpoint: pin it with --model-arg revision=COMMIT"
+            )
         self.batch_size = self._options.batch_size
         self._clock = options.clock
         self._engine: Any = None
@@ -76,7 +78,12 @@ class VllmModel:
     def identity(self) -> Mapping[str, Any]:
         """Return the checkpoint, its revision and number format."""
         options = self._options
-        return {"vllm": self._checkpoint, "revision": options.revision, "dtype": self._dtype(), "engine": options.engine}
+        return {
+            "vllm": self._checkpoint,
+            "revision": options.revision,
+            "dtype": self._dtype(),
+            "engine": options.engine,
+        }
 
     async def close(self) -> None:
         """Let go of the engine."""
@@ -122,7 +129,9 @@ class VllmModel:
         for request, group in zip(requests, talks, strict=True):
             mine = [next(outputs) for _ in group]
             timing = Timing(sent, self._clock.monotonic())
-            answers.append(_read_scores(request, mine, timing) if request.choices else _read_text(request, mine[0], timing))
+            answers.append(
+                _read_scores(request, mine, timing) if request.choices else _read_text(request, mine[0], timing)
+            )
         return answers
 
     def _talk(self, talks: Sequence[Talk]) -> list[Any]:
@@ -161,15 +170,24 @@ def _talks_of(request: Request) -> list[Talk]:
 def _sampling(request: Request) -> dict[str, Any]:
     """Return the engine's sampling parameters; unset ones are left to its defaults, each trial has its own seed."""
     params, key = request.params, request.key
-    told = {"max_tokens": params.max_tokens or 512, "temperature": params.temperature, "top_p": params.top_p, "stop": params.stop}
+    told = {
+        "max_tokens": params.max_tokens or 512,
+        "temperature": params.temperature,
+        "top_p": params.top_p,
+        "stop": params.stop,
+    }
     told["seed"] = derive_seed(params.seed or 0, key.task, key.sample, key.variant, key.repeat, "sampling") % 2**63
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items() if value is not None}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in told.items() if value is not None
+    }
 
 
 def _read_text(request: Request, output: Any, timing: Timing) -> Prediction:
     made = output.outputs[0]
     usage = Usage(len(output.prompt_token_ids or ()), len(made.token_ids))
-    return Prediction(request.key, text=request.prefix + made.text, finish=made.finish_reason, usage=usage, timing=timing)
+    return Prediction(
+        request.key, text=request.prefix + made.text, finish=made.finish_reason, usage=usage, timing=timing
+    )
 
 
 def _read_scores(request: Request, outputs: Sequence[Any], timing: Timing) -> Prediction:
@@ -187,7 +205,9 @@ def _read_scores(request: Request, outputs: Sequence[Any], timing: Timing) -> Pr
     if request.likelihood.with_prompt:
         detail["prompt_logprobs"] = storable([token.logprob for token in prompt if token.logprob is not None])
     usage = Usage(input_tokens=len(prompt))
-    return Prediction(request.key, loglikelihoods=tuple(sum(values) for values in tokens), usage=usage, timing=timing, detail=detail)
+    return Prediction(
+        request.key, loglikelihoods=tuple(sum(values) for values in tokens), usage=usage, timing=timing, detail=detail
+    )
 
 
 def _read_group(request: Request, outputs: Sequence[Any]) -> tuple[list[Token], list[list[float]]]:

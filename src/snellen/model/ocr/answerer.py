@@ -9,7 +9,20 @@ from collections.abc import Sequence
 
 from rapidfuzz import fuzz
 
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth")
+ORDINALS = (
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+    "twelfth",
+)
 TRANSCRIBE = re.compile(
     r"transcri|\bread (?:it|the|this|all|aloud)\b|what you read|\btext in the (?:picture|image)|copy the text"
     r"|\bwhat (?:is|does) .*\b(?:text|written|say|read)\b",

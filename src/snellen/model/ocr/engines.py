@@ -52,7 +52,9 @@ class RapidEngine:
         except ModuleNotFoundError:
             raise MissingExtra("ocr", "the embedded reader") from None
         if not [item for item in models.iterdir() if item.name.endswith(".onnx")]:
-            raise EnvironmentProblem("rapidocr is installed without its weights: pip install --force-reinstall rapidocr")
+            raise EnvironmentProblem(
+                "rapidocr is installed without its weights: pip install --force-reinstall rapidocr"
+            )
         try:
             import_module("onnxruntime")
         except ImportError:
@@ -72,7 +74,10 @@ class RapidEngine:
         found = self._local.engine(np.asarray(picture.convert("RGB"))[:, :, ::-1])
         if found.boxes is None or not found.txts:
             return []
-        return [Piece(str(text), tuple((float(x), float(y)) for x, y in box)) for text, box in zip(found.txts, found.boxes, strict=True)]
+        return [
+            Piece(str(text), tuple((float(x), float(y)) for x, y in box))
+            for text, box in zip(found.txts, found.boxes, strict=True)
+        ]
 
 
 def _create_rapid() -> Any:

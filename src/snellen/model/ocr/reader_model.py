@@ -51,7 +51,9 @@ class Reader:
     async def predict(self, request: Request) -> Prediction:
         """Answer one request from what stands on its pictures."""
         if request.choices:
-            raise ModelError(FailureKind.CAPABILITY, f"{self.name} cannot score candidates: use --infer-method generation")
+            raise ModelError(
+                FailureKind.CAPABILITY, f"{self.name} cannot score candidates: use --infer-method generation"
+            )
         sent = self._clock.monotonic()
         images = [image for turn in request.messages for image in turn.images]
         try:
@@ -63,7 +65,9 @@ class Reader:
         if text in request.shown:
             text = request.marks[request.shown.index(text)]
         usage = Usage(output_tokens=len(text.split()))
-        return Prediction(request.key, text=text, usage=usage, timing=Timing(sent, self._clock.monotonic()), finish="stop")
+        return Prediction(
+            request.key, text=text, usage=usage, timing=Timing(sent, self._clock.monotonic()), finish="stop"
+        )
 
     async def _read(self, image: Image) -> list[str]:
         loop = asyncio.get_running_loop()
@@ -88,7 +92,12 @@ class Reader:
 
     def identity(self) -> Mapping[str, Any]:
         """Return the engine, its version and that of the answerer."""
-        return {"model": self.name, "engine": self._engine.name, "version": self._engine.version(), "answerer": ANSWERER_VERSION}
+        return {
+            "model": self.name,
+            "engine": self._engine.name,
+            "version": self._engine.version(),
+            "answerer": ANSWERER_VERSION,
+        }
 
     async def close(self) -> None:
         """End the worker threads."""

@@ -49,8 +49,17 @@ class Anthropic:
         system = "\n".join(turn.text for turn, _ in pairs if turn.role == "system")
         messages = [_message(turn, of_turn) for turn, of_turn in pairs if turn.role != "system"]
         params = request.params
-        body: dict[str, Any] = {"model": model, "max_tokens": params.max_tokens or DEFAULT_MAX_TOKENS, "messages": messages}
-        optional = {"system": system or None, "temperature": params.temperature, "top_p": params.top_p, "stop_sequences": params.stop}
+        body: dict[str, Any] = {
+            "model": model,
+            "max_tokens": params.max_tokens or DEFAULT_MAX_TOKENS,
+            "messages": messages,
+        }
+        optional = {
+            "system": system or None,
+            "temperature": params.temperature,
+            "top_p": params.top_p,
+            "stop_sequences": params.stop,
+        }
         optional["stream"] = params.stream or None
         return body | {name: value for name, value in optional.items() if value is not None} | (params.extra_body or {})
 
@@ -74,7 +83,9 @@ class Anthropic:
         event = expect_object(value)
         kind = event.get("type")
         if kind == "error":
-            raise ModelError(FailureKind.SERVER, f"the server failed in mid-stream: {event.get('error')}"[:300], retryable=True)
+            raise ModelError(
+                FailureKind.SERVER, f"the server failed in mid-stream: {event.get('error')}"[:300], retryable=True
+            )
         if kind == "message_start":
             message = event.get("message") or {}
             reply.model, reply.usage = message.get("model"), _usage(message.get("usage"))
@@ -88,7 +99,8 @@ class Anthropic:
 
 def _message(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
     images: list[dict[str, Any]] = [
-        {"type": "image", "source": {"type": "base64", "media_type": picture.mime, "data": picture.token}} for picture in pictures
+        {"type": "image", "source": {"type": "base64", "media_type": picture.mime, "data": picture.token}}
+        for picture in pictures
     ]
     return {"role": turn.role, "content": [*images, {"type": "text", "text": turn.text}] if images else turn.text}
 
@@ -119,4 +131,6 @@ def _merge(first: Usage | None, last: Usage | None) -> Usage | None:
     """The start of a stream knows the input, its end the output."""
     if first is None or last is None:
         return last or first
-    return Usage(first.input_tokens or last.input_tokens, last.output_tokens or first.output_tokens, None, first.cached_tokens)
+    return Usage(
+        first.input_tokens or last.input_tokens, last.output_tokens or first.output_tokens, None, first.cached_tokens
+    )

@@ -53,7 +53,9 @@ class Gemini:
         """Return the generateContent body."""
         pairs = list(zip(request.messages, pictures, strict=True))
         system = "\n".join(turn.text for turn, _ in pairs if turn.role == "system")
-        body: dict[str, Any] = {"contents": [_content(turn, of_turn) for turn, of_turn in pairs if turn.role != "system"]}
+        body: dict[str, Any] = {
+            "contents": [_content(turn, of_turn) for turn, of_turn in pairs if turn.role != "system"]
+        }
         if system:
             body["systemInstruction"] = {"parts": [{"text": system}]}
         config = _generation_config(request.params)
@@ -69,7 +71,9 @@ class Gemini:
         """Read one response, whole or a piece of a stream: both have the same form."""
         response = expect_object(value)
         if response.get("error"):
-            raise ModelError(FailureKind.SERVER, f"the server failed in mid-stream: {response['error']}"[:300], retryable=True)
+            raise ModelError(
+                FailureKind.SERVER, f"the server failed in mid-stream: {response['error']}"[:300], retryable=True
+            )
         blocked = (response.get("promptFeedback") or {}).get("blockReason")
         reply.refusal = f"blocked: {blocked}" if blocked else reply.refusal
         reply.usage = _usage(response.get("usageMetadata")) or reply.usage
@@ -82,12 +86,20 @@ class Gemini:
 
 
 def _content(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
-    images: list[dict[str, Any]] = [{"inlineData": {"mimeType": picture.mime, "data": picture.token}} for picture in pictures]
+    images: list[dict[str, Any]] = [
+        {"inlineData": {"mimeType": picture.mime, "data": picture.token}} for picture in pictures
+    ]
     return {"role": ROLES.get(turn.role, turn.role), "parts": [*images, {"text": turn.text}]}
 
 
 def _generation_config(params: Params) -> dict[str, Any]:
-    names = {"max_tokens": "maxOutputTokens", "temperature": "temperature", "top_p": "topP", "seed": "seed", "stop": "stopSequences"}
+    names = {
+        "max_tokens": "maxOutputTokens",
+        "temperature": "temperature",
+        "top_p": "topP",
+        "seed": "seed",
+        "stop": "stopSequences",
+    }
     return {theirs: getattr(params, ours) for ours, theirs in names.items() if getattr(params, ours) is not None}
 
 

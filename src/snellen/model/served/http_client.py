@@ -36,11 +36,15 @@ class HttpStream(NamedTuple):
 class HttpClient(Protocol):
     """What a served model needs of HTTP."""
 
-    async def send(self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None) -> HttpResponse:
+    async def send(
+        self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None
+    ) -> HttpResponse:
         """POST `body` (GET when None) and return the whole response, or raise ModelError. None: the caller keeps the time."""
         ...
 
-    def stream(self, url: str, body: Body, headers: Mapping[str, str], timeout_s: float) -> AbstractAsyncContextManager[HttpStream]:
+    def stream(
+        self, url: str, body: Body, headers: Mapping[str, str], timeout_s: float
+    ) -> AbstractAsyncContextManager[HttpStream]:
         """POST `body` and return a context that yields the response as it comes."""
         ...
 
@@ -80,7 +84,9 @@ class AiohttpClient:
         # Asked once: aiohttp's own trust_env reads netrc in a thread for every request.
         self._proxies = getproxies()
 
-    async def send(self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None) -> HttpResponse:
+    async def send(
+        self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None
+    ) -> HttpResponse:
         """POST `body` (GET when None) and return the whole response."""
         try:
             if body is not None and timeout_s is None and self._poster is not None and sum(map(len, body)) <= PIECE:
@@ -91,7 +97,9 @@ class AiohttpClient:
             raise network_error(error, url, timeout_s) from None
 
     @asynccontextmanager
-    async def stream(self, url: str, body: Body, headers: Mapping[str, str], timeout_s: float) -> AsyncIterator[HttpStream]:
+    async def stream(
+        self, url: str, body: Body, headers: Mapping[str, str], timeout_s: float
+    ) -> AsyncIterator[HttpStream]:
         """POST `body` and yield the response while it comes."""
         try:
             async with self._open(url, body, headers, timeout_s, BETWEEN_CHUNKS_S) as response:
@@ -146,7 +154,13 @@ def network_error(error: Exception, url: str, timeout_s: float | None) -> ModelE
     if isinstance(error, aiohttp.InvalidURL):
         return ModelError(FailureKind.REQUEST, f"{url!r} is not a URL: check --base-url")
     if isinstance(error, aiohttp.ClientConnectorError):
-        return ModelError(FailureKind.NETWORK, f"cannot connect to {url}: {error.os_error.strerror or error.os_error}", retryable=True)
+        return ModelError(
+            FailureKind.NETWORK, f"cannot connect to {url}: {error.os_error.strerror or error.os_error}", retryable=True
+        )
     if isinstance(error, TimeoutError):
-        return ModelError(FailureKind.TIMEOUT, f"no answer from {url} within {timeout_s or BETWEEN_CHUNKS_S:g} s", retryable=True)
-    return ModelError(FailureKind.NETWORK, f"connection to {url} failed: {type(error).__name__}: {error}", retryable=True)
+        return ModelError(
+            FailureKind.TIMEOUT, f"no answer from {url} within {timeout_s or BETWEEN_CHUNKS_S:g} s", retryable=True
+        )
+    return ModelError(
+        FailureKind.NETWORK, f"connection to {url} failed: {type(error).__name__}: {error}", retryable=True
+    )

@@ -34,7 +34,9 @@ class Token(NamedTuple):
 def scoring_request(request: Request, continuation: str | None) -> Request:
     """Return the chat request whose prompt ends with the continuation as the assistant's words; None: with nothing said yet."""
     extra: dict[str, Any] = {"prompt_logprobs": 0}
-    said = request.prefix + (separator(request.prefix) if request.prefix and continuation else "") + (continuation or "")
+    said = (
+        request.prefix + (separator(request.prefix) if request.prefix and continuation else "") + (continuation or "")
+    )
     messages = request.messages
     if said:
         messages = (*messages, Turn("assistant", said))
@@ -74,7 +76,9 @@ def read_echo(value: Mapping[str, Any], start: int, end: int) -> list[Token]:
     if not isinstance(logprobs, dict) or not logprobs.get("token_logprobs"):
         raise ModelError(FailureKind.CAPABILITY, "echo with logprobs is ignored")
     rows = zip(logprobs["tokens"], logprobs["token_logprobs"], logprobs["text_offset"], strict=True)
-    return [Token(str(name), logprob) for name, logprob, offset in rows if offset + len(str(name)) > start and offset < end]
+    return [
+        Token(str(name), logprob) for name, logprob, offset in rows if offset + len(str(name)) > start and offset < end
+    ]
 
 
 def read_generated(value: Mapping[str, Any]) -> tuple[str, list[Token], list[list[Token]]]:
@@ -133,7 +137,9 @@ def bare(mark: str) -> str:
 
 def _params(request: Request, max_tokens: int, extra: dict[str, Any]) -> Params:
     own = request.params
-    return Params(max_tokens=max_tokens, temperature=0.0, timeout_s=own.timeout_s, extra_body={**(own.extra_body or {}), **extra})
+    return Params(
+        max_tokens=max_tokens, temperature=0.0, timeout_s=own.timeout_s, extra_body={**(own.extra_body or {}), **extra}
+    )
 
 
 def _read_row(row: Any) -> Token:

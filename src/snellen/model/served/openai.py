@@ -37,7 +37,9 @@ class OpenAI:
 
     def __init__(self, images: str = "inline") -> None:
         if images not in IMAGE_MODES:
-            raise UsageError(f"--model-arg images={images}{did_you_mean(images, IMAGE_MODES)}; known: {', '.join(IMAGE_MODES)}")
+            raise UsageError(
+                f"--model-arg images={images}{did_you_mean(images, IMAGE_MODES)}; known: {', '.join(IMAGE_MODES)}"
+            )
         self._images = images
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
@@ -53,14 +55,18 @@ class OpenAI:
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the chat body."""
-        messages = [_message(turn, of_turn, self._images) for turn, of_turn in zip(request.messages, pictures, strict=True)]
+        messages = [
+            _message(turn, of_turn, self._images) for turn, of_turn in zip(request.messages, pictures, strict=True)
+        ]
         return {"model": model, "messages": messages, **sampling(request.params)}
 
     def parse(self, value: Any) -> Reply:
         """Read a chat completion."""
         value = expect_object(value)
         choice = _first_choice(value)
-        reply = Reply(usage=_usage(value.get("usage")), model=value.get("model"), choices=len(value.get("choices") or []))
+        reply = Reply(
+            usage=_usage(value.get("usage")), model=value.get("model"), choices=len(value.get("choices") or [])
+        )
         message = choice.get("message") or {}
         reply.text = _content(message.get("content"))
         reply.reasoning = message.get("reasoning_content") or message.get("reasoning")
@@ -72,7 +78,9 @@ class OpenAI:
         """Read one chunk of a streamed completion."""
         value = expect_object(value)
         if value.get("error"):
-            raise ModelError(FailureKind.SERVER, f"the server failed in mid-stream: {value['error']}"[:300], retryable=True)
+            raise ModelError(
+                FailureKind.SERVER, f"the server failed in mid-stream: {value['error']}"[:300], retryable=True
+            )
         reply.usage = _usage(value.get("usage")) or reply.usage
         reply.model = value.get("model") or reply.model
         choice = _first_choice(value)

@@ -81,7 +81,9 @@ class Poster:
         key = (url, *headers.items())
         known = self._routes.get(key)
         if known is None:
-            request = aiohttp.ClientRequest("POST", URL(url), headers=headers, data=b"", loop=asyncio.get_running_loop())
+            request = aiohttp.ClientRequest(
+                "POST", URL(url), headers=headers, data=b"", loop=asyncio.get_running_loop()
+            )
             lines = [f"{name}: {value}" for name, value in request.headers.items() if name != "Content-Length"]
             if not all(map(str.isprintable, lines)):
                 raise ValueError("a header holds a control character: check the API key")
@@ -98,7 +100,12 @@ class Poster:
         while route.resting:
             connection, since = route.resting.pop()
             protocol = connection.protocol
-            if protocol is not None and protocol.is_connected() and not protocol.should_close and self._now() - since < KEEP_ALIVE_S:
+            if (
+                protocol is not None
+                and protocol.is_connected()
+                and not protocol.should_close
+                and self._now() - since < KEEP_ALIVE_S
+            ):
                 return connection
             connection.close()
         return None

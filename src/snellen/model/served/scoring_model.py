@@ -24,7 +24,9 @@ from .logprob_routes import CHAT, ECHO, LETTERS, ROUTES, WITH_IMAGES, Token
 from .served_model import ServedModel
 from .wire import Dialect, build_body, decode_body, status_error
 
-PROBE = Request(TrialKey("probe", "probe"), (Turn("user", "What colour is the sky on a clear day? Answer in a few words."),))
+PROBE = Request(
+    TrialKey("probe", "probe"), (Turn("user", "What colour is the sky on a clear day? Answer in a few words."),)
+)
 PROBE_TOKENS = 2
 TOLERANCE = 0.3
 """Two runs of one server in half precision differ by less; a value that belongs to another token differs by more."""
@@ -57,7 +59,9 @@ class ScoringModel(ServedModel):
             prediction = await self._score(request, route)
             if request.likelihood.baseline:
                 priors = (await self._score(ask_for_priors(request), route)).loglikelihoods
-                prediction = msgspec.structs.replace(prediction, detail=prediction.detail | {"priors": list(priors or ())})
+                prediction = msgspec.structs.replace(
+                    prediction, detail=prediction.detail | {"priors": list(priors or ())}
+                )
         except ModelError as error:
             raise self._scrubbed(error) from None
         return prediction
@@ -73,7 +77,9 @@ class ScoringModel(ServedModel):
                 return route
         tried = "; ".join(f"{route}: {self._tested[route]}" for route in fitting) or "none fits"
         hint = "" if logprob_routes.are_marks(request.choices) else "--candidates letters, or "
-        message = f"{self.name} gives no log-probabilities of these candidates ({tried}); try {hint}--infer-method generation"
+        message = (
+            f"{self.name} gives no log-probabilities of these candidates ({tried}); try {hint}--infer-method generation"
+        )
         raise StopRun(FailureKind.CAPABILITY, message)
 
     async def _test(self, route: str) -> str:
@@ -100,7 +106,10 @@ class ScoringModel(ServedModel):
         if not tokens or not tops or not tops[0]:
             return "top_logprobs are ignored"
         best = max(tops[0], key=lambda token: token.logprob if token.logprob is not None else -1e9)
-        if not text.strip().startswith(tokens[0].name.strip()) or (best.logprob or 0.0) > (tokens[0].logprob or 0.0) + TOLERANCE:
+        if (
+            not text.strip().startswith(tokens[0].name.strip())
+            or (best.logprob or 0.0) > (tokens[0].logprob or 0.0) + TOLERANCE
+        ):
             return f"not aligned: {text!r} begins with {tokens[0].name!r}, likeliest is {best.name!r}"
         return ""
 
@@ -126,16 +135,24 @@ class ScoringModel(ServedModel):
         tokens = [storable(values) for values in raw]
         counts = [len(values) for values in tokens]
         check_choices(request, counts)
-        detail: dict[str, Any] = {"route": route, "tokens": counts, "token_logprobs": tokens, "bytes": byte_counts(request)}
+        detail: dict[str, Any] = {
+            "route": route,
+            "tokens": counts,
+            "token_logprobs": tokens,
+            "bytes": byte_counts(request),
+        }
         if request.likelihood.with_prompt:
             detail["prompt_logprobs"] = self._prompt_values(prompt)
         values = tuple(sum(values) for values in tokens)
-        return Prediction(request.key, loglikelihoods=values, timing=Timing(sent, self._clock.monotonic()), detail=detail)
+        return Prediction(
+            request.key, loglikelihoods=values, timing=Timing(sent, self._clock.monotonic()), detail=detail
+        )
 
     def _prompt_values(self, prompt: list[Token]) -> list[float]:
         if not prompt:
             raise ModelError(
-                FailureKind.CAPABILITY, f"{self.name} gives no log-probabilities of the prompt itself, which prompt-mean needs"
+                FailureKind.CAPABILITY,
+                f"{self.name} gives no log-probabilities of the prompt itself, which prompt-mean needs",
             )
         return storable([token.logprob for token in prompt if token.logprob is not None])
 
@@ -143,7 +160,9 @@ class ScoringModel(ServedModel):
         """Return the token values of every candidate, and the scored prompt."""
         gap = "" if route == CHAT else separator(logprob_routes.prompt_text(request))
         prompt = await self._score_prompt(request, route)
-        scored = await asyncio.gather(*(self._score_one(request, route, prompt, gap + choice) for choice in request.choices))
+        scored = await asyncio.gather(
+            *(self._score_one(request, route, prompt, gap + choice) for choice in request.choices)
+        )
         return [values for values, _ in scored], scored[0][1]
 
     async def _score_prompt(self, request: Request, route: str) -> list[Token]:
@@ -155,11 +174,15 @@ class ScoringModel(ServedModel):
         body = msgspec.json.encode(logprob_routes.text_body(self._model, request, "", echo=False))
         return logprob_routes.read_prompt_logprobs(await self._post("/completions", (body,)))
 
-    async def _score_one(self, request: Request, route: str, prompt: list[Token], continuation: str) -> tuple[list[float], list[Token]]:
+    async def _score_one(
+        self, request: Request, route: str, prompt: list[Token], continuation: str
+    ) -> tuple[list[float], list[Token]]:
         """Return the values of one continuation, and the scored prompt before it."""
         async with self._slots:
             if route == CHAT:
-                whole = logprob_routes.read_prompt_logprobs(await self._chat(logprob_routes.scoring_request(request, continuation)))
+                whole = logprob_routes.read_prompt_logprobs(
+                    await self._chat(logprob_routes.scoring_request(request, continuation))
+                )
                 return logprob_routes.continuation_values(whole, prompt), prompt
             body = msgspec.json.encode(logprob_routes.text_body(self._model, request, continuation, echo=route == ECHO))
             value = await self._post("/completions", (body,))
@@ -180,12 +203,16 @@ class ScoringModel(ServedModel):
         return await self._post("/chat/completions", build_body(self._dialect, self._model, request, images))
 
     async def _post(self, path: str, body: Body) -> Mapping[str, Any]:
-        response = await self._http.send(self._base_url + path, body, self._dialect.headers(self._key), self._options.timeout_s)
+        response = await self._http.send(
+            self._base_url + path, body, self._dialect.headers(self._key), self._options.timeout_s
+        )
         if response.status != 200:
             raise status_error(response.status, response.headers, response.body, self._clock)
         value = decode_body(response.body)
         if not isinstance(value, dict):
-            raise ModelError(FailureKind.DECODE, f"the server sent {type(value).__name__} where an object belongs", retryable=True)
+            raise ModelError(
+                FailureKind.DECODE, f"the server sent {type(value).__name__} where an object belongs", retryable=True
+            )
         return value
 
 

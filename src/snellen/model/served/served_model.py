@@ -32,7 +32,9 @@ class ServedModel:
         self._model = name
         self._options = options
         self._key = options.api_key or _key_from(dialect.key_variable)
-        self._base_url = (options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url).rstrip("/")
+        self._base_url = (
+            options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url
+        ).rstrip("/")
         self._http: HttpClient = http or AiohttpClient()
         self._clock = options.clock
         self._url = dialect.url(self._base_url, name, stream=False)
@@ -55,7 +57,9 @@ class ServedModel:
     async def predict(self, request: Request) -> Prediction:
         """Answer one request, or raise ModelError."""
         if request.choices:
-            raise ModelError(FailureKind.CAPABILITY, f"{self.name} cannot score candidates: use --infer-method generation")
+            raise ModelError(
+                FailureKind.CAPABILITY, f"{self.name} cannot score candidates: use --infer-method generation"
+            )
         images = await self.encode_pictures(request)
         body = build_body(self._dialect, self._model, request, images)
         try:
@@ -71,7 +75,9 @@ class ServedModel:
         if not any(turn.images for turn in request.messages):
             return [[] for _ in request.messages]
         try:
-            return [[await self.door.encode(image, self.image_policy) for image in turn.images] for turn in request.messages]
+            return [
+                [await self.door.encode(image, self.image_policy) for image in turn.images] for turn in request.messages
+            ]
         except DataError as error:
             raise ModelError(FailureKind.DECODE, str(error)) from None
 
@@ -80,7 +86,9 @@ class ServedModel:
         try:
             response = await self._http.send(f"{self._base_url}/models", None, self._headers, 10.0)
         except ModelError as error:
-            raise EnvironmentProblem(f"server of {self.name} is not reachable: {error}; is it running, is --base-url right?") from None
+            raise EnvironmentProblem(
+                f"server of {self.name} is not reachable: {error}; is it running, is --base-url right?"
+            ) from None
         if response.status == 401:
             raise self._scrubbed(status_error(401, response.headers, response.body, self._clock))
         known = _listed_models(response.body) if response.status == 200 else []
@@ -137,7 +145,9 @@ class ServedModel:
             raise ModelError(FailureKind.NETWORK, "the stream was cut before its end", retryable=True, detail=partial)
         check_reply(reply)
         done = self._clock.monotonic()
-        return reply, Timing(sent, done, None, first.get("event"), first.get("reasoning"), first.get("content"), tuple(times))
+        return reply, Timing(
+            sent, done, None, first.get("event"), first.get("reasoning"), first.get("content"), tuple(times)
+        )
 
     def _timeout(self, request: Request) -> float:
         return request.params.timeout_s or self._options.timeout_s
@@ -145,7 +155,10 @@ class ServedModel:
     def _scrubbed(self, error: ModelError) -> ModelError:
         if self._key is not None:
             error.args = (self._key.scrub(str(error)),)
-            error.detail = {name: self._key.scrub(value) if isinstance(value, str) else value for name, value in error.detail.items()}
+            error.detail = {
+                name: self._key.scrub(value) if isinstance(value, str) else value
+                for name, value in error.detail.items()
+            }
         return error
 
 
@@ -157,7 +170,9 @@ def read_safely(parse: Callable[..., T], *values: Any) -> T:
         raise ModelError(FailureKind.DECODE, f"the server's reply has another shape: {error}", retryable=True) from None
 
 
-def _to_prediction(request: Request, reply: Reply, timing: Timing, images: Sequence[Sequence[EncodedImage]]) -> Prediction:
+def _to_prediction(
+    request: Request, reply: Reply, timing: Timing, images: Sequence[Sequence[EncodedImage]]
+) -> Prediction:
     return Prediction(
         key=request.key,
         text=clean_text(reply.text or ""),
@@ -178,5 +193,9 @@ def _key_from(variable: str) -> Secret | None:
 def _listed_models(body: bytes) -> list[str]:
     value = decode_body(body)
     rows = value.get("data") or value.get("models") if isinstance(value, dict) else None
-    names = [str(row.get("id") or row.get("name") or "") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    names = (
+        [str(row.get("id") or row.get("name") or "") for row in rows if isinstance(row, dict)]
+        if isinstance(rows, list)
+        else []
+    )
     return [name.removeprefix("models/") for name in names if name]

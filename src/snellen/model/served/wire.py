@@ -89,7 +89,10 @@ def build_body(dialect: Dialect, model: str, request: Request, images: Sequence[
         return (msgspec.json.encode(dialect.payload(model, request, [()] * len(images))),)
     tokens = iter(range(len(flat)))
     pictures = [
-        [_picture(f"@{_NONCE}-{next(tokens)}@", image, reference) for image, reference in zip(of_message, turn.images, strict=True)]
+        [
+            _picture(f"@{_NONCE}-{next(tokens)}@", image, reference)
+            for image, reference in zip(of_message, turn.images, strict=True)
+        ]
         for of_message, turn in zip(images, request.messages, strict=True)
     ]
     skeleton = msgspec.json.encode(dialect.payload(model, request, pictures))
@@ -119,13 +122,17 @@ def decode_body(body: bytes) -> Any:
         return json.loads(body.decode("utf-8"))
     except (ValueError, UnicodeDecodeError, RecursionError):
         start = body[:60].decode("utf-8", "replace")
-        raise ModelError(FailureKind.DECODE, f"the server's reply is not JSON ({problem}): {start!r}", retryable=True) from None
+        raise ModelError(
+            FailureKind.DECODE, f"the server's reply is not JSON ({problem}): {start!r}", retryable=True
+        ) from None
 
 
 def expect_object(value: Any) -> dict[str, Any]:
     """Return `value` if it is a JSON object, else raise a retryable decode error."""
     if not isinstance(value, dict):
-        raise ModelError(FailureKind.DECODE, f"the server sent {type(value).__name__} where an object belongs", retryable=True)
+        raise ModelError(
+            FailureKind.DECODE, f"the server sent {type(value).__name__} where an object belongs", retryable=True
+        )
     return value
 
 
@@ -136,7 +143,9 @@ def check_reply(reply: Reply) -> None:
     except msgspec.ValidationError as error:
         raise ModelError(FailureKind.DECODE, f"the server's reply has another shape: {error}", retryable=True) from None
     if reply.refusal or reply.finish in ("content_filter", "refusal", "safety"):
-        raise ModelError(FailureKind.REFUSED, f"the provider refused: {(reply.refusal or reply.finish or '')[:MESSAGE_LIMIT]}")
+        raise ModelError(
+            FailureKind.REFUSED, f"the provider refused: {(reply.refusal or reply.finish or '')[:MESSAGE_LIMIT]}"
+        )
     if reply.text is None and reply.finish == "length":
         raise ModelError(FailureKind.TRUNCATED, "the reply was cut before its first word: raise --max-tokens")
     if reply.text is None:
@@ -153,11 +162,21 @@ def status_error(status: int, headers: Mapping[str, str], body: bytes, clock: Cl
     final = status not in RETRYABLE and status < 500
     if status == 429 and "insufficient_quota" in message:
         final = True
-    return ModelError(kind, message, status=status, retryable=not final, retry_after_s=parse_retry_after(headers, clock))
+    return ModelError(
+        kind, message, status=status, retryable=not final, retry_after_s=parse_retry_after(headers, clock)
+    )
 
 
 def _kind_of(status: int, message: str) -> FailureKind:
-    long_words = ("context length", "context_length", "maximum context", "too long", "too many tokens", "max_model_len", "prompt is too")
+    long_words = (
+        "context length",
+        "context_length",
+        "maximum context",
+        "too long",
+        "too many tokens",
+        "max_model_len",
+        "prompt is too",
+    )
     if status in (400, 422) and any(word in message for word in long_words):
         return FailureKind.TOO_LONG
     if status in (400, 422) and ("content_filter" in message or "safety" in message):

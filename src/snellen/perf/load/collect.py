@@ -85,7 +85,9 @@ class Collector:
 
     def _read(self, response: Response) -> None:
         if response.status != 200:
-            raise status_error(response.status, response.headers, b"".join(data for data, _ in self._pieces), SystemClock())
+            raise status_error(
+                response.status, response.headers, b"".join(data for data, _ in self._pieces), SystemClock()
+            )
         if not self._is_stream():
             self.reply = self._dialect.parse(decode_body(b"".join(data for data, _ in self._pieces)))
             check_reply(self.reply)

@@ -56,7 +56,12 @@ def parse_url(url: str) -> tuple[Target, str]:
 def request_head(method: str, target: Target, path: str, headers: Mapping[str, str], size: int) -> bytes:
     """Return the head of a request; compressed replies are not asked for, since unpacking them would cost time."""
     host = f"[{target.host}]" if ":" in target.host else target.host
-    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}:{target.port}", "Accept-Encoding: identity", f"Content-Length: {size}"]
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        f"Host: {host}:{target.port}",
+        "Accept-Encoding: identity",
+        f"Content-Length: {size}",
+    ]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if any("\r" in line or "\n" in line for line in lines):
         raise ModelError(FailureKind.REQUEST, "a header holds a line break: check the API key and --base-url")
@@ -116,7 +121,11 @@ class Connection(asyncio.Protocol):
         if self in self._idle:
             self._idle.remove(self)
         if self._response is not None:
-            self._end(None if self._response.finish() and exc is None else f"the connection was closed{f' ({exc})' if exc else ''}")
+            self._end(
+                None
+                if self._response.finish() and exc is None
+                else f"the connection was closed{f' ({exc})' if exc else ''}"
+            )
 
     def abort(self) -> None:
         """Drop the connection at once; no one is told."""
@@ -166,12 +175,17 @@ class Pool:
         loop = asyncio.get_running_loop()
         try:
             opening = loop.create_connection(
-                lambda: Connection(self._idle[target]), target.host, target.port, ssl=self._ssl if target.secure else None
+                lambda: Connection(self._idle[target]),
+                target.host,
+                target.port,
+                ssl=self._ssl if target.secure else None,
             )
             _, connection = await asyncio.wait_for(opening, CONNECT_TIMEOUT_S)
         except (OSError, TimeoutError, ssl.SSLError) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise ModelError(FailureKind.NETWORK, f"cannot connect to {target.host}:{target.port}: {reason}", retryable=True) from None
+            raise ModelError(
+                FailureKind.NETWORK, f"cannot connect to {target.host}:{target.port}: {reason}", retryable=True
+            ) from None
         return connection
 
     async def open_ahead(self, target: Target, count: int) -> None:

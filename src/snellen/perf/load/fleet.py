@@ -55,7 +55,9 @@ async def run_fleet(job: LoadJob, processes: int = 1) -> LoadResult:
 class _Worker:
     """One further process of the generator."""
 
-    def __init__(self, process: asyncio.subprocess.Process, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, source: asyncio.StreamReader, sink: asyncio.StreamWriter
+    ) -> None:
         self._process, self._source, self._sink = process, source, sink
 
     @classmethod
@@ -120,7 +122,9 @@ def _part(job: LoadJob, place: int, width: int) -> LoadJob:
 
 def merge_results(results: Sequence[LoadResult]) -> LoadResult:
     """Join what the processes saw, in the order of the due moments."""
-    outcomes = sorted((outcome for result in results for outcome in result.outcomes), key=lambda outcome: outcome.record.due)
+    outcomes = sorted(
+        (outcome for result in results for outcome in result.outcomes), key=lambda outcome: outcome.record.due
+    )
     return LoadResult(
         outcomes=outcomes,
         started=min(result.started for result in results),

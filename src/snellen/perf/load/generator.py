@@ -94,7 +94,10 @@ class Generator:
         self._pool.close()
         await asyncio.sleep(0)  # lets the sockets go
         return LoadResult(
-            self.outcomes, self._start, watch.report(self.outcomes, capped=bool(self._job.slots or self._cap)), self.interrupted
+            self.outcomes,
+            self._start,
+            watch.report(self.outcomes, capped=bool(self._job.slots or self._cap)),
+            self.interrupted,
         )
 
     def stop(self) -> None:
@@ -194,7 +197,10 @@ class Generator:
 
     def _expire(self, connection: Connection, collector: Collector) -> None:
         connection.abort()
-        collector.fail(ModelError(FailureKind.TIMEOUT, f"no whole answer within {self._job.timeout_s:g} s", retryable=True), perf_counter())
+        collector.fail(
+            ModelError(FailureKind.TIMEOUT, f"no whole answer within {self._job.timeout_s:g} s", retryable=True),
+            perf_counter(),
+        )
 
     def _about(self, item: Item, turn: int, target: Target) -> dict[str, Any]:
         """Return what is known of a request beside its moments."""
@@ -213,7 +219,9 @@ class Generator:
             record = msgspec.structs.replace(record, message=self._scrub(record.message))
         text = clean_text(reply.text or "") if record.ok else None
         thought = clean_text(reply.reasoning) if record.ok and reply.reasoning else None
-        self.outcomes.append(Outcome(item.id, number // len(self._job.items), record, text, thought, reply.finish, reply.model))
+        self.outcomes.append(
+            Outcome(item.id, number // len(self._job.items), record, text, thought, reply.finish, reply.model)
+        )
 
     def _scrub(self, message: str) -> str:
         """Mask the key where a server's error quotes it."""
@@ -247,7 +255,11 @@ def turn_name(item: Item, rounds: int, turn: int) -> str:
 
 def is_stale(connection: Connection, collector: Collector) -> bool:
     """Tell whether a kept connection was closed under the request before any answer: asking again is safe."""
-    failed = collector.error is not None and collector.error.kind is FailureKind.NETWORK and "outcome" not in collector.error.detail
+    failed = (
+        collector.error is not None
+        and collector.error.kind is FailureKind.NETWORK
+        and "outcome" not in collector.error.detail
+    )
     return failed and connection.used > 1 and collector.response is not None and not collector.response.begun
 
 

@@ -71,7 +71,9 @@ class Response:
         self._body = _body_of(status, headers)
         connection = headers.get("connection", "").lower()
         is_new = version != b"HTTP/1.0"
-        self.keep_alive = not isinstance(self._body, _UntilClose) and ("close" not in connection if is_new else "keep-alive" in connection)
+        self.keep_alive = not isinstance(self._body, _UntilClose) and (
+            "close" not in connection if is_new else "keep-alive" in connection
+        )
 
 
 def _body_of(status: int, headers: Mapping[str, str]) -> _Length | _Chunked | _UntilClose:

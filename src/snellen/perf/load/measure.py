@@ -69,7 +69,9 @@ class Measured(Struct):
     outcomes: list[Outcome]
 
 
-def make_job(plan: LoadPlan, items: Sequence[Item], provider: str, urls: Sequence[str], headers: dict[str, str]) -> LoadJob:
+def make_job(
+    plan: LoadPlan, items: Sequence[Item], provider: str, urls: Sequence[str], headers: dict[str, str]
+) -> LoadJob:
     """Lay the plan out in time: pure, and equal for equal seeds."""
     shared: dict[str, Any] = {
         "provider": provider,
@@ -99,7 +101,13 @@ def due_moments(plan: LoadPlan, items: int) -> list[float]:
 
 
 async def measure(
-    plan: LoadPlan, items: Sequence[Item], provider: str, urls: Sequence[str], headers: dict[str, str], *, stream: bool = True
+    plan: LoadPlan,
+    items: Sequence[Item],
+    provider: str,
+    urls: Sequence[str],
+    headers: dict[str, str],
+    *,
+    stream: bool = True,
 ) -> Measured:
     """Warm up, make the load, and return what happened to every request."""
     if not items:
@@ -124,7 +132,9 @@ async def warm_up(plan: LoadPlan, job: LoadJob) -> LoadResult | None:
     )
     if warmed.outcomes and not any(outcome.record.ok for outcome in warmed.outcomes) and not warmed.interrupted:
         reason = warmed.outcomes[0].record.message
-        raise EnvironmentProblem(f"every warm-up request failed: {reason}; check --base-url and --model, or skip with --warmup 0")
+        raise EnvironmentProblem(
+            f"every warm-up request failed: {reason}; check --base-url and --model, or skip with --warmup 0"
+        )
     return warmed
 
 

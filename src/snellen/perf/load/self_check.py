@@ -47,7 +47,9 @@ class Watch:
         self._task = asyncio.create_task(self._sample())
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._ended = (time.perf_counter(), time.process_time())
         if self._task is not None:
             self._task.cancel()

@@ -39,7 +39,9 @@ async def capture(job: Job) -> list[Asked]:
     """Return what a job would ask, without asking: to each request it is answered with a mark, which it passes on as history."""
     asked: list[Asked] = []
 
-    async def ask(item: PlannedSample, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Prediction:
+    async def ask(
+        item: PlannedSample, request: Request, settled: Prediction | None = None, *, keep: bool = True
+    ) -> Prediction:
         if settled is not None:
             return settled
         if request.choices:
@@ -69,7 +71,11 @@ async def _item(model: ServedModel, door: ImageDoor, dialogue: Dialogue, think_s
 def dialogue_id(request: Request) -> str:
     """Return the item id of a request: task, sample, and variant and repeat where they say something."""
     key = request.key
-    return f"{key.task}/{key.sample}" + (f"@{key.variant}" if key.variant != "base" else "") + (f"#{key.repeat}" if key.repeat else "")
+    return (
+        f"{key.task}/{key.sample}"
+        + (f"@{key.variant}" if key.variant != "base" else "")
+        + (f"#{key.repeat}" if key.repeat else "")
+    )
 
 
 def join_turns(questions: Sequence[Request]) -> Dialogue:

@@ -10,7 +10,21 @@ from .sheet import Sheet
 
 def pair_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:
     """Return one line for every pair: difference, interval, test."""
-    head = ("metric", "A", "B", "A %", "B %", "B − A", "95 % interval", "p", "p (Holm)", "samples", "B better", "B worse", "verdict")
+    head = (
+        "metric",
+        "A",
+        "B",
+        "A %",
+        "B %",
+        "B − A",
+        "95 % interval",
+        "p",
+        "p (Holm)",
+        "samples",
+        "B better",
+        "B worse",
+        "verdict",
+    )
     rows = []
     for one in comparisons:
         bounds = f"{one.ci95[0] * 100:+.1f} … {one.ci95[1] * 100:+.1f}" if one.ci95 else "–"
@@ -69,17 +83,28 @@ def flip_sheet(task: str, comparisons: Sequence[Comparison], names: Sequence[str
     """Return the flipped samples with every run's value."""
     found = flips(comparisons)
     rows = [
-        (sample, *("=" if name not in values else f"{values[name]:.3g}" for name in names)) for sample, values in list(found.items())[:most]
+        (sample, *("=" if name not in values else f"{values[name]:.3g}" for name in names))
+        for sample, values in list(found.items())[:most]
     ]
     more = f" Only the first {most} of {len(found):,} are listed." if len(found) > most else ""
-    return Sheet(f"{task}: samples on which the runs differ", ("sample", *names), tuple(rows), f"{len(found):,} samples.{more}")
+    return Sheet(
+        f"{task}: samples on which the runs differ", ("sample", *names), tuple(rows), f"{len(found):,} samples.{more}"
+    )
 
 
 def divergence_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:
     """Return at which stage the paired samples first part."""
     stages = list(dict.fromkeys(stage for one in comparisons for stage in one.divergence))
-    rows = [(f"{one.first} → {one.second}", *(f"{one.divergence.get(stage, 0):,}" for stage in stages)) for one in comparisons]
-    return Sheet(f"{task}: first divergence", ("pair", *stages), tuple(rows), "The first thing that differs between two runs on a sample.")
+    rows = [
+        (f"{one.first} → {one.second}", *(f"{one.divergence.get(stage, 0):,}" for stage in stages))
+        for one in comparisons
+    ]
+    return Sheet(
+        f"{task}: first divergence",
+        ("pair", *stages),
+        tuple(rows),
+        "The first thing that differs between two runs on a sample.",
+    )
 
 
 def sheets_of(results: Mapping[str, Sequence[Comparison]], names: Sequence[str]) -> list[Sheet]:

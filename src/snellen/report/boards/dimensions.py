@@ -26,7 +26,9 @@ def main_metric(task: Mapping[str, Any]) -> float | None:
     return value
 
 
-def dimension_means(tasks: Mapping[str, Mapping[str, Any]], dimensions: Mapping[str, str]) -> dict[str, tuple[float, int]]:
+def dimension_means(
+    tasks: Mapping[str, Mapping[str, Any]], dimensions: Mapping[str, str]
+) -> dict[str, tuple[float, int]]:
     """Return dimension -> (mean of its tasks' main metrics, number of tasks); every task weighs the same."""
     values: dict[str, list[float]] = {}
     for name, task in tasks.items():

@@ -29,13 +29,17 @@ class Published(Struct, frozen=True, forbid_unknown_fields=True):
 def published_for(catalog: Catalog, task: str, metrics: Mapping[str, Any]) -> Published | None:
     """Return the card of a task or of its family (`cure-cot` belongs to `cure`); None where there is nothing to compare with."""
     known = catalog.names("published")
-    name = next((each for each in sorted(known, key=len, reverse=True) if task == each or task.startswith(f"{each}-")), None)
+    name = next(
+        (each for each in sorted(known, key=len, reverse=True) if task == each or task.startswith(f"{each}-")), None
+    )
     if name is None:
         return Published() if any(metric.endswith(BLIND_SUFFIX) for metric in metrics) else None
     return convert(catalog.card("published", name), Published, f"published card {name!r}")
 
 
-def comparison_rows(metrics: Mapping[str, Any], card: Published, model: str) -> list[tuple[str, dict[str, float | None]]]:
+def comparison_rows(
+    metrics: Mapping[str, Any], card: Published, model: str
+) -> list[tuple[str, dict[str, float | None]]]:
     """Return (name, metric -> per cent): the model first, then blind rules, then the published rows."""
     own = {name: _per_cent(metrics.get(name)) for name in card.metrics}
     rules: dict[str, dict[str, float | None]] = {}
@@ -57,7 +61,9 @@ def comparison_table(metrics: Mapping[str, Any], card: Published, model: str) ->
     for name in card.metrics:
         table.add_column(plain(name), justify="right")
     for name, values in comparison_rows(metrics, card, model):
-        table.add_row(plain(name), *("–" if (value := values.get(metric)) is None else f"{value:.1f}" for metric in card.metrics))
+        table.add_row(
+            plain(name), *("–" if (value := values.get(metric)) is None else f"{value:.1f}" for metric in card.metrics)
+        )
     return table
 
 

@@ -62,7 +62,10 @@ class Board(Struct, frozen=True):
 def make_board(entries: Sequence[Entry]) -> Board:
     """Rank runs on every task that at least one of them has; a task a run lacks does not count for it, and is shown so."""
     tasks = tuple(sorted({task for entry in entries for task in entry.results["tasks"]}))
-    cells = {task: _rank({entry.name: _cell(entry, task) for entry in entries if task in entry.results["tasks"]}) for task in tasks}
+    cells = {
+        task: _rank({entry.name: _cell(entry, task) for entry in entries if task in entry.results["tasks"]})
+        for task in tasks
+    }
     dimension_of = _dimensions(entries)
     lines = sorted((_line(entry, cells, dimension_of) for entry in entries), key=_place)
     dimensions = tuple(sorted({dimension for line in lines for dimension in line.dimensions}))
@@ -82,7 +85,12 @@ def _cell(entry: Entry, task: str) -> Cell:
     bounds = estimate.get("ci95")
     lost = estimate.get("unscored", 0) + estimate.get("failed", 0)
     return Cell(
-        name or "–", estimate.get("value"), estimate.get("stderr"), (bounds[0], bounds[1]) if bounds else None, estimate.get("n", 0), lost
+        name or "–",
+        estimate.get("value"),
+        estimate.get("stderr"),
+        (bounds[0], bounds[1]) if bounds else None,
+        estimate.get("n", 0),
+        lost,
     )
 
 
@@ -138,7 +146,19 @@ def _with_bands(lines: Sequence[Line]) -> tuple[Line, ...]:
     for line in lines:
         if leader is None or not _alike(leader, line):
             band, leader = band + 1, line
-        told.append(Line(line.name, line.model, line.run, line.average_rank, line.mean, line.ci95, band, line.tasks, line.dimensions))
+        told.append(
+            Line(
+                line.name,
+                line.model,
+                line.run,
+                line.average_rank,
+                line.mean,
+                line.ci95,
+                band,
+                line.tasks,
+                line.dimensions,
+            )
+        )
     return tuple(told)
 
 

@@ -19,9 +19,13 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 WIDE = 160
 """Columns of a table that goes into a file or a pipe."""
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|\.\d+)([eE][+-]?\d+)?( ?%)?")
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "→": r"$\rightarrow$"} | {
-    c: f"\\{c}" for c in "&%$#_{}"
-}
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+    "→": r"$\rightarrow$",
+} | {c: f"\\{c}" for c in "&%$#_{}"}
 
 
 class Sheet(Struct, frozen=True):
@@ -133,7 +137,11 @@ def render(sheets: Sequence[Sheet], form: str) -> str:
 
         return document(
             sheets[0].title if sheets else "Snellen",
-            [part for sheet in sheets for part in (tag("h2", sheet.title), tag("div", sheet_table(sheet), class_="card"))],
+            [
+                part
+                for sheet in sheets
+                for part in (tag("h2", sheet.title), tag("div", sheet_table(sheet), class_="card"))
+            ],
         )
     return "\n".join(FORMS[form](sheet) for sheet in sheets)
 

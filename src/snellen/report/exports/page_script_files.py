@@ -60,7 +60,11 @@ def choice_file(variant: str, model: str, asked: list[Asked], run_id: str) -> di
         "compensated_accuracy": _percent(sum(each.correct for each in asked) + 0.25 * null, total),
         "null_rate": _percent(null, total),
         "errors": sum(each.status == "error" for each in asked),
-        "skipped": [{"instance_id": each.trial.sample.group, "reason": _reason(each)} for each in asked if each.status == "skipped"],
+        "skipped": [
+            {"instance_id": each.trial.sample.group, "reason": _reason(each)}
+            for each in asked
+            if each.status == "skipped"
+        ],
         "context_length_analysis": {
             "by_context_length": _by(asked, lambda sample: sample.tags.get("context_length"), ORDER),
             "tokenizer": next((each.trial.sample.meta.get("tokenizer") for each in asked), None),
@@ -89,7 +93,11 @@ def needle_file(model: str, config: str, asked: list[Asked], run_id: str) -> dic
         "config": config,
         **_totals(asked, _contained),
         "errors": sum(each.status == "error" for each in asked),
-        "skipped": [{"instance_id": each.trial.sample.group, "reason": _reason(each)} for each in asked if each.status == "skipped"],
+        "skipped": [
+            {"instance_id": each.trial.sample.group, "reason": _reason(each)}
+            for each in asked
+            if each.status == "skipped"
+        ],
         "word_boundary_accuracy": _percent(strict, len(asked)),
         "instance_accuracies": {name: _tally(group, _contained) for name, group in by_instance.items()},
         "by_needle_depth": _by(asked, lambda sample: sample.tags.get("needle_depth"), correct=_contained),
@@ -131,7 +139,12 @@ def _totals(asked: list[Asked], correct: Callable[[Asked], bool] = _right) -> di
     tally = _tally(asked, correct)
     interval = wilson(tally["correct"] / tally["total"], tally["total"]) if asked else None
     shown = [round(100 * bound, 2) for bound in interval] if interval else None
-    return {"total_questions": tally["total"], "correct": tally["correct"], "accuracy": tally["accuracy"], "ci95": shown}
+    return {
+        "total_questions": tally["total"],
+        "correct": tally["correct"],
+        "accuracy": tally["accuracy"],
+        "ci95": shown,
+    }
 
 
 def _tally(asked: Iterable[Asked], correct: Callable[[Asked], bool] = _right) -> dict[str, Any]:
@@ -144,7 +157,11 @@ def _percent(part: float, whole: int) -> float | None:
 
 
 def _by(
-    asked: list[Asked], key: Callable[[Sample], Any], order: tuple[str, ...] = (), *, correct: Callable[[Asked], bool] = _right
+    asked: list[Asked],
+    key: Callable[[Sample], Any],
+    order: tuple[str, ...] = (),
+    *,
+    correct: Callable[[Asked], bool] = _right,
 ) -> dict[str, Any]:
     """Group by the values seen, so that nothing drops out of a table because its value was not expected."""
     groups: dict[str, list[Asked]] = {}
@@ -190,7 +207,9 @@ def _choice_result(each: Asked) -> dict[str, Any]:
     letters = dict(zip(request.shown, request.marks, strict=True))
     return _common(each) | {
         "choices": dict(zip(request.marks, request.shown, strict=True)),
-        "ground_truth": next((letters[answer] for answer in sample.answers if answer in letters), sample.meta.get("answer")),
+        "ground_truth": next(
+            (letters[answer] for answer in sample.answers if answer in letters), sample.meta.get("answer")
+        ),
         "extracted_answer": letters.get(main.answer) if main and main.answer is not None else None,
         "correct": each.correct,
     }

@@ -20,7 +20,12 @@ from .trial_files import FORMATS, write_export
 
 Files = dict[str, Any]
 """File name -> a JSON value, or a list of lines for `.jsonl`."""
-FORMULATIONS = {Form.CHOICE: "SingleChoice", Form.YESNO: "SingleChoice", Form.OCR: "OCROpenEnded", Form.KIE: "KIEOpenEnded"}
+FORMULATIONS = {
+    Form.CHOICE: "SingleChoice",
+    Form.YESNO: "SingleChoice",
+    Form.OCR: "OCROpenEnded",
+    Form.KIE: "KIEOpenEnded",
+}
 
 
 def export_run(folder: Path, form: str, output: Path) -> list[Path]:
@@ -72,7 +77,9 @@ def reform(reader: RunReader) -> Files:
     return files
 
 
-def _reform_record(task: Task, sample: Sample, request: Request, prediction: Prediction, _: Score | None) -> dict[str, Any]:
+def _reform_record(
+    task: Task, sample: Sample, request: Request, prediction: Prediction, _: Score | None
+) -> dict[str, Any]:
     record: dict[str, Any] = {
         "sample_id": sample.id,
         "question": sample.question,
@@ -108,9 +115,13 @@ def aisbench(reader: RunReader) -> Files:
     for task in reader.header().tasks:
         done, failed = [], []
         for number, (sample, request, prediction, _) in enumerate(_trials(reader, task)):
-            prompt = [{"role": turn.role, "content": turn.text, "images": len(turn.images)} for turn in request.messages]
+            prompt = [
+                {"role": turn.role, "content": turn.text, "images": len(turn.images)} for turn in request.messages
+            ]
             if prediction.failure is not None:
-                failed.append({"data_abbr": task.name, "id": number, "input": prompt, "error_info": prediction.failure.message})
+                failed.append(
+                    {"data_abbr": task.name, "id": number, "input": prompt, "error_info": prediction.failure.message}
+                )
                 continue
             name = str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(map(str, msgspec.structs.astuple(prediction.key)))))
             record = {
@@ -139,14 +150,21 @@ def choices(reader: RunReader) -> Files:
     files: Files = {}
     for task in header.tasks:
         for variant, asked in page_script_files.read_asked(reader, task.name).items():
-            files[f"{_stem(variant)}_mc_eval.json"] = page_script_files.choice_file(variant, header.model, asked, header.id)
+            files[f"{_stem(variant)}_mc_eval.json"] = page_script_files.choice_file(
+                variant, header.model, asked, header.id
+            )
     return files
 
 
 def needles(reader: RunReader) -> Files:
     """The page-image scripts: `niah_eval.json`."""
     header = reader.header()
-    asked = [each for task in header.tasks for found in page_script_files.read_asked(reader, task.name).values() for each in found]
+    asked = [
+        each
+        for task in header.tasks
+        for found in page_script_files.read_asked(reader, task.name).values()
+        for each in found
+    ]
     return {"niah_eval.json": page_script_files.needle_file(header.model, "", asked, header.id)}
 
 

@@ -35,7 +35,12 @@ def flat_records(reader: RunReader) -> Iterator[dict[str, Any]]:
         row = {name: getattr(each, name, None) for name in COLUMNS}
         row |= {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
         row |= {"error_kind": str(error["kind"]) if error else None, "error_message": error.get("message")}
-        row |= {"question": question, "expected": expected, "group": group, "tags": msgspec.json.encode(each.tags).decode()}
+        row |= {
+            "question": question,
+            "expected": expected,
+            "group": group,
+            "tags": msgspec.json.encode(each.tags).decode(),
+        }
         yield row
 
 

@@ -61,7 +61,9 @@ def cells(table: ScoreTable, x: str, y: str) -> Rows:
     rows = []
     for across in _sorted(values_x):
         for down in _sorted(values_y):
-            chosen = (codes_x[table.sample] == list(values_x).index(across)) & (codes_y[table.sample] == list(values_y).index(down))
+            chosen = (codes_x[table.sample] == list(values_x).index(across)) & (
+                codes_y[table.sample] == list(values_y).index(down)
+            )
             mean = float(table.value[chosen].mean()) if chosen.any() else None
             rows.append({x: _shown(x, across), y: _shown(y, down), "value": mean, "n": int(chosen.sum())})
     return rows

@@ -41,7 +41,11 @@ class Axis(NamedTuple):
 
     def at(self, value: float, start: float, end: float) -> float:
         """Return where a value stands between two places on the paper."""
-        low, high, value = (math.log(max(v, 1e-12)) for v in (self.low, self.high, value)) if self.log else (self.low, self.high, value)
+        low, high, value = (
+            (math.log(max(v, 1e-12)) for v in (self.low, self.high, value))
+            if self.log
+            else (self.low, self.high, value)
+        )
         share = (value - low) / ((high - low) or 1.0)
         return round(start + (end - start) * min(1.0, max(0.0, share)), 2)
 
@@ -65,7 +69,15 @@ def plot(series: Sequence[Series], x: Axis, y: Axis, *, label: str, mark: float 
     shapes = [*_frame(x, y, across, up), *(_mark(mark, across, x) if mark is not None else ())]
     for number, one in enumerate(series):
         shapes += _series(one, number % COLOURS + 1, across, up)
-    return tag("svg", tag("title", label), *shapes, viewBox=f"0 0 {WIDTH} {HEIGHT}", class_="plot", role="img", aria_label=label)
+    return tag(
+        "svg",
+        tag("title", label),
+        *shapes,
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        class_="plot",
+        role="img",
+        aria_label=label,
+    )
 
 
 def bars(counts: Sequence[tuple[float, float, int]], x: Axis, *, label: str) -> Html:
@@ -87,7 +99,15 @@ def bars(counts: Sequence[tuple[float, float, int]], x: Axis, *, label: str) -> 
                 rx=2,
             )
         )
-    return tag("svg", tag("title", label), *shapes, viewBox=f"0 0 {WIDTH} {HEIGHT}", class_="plot", role="img", aria_label=label)
+    return tag(
+        "svg",
+        tag("title", label),
+        *shapes,
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        class_="plot",
+        role="img",
+        aria_label=label,
+    )
 
 
 def heat(cells: Sequence[tuple[str, str, float | None, int]], *, x_name: str, y_name: str, label: str) -> Html:
@@ -96,9 +116,13 @@ def heat(cells: Sequence[tuple[str, str, float | None, int]], *, x_name: str, y_
     wide, high, left, top = max(44, min(90, 520 // max(1, len(columns)))), 38, 110, 30
     shapes = [tag("text", x_name, x=left, y=12, font_size=12), tag("text", y_name, x=0, y=top + 4, font_size=12)]
     shapes += [
-        tag("text", name, x=left + i * wide + wide / 2, y=top - 4, font_size=11, text_anchor="middle") for i, name in enumerate(columns)
+        tag("text", name, x=left + i * wide + wide / 2, y=top - 4, font_size=11, text_anchor="middle")
+        for i, name in enumerate(columns)
     ]
-    shapes += [tag("text", name[:16], x=left - 8, y=top + i * high + 24, font_size=11, text_anchor="end") for i, name in enumerate(rows)]
+    shapes += [
+        tag("text", name[:16], x=left - 8, y=top + i * high + 24, font_size=11, text_anchor="end")
+        for i, name in enumerate(rows)
+    ]
     for column, row, value, n in cells:
         spot = (left + columns.index(column) * wide, top + rows.index(row) * high)
         shapes.append(_cell(spot, (wide, high), value, n))
@@ -108,7 +132,16 @@ def heat(cells: Sequence[tuple[str, str, float | None, int]], *, x_name: str, y_
 
 def _cell(spot: tuple[float, float], size: tuple[float, float], value: float | None, n: int) -> Html:
     x, y, wide, high = *spot, *size
-    shade = tag("rect", x=x, y=y, width=wide - 2, height=high - 2, rx=4, class_="f1", fill_opacity=round(0.06 + 0.5 * (value or 0), 3))
+    shade = tag(
+        "rect",
+        x=x,
+        y=y,
+        width=wide - 2,
+        height=high - 2,
+        rx=4,
+        class_="f1",
+        fill_opacity=round(0.06 + 0.5 * (value or 0), 3),
+    )
     words = "–" if value is None else f"{value:.0%}"
     return join(
         (
@@ -124,7 +157,9 @@ def interval(value: float | None, bounds: Sequence[float] | None, low: float, hi
     axis = Axis("", low, high)
     shapes = [tag("line", x1=0, x2=200, y1=9, y2=9, class_="axis")]
     if bounds is not None:
-        shapes.append(tag("line", x1=axis.at(bounds[0], 4, 196), x2=axis.at(bounds[1], 4, 196), y1=9, y2=9, class_="span"))
+        shapes.append(
+            tag("line", x1=axis.at(bounds[0], 4, 196), x2=axis.at(bounds[1], 4, 196), y1=9, y2=9, class_="span")
+        )
     if value is not None:
         shapes.append(tag("circle", cx=axis.at(value, 4, 196), cy=9, r=4.5, class_="dot halo"))
     return tag("svg", *shapes, viewBox="0 0 200 18", class_="range", aria_hidden="true")
@@ -134,10 +169,27 @@ def stack(parts: Sequence[tuple[str, float]], *, label: str) -> Html:
     """Draw shares as one bar; `parts` are (class, share)."""
     shapes, at = [], 0.0
     for name, share in parts:
-        shapes.append(tag("rect", class_=name, x=round(at * 600, 2), y=0, width=max(0.0, round(share * 600 - 1.5, 2)), height=14, rx=3))
+        shapes.append(
+            tag(
+                "rect",
+                class_=name,
+                x=round(at * 600, 2),
+                y=0,
+                width=max(0.0, round(share * 600 - 1.5, 2)),
+                height=14,
+                rx=3,
+            )
+        )
         at += share
     return tag(
-        "svg", tag("title", label), *shapes, viewBox="0 0 600 14", class_="stack", preserveAspectRatio="none", role="img", aria_label=label
+        "svg",
+        tag("title", label),
+        *shapes,
+        viewBox="0 0 600 14",
+        class_="stack",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=label,
     )
 
 
@@ -159,13 +211,23 @@ def logo() -> Html:
         for i, letter in enumerate(line)
     ]
     return tag(
-        "svg", *letters, tag("rect", x=10, y=71, width=40, height=3, class_="f2"), viewBox="0 0 60 76", class_="logo", aria_hidden="true"
+        "svg",
+        *letters,
+        tag("rect", x=10, y=71, width=40, height=3, class_="f2"),
+        viewBox="0 0 60 76",
+        class_="logo",
+        aria_hidden="true",
     )
 
 
 def swatch(number: int) -> Html:
     """Draw the key of the n-th series."""
-    return tag("svg", tag("circle", cx=7, cy=7, r=5, class_=f"f{number % COLOURS + 1}"), viewBox="0 0 14 14", aria_hidden="true")
+    return tag(
+        "svg",
+        tag("circle", cx=7, cy=7, r=5, class_=f"f{number % COLOURS + 1}"),
+        viewBox="0 0 14 14",
+        aria_hidden="true",
+    )
 
 
 Scale = Callable[[float], float]
@@ -183,7 +245,17 @@ def _frame(x: Axis, y: Axis, across: Scale, up: Scale) -> list[Html]:
     for value in x.ticks():
         shapes.append(tag("line", x1=across(value), x2=across(value), y1=floor, y2=floor + 5, class_="strongaxis"))
         shapes.append(tag("text", x.write(value), x=across(value), y=floor + 19, font_size=12, text_anchor="middle"))
-    shapes.append(tag("text", x.name, x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 6, font_size=12.5, text_anchor="middle", class_="ink"))
+    shapes.append(
+        tag(
+            "text",
+            x.name,
+            x=(LEFT + WIDTH - RIGHT) / 2,
+            y=HEIGHT - 6,
+            font_size=12.5,
+            text_anchor="middle",
+            class_="ink",
+        )
+    )
     return shapes
 
 
@@ -198,7 +270,11 @@ def _mark(value: float, across: Scale, axis: Axis) -> list[Html]:
         text_anchor="start" if right else "end",
         class_="ink",
     )
-    return [tag("line", x1=place, x2=place, y1=TOP, y2=HEIGHT - BOTTOM, class_="half"), words] if axis.low <= value <= axis.high else []
+    return (
+        [tag("line", x1=place, x2=place, y1=TOP, y2=HEIGHT - BOTTOM, class_="half"), words]
+        if axis.low <= value <= axis.high
+        else []
+    )
 
 
 def _series(one: Series, colour: int, across: Scale, up: Scale) -> list[Html]:
@@ -206,14 +282,23 @@ def _series(one: Series, colour: int, across: Scale, up: Scale) -> list[Html]:
     line = one.line or [(point.x, point.y) for point in one.points]
     shapes.append(tag("polyline", points=_path([(across(x), up(y)) for x, y in line]), class_=f"line s{colour}"))
     shapes += [
-        tag("circle", tag("title", f"{one.name}: {p.x:.4g} → {p.y:.3f}"), cx=across(p.x), cy=up(p.y), r=4.5, class_=f"f{colour} halo")
+        tag(
+            "circle",
+            tag("title", f"{one.name}: {p.x:.4g} → {p.y:.3f}"),
+            cx=across(p.x),
+            cy=up(p.y),
+            r=4.5,
+            class_=f"f{colour} halo",
+        )
         for p in one.points
     ]
     return shapes
 
 
 def _band(one: Series, colour: int, across: Scale, up: Scale) -> list[Html]:
-    bounds = [(point.x, point.low, point.high) for point in one.points if point.low is not None and point.high is not None]
+    bounds = [
+        (point.x, point.low, point.high) for point in one.points if point.low is not None and point.high is not None
+    ]
     if len(bounds) < 2:
         return []
     edge = [(across(x), up(high)) for x, _, high in bounds] + [(across(x), up(low)) for x, low, _ in reversed(bounds)]
@@ -233,5 +318,8 @@ def _log_ticks(low: float, high: float) -> list[float]:
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     dense = (1, 2, 3, 5, 7) if high / low <= 40 else (1, 2, 5) if high / low <= 400 else (1,)
     return [
-        digit * 10.0**power for power in range(first, last + 1) for digit in dense if low * 0.999 <= digit * 10.0**power <= high * 1.001
+        digit * 10.0**power
+        for power in range(first, last + 1)
+        for digit in dense
+        if low * 0.999 <= digit * 10.0**power <= high * 1.001
     ]

@@ -40,7 +40,9 @@ class Figure(Struct, frozen=True):
     series: tuple[str, ...] = ()
 
 
-def figures_of(reader: RunReader, columns: TrialColumns, table: ScoreTable | None, costs: Costs | None = None) -> list[Figure]:
+def figures_of(
+    reader: RunReader, columns: TrialColumns, table: ScoreTable | None, costs: Costs | None = None
+) -> list[Figure]:
     """Return every figure the task has data for, the most telling first; `costs` are read where they are not given."""
     found = list(_acuity(reader, columns))
     if table is not None:
@@ -54,7 +56,9 @@ def _acuity(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
     if not any("axis" in sample.tags for sample in columns.samples):
         return
     samples = {sample.id: sample for sample in reader.samples(columns.task.name)}
-    pairs = [(samples[score.key.sample], score) for score in reader.scores(columns.task.name) if score.key.sample in samples]
+    pairs = [
+        (samples[score.key.sample], score) for score in reader.scores(columns.task.name) if score.key.sample in samples
+    ]
     for axis, title, name in (
         ("base", "How small can it read?", "glyph height, px"),
         ("contrast", "How faint can it read?", "contrast of the ink"),
@@ -73,10 +77,18 @@ def _acuity_figure(pairs: list[tuple[Sample, Score]], axis: str, title: str, nam
     series = Series("read", [Point(*point) for point in points], line)
     half = fitted[0] if fitted and low <= fitted[0] <= high else None
     words = f"Half is read at {half:.3g} ({name})." if half else "No threshold within the tested range."
-    drawing = plot([series], Axis(name, low, high, log=True), Axis("read", 0, 1, percent=True), label=f"{title} {words}", mark=half)
-    rows: Rows = [{"series": "measured", "x": x, "value": y} for x, y in points] + [{"series": "fit", "x": x, "value": y} for x, y in line]
+    drawing = plot(
+        [series], Axis(name, low, high, log=True), Axis("read", 0, 1, percent=True), label=f"{title} {words}", mark=half
+    )
+    rows: Rows = [{"series": "measured", "x": x, "value": y} for x, y in points] + [
+        {"series": "fit", "x": x, "value": y} for x, y in line
+    ]
     spec = vega.curves(
-        [row | {"low": None, "high": None} for row in rows], "x", title=title, labels={"x": name, "value": "read"}, log_x=True
+        [row | {"low": None, "high": None} for row in rows],
+        "x",
+        title=title,
+        labels={"x": name, "value": "read"},
+        log_x=True,
     )
     caption = f"Share of glyphs read; dots are measured, the line is a fitted logistic. {words}"
     return Figure(f"acuity-{axis}", title, caption, drawing, spec, rows)
@@ -85,7 +97,9 @@ def _acuity_figure(pairs: list[tuple[Sample, Score]], axis: str, title: str, nam
 def _logistic(fitted: tuple[float, float], low: float, high: float) -> list[tuple[float, float]]:
     threshold, slope = fitted
     heights = np.geomspace(low, high, 80)
-    return [(float(x), 1.0 / (1.0 + math.exp(min(50.0, -slope * (math.log(x) - math.log(threshold)))))) for x in heights]
+    return [
+        (float(x), 1.0 / (1.0 + math.exp(min(50.0, -slope * (math.log(x) - math.log(threshold)))))) for x in heights
+    ]
 
 
 def _robustness(table: ScoreTable) -> Iterator[Figure]:
@@ -97,7 +111,15 @@ def _robustness(table: ScoreTable) -> Iterator[Figure]:
             if estimate.value is not None:
                 bounds = estimate.ci95 or (None, None)
                 points.append(Point(float(severity), estimate.value, *bounds))
-                rows.append({"series": ladder.family, "severity": severity, "value": estimate.value, "low": bounds[0], "high": bounds[1]})
+                rows.append(
+                    {
+                        "series": ladder.family,
+                        "severity": severity,
+                        "value": estimate.value,
+                        "low": bounds[0],
+                        "high": bounds[1],
+                    }
+                )
         series.append(Series(ladder.family, points))
     if rows:
         top = max(row["severity"] for row in rows)
@@ -109,7 +131,9 @@ def _robustness(table: ScoreTable) -> Iterator[Figure]:
         )
         spec = vega.curves(rows, "severity", title="Robustness", labels={"value": table.metric})
         caption = "Severity 0 is the untouched picture; bands are 95 % intervals."
-        yield Figure("robustness", "What degradation does", caption, drawing, spec, rows, tuple(one.name for one in series))
+        yield Figure(
+            "robustness", "What degradation does", caption, drawing, spec, rows, tuple(one.name for one in series)
+        )
 
 
 def _calibration(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
@@ -118,15 +142,24 @@ def _calibration(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
         return
     found = [each for each in reliability(confidences, right) if each.n]
     points = [Point(each.confidence or 0.0, each.accuracy or 0.0) for each in found]
-    rows: Rows = [{"series": "measured", "confidence": each.confidence, "value": each.accuracy, "n": each.n} for each in found]
+    rows: Rows = [
+        {"series": "measured", "confidence": each.confidence, "value": each.accuracy, "n": each.n} for each in found
+    ]
     series = [Series("measured", points), Series("perfectly calibrated", [], [(0.0, 0.0), (1.0, 1.0)])]
     label = f"Reliability: {columns.metric} against confidence, {len(right):,} trials"
-    drawing = plot(series, Axis("confidence", 0, 1, percent=True), Axis(columns.metric, 0, 1, percent=True), label=label)
+    drawing = plot(
+        series, Axis("confidence", 0, 1, percent=True), Axis(columns.metric, 0, 1, percent=True), label=label
+    )
     spec = vega.curves(
-        [row | {"low": None, "high": None} for row in rows], "confidence", title="Reliability", labels={"value": columns.metric}
+        [row | {"low": None, "high": None} for row in rows],
+        "confidence",
+        title="Reliability",
+        labels={"value": columns.metric},
     )
     caption = "Points below the diagonal: surer than right. Points above: less sure than it could be."
-    yield Figure("calibration", "Does it know when it is right?", caption, drawing, spec, rows, tuple(one.name for one in series))
+    yield Figure(
+        "calibration", "Does it know when it is right?", caption, drawing, spec, rows, tuple(one.name for one in series)
+    )
 
 
 _CONFIDENCES = (
@@ -137,7 +170,10 @@ _CONFIDENCES = (
 
 
 def _confidences(reader: RunReader, columns: TrialColumns) -> tuple[list[float], list[float]]:
-    found = [(value, msgspec.json.decode(detail)) for value, detail in reader.rows(_CONFIDENCES, (columns.task.name, columns.metric))]
+    found = [
+        (value, msgspec.json.decode(detail))
+        for value, detail in reader.rows(_CONFIDENCES, (columns.task.name, columns.metric))
+    ]
     known = [(float(detail["confidence"]), value) for value, detail in found if "confidence" in detail]
     return [pair[0] for pair in known], [pair[1] for pair in known]
 
@@ -187,7 +223,9 @@ def _latency(costs: Costs) -> Iterator[Figure]:
         return
     top = quantile(known, 0.99) or float(known[-1])
     counts, edges = np.histogram(np.minimum(known, top), bins=min(24, max(5, known.size // 4)), range=(0.0, top))
-    triples = [(float(low), float(high), int(count)) for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)]
+    triples = [
+        (float(low), float(high), int(count)) for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+    ]
     rows: Rows = [{"from_s": low, "to_s": high, "trials": count} for low, high, count in triples]
     median, tail = quantile(known, 0.5), quantile(known, 0.95)
     words = f"Median {median:.3g} s, 95th percentile {tail:.3g} s over {known.size:,} replies that were not cached."

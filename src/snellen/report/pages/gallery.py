@@ -138,7 +138,11 @@ def _picture(request: Request, budget: Budget) -> Html | None:
     except DataError as error:
         return tag("div", tag("p", f"No picture: {shorten(str(error), 160)}", class_="muted small"), class_="pic")
     if not budget.take(len(data) * 4 // 3):
-        return tag("div", tag("p", "Left out to keep this file small; `snellen view` shows it.", class_="muted small"), class_="pic")
+        return tag(
+            "div",
+            tag("p", "Left out to keep this file small; `snellen view` shows it.", class_="muted small"),
+            class_="pic",
+        )
     url = f"data:image/webp;base64,{pybase64.b64encode(data).decode()}"
     more = f" (first of {len(images)} pictures)" if len(images) > 1 else ""
     return tag("div", tag("img", src=url, alt=f"What the model saw for {request.key.sample}{more}"), class_="pic")

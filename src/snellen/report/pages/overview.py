@@ -55,13 +55,21 @@ def read_results(reader: RunReader, header: RunHeader, *, most: int | None = Non
 
 
 def _without_metrics(reader: RunReader, header: RunHeader) -> Results:
-    run = {"id": header.id, "created": header.created, "command": header.command, "config": header.config, "profile": "snellen"}
+    run = {
+        "id": header.id,
+        "created": header.created,
+        "command": header.command,
+        "config": header.config,
+        "profile": "snellen",
+    }
     tasks: dict[str, Any] = {task.name: {"metrics": {}, "groups": {}} for task in header.tasks}
     told = {"run": run, "model": header.model, "tasks": tasks, "usage": {}, "versions": header.versions}
     return told | {"status": status_of(reader, header)}
 
 
-def overview_of(reader: RunReader, columns: TrialColumns, results: Results, gathered: GatheredTrials | None = None) -> TaskOverview:
+def overview_of(
+    reader: RunReader, columns: TrialColumns, results: Results, gathered: GatheredTrials | None = None
+) -> TaskOverview:
     """Return one task with its figures; what was gathered while it was scored is not read again."""
     task = columns.task
     tables = gathered.tables if gathered else stored_tables(reader, task.name) if columns.metrics else {}

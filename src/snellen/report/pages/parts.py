@@ -29,7 +29,12 @@ def percent_metric(name: str, estimate: Mapping[str, Any]) -> bool:
     """Tell whether a metric is a share that people read in percent."""
     bounds = [estimate.get("value"), *(estimate.get("ci95") or ())]
     unit = name.startswith(("acuity_px", "contrast_threshold", "critical_severity"))
-    return not unit and all(value is None or 0.0 <= value <= 1.0 for value in bounds) and "_variance_" not in name and name != "instability"
+    return (
+        not unit
+        and all(value is None or 0.0 <= value <= 1.0 for value in bounds)
+        and "_variance_" not in name
+        and name != "instability"
+    )
 
 
 def written(name: str, estimate: Mapping[str, Any]) -> str:
@@ -46,13 +51,17 @@ def written_interval(name: str, estimate: Mapping[str, Any]) -> str:
     if not bounds:
         return "–"
     return (
-        f"{bounds[0] * 100:.1f} – {bounds[1] * 100:.1f}" if percent_metric(name, estimate) else f"{number(bounds[0])} – {number(bounds[1])}"
+        f"{bounds[0] * 100:.1f} – {bounds[1] * 100:.1f}"
+        if percent_metric(name, estimate)
+        else f"{number(bounds[0])} – {number(bounds[1])}"
     )
 
 
 def metric_table(metrics: Mapping[str, Any], caption: str) -> Html:
     """Return all metrics with their intervals and counts; shares that are 0 for all are left out."""
-    shown = [(name, estimate) for name, estimate in metrics.items() if not (name.endswith("_rate") and not estimate["value"])]
+    shown = [
+        (name, estimate) for name, estimate in metrics.items() if not (name.endswith("_rate") and not estimate["value"])
+    ]
     plain = [pair for pair in shown if not _derived(pair[0], metrics)]
     return _estimates(plain or shown, caption, "metric")
 
@@ -63,7 +72,9 @@ def derived_table(metrics: Mapping[str, Any]) -> Html | None:
     if not shown or len(shown) == len(metrics):
         return None
     summary = tag(
-        "summary", "Derived metrics ", tag("span", f"{len(shown)} more: repeats, variants, degradations, means over groups", class_="muted")
+        "summary",
+        "Derived metrics ",
+        tag("span", f"{len(shown)} more: repeats, variants, degradations, means over groups", class_="muted"),
     )
     return tag("details", summary, _estimates(shown, "Derived metrics", "metric"))
 
@@ -78,19 +89,35 @@ def group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Html:
     metric = next((name for name in next(iter(groups.values())) if not name.endswith(SIDE_METRICS)), "")
     rows = [(value, estimates[metric]) for value, estimates in groups.items() if metric in estimates]
     more = len(rows) - MOST_GROUPS
-    lost = [(value, {**estimate, "lost": estimate["unscored"] + estimate["failed"]}) for value, estimate in rows[:MOST_GROUPS]]
+    lost = [
+        (value, {**estimate, "lost": estimate["unscored"] + estimate["failed"]})
+        for value, estimate in rows[:MOST_GROUPS]
+    ]
     table = _estimates(lost, f"{metric} by {key}", key, metric)
-    return join((table, tag("p", f"and {more:,} more groups: see results.json", class_="muted small"))) if more > 0 else table
+    return (
+        join((table, tag("p", f"and {more:,} more groups: see results.json", class_="muted small")))
+        if more > 0
+        else table
+    )
 
 
 def _estimates(rows: Sequence[tuple[str, Mapping[str, Any]]], caption: str, first: str, metric: str = "") -> Html:
     counted = ["n", *(key for key in (("lost",) if metric else ("unscored", "failed")) if _any(key, rows))]
     numeric = [tag("th", name, scope="col", class_="n") for name in ("value", "95 % interval", *counted)]
     head = tag(
-        "thead", tag("tr", tag("th", first, scope="col"), *numeric, tag("th", "", tag("span", "drawn", class_="hidden"), scope="col"))
+        "thead",
+        tag(
+            "tr",
+            tag("th", first, scope="col"),
+            *numeric,
+            tag("th", "", tag("span", "drawn", class_="hidden"), scope="col"),
+        ),
     )
     spans = _spans([(metric or name, estimate) for name, estimate in rows])
-    body = [_estimate_row(name, estimate, metric or name, spans.get(_unit(metric or name, estimate)), counted) for name, estimate in rows]
+    body = [
+        _estimate_row(name, estimate, metric or name, spans.get(_unit(metric or name, estimate)), counted)
+        for name, estimate in rows
+    ]
     return tag(
         "div",
         tag("table", tag("caption", caption), head, tag("tbody", *body)),
@@ -115,15 +142,25 @@ def _spans(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, tuple[flo
     for metric, estimate in rows:
         bounds = estimate.get("ci95") or [estimate.get("value")]
         ends.setdefault(_unit(metric, estimate), []).extend(bound for bound in bounds if bound is not None)
-    return {unit: (min(values), max(values)) for unit, values in ends.items() if len(set(values)) > 2 or unit == "share"}
+    return {
+        unit: (min(values), max(values)) for unit, values in ends.items() if len(set(values)) > 2 or unit == "share"
+    }
 
 
-def _estimate_row(name: str, estimate: Mapping[str, Any], metric: str, span: tuple[float, float] | None, counted: Sequence[str]) -> Html:
+def _estimate_row(
+    name: str, estimate: Mapping[str, Any], metric: str, span: tuple[float, float] | None, counted: Sequence[str]
+) -> Html:
     drawn = draw.interval(estimate.get("value"), estimate.get("ci95"), *span) if span else ""
-    cells = [written(metric, estimate), written_interval(metric, estimate), *(f"{estimate.get(key, 0):,}" for key in counted)]
+    cells = [
+        written(metric, estimate),
+        written_interval(metric, estimate),
+        *(f"{estimate.get(key, 0):,}" for key in counted),
+    ]
     side = metric == name and (name.endswith(SIDE_METRICS) or MACRO in name)
     numbers = [tag("td", cell, class_="n") for cell in cells]
-    return tag("tr", tag("th", name, scope="row"), *numbers, tag("td", drawn, class_="bar"), class_="side" if side else None)
+    return tag(
+        "tr", tag("th", name, scope="row"), *numbers, tag("td", drawn, class_="bar"), class_="side" if side else None
+    )
 
 
 def figure_card(figure: Figure, links: Html | None = None) -> Html:
@@ -138,7 +175,12 @@ def figure_parts(figure: Figure, links: Html | None = None) -> tuple[Html | None
         if len(figure.series) > 1
         else None
     )
-    return tag("div", tag("h3", figure.title), links, class_="plothead"), key, figure.drawing, tag("figcaption", figure.caption)
+    return (
+        tag("div", tag("h3", figure.title), links, class_="plothead"),
+        key,
+        figure.drawing,
+        tag("figcaption", figure.caption),
+    )
 
 
 def data_table(rows: Sequence[Mapping[str, Any]], caption: str, most: int = 200) -> Html:
@@ -149,7 +191,14 @@ def data_table(rows: Sequence[Mapping[str, Any]], caption: str, most: int = 200)
     return tag(
         "details",
         tag("summary", caption),
-        tag("div", tag("table", head, tag("tbody", *body)), class_="scroll", tabindex=0, role="region", aria_label=caption),
+        tag(
+            "div",
+            tag("table", head, tag("tbody", *body)),
+            class_="scroll",
+            tabindex=0,
+            role="region",
+            aria_label=caption,
+        ),
     )
 
 
@@ -171,7 +220,9 @@ def outcome_bar(counts: Mapping[int, int]) -> Html:
     total = sum(counts.values()) or 1
     present = [(Outcome(kind), count) for kind, count in sorted(counts.items()) if count]
     words = ", ".join(f"{count:,} {kind.name.lower()}" for kind, count in present)
-    bar = draw.stack([(f"legend-{kind.name.lower()}", count / total) for kind, count in present], label=f"Outcomes: {words}")
+    bar = draw.stack(
+        [(f"legend-{kind.name.lower()}", count / total) for kind, count in present], label=f"Outcomes: {words}"
+    )
     key = [tag("li", outcome_tag(kind), f" {count:,} ({count / total:.1%})") for kind, count in present]
     return join((bar, tag("ul", *key, class_="key")))
 
@@ -188,7 +239,10 @@ def reply_text(text: str | None, span: Sequence[int] | None = None, *, most: int
     else:
         inside = join((shorten(text, most),))
     return tag(
-        "pre", inside if text else tag("span", "(empty reply)", class_="muted"), class_="reply tall" if tall else "reply", tabindex=0
+        "pre",
+        inside if text else tag("span", "(empty reply)", class_="muted"),
+        class_="reply tall" if tall else "reply",
+        tabindex=0,
     )
 
 
@@ -201,9 +255,15 @@ def _clamp(span: Sequence[int] | None, length: int) -> tuple[int, int]:
 
 def facts(pairs: Iterable[tuple[str, object]]) -> Html:
     """Return names and values as a list of definitions; what is unknown is left out."""
-    return tag("dl", *(join((tag("dt", name), tag("dd", str(value)))) for name, value in pairs if value not in (None, "")), class_="facts")
+    return tag(
+        "dl",
+        *(join((tag("dt", name), tag("dd", str(value)))) for name, value in pairs if value not in (None, "")),
+        class_="facts",
+    )
 
 
 def tiles(pairs: Iterable[tuple[str, str]]) -> Html:
     """Return a row of numbers with their names below."""
-    return tag("ul", *(tag("li", tag("b", value), tag("span", name), class_="tile") for name, value in pairs), class_="tiles")
+    return tag(
+        "ul", *(tag("li", tag("b", value), tag("span", name), class_="tile") for name, value in pairs), class_="tiles"
+    )

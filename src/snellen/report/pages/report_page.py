@@ -103,14 +103,19 @@ def document(title: str, parts: list[Child]) -> Html:
     )
     main = tag("main", *parts, _footer(), id="main", class_="wrap")
     return Html(
-        "<!doctype html>\n" + tag("html", head, tag("body", tag("a", "Skip to the results", href="#main", class_="skip"), main), lang="en")
+        "<!doctype html>\n"
+        + tag("html", head, tag("body", tag("a", "Skip to the results", href="#main", class_="skip"), main), lang="en")
     )
 
 
 def _masthead(header: RunHeader, results: Results) -> Html:
     complete = results["status"]["complete"]
     waiting = sum(results["status"]["not_yet_asked"].values())
-    state = tag("li", "complete" if complete else f"{waiting:,} trials not yet asked", class_="chip good" if complete else "chip bad")
+    state = tag(
+        "li",
+        "complete" if complete else f"{waiting:,} trials not yet asked",
+        class_="chip good" if complete else "chip bad",
+    )
     told = [
         header.created.replace("T", " ").replace("+00:00", " UTC"),
         f"run {header.id}",
@@ -147,7 +152,9 @@ def task_sections(reader: RunReader, one: TaskOverview, budget: Budget, *, alone
     shown = gallery(reader, one.columns, budget)
     if shown is not None:
         yield tag("h2", "What it got wrong")
-        yield tag("p", "The worst trials, one a sample. What decided the answer is marked in the reply.", class_="muted")
+        yield tag(
+            "p", "The worst trials, one a sample. What decided the answer is marked in the reply.", class_="muted"
+        )
         yield shown
     yield from _every_reply(reader, one.columns)
     yield from (data_table(figure.rows, f"Data of “{figure.title}”") for figure in one.figures)
@@ -165,7 +172,9 @@ def hero(one: TaskOverview, links: Html | None = None) -> Html:
         tag("p", number, tag("small", unit), class_="big"),
         tag(
             "p",
-            f"95 % interval {written_interval(name or '', estimate)}" if estimate.get("ci95") else "No interval: too few trials.",
+            f"95 % interval {written_interval(name or '', estimate)}"
+            if estimate.get("ci95")
+            else "No interval: too few trials.",
             class_="muted",
         ),
         tag("p", in_words(name, estimate, one)),
@@ -185,7 +194,11 @@ def in_words(name: str | None, estimate: Mapping[str, Any], one: TaskOverview) -
     total = len(one.columns)
     unread = int(np.count_nonzero(one.columns.outcome == Outcome.UNSCORED))
     rest = f" {unread:,} replies could not be read" if unread else " Every reply could be read"
-    share = "" if not percent_metric(name, estimate) or estimate["n"] >= 100 else " With so few trials, take the interval, not the value."
+    share = (
+        ""
+        if not percent_metric(name, estimate) or estimate["n"] >= 100
+        else " With so few trials, take the interval, not the value."
+    )
     return f"{what} {written(name, estimate)}{unit}, measured on {total:,} trials of {len(one.columns.samples):,} samples.{rest}.{share}"
 
 
@@ -194,7 +207,11 @@ def groups_section(one: TaskOverview) -> Iterator[Child]:
     groups = {key: values for key, values in one.result.get("groups", {}).items() if len(values) > 1}
     if groups:
         yield tag("h2", "By group")
-        yield tag("div", *(tag("div", group_table(key, values), class_="card") for key, values in groups.items()), class_="grid")
+        yield tag(
+            "div",
+            *(tag("div", group_table(key, values), class_="card") for key, values in groups.items()),
+            class_="grid",
+        )
 
 
 def spread_section(one: TaskOverview) -> Iterator[Child]:
@@ -208,13 +225,20 @@ def spread_section(one: TaskOverview) -> Iterator[Child]:
         key = [
             tag(
                 "li",
-                tag("svg", tag("rect", width=14, height=14, rx=3, class_=CALM[name]), viewBox="0 0 14 14", aria_hidden="true"),
+                tag(
+                    "svg",
+                    tag("rect", width=14, height=14, rx=3, class_=CALM[name]),
+                    viewBox="0 0 14 14",
+                    aria_hidden="true",
+                ),
                 f"{name} {share:.0%}",
             )
             for name, share in one.shares
         ]
         parts = [
-            draw.stack([(CALM[name], share) for name, share in one.shares], label=f"Variance of single trials: {words}"),
+            draw.stack(
+                [(CALM[name], share) for name, share in one.shares], label=f"Variance of single trials: {words}"
+            ),
             tag("ul", *key, class_="key"),
         ]
     yield tag("div", *parts, tag("p", one.advice), class_="card")
@@ -228,9 +252,19 @@ def _every_reply(reader: RunReader, columns: TrialColumns) -> Iterator[Child]:
         shown = read_trial(reader, trial_key(columns, row))
         if shown is not None:
             key, prediction = shown.prediction.key, shown.prediction
-            text = prediction.text if prediction.failure is None else f"{prediction.failure.kind.value}: {prediction.failure.message}"
+            text = (
+                prediction.text
+                if prediction.failure is None
+                else f"{prediction.failure.kind.value}: {prediction.failure.message}"
+            )
             span = shown.scores[0].detail.get("span") if shown.scores else None
-            name = join((key.sample, "" if key.variant == "base" else f" · {key.variant}", f" · {key.repeat + 1}" if key.repeat else ""))
+            name = join(
+                (
+                    key.sample,
+                    "" if key.variant == "base" else f" · {key.variant}",
+                    f" · {key.repeat + 1}" if key.repeat else "",
+                )
+            )
             cells = [
                 tag("td", outcome_tag(int(columns.outcome[row]), float(columns.value[row]))),
                 tag("td", reply_text(text, span, most=400), class_="text"),
@@ -238,7 +272,14 @@ def _every_reply(reader: RunReader, columns: TrialColumns) -> Iterator[Child]:
             rows.append(tag("tr", tag("th", name, scope="row", class_="mono"), *cells))
     head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in ("trial", "outcome", "reply"))))
     yield tag("h2", "Every reply")
-    table = tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll", tabindex=0, role="region", aria_label="Every reply")
+    table = tag(
+        "div",
+        tag("table", head, tag("tbody", *rows)),
+        class_="scroll",
+        tabindex=0,
+        role="region",
+        aria_label="Every reply",
+    )
     yield tag("details", tag("summary", f"{len(rows)} trials, whole or to the first 400 characters"), table)
 
 
@@ -255,7 +296,12 @@ def _failures(reader: RunReader, tasks: list[TaskOverview]) -> Html:
         for (label, reason), count in lost.most_common(40)
     ]
     rows += [
-        tag("tr", tag("th", kind, scope="row"), tag("td", "failed attempt (retries included)"), tag("td", f"{count:,}", class_="n"))
+        tag(
+            "tr",
+            tag("th", kind, scope="row"),
+            tag("td", "failed attempt (retries included)"),
+            tag("td", f"{count:,}", class_="n"),
+        )
         for kind, count in mended.most_common()
     ]
     body: Child = tag("p", "Every trial got a reply, every reply could be read, and no attempt failed.")
@@ -263,7 +309,10 @@ def _failures(reader: RunReader, tasks: list[TaskOverview]) -> Html:
         head = tag(
             "thead",
             tag(
-                "tr", tag("th", "class", scope="col"), tag("th", "what happened", scope="col"), tag("th", "count", scope="col", class_="n")
+                "tr",
+                tag("th", "class", scope="col"),
+                tag("th", "what happened", scope="col"),
+                tag("th", "count", scope="col", class_="n"),
             ),
         )
         body = tag("table", head, tag("tbody", *rows))
@@ -286,14 +335,20 @@ def _settings(header: RunHeader, results: Results) -> Html:
         (
             tag("h2", "Settings and versions"),
             counted,
-            *(tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0)) for name, body in folded),
+            *(
+                tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0))
+                for name, body in folded
+            ),
         )
     )
 
 
 def _reproduce(header: RunHeader, folder: Path) -> Html:
     lines = [header.command or f"snellen run {' '.join(task.name for task in header.tasks)} --model {header.model}"]
-    lines += [f"snellen score {folder}     # read the stored replies again", f"snellen view {folder}      # every trial, in the browser"]
+    lines += [
+        f"snellen score {folder}     # read the stored replies again",
+        f"snellen view {folder}      # every trial, in the browser",
+    ]
     intro = tag(
         "p",
         f"The run's id {header.id} is the hash of all settings that change results: the same command gives the same id.",
@@ -303,5 +358,6 @@ def _reproduce(header: RunHeader, folder: Path) -> Html:
 
 def _footer() -> Html:
     return tag(
-        "footer", "Made by Snellen, the eye chart for vision-language models. This file is complete: it loads nothing and runs no script."
+        "footer",
+        "Made by Snellen, the eye chart for vision-language models. This file is complete: it loads nothing and runs no script.",
     )

@@ -21,7 +21,14 @@ _SCHEME = "viridis"
 
 
 def heat_map(
-    rows: Sequence[Row], x: str, y: str, *, value: str = "value", count: str = "n", title: str = "", labels: Mapping[str, str] | None = None
+    rows: Sequence[Row],
+    x: str,
+    y: str,
+    *,
+    value: str = "value",
+    count: str = "n",
+    title: str = "",
+    labels: Mapping[str, str] | None = None,
 ) -> Spec:
     """Return a map of `value` (0–1) over two categories: each cell shows its value in percent and how many trials it rests on.
 
@@ -30,7 +37,11 @@ def heat_map(
     names = dict(labels or {})
     order_x, order_y = list(dict.fromkeys(row[x] for row in rows)), list(dict.fromkeys(row[y] for row in rows))
     known = {(row[x], row[y]): row for row in rows}
-    every = [{x: across, y: down, value: None, count: 0} | dict(known.get((across, down), {})) for across in order_x for down in order_y]
+    every = [
+        {x: across, y: down, value: None, count: 0} | dict(known.get((across, down), {}))
+        for across in order_x
+        for down in order_y
+    ]
     axis = {"labelAngle": 0, "grid": False, "domain": False, "ticks": False}
     encoding = {
         "x": {"field": x, "type": "ordinal", "sort": order_x, "title": names.get(x, x), "axis": axis},
@@ -45,7 +56,11 @@ def heat_map(
     measured, empty = f"isValid(datum['{value}'])", f"!isValid(datum['{value}'])"
     contrast = {"condition": {"test": f"datum['{value}'] > 0.6", "value": "black"}, "value": "white"}
     layers: list[Spec] = [
-        {"transform": [{"filter": measured}], "mark": {"type": "rect", "stroke": "white"}, "encoding": {"color": colour}},
+        {
+            "transform": [{"filter": measured}],
+            "mark": {"type": "rect", "stroke": "white"},
+            "encoding": {"color": colour},
+        },
         {"transform": [{"filter": empty}], "mark": {"type": "text", "text": "╱╱", "color": "#b0b0b0", "fontSize": 16}},
         {
             "transform": [{"filter": measured}, {"calculate": f"format(datum['{value}'], '.0%')", "as": "shown"}],
@@ -58,7 +73,16 @@ def heat_map(
             "encoding": {"text": {"field": "counted"}, "color": contrast},
         },
     ]
-    return _framed({"data": {"values": every}, "encoding": encoding, "layer": layers, "width": {"step": 62}, "height": {"step": 36}}, title)
+    return _framed(
+        {
+            "data": {"values": every},
+            "encoding": encoding,
+            "layer": layers,
+            "width": {"step": 62},
+            "height": {"step": 36},
+        },
+        title,
+    )
 
 
 def curves(
@@ -95,15 +119,27 @@ def curves(
     layers: list[Spec] = [
         {
             "mark": {"type": "area", "opacity": 0.15},
-            "encoding": {"y": {"field": low, "type": "quantitative", "title": names.get(value, value)}, "y2": {"field": high}},
+            "encoding": {
+                "y": {"field": low, "type": "quantitative", "title": names.get(value, value)},
+                "y2": {"field": high},
+            },
         },
         {"mark": {"type": "line", "point": True, "clip": False}, "encoding": {"y": percent}},
     ]
-    return _framed({"data": {"values": list(rows)}, "encoding": encoding, "layer": layers, "width": 420, "height": 260}, title)
+    return _framed(
+        {"data": {"values": list(rows)}, "encoding": encoding, "layer": layers, "width": 420, "height": 260}, title
+    )
 
 
 def interval_bars(
-    rows: Sequence[Row], category: str, *, value: str = "value", low: str = "low", high: str = "high", title: str = "", axis_title: str = ""
+    rows: Sequence[Row],
+    category: str,
+    *,
+    value: str = "value",
+    low: str = "low",
+    high: str = "high",
+    title: str = "",
+    axis_title: str = "",
 ) -> Spec:
     """Return one dot a category with its interval as a rule, in the order given; for variants side by side."""
     order = list(dict.fromkeys(row[category] for row in rows))
@@ -111,9 +147,15 @@ def interval_bars(
     x = {"field": low, "type": "quantitative", "axis": {"format": ".0%"}, "title": axis_title or value}
     layers: list[Spec] = [
         {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": x, "x2": {"field": high}}},
-        {"mark": {"type": "point", "filled": True, "size": 70}, "encoding": {"x": {"field": value, "type": "quantitative"}}},
+        {
+            "mark": {"type": "point", "filled": True, "size": 70},
+            "encoding": {"x": {"field": value, "type": "quantitative"}},
+        },
     ]
-    return _framed({"data": {"values": list(rows)}, "encoding": {"y": y}, "layer": layers, "width": 420, "height": {"step": 24}}, title)
+    return _framed(
+        {"data": {"values": list(rows)}, "encoding": {"y": y}, "layer": layers, "width": 420, "height": {"step": 24}},
+        title,
+    )
 
 
 def render_svg(spec: Spec) -> str:
@@ -150,7 +192,12 @@ def save_plot(spec: Spec, rows: Sequence[Row], stem: Path) -> list[Path]:
 
 
 def _framed(spec: Spec, title: str) -> Spec:
-    config = {"font": _FONT, "view": {"stroke": None}, "background": "white", "title": {"fontSize": 14, "anchor": "start"}}
+    config = {
+        "font": _FONT,
+        "view": {"stroke": None},
+        "background": "white",
+        "title": {"fontSize": 14, "anchor": "start"},
+    }
     return {"$schema": _SCHEMA, "title": title or None, "config": config, **spec}
 
 

@@ -68,7 +68,9 @@ class Viewer:
 
     def board_download(self, request: Request) -> Response:
         """The leaderboard as a file."""
-        return download(render([board_sheet(self._board())], _form(request)), f"leaderboard.{_ending(request)}", "text/plain")
+        return download(
+            render([board_sheet(self._board())], _form(request)), f"leaderboard.{_ending(request)}", "text/plain"
+        )
 
     def state(self, request: Request) -> Response:
         """A text that changes when a run has grown."""
@@ -79,7 +81,9 @@ class Viewer:
     def run(self, request: Request) -> Response:
         """One run."""
         with self._opened(request) as run:
-            return page(run_page(run, request.query_params.get("task", ""), has_report=(run.folder / "report.html").is_file()))
+            return page(
+                run_page(run, request.query_params.get("task", ""), has_report=(run.folder / "report.html").is_file())
+            )
 
     def figures(self, request: Request) -> Response:
         """The figures of a run alone."""
@@ -120,13 +124,20 @@ class Viewer:
         told = request.query_params
         with self._opened(request) as run:
             found = next(
-                (each for each in run.overview(run.task(told.get("task", "")).name).figures if each.name == told.get("name")), None
+                (
+                    each
+                    for each in run.overview(run.task(told.get("task", "")).name).figures
+                    if each.name == told.get("name")
+                ),
+                None,
             )
         if found is None:
             raise NotFound("there is no such figure")
         if told.get("format") == "json":
             return download(
-                msgspec.json.format(msgspec.json.encode(found.spec), indent=1).decode(), f"{found.name}.vl.json", "application/json"
+                msgspec.json.format(msgspec.json.encode(found.spec), indent=1).decode(),
+                f"{found.name}.vl.json",
+                "application/json",
             )
         return download(to_csv(found.rows), f"{found.name}.csv", "text/csv")
 
@@ -148,7 +159,9 @@ class Viewer:
     def compare_download(self, request: Request) -> Response:
         """A comparison as a file."""
         _, names, results = self._compared(request)
-        return download(render(sheets_of(results, names), _form(request)), f"comparison.{_ending(request)}", "text/plain")
+        return download(
+            render(sheets_of(results, names), _form(request)), f"comparison.{_ending(request)}", "text/plain"
+        )
 
     def again(self, request: Request) -> Response:
         """The replies of a run read another way; nothing is written."""
@@ -268,7 +281,9 @@ def explained(request: Request, error: Exception) -> Response:
 
 
 def _problem(title: str, words: str, status: int) -> Response:
-    return page(shell(title, [tag("h1", title), tag("p", words, class_="notice"), tag("p", link("All runs", "/"))]), status)
+    return page(
+        shell(title, [tag("h1", title), tag("p", words, class_="notice"), tag("p", link("All runs", "/"))]), status
+    )
 
 
 def _lines(folder: Path, form: str) -> Iterator[bytes]:
@@ -285,7 +300,9 @@ def _lines(folder: Path, form: str) -> Iterator[bytes]:
 def _shown(run: OpenRun, told: Told) -> Shown:
     repeat = told.get("repeat", "0")
     number = int(repeat) if repeat.isdecimal() and len(repeat) < 9 else -1
-    found = read_trial(run.reader, TrialKey(told.get("task", ""), told.get("sample", ""), told.get("variant", "") or "base", number))
+    found = read_trial(
+        run.reader, TrialKey(told.get("task", ""), told.get("sample", ""), told.get("variant", "") or "base", number)
+    )
     if found is None:
         raise NotFound("there is no such trial in this run")
     return found

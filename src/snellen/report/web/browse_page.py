@@ -39,7 +39,9 @@ def parse_query(told: Mapping[str, str]) -> Query:
 def find_rows(run: OpenRun, task: str, query: Query, metric: str = "") -> tuple[TrialColumns, Rows]:
     """Return the columns of a task and the rows that match."""
     columns = run.columns(task, metric)
-    return columns, select(columns, query, search=lambda text: run.search(task).find(text), costs=lambda: run.costs(task))
+    return columns, select(
+        columns, query, search=lambda text: run.search(task).find(text), costs=lambda: run.costs(task)
+    )
 
 
 def browse_page(run: OpenRun, task: str, told: Mapping[str, str]) -> Html:
@@ -115,7 +117,9 @@ def _row(run: OpenRun, columns: TrialColumns, row: int) -> Html:
     key, sample = trial_key(columns, row), columns.samples[int(columns.sample[row])]
     text, *numbers = _body(run, columns, row).cells()
     name = link(key.sample, trial_address(run, key), class_="mono")
-    more = " ".join([key.variant if key.variant != "base" else "", f"#{key.repeat + 1}" if columns.task.repeats > 1 else ""]).strip()
+    more = " ".join(
+        [key.variant if key.variant != "base" else "", f"#{key.repeat + 1}" if columns.task.repeats > 1 else ""]
+    ).strip()
     read = columns.answers.at(int(columns.answer[row])) or columns.reasons.at(int(columns.reason[row])) or ""
     cells = [
         shorten(sample.question, 120),
@@ -163,18 +167,35 @@ def _form(run: OpenRun, columns: TrialColumns, query: Query) -> Html:
     current = f"{query.key}={query.group}" if query.key else ""
     hidden = [
         tag("input", type="hidden", name=name, value=value)
-        for name, value in (("task", columns.task.name), ("sort", query.sort), ("order", "down" if query.descending else ""))
+        for name, value in (
+            ("task", columns.task.name),
+            ("sort", query.sort),
+            ("order", "down" if query.descending else ""),
+        )
         if value
     ]
     fields = [
         tag("label", "outcome", _select("outcome", list(OUTCOMES), query.outcome, none=False)),
         tag("label", "rule or reason", _select("rule", rules, query.rule)),
         tag("label", "group", _select("group", choices, current)),
-        tag("label", "text in question, id or reply", tag("input", type="search", name="text", value=query.text, id="search")),
+        tag(
+            "label",
+            "text in question, id or reply",
+            tag("input", type="search", name="text", value=query.text, id="search"),
+        ),
         *_metric_choice(columns),
         tag("button", "Filter"),
     ]
-    return tag("form", *hidden, *fields, method="get", action=f"/run/{run.key}/trials", class_="filters", role="search", data_filters=True)
+    return tag(
+        "form",
+        *hidden,
+        *fields,
+        method="get",
+        action=f"/run/{run.key}/trials",
+        class_="filters",
+        role="search",
+        data_filters=True,
+    )
 
 
 def _metric_choice(columns: TrialColumns) -> Iterator[Html]:
@@ -186,7 +207,9 @@ def _select(name: str, values: list[str], chosen: str, *, none: bool = True) -> 
     told = [*([("", "any")] if none else []), *((value, shorten(value, 60)) for value in values)]
     if chosen and chosen not in values:
         told.append((chosen, shorten(chosen, 60)))
-    return tag("select", *(tag("option", words, value=value, selected=value == chosen) for value, words in told), name=name)
+    return tag(
+        "select", *(tag("option", words, value=value, selected=value == chosen) for value, words in told), name=name
+    )
 
 
 def _pager(run: OpenRun, kept: Mapping[str, str], page: int, pages: int) -> Html | None:
@@ -199,5 +222,10 @@ def _pager(run: OpenRun, kept: Mapping[str, str], page: int, pages: int) -> Html
     before = link("← Previous", to(page - 1), rel="prev", class_="button quiet") if page > 1 else tag("span")
     after = link("Next →", to(page + 1), rel="next", class_="button quiet") if page < pages else tag("span")
     return tag(
-        "nav", before, tag("span", f"page {page:,} of {pages:,}", class_="muted"), after, class_="pager", aria_label="Pages of trials"
+        "nav",
+        before,
+        tag("span", f"page {page:,} of {pages:,}", class_="muted"),
+        after,
+        class_="pager",
+        aria_label="Pages of trials",
     )

@@ -40,14 +40,20 @@ def _matrix(comparisons: Sequence[Comparison], names: Sequence[str]) -> Html:
     head = tag(
         "thead",
         tag(
-            "tr", tag("th", tag("span", "run", class_="hidden"), scope="col"), *(tag("th", name, scope="col", class_="n") for name in names)
+            "tr",
+            tag("th", tag("span", "run", class_="hidden"), scope="col"),
+            *(tag("th", name, scope="col", class_="n") for name in names),
         ),
     )
     rows = []
     for name in names:
         shares = [1.0 if name == other else known.get((name, other)) for other in names]
         rows.append(
-            tag("tr", tag("th", name, scope="row"), *(tag("td", "–" if share is None else f"{share:.1%}", class_="n") for share in shares))
+            tag(
+                "tr",
+                tag("th", name, scope="row"),
+                *(tag("td", "–" if share is None else f"{share:.1%}", class_="n") for share in shares),
+            )
         )
     caption = "Share of common samples on which two runs have the same value"
     return tag(
@@ -76,9 +82,22 @@ def _flips(task: str, comparisons: Sequence[Comparison], runs: Mapping[str, Open
     )
     rows = []
     for sample, values in list(found.items())[:MOST_FLIPS]:
-        cells = [tag("td", link(_shown(values.get(name)), _address(run, task, sample)), class_="n") for name, run in runs.items()]
-        rows.append(tag("tr", tag("th", sample, scope="row", class_="mono"), *cells, tag("td", stage.get(sample) or ""), class_="row"))
-    caption = f"{len(found):,} samples on which the runs differ" + (f", the first {MOST_FLIPS} shown" if len(found) > MOST_FLIPS else "")
+        cells = [
+            tag("td", link(_shown(values.get(name)), _address(run, task, sample)), class_="n")
+            for name, run in runs.items()
+        ]
+        rows.append(
+            tag(
+                "tr",
+                tag("th", sample, scope="row", class_="mono"),
+                *cells,
+                tag("td", stage.get(sample) or ""),
+                class_="row",
+            )
+        )
+    caption = f"{len(found):,} samples on which the runs differ" + (
+        f", the first {MOST_FLIPS} shown" if len(found) > MOST_FLIPS else ""
+    )
     return [
         tag("h3", "Flips"),
         tag(

@@ -52,7 +52,9 @@ class Guard:
             await _answer(send, 403, "A change must come from the viewer's own page.")
         elif (rest := self._token_in_address(scope)) is not None:
             cookie = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
-            await _answer(send, 303, "", {"location": quote(scope["path"]) + (f"?{rest}" if rest else ""), "set-cookie": cookie})
+            await _answer(
+                send, 303, "", {"location": quote(scope["path"]) + (f"?{rest}" if rest else ""), "set-cookie": cookie}
+            )
         elif not self._knows(_cookie(headers.get("cookie", ""), self._cookie)):
             await _answer(send, 403, "Open the address that `snellen view` printed: it carries the key.")
         else:

@@ -23,17 +23,31 @@ def runs_page(shelf: Shelf) -> Html:
             unfinished = unfinished or not run.progress().complete
             rows += _run_rows(run)
     names = ("compare", "run", "model", "task", "metric", "value", "95 % interval", "", "n", "lost", "begun")
-    head = tag("thead", tag("tr", *(tag("th", name or tag("span", "drawn", class_="hidden"), scope="col") for name in names)))
-    table = tag("div", tag("table", tag("caption", f"{len(runs)} runs"), head, tag("tbody", *rows)), class_="scroll card")
+    head = tag(
+        "thead", tag("tr", *(tag("th", name or tag("span", "drawn", class_="hidden"), scope="col") for name in names))
+    )
+    table = tag(
+        "div", tag("table", tag("caption", f"{len(runs)} runs"), head, tag("tbody", *rows)), class_="scroll card"
+    )
     form = tag(
         "form",
         table,
-        tag("p", tag("button", "Compare the chosen runs"), " ", tag("span", "two to five on the same task", class_="muted small")),
+        tag(
+            "p",
+            tag("button", "Compare the chosen runs"),
+            " ",
+            tag("span", "two to five on the same task", class_="muted small"),
+        ),
         method="get",
         action="/compare",
     )
     empty = tag("p", "No runs here yet. Make one: ", tag("code", "snellen run eyechart --model reader"))
-    return shell("Runs", [tag("h1", "Runs"), form if runs else empty, _problems(shelf)], place="/", live="/state" if unfinished else None)
+    return shell(
+        "Runs",
+        [tag("h1", "Runs"), form if runs else empty, _problems(shelf)],
+        place="/",
+        live="/state" if unfinished else None,
+    )
 
 
 def _run_rows(run: OpenRun) -> list[Html]:
@@ -42,9 +56,15 @@ def _run_rows(run: OpenRun) -> list[Html]:
     for number, (task, result) in enumerate(results["tasks"].items()):
         metric = board_metric(result["metrics"]) or "–"
         estimate = result["metrics"].get(metric, {"value": None, "n": 0, "unscored": 0, "failed": 0})
-        drawn = draw.interval(estimate["value"], estimate.get("ci95"), 0.0, 1.0) if 0 <= (estimate["value"] or 0) <= 1 else ""
+        drawn = (
+            draw.interval(estimate["value"], estimate.get("ci95"), 0.0, 1.0)
+            if 0 <= (estimate["value"] or 0) <= 1
+            else ""
+        )
         first = number == 0
-        box = tag("input", type="checkbox", name="run", value=run.key, aria_label=f"Compare {run.name}") if first else ""
+        box = (
+            tag("input", type="checkbox", name="run", value=run.key, aria_label=f"Compare {run.name}") if first else ""
+        )
         state = progress_bar(progress) if first else None
         lost = estimate["unscored"] + estimate["failed"]
         cells = [metric, written(metric, estimate), written_interval(metric, estimate)]
@@ -93,7 +113,10 @@ def board_page(board: Board, keys: dict[str, str]) -> Html:
         last = line.band
     table = tag(
         "table",
-        tag("caption", "Best first, runs that did more tasks above. Rank 1 is best; a task a run has not done does not count for it."),
+        tag(
+            "caption",
+            "Best first, runs that did more tasks above. Rank 1 is best; a task a run has not done does not count for it.",
+        ),
         _head(head),
         tag("tbody", *rows),
     )
@@ -118,7 +141,9 @@ def board_page(board: Board, keys: dict[str, str]) -> Html:
 
 
 def _head(names: list[str]) -> Html:
-    return tag("thead", tag("tr", *(tag("th", name or tag("span", "drawn", class_="hidden"), scope="col") for name in names)))
+    return tag(
+        "thead", tag("tr", *(tag("th", name or tag("span", "drawn", class_="hidden"), scope="col") for name in names))
+    )
 
 
 def _board_row(line: Line, board: Board, keys: dict[str, str], *, new: bool) -> Html:
@@ -132,13 +157,16 @@ def _board_row(line: Line, board: Board, keys: dict[str, str], *, new: bool) -> 
     )
     name: Child = link(line.name, f"/run/{keys[line.name]}") if line.name in keys else line.name
     dimensions = [
-        tag("td", f"{line.dimensions[name] * 100:.1f} %" if name in line.dimensions else "–", class_="n") for name in board.dimensions
+        tag("td", f"{line.dimensions[name] * 100:.1f} %" if name in line.dimensions else "–", class_="n")
+        for name in board.dimensions
     ]
     numbers = [tag("td", told, class_="n") for told in (f"{len(line.tasks)} of {len(board.tasks)}", rank, mean, bounds)]
     drawn = tag("td", draw.interval(line.mean, line.ci95, 0.0, 1.0), class_="bar")
     model = tag("th", line.model, scope="row", class_="nowrap")
     cells = [_board_cell(line, task) for task in board.tasks]
-    return tag("tr", place, model, tag("td", name), *numbers, drawn, *dimensions, *cells, class_="row best" if new else "row")
+    return tag(
+        "tr", place, model, tag("td", name), *numbers, drawn, *dimensions, *cells, class_="row best" if new else "row"
+    )
 
 
 def _standing(line: Line) -> tuple[str, str, str]:
@@ -186,7 +214,10 @@ def again_page(run: OpenRun, profile: str, *, may_write: bool) -> Html:
     ]
     for task, result in after["tasks"].items():
         old, new = before["tasks"].get(task, {}).get("metrics", {}), result["metrics"]
-        rows = [tag("tr", tag("th", name, scope="row"), *_pair(name, old.get(name), new.get(name))) for name in dict.fromkeys([*old, *new])]
+        rows = [
+            tag("tr", tag("th", name, scope="row"), *_pair(name, old.get(name), new.get(name)))
+            for name in dict.fromkeys([*old, *new])
+        ]
         heads = [("metric", None), (before["run"]["profile"], "n"), (profile, "n"), ("difference", "n")]
         parts += [
             tag("h2", task),
@@ -210,7 +241,11 @@ def again_page(run: OpenRun, profile: str, *, may_write: bool) -> Html:
                 action=f"/run/{run.key}/again",
             )
         )
-    return shell(f"{run.name} as {profile}", parts, crumbs=[link("Runs", "/"), link(run.name, f"/run/{run.key}"), f"as {profile}"])
+    return shell(
+        f"{run.name} as {profile}",
+        parts,
+        crumbs=[link("Runs", "/"), link(run.name, f"/run/{run.key}"), f"as {profile}"],
+    )
 
 
 def _pair(name: str, old: dict[str, float] | None, new: dict[str, float] | None) -> tuple[Html, Html, Html]:

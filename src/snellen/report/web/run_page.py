@@ -27,7 +27,11 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
     name = run.task(task).name
     if len(header.tasks) > 1:
         tabs = [
-            link(each.name, address(f"/run/{run.key}", task=each.name), class_="button" if each.name == name else "button quiet")
+            link(
+                each.name,
+                address(f"/run/{run.key}", task=each.name),
+                class_="button" if each.name == name else "button quiet",
+            )
             for each in header.tasks
         ]
         parts.append(tag("nav", *tabs, class_="bar-of-buttons", aria_label="Tasks"))
@@ -62,7 +66,13 @@ def figures_page(run: OpenRun, task: str) -> Html:
 
 def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Child]:
     name, metrics = one.task.name, one.result["metrics"]
-    ways = [("all", "Every trial"), ("wrong", "Wrong"), ("unparsed", "Unparsed"), ("flipped", "Flipped"), ("failed", "Failed")]
+    ways = [
+        ("all", "Every trial"),
+        ("wrong", "Wrong"),
+        ("unparsed", "Unparsed"),
+        ("flipped", "Flipped"),
+        ("failed", "Failed"),
+    ]
     browse = [
         link(
             words,
@@ -72,7 +82,8 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         for kind, words in ways
     ]
     forms = [
-        link(form.upper(), address(f"/run/{run.key}/download", format=form), class_="button quiet") for form in ("csv", "parquet", "jsonl")
+        link(form.upper(), address(f"/run/{run.key}/download", format=form), class_="button quiet")
+        for form in ("csv", "parquet", "jsonl")
     ]
     cards = [figure_card(figure, _figure_links(run, name, figure.name)) for figure in one.figures]
     first = _figure_links(run, name, one.figures[0].name) if one.figures else None
@@ -85,7 +96,12 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         tag("h2", "All metrics"),
         tag("div", metric_table(metrics, "Metrics with their 95 % intervals"), derived_table(metrics), class_="card"),
     ]
-    parts += [*groups_section(one), *spread_section(one), tag("h2", "Take it with you"), tag("p", *forms, class_="bar-of-buttons")]
+    parts += [
+        *groups_section(one),
+        *spread_section(one),
+        tag("h2", "Take it with you"),
+        tag("p", *forms, class_="bar-of-buttons"),
+    ]
     if has_report:
         parts.append(tag("p", "The page for others is report.html in the run's folder."))
     return [*parts, tag("h2", "Read the replies another way"), profile_choice(run, name)]

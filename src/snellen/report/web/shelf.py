@@ -85,14 +85,18 @@ class OpenRun:
         tasks = self.header().tasks
         found = next((task for task in tasks if task.name == name or not name), None)
         if found is None:
-            raise UsageError(f"this run has no task {name!r}; it has {', '.join(task.name for task in tasks) or 'none'}")
+            raise UsageError(
+                f"this run has no task {name!r}; it has {', '.join(task.name for task in tasks) or 'none'}"
+            )
         return found
 
     def columns(self, task: str, metric: str = "") -> TrialColumns:
         """Return the trials of a task as columns."""
         found = self.task(task)
         metric = metric if metric in metrics_of(self.reader, found.name) else ""
-        columns: TrialColumns = self._keep(("columns", found.name, metric), lambda: read_columns(self.reader, found, metric or None))
+        columns: TrialColumns = self._keep(
+            ("columns", found.name, metric), lambda: read_columns(self.reader, found, metric or None)
+        )
         return columns
 
     def costs(self, task: str) -> Costs:
@@ -117,12 +121,16 @@ class OpenRun:
 
     def rescored(self, profile: str) -> Results:
         """Return the results as another profile reads the replies; nothing is written."""
-        results: Results = self._keep(("again", profile), lambda: score_again(self.reader, default_registry(), profile=profile))
+        results: Results = self._keep(
+            ("again", profile), lambda: score_again(self.reader, default_registry(), profile=profile)
+        )
         return results
 
     def overview(self, task: str) -> TaskOverview:
         """Return a task with its figures."""
-        overview: TaskOverview = self._keep(("overview", task), lambda: overview_of(self.reader, self.columns(task), self.results()))
+        overview: TaskOverview = self._keep(
+            ("overview", task), lambda: overview_of(self.reader, self.columns(task), self.results())
+        )
         return overview
 
     def has_overview(self, task: str) -> bool:

@@ -15,14 +15,18 @@ PLACES = (("/", "Runs"), ("/leaderboard", "Leaderboard"))
 
 def address(path: str, **query: object) -> str:
     """Return a local address; empty values are left out."""
-    told = urlencode({key: value for key, value in query.items() if value not in ("", None, False)}, doseq=True, errors="replace")
+    told = urlencode(
+        {key: value for key, value in query.items() if value not in ("", None, False)}, doseq=True, errors="replace"
+    )
     return quote(path) + (f"?{told}" if told else "")
 
 
 def trial_address(run: OpenRun, key: TrialKey, place: str = "trial", **more: object) -> str:
     """Return the permanent address of one trial, or of something that belongs to it."""
     variant = key.variant if key.variant != "base" else ""
-    return address(f"/run/{run.key}/{place}", task=key.task, sample=key.sample, variant=variant, repeat=key.repeat or "", **more)
+    return address(
+        f"/run/{run.key}/{place}", task=key.task, sample=key.sample, variant=variant, repeat=key.repeat or "", **more
+    )
 
 
 def link(words: Child, to: str, **attributes: str | None) -> Html:
@@ -30,7 +34,9 @@ def link(words: Child, to: str, **attributes: str | None) -> Html:
     return tag("a", words, href=to, **attributes)
 
 
-def shell(title: str, parts: Sequence[Child], *, place: str = "", crumbs: Sequence[Child] = (), live: str | None = None) -> Html:
+def shell(
+    title: str, parts: Sequence[Child], *, place: str = "", crumbs: Sequence[Child] = (), live: str | None = None
+) -> Html:
     """Return a whole page of the viewer; `live` is the address that tells when there is something new."""
     head = tag(
         "head",
@@ -42,7 +48,12 @@ def shell(title: str, parts: Sequence[Child], *, place: str = "", crumbs: Sequen
         tag("script", src="/static/view.js", defer=True),
     )
     places = [link(words, to, aria_current="page" if to == place else None) for to, words in PLACES]
-    bar = tag("header", tag("a", logo(), "SNELLEN", href="/", class_="brand"), tag("nav", *places, aria_label="Pages"), class_="topbar")
+    bar = tag(
+        "header",
+        tag("a", logo(), "SNELLEN", href="/", class_="brand"),
+        tag("nav", *places, aria_label="Pages"),
+        class_="topbar",
+    )
     trail: list[Child] = []
     for each in crumbs:
         trail += [each, " › "]

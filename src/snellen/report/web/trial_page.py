@@ -44,7 +44,12 @@ def trial_page(run: OpenRun, shown: Shown) -> Html:
         _facts(run, shown),
     )
     parts += [tag("div", left, right, class_="two"), *_siblings(run, columns, key)]
-    crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), link("trials", f"/run/{run.key}/trials"), key.sample]
+    crumbs = [
+        link("Runs", "/"),
+        link(run.name, f"/run/{run.key}"),
+        link("trials", f"/run/{run.key}/trials"),
+        key.sample,
+    ]
     return shell(f"{key.sample} in {run.name}", parts, crumbs=crumbs)
 
 
@@ -55,7 +60,9 @@ def _name(key: TrialKey) -> str:
 def _row_of(columns: TrialColumns, key: TrialKey) -> int | None:
     place = next((number for number, sample in enumerate(columns.samples) if sample.id == key.sample), -1)
     found = np.flatnonzero(
-        (columns.sample == place) & (columns.variant == columns.variants.find(key.variant)) & (columns.repeat == key.repeat)
+        (columns.sample == place)
+        & (columns.variant == columns.variants.find(key.variant))
+        & (columns.repeat == key.repeat)
     )
     return int(found[0]) if found.size else None
 
@@ -74,7 +81,12 @@ def _around(run: OpenRun, columns: TrialColumns, row: int | None) -> Html | None
         else tag("span")
     )
     return tag(
-        "nav", before, tag("span", f"trial {row + 1:,} of {len(columns):,}", class_="muted"), after, class_="pager", aria_label="Trials"
+        "nav",
+        before,
+        tag("span", f"trial {row + 1:,} of {len(columns):,}", class_="muted"),
+        after,
+        class_="pager",
+        aria_label="Trials",
     )
 
 
@@ -89,7 +101,10 @@ def _pictures(run: OpenRun, shown: Shown) -> Html:
         return tag("p", "No picture was sent.", class_="muted")
     key = shown.prediction.key
     strip = [
-        link(tag("img", src=trial_address(run, key, "image", n=n, small=1), alt=f"Picture {n + 1}", loading="lazy"), f"#picture-{n}")
+        link(
+            tag("img", src=trial_address(run, key, "image", n=n, small=1), alt=f"Picture {n + 1}", loading="lazy"),
+            f"#picture-{n}",
+        )
         for n in range(len(images[:PICTURES]))
     ]
     stages = [_stage(run, shown, n, image) for n, image in enumerate(images[:PICTURES])]
@@ -108,7 +123,8 @@ def _stage(run: OpenRun, shown: Shown, number: int, image: Image) -> Html:
     source = trial_address(run, shown.prediction.key, "image", n=number)
     picture = tag("img", src=source, alt=f"Picture {number + 1} of {shown.sample.id} as sent", loading="lazy")
     boxes = [
-        tag("rect", x=x0, y=y0, width=max(0.0, x1 - x0), height=max(0.0, y1 - y0)) for x0, y0, x1, y1 in boxes_of(shown, number, image)
+        tag("rect", x=x0, y=y0, width=max(0.0, x1 - x0), height=max(0.0, y1 - y0))
+        for x0, y0, x1, y1 in boxes_of(shown, number, image)
     ]
     layer = tag("svg", *boxes, viewBox="0 0 1 1", preserveAspectRatio="none", aria_hidden="true") if boxes else None
     return tag(
@@ -147,9 +163,13 @@ def _fractions(values: Sequence[float], image: Image) -> tuple[float, float, flo
 def _messages(shown: Shown) -> Iterator[Html]:
     for turn in shown.request.messages:
         pictures = f" · {len(turn.images)} picture{'s' if len(turn.images) != 1 else ''}" if turn.images else ""
-        yield tag("div", tag("header", turn.role + pictures), tag("pre", shorten(turn.text, REPLY_SHOWN)), class_="message")
+        yield tag(
+            "div", tag("header", turn.role + pictures), tag("pre", shorten(turn.text, REPLY_SHOWN)), class_="message"
+        )
     if shown.request.prefix:
-        yield tag("div", tag("header", "begin of the answer, given"), tag("pre", shown.request.prefix), class_="message")
+        yield tag(
+            "div", tag("header", "begin of the answer, given"), tag("pre", shown.request.prefix), class_="message"
+        )
 
 
 def _answer(run: OpenRun, shown: Shown) -> Iterator[Child]:
@@ -168,19 +188,30 @@ def _answer(run: OpenRun, shown: Shown) -> Iterator[Child]:
 
 
 def _likelihoods(choices: Sequence[str], values: Sequence[float]) -> Html:
-    head = tag("thead", tag("tr", tag("th", "choice", scope="col"), tag("th", "log-likelihood", scope="col", class_="n")))
+    head = tag(
+        "thead", tag("tr", tag("th", "choice", scope="col"), tag("th", "log-likelihood", scope="col", class_="n"))
+    )
     pairs = zip(choices, values, strict=False)
     return tag(
         "table",
         head,
-        tag("tbody", *(tag("tr", tag("th", text, scope="row"), tag("td", f"{value:.4f}", class_="n")) for text, value in pairs)),
+        tag(
+            "tbody",
+            *(tag("tr", tag("th", text, scope="row"), tag("td", f"{value:.4f}", class_="n")) for text, value in pairs),
+        ),
     )
 
 
 def _reply(run: OpenRun, shown: Shown, text: str) -> Iterator[Child]:
     yield reply_text(text, shown.scores[0].detail.get("span") if shown.scores else None, most=REPLY_SHOWN, tall=True)
     if len(text) > REPLY_SHOWN:
-        yield tag("p", link(f"Download the whole reply ({len(text):,} characters)", trial_address(run, shown.prediction.key, "reply")))
+        yield tag(
+            "p",
+            link(
+                f"Download the whole reply ({len(text):,} characters)",
+                trial_address(run, shown.prediction.key, "reply"),
+            ),
+        )
 
 
 def _scores(shown: Shown) -> Iterator[Child]:
@@ -201,7 +232,11 @@ def _scores(shown: Shown) -> Iterator[Child]:
     yield tag("table", tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads))), tag("tbody", *rows))
     details = [s for s in shown.scores if s.detail]
     if details:
-        yield tag("details", tag("summary", "Details of the scorer"), tag("pre", *(_pretty(s) for s in details), class_="code", tabindex=0))
+        yield tag(
+            "details",
+            tag("summary", "Details of the scorer"),
+            tag("pre", *(_pretty(s) for s in details), class_="code", tabindex=0),
+        )
 
 
 def _pretty(score: Score) -> str:
@@ -218,18 +253,27 @@ def _options(shown: Shown) -> Iterator[Child]:
             *(["expected"] if text in shown.sample.answers else []),
             *(["chosen"] if score is not None and score.answer == text else []),
         ]
-        rows.append(tag("tr", tag("th", mark, scope="row"), tag("td", text, class_="text"), tag("td", " and ".join(signs))))
+        rows.append(
+            tag("tr", tag("th", mark, scope="row"), tag("td", text, class_="text"), tag("td", " and ".join(signs)))
+        )
     yield tag("table", tag("caption", "Options as shown"), tag("tbody", *rows))
 
 
 def _facts(run: OpenRun, shown: Shown) -> Html:
     prediction, timing, usage = shown.prediction, shown.prediction.timing, shown.prediction.usage
-    told: list[tuple[str, Any]] = [("finish", prediction.finish), ("from the cache", "yes" if prediction.cached else None)]
+    told: list[tuple[str, Any]] = [
+        ("finish", prediction.finish),
+        ("from the cache", "yes" if prediction.cached else None),
+    ]
     if timing is not None:
         told.append(("total", f"{timing.done - timing.sent:.3f} s"))
         told += [("first token", f"{timing.first_token - timing.sent:.3f} s")] if timing.first_token is not None else []
     if usage is not None:
-        told += [(name.replace("_", " "), f"{value:,}") for name, value in msgspec.to_builtins(usage).items() if value is not None]
+        told += [
+            (name.replace("_", " "), f"{value:,}")
+            for name, value in msgspec.to_builtins(usage).items()
+            if value is not None
+        ]
     told += [
         ("parameters", msgspec.json.encode(shown.request.params).decode()),
         ("tags", msgspec.json.encode(shown.sample.tags).decode()),
@@ -262,7 +306,11 @@ def _siblings(run: OpenRun, columns: TrialColumns, key: TrialKey) -> Iterator[Ch
                 "p",
                 outcome_tag(int(columns.outcome[row]), float(columns.value[row])),
                 " ",
-                link(f"{other.variant} · {other.repeat + 1}", trial_address(run, other), aria_current="true" if other == key else None),
+                link(
+                    f"{other.variant} · {other.repeat + 1}",
+                    trial_address(run, other),
+                    aria_current="true" if other == key else None,
+                ),
             )
             cards.append(tag("article", head, reply_text(text, span, most=600), class_="card"))
     yield tag("h2", f"All {rows.size:,} trials of this sample: variants and inferences side by side")

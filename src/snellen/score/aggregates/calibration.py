@@ -35,7 +35,9 @@ def softmax(loglikelihoods: Sequence[float], temperature: float = 1.0) -> Floats
     """Return the probabilities of the choices; a choice of -inf gets 0."""
     values = np.asarray(loglikelihoods, dtype=np.float64) / temperature
     if not values.size or np.isnan(values).any() or not np.isfinite(values.max()):
-        raise DataError(f"log-likelihoods {list(loglikelihoods)} have no largest finite value: no confidence can be computed")
+        raise DataError(
+            f"log-likelihoods {list(loglikelihoods)} have no largest finite value: no confidence can be computed"
+        )
     weights = np.exp(values - values.max())
     return np.asarray(weights / weights.sum(), dtype=np.float64)
 
@@ -54,14 +56,21 @@ def reliability(confidences: Sequence[float], right: Sequence[float], bins: int 
     counts = np.bincount(place, minlength=bins)
     total_confidence = np.bincount(place, weights=sure, minlength=bins)
     total_right = np.bincount(place, weights=correct, minlength=bins)
-    return [Bin(i / bins, (i + 1) / bins, int(n), _over(total_confidence[i], n), _over(total_right[i], n)) for i, n in enumerate(counts)]
+    return [
+        Bin(i / bins, (i + 1) / bins, int(n), _over(total_confidence[i], n), _over(total_right[i], n))
+        for i, n in enumerate(counts)
+    ]
 
 
 def calibration_error(confidences: Sequence[float], right: Sequence[float], bins: int = 15) -> float | None:
     """Return the expected calibration error: the mean gap of confidence and accuracy, bins weighing by their size."""
     filled = [part for part in reliability(confidences, right, bins) if part.n]
     total = sum(part.n for part in filled)
-    return sum(part.n * abs((part.confidence or 0.0) - (part.accuracy or 0.0)) for part in filled) / total if total else None
+    return (
+        sum(part.n * abs((part.confidence or 0.0) - (part.accuracy or 0.0)) for part in filled) / total
+        if total
+        else None
+    )
 
 
 def brier(confidences: Sequence[float], right: Sequence[float]) -> float | None:
@@ -80,7 +89,9 @@ def risk_coverage(confidences: Sequence[float], right: Sequence[float]) -> RiskC
     wrong = np.cumsum(np.bincount(place, weights=1.0 - correct, minlength=levels.size))
     steps = np.diff(np.r_[0, counts])
     risk = wrong / counts
-    return RiskCoverage(tuple((counts / sure.size).tolist()), tuple(risk.tolist()), float((risk * steps).sum() / sure.size))
+    return RiskCoverage(
+        tuple((counts / sure.size).tolist()), tuple(risk.tolist()), float((risk * steps).sum() / sure.size)
+    )
 
 
 def _columns(confidences: Sequence[float], right: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

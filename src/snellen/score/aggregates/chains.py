@@ -25,7 +25,9 @@ def chain_estimates(table: ScoreTable, options: Mapping[str, Any]) -> dict[str, 
     """
     if not {"role", "steps"} <= set(table.tags):
         return {}
-    roles = set(np.asarray(table.tags["role"][1])[np.unique(table.tags["role"][0][table.sample])]) if len(table) else set()
+    roles = (
+        set(np.asarray(table.tags["role"][1])[np.unique(table.tags["role"][0][table.sample])]) if len(table) else set()
+    )
     if roles != {"inference", "step"}:
         name = {"inference": "Rh", "step": "step_accuracy"}.get(next(iter(roles), ""), "")
         answered = table.outcome != Outcome.FAILED

@@ -49,7 +49,10 @@ def consistency(chains: Chains, convention: str = "conditional") -> dict[str, Es
         raise UsageError(f"unknown convention {convention!r}: use {' or '.join(CONVENTIONS)}")
     inference, whole = chains.inference.astype(np.float64), chains.whole.astype(np.float64)
     both = inference * whole
-    estimates = {name: estimate_mean(values, chains.clusters) for name, values in (("Rh", inference), ("Rcot", whole), ("Ro", both))}
+    estimates = {
+        name: estimate_mean(values, chains.clusters)
+        for name, values in (("Rh", inference), ("Rcot", whole), ("Ro", both))
+    }
     if convention == "over-n":
         return estimates | {"Cf": estimates["Ro"], "Cb": estimates["Ro"]}
     return estimates | {"Cf": _given(both, whole, chains.clusters), "Cb": _given(both, inference, chains.clusters)}
@@ -84,8 +87,12 @@ def steps(chains: Chains) -> dict[str, Estimate]:
 def chains_from_items(ground_truth: Sequence[Mapping[str, Any]], predictions: Sequence[Mapping[str, Any]]) -> Chains:
     """Compare items `{"inference": i, "chain": […]}`; a missing or null answer is wrong. Errors name the item."""
     if len(ground_truth) != len(predictions):
-        raise DataError(f"{len(ground_truth)} items but {len(predictions)} predictions: give one prediction an item, in order")
-    pairs = [_compare_item(i, truth, found) for i, (truth, found) in enumerate(zip(ground_truth, predictions, strict=True))]
+        raise DataError(
+            f"{len(ground_truth)} items but {len(predictions)} predictions: give one prediction an item, in order"
+        )
+    pairs = [
+        _compare_item(i, truth, found) for i, (truth, found) in enumerate(zip(ground_truth, predictions, strict=True))
+    ]
     longest = max((len(right) for _, right in pairs), default=0)
     padded = np.zeros((len(pairs), longest), dtype=bool)
     for row, (_, right) in enumerate(pairs):
@@ -127,7 +134,11 @@ def chains_from_table(table: ScoreTable, *, role_tag: str = "role", step_tag: st
     inference = np.ones(len(items), dtype=bool)
     np.logical_and.at(inference, item[is_inference], right[is_inference])
     return _pad_steps(
-        item[~is_inference], _step_numbers(table, step_tag, position)[~is_inference], right[~is_inference], inference, items[:, 0]
+        item[~is_inference],
+        _step_numbers(table, step_tag, position)[~is_inference],
+        right[~is_inference],
+        inference,
+        items[:, 0],
     )
 
 
@@ -136,7 +147,9 @@ def _require_both(table: ScoreTable, item: NDArray[Any], is_inference: NDArray[n
         missing = np.flatnonzero(np.bincount(item[chosen], minlength=items) == 0)
         if missing.size:
             row = int(np.flatnonzero(item == missing[0])[0])
-            raise DataError(f"the chain of sample {table.samples[table.sample[row]]!r} has no {what}: it cannot be scored for consistency")
+            raise DataError(
+                f"the chain of sample {table.samples[table.sample[row]]!r} has no {what}: it cannot be scored for consistency"
+            )
 
 
 def _step_numbers(table: ScoreTable, tag: str, codes: NDArray[Any]) -> Floats:
@@ -159,5 +172,7 @@ def _pad_steps(
 def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
     """Return all consistency metrics of a table of chains. Options: `convention`, `role_tag`, `step_tag`."""
     chosen = options or {}
-    chains = chains_from_table(table, role_tag=str(chosen.get("role_tag", "role")), step_tag=str(chosen.get("step_tag", "step")))
+    chains = chains_from_table(
+        table, role_tag=str(chosen.get("role_tag", "role")), step_tag=str(chosen.get("step_tag", "step"))
+    )
     return consistency(chains, str(chosen.get("convention", "conditional"))) | steps(chains)

@@ -18,7 +18,9 @@ FUNCTION_WORDS = frozenset(_FUNCTION.split())
 def content_words(text: str) -> frozenset[str]:
     """Return the words of a text, lower case, without function words and with plain plurals folded."""
     words = (word for word in _WORD.findall(text.casefold()) if word not in FUNCTION_WORDS)
-    return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word for word in words)
+    return frozenset(
+        word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word for word in words
+    )
 
 
 def overlap(words: frozenset[str], others: frozenset[str]) -> float:

@@ -57,7 +57,10 @@ def compare_variants(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str
     if table is None or len(table.variants) < 2:
         return {}
     found = variant_differences(table)
-    return {f"difference:{pair.second}-{pair.first}": Estimate(pair.difference, None, pair.ci95, pair.paired) for pair in found}
+    return {
+        f"difference:{pair.second}-{pair.first}": Estimate(pair.difference, None, pair.ci95, pair.paired)
+        for pair in found
+    }
 
 
 def ladder(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
@@ -84,7 +87,9 @@ def page_cost(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estim
             text.setdefault(family, []).append(float(tokens or 0))
             visual.setdefault(family, []).append(float(cost))
     return {
-        f"compression:{family}": estimate_ratio(np.array(text[family]), np.array(visual[family]), bounded=False, n=len(text[family]))
+        f"compression:{family}": estimate_ratio(
+            np.array(text[family]), np.array(visual[family]), bounded=False, n=len(text[family])
+        )
         for family in text
     }
 

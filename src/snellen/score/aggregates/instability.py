@@ -108,7 +108,9 @@ def rounds(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[
     trend = round_trend((number, part.value[part.scored].tolist()) for number, part in parts)
     scored = int(sum(part.scored.sum() for _, part in parts))
     intervals = _trend_intervals(parts)
-    estimates["round_correlation"] = Estimate(trend.correlation, ci95=intervals[0] if trend.correlation is not None else None, n=scored)
+    estimates["round_correlation"] = Estimate(
+        trend.correlation, ci95=intervals[0] if trend.correlation is not None else None, n=scored
+    )
     estimates["round_slope"] = Estimate(trend.slope, ci95=intervals[1] if trend.slope is not None else None, n=scored)
     return estimates
 
@@ -125,7 +127,9 @@ def _round_mean(part: ScoreTable) -> Estimate:
     return estimate_mean(part.value[part.scored], part.cluster[part.scored], n=scored, unscored=unscored, failed=failed)
 
 
-def _trend_intervals(parts: Sequence[tuple[float, ScoreTable]]) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
+def _trend_intervals(
+    parts: Sequence[tuple[float, ScoreTable]],
+) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
     """Draw whole dialogues; a draw without any trial of some round gives no trend and is left out."""
     seen = [(number, part) for number, part in parts if part.scored.any()]
     if len(seen) < 2:
@@ -134,7 +138,9 @@ def _trend_intervals(parts: Sequence[tuple[float, ScoreTable]]) -> tuple[tuple[f
     for weights in (True, False):
         for _, part in seen:
             codes = np.searchsorted(clusters, part.cluster[part.scored])
-            columns.append(np.bincount(codes, weights=part.value[part.scored] if weights else None, minlength=clusters.size))
+            columns.append(
+                np.bincount(codes, weights=part.value[part.scored] if weights else None, minlength=clusters.size)
+            )
     x = np.array([number for number, _ in seen])
     matrix = np.column_stack(columns).astype(np.float64)
     return tuple(bootstrap_interval(matrix, lambda totals, i=i: _drawn_trend(totals, x)[i], "rounds") for i in (0, 1))  # type: ignore[return-value,misc]

@@ -89,7 +89,9 @@ def _axis_codes(table: ScoreTable, axis: str) -> tuple[Codes, Sequence[str]]:
     parts = [_axes(variant) for variant in table.variants]
     if len(table) and not any(axis in part for part in parts):
         known = sorted({*table.tags, "variant", "repeat"}.union(*parts))
-        raise UsageError(f"cannot group by {axis!r}: no such tag or variant axis{did_you_mean(axis, known)}; known: {', '.join(known)}")
+        raise UsageError(
+            f"cannot group by {axis!r}: no such tag or variant axis{did_you_mean(axis, known)}; known: {', '.join(known)}"
+        )
     texts = [part.get(axis, BASE_VARIANT) for part in parts]
     values = sorted(set(texts))
     codes = np.array([values.index(text) for text in texts], dtype=np.int32)
@@ -141,4 +143,8 @@ def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
     stderr = float(np.sqrt(sums.size / (sums.size - 1) * (sums**2).sum())) if sums.size > 1 else None
     moments = Moments(value, stderr, max(1.0, sums.size - 1.0), float(sums.size))
     bounded = all(bool(np.all((values >= 0.0) & (values <= 1.0))) for values, _ in parts)
-    return {name: Estimate(value, stderr, share_interval(moments) if bounded else mean_interval(moments), scored, unscored, failed)}
+    return {
+        name: Estimate(
+            value, stderr, share_interval(moments) if bounded else mean_interval(moments), scored, unscored, failed
+        )
+    }

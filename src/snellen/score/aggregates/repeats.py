@@ -27,7 +27,9 @@ class Cells:
 
     def __init__(self, table: ScoreTable) -> None:
         starts = (
-            np.flatnonzero(np.r_[True, (np.diff(table.sample) != 0) | (np.diff(table.variant) != 0)]) if len(table) else np.empty(0, int)
+            np.flatnonzero(np.r_[True, (np.diff(table.sample) != 0) | (np.diff(table.variant) != 0)])
+            if len(table)
+            else np.empty(0, int)
         )
         self.number = starts.size
         self.of_trial: Counts = np.repeat(np.arange(starts.size), np.diff(np.r_[starts, len(table)]))
@@ -43,7 +45,9 @@ class Cells:
         starts = np.flatnonzero(np.r_[True, np.diff(samples) != 0])
         means = np.add.reduceat(kept, starts) / np.diff(np.r_[starts, samples.size])
         clusters = self._cluster_of_sample[samples[starts]]
-        return estimate_mean(means, clusters, n=int(kept.size), unscored=int(values.size - kept.size), is_share=is_share)
+        return estimate_mean(
+            means, clusters, n=int(kept.size), unscored=int(values.size - kept.size), is_share=is_share
+        )
 
 
 def pass_at_k(right: Counts, trials: Counts, k: int) -> Floats:
@@ -103,7 +107,10 @@ def _answers(table: ScoreTable, cells: Cells, options: Mapping[str, Any]) -> dic
 
 
 def _spread(ballots: Ballots, cells: Cells) -> dict[str, Estimate]:
-    return {"answer_entropy": cells.estimate(entropy(ballots), is_share=False), "flip_rate": cells.estimate(disagreement(ballots))}
+    return {
+        "answer_entropy": cells.estimate(entropy(ballots), is_share=False),
+        "flip_rate": cells.estimate(disagreement(ballots)),
+    }
 
 
 def _passes(table: ScoreTable, cells: Cells, options: Mapping[str, Any]) -> dict[str, Estimate]:

@@ -87,7 +87,9 @@ def _retained(ladder: Ladder, column: int, chance: float) -> Estimate:
     if base_above <= 1e-12 * max(1.0, float(count.sum())):
         return Estimate(None, n=int(seen.sum()))
     columns = np.column_stack([level - chance * count, base - chance * count])
-    return Estimate(float(above / base_above), ci95=bootstrap_interval(columns, _positive_ratio, "retention"), n=int(seen.sum()))
+    return Estimate(
+        float(above / base_above), ci95=bootstrap_interval(columns, _positive_ratio, "retention"), n=int(seen.sum())
+    )
 
 
 def _positive_ratio(totals: Matrix) -> Floats:

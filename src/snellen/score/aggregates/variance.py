@@ -93,7 +93,10 @@ def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> di
     split = split_variance(table)
     parts = {"question": split.question, "variant": split.variant, "sampling": split.sampling}
     scored, unscored, failed = table.counts
-    return {f"{table.metric}_variance_{name}": Estimate(part, None, None, scored, unscored, failed) for name, part in parts.items()}
+    return {
+        f"{table.metric}_variance_{name}": Estimate(part, None, None, scored, unscored, failed)
+        for name, part in parts.items()
+    }
 
 
 def advise(split: VarianceSplit) -> str:

@@ -134,7 +134,9 @@ def _pair(table: ScoreTable, left: Means, right: Means) -> _Paired:
     clusters = table.cluster_of_sample[[code[sample] for sample in samples]]
     one_trial = all(left[key][1] == right[key][1] == 1 for key in common)
     apart = np.unique(clusters).size == clusters.size == len(common)
-    return _Paired(tuple(samples), first, second, clusters, one_trial and apart and _is_binary(np.concatenate([first, second])))
+    return _Paired(
+        tuple(samples), first, second, clusters, one_trial and apart and _is_binary(np.concatenate([first, second]))
+    )
 
 
 def _sample_means(side: Means, keys: Sequence[tuple[str, str]], rows: NDArray[np.int64], samples: int) -> Floats:
@@ -169,7 +171,10 @@ def _stages(first: RunSide, second: RunSide) -> dict[str, str]:
 
 def _flips(paired: _Paired, stages: Mapping[str, str]) -> list[Flip]:
     rows = np.flatnonzero(paired.first != paired.second).tolist()
-    return [Flip(paired.samples[i], float(paired.first[i]), float(paired.second[i]), stages.get(paired.samples[i])) for i in rows]
+    return [
+        Flip(paired.samples[i], float(paired.first[i]), float(paired.second[i]), stages.get(paired.samples[i]))
+        for i in rows
+    ]
 
 
 def _count(stages: Mapping[str, str], samples: Sequence[str]) -> dict[str, int]:

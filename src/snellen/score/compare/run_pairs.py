@@ -29,7 +29,10 @@ def compare_runs(
     readers = [RunReader(folder) for folder in folders]
     try:
         names = _names(folders)
-        return {name: _compare_task(readers, names, name, metric, scored_only) for name in _common_tasks(readers, names, task)}
+        return {
+            name: _compare_task(readers, names, name, metric, scored_only)
+            for name in _common_tasks(readers, names, task)
+        }
     finally:
         for reader in readers:
             reader.close()
@@ -48,12 +51,16 @@ def _common_tasks(readers: Sequence[RunReader], names: Sequence[str], task: str 
         lacking = [name for name, tasks in zip(names, known, strict=True) if task not in tasks]
         raise UsageError(f"{', '.join(lacking)} has no task {task!r}{did_you_mean(task, set.union(*known))}")
     if not common:
-        held = "; ".join(f"{name}: {', '.join(sorted(tasks)) or 'none'}" for name, tasks in zip(names, known, strict=True))
+        held = "; ".join(
+            f"{name}: {', '.join(sorted(tasks)) or 'none'}" for name, tasks in zip(names, known, strict=True)
+        )
         raise UsageError(f"the runs share no task ({held})")
     return [task] if task is not None else common
 
 
-def _compare_task(readers: Sequence[RunReader], names: Sequence[str], task: str, metric: str | None, scored_only: bool) -> list[Comparison]:
+def _compare_task(
+    readers: Sequence[RunReader], names: Sequence[str], task: str, metric: str | None, scored_only: bool
+) -> list[Comparison]:
     tables = [stored_tables(reader, task, tag_keys=()) for reader in readers]
     marks = [dict(_fingerprints(reader, task)) for reader in readers]
     comparisons = []
@@ -63,13 +70,17 @@ def _compare_task(readers: Sequence[RunReader], names: Sequence[str], task: str,
     return comparisons
 
 
-def _common_metrics(tables: Sequence[dict[str, ScoreTable]], names: Sequence[str], task: str, metric: str | None) -> list[str]:
+def _common_metrics(
+    tables: Sequence[dict[str, ScoreTable]], names: Sequence[str], task: str, metric: str | None
+) -> list[str]:
     for name, found in zip(names, tables, strict=True):
         if not found:
             raise UsageError(f"{name} has no scores of task {task!r}: score it first with `snellen score {name}`")
     common = sorted(set.intersection(*(set(found) for found in tables)))
     if metric is not None and metric not in common:
-        raise UsageError(f"task {task!r} has no metric {metric!r} in all runs{did_you_mean(metric, common)}; common: {', '.join(common)}")
+        raise UsageError(
+            f"task {task!r} has no metric {metric!r} in all runs{did_you_mean(metric, common)}; common: {', '.join(common)}"
+        )
     return [metric] if metric is not None else common
 
 

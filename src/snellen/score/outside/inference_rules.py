@@ -35,7 +35,9 @@ def judge_inference(annotation: Row, reply: str | None, profile: str) -> Verdict
 
 def question_type(annotation: Row) -> str:
     """Return the type of a question; without one it is a choice if it has options, else open."""
-    return str(annotation.fields.get("question_type") or ("multiple-choice" if annotation.fields.get("options") else "open"))
+    return str(
+        annotation.fields.get("question_type") or ("multiple-choice" if annotation.fields.get("options") else "open")
+    )
 
 
 def _judge_flageval(annotation: Row, kind: str, reply: str | None) -> Verdict:
@@ -58,7 +60,9 @@ def _judge_flageval_open(annotation: Row, kind: str, reply: str) -> Verdict:
             annotation.fail(f"'answer' {annotation.get('answer')!r:.60} is not of answer_type {answer_type!r}")
     if kind != "open" or answer_type is not None:
         known = f"multiple-choice, fill-blank, open, and answer_type {', '.join(ANSWER_TYPES)}"
-        annotation.fail(f"profile 'flageval' has no rule for question_type {kind!r} with answer_type {answer_type!r}; it knows {known}")
+        annotation.fail(
+            f"profile 'flageval' has no rule for question_type {kind!r} with answer_type {answer_type!r}; it knows {known}"
+        )
     return Verdict(judge_open(reply, annotation.text_or_texts("answer")), reply)
 
 
@@ -69,12 +73,16 @@ def _flageval_letter(reply: str) -> str:
 
 def _judge_ours(annotation: Row, kind: str, reply: str, profile: str) -> Verdict:
     if kind == "llm-judge":
-        annotation.fail("question_type 'llm-judge' needs a judge: run it as a task with a judge, or score it by --profile flageval")
+        annotation.fail(
+            "question_type 'llm-judge' needs a judge: run it as a task with a judge, or score it by --profile flageval"
+        )
     if kind in {"multiple-choice", "yes-no"} or annotation.fields.get("options"):
         return _judge_choice(annotation, reply, profile, _options(annotation, kind))
     answers = annotation.text_or_texts("answer")
     references = [answers] if isinstance(answers, str) else answers
-    return Verdict(bool(any_exact(reply, references) or relaxed_accuracy(reply, references, tolerance=0.0)), reply.strip())
+    return Verdict(
+        bool(any_exact(reply, references) or relaxed_accuracy(reply, references, tolerance=0.0)), reply.strip()
+    )
 
 
 def _options(annotation: Row, kind: str) -> Mapping[str, str]:

@@ -137,7 +137,11 @@ class _Tokens:
     def add(self, row: Row, question: Question) -> None:
         """Count one item."""
         usage = row.fields.get("usage")
-        self._single = self._single and isinstance(row.fields.get("answer"), str | None) and "multiple_raw_answers" not in row.fields
+        self._single = (
+            self._single
+            and isinstance(row.fields.get("answer"), str | None)
+            and "multiple_raw_answers" not in row.fields
+        )
         self._items += bool(question.scores)
         if isinstance(usage, dict) and question.scores:
             for name, field in _TOKEN_FIELDS.items():

@@ -46,7 +46,9 @@ def answer_index(row: Row, options: Sequence[Any] | None, *, lenient: bool) -> i
     size = len(options or ())
     if index is not None and (lenient or 0 <= index < size):
         return index
-    matches = [position for position, option in enumerate(options or ()) if option == answer and isinstance(answer, str)]
+    matches = [
+        position for position, option in enumerate(options or ()) if option == answer and isinstance(answer, str)
+    ]
     if len(matches) != 1:
         row.fail(
             f"'answer' must be an option index{f' from 0 to {size - 1}' if size else ''} or the text of one option, not {answer!r:.60}"
@@ -83,7 +85,9 @@ def reform_index(text: str) -> int | None:
 
 def _extracted_index(text: str, options: tuple[str, ...], profile: str) -> int | None:
     marks = _marks(len(options))
-    found = read(compile_reader(marks, options), text) if profile == "snellen" else profile_named(profile).read(text, marks)
+    found = (
+        read(compile_reader(marks, options), text) if profile == "snellen" else profile_named(profile).read(text, marks)
+    )
     return None if found.letter is None else marks.index(found.letter)
 
 

@@ -11,7 +11,15 @@ from .record_file import read_records
 
 Source = str | Path | Iterable[Mapping[str, Any]]
 
-_KINDS = {type(None): "null", bool: "true/false", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
+_KINDS = {
+    type(None): "null",
+    bool: "true/false",
+    int: "a number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "an object",
+}
 
 
 class Row:
@@ -49,7 +57,9 @@ class Row:
     def text_or_texts(self, name: str) -> str | list[str]:
         """Return a field that is text or a list of texts."""
         value = self.get(name)
-        if not isinstance(value, str) and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        if not isinstance(value, str) and not (
+            isinstance(value, list) and all(isinstance(item, str) for item in value)
+        ):
             self.fail(f"{name!r} must be text or a list of texts, not {kind_of(value)}")
         return value
 

@@ -67,11 +67,15 @@ class Tally:
         odd = [code for code, size in enumerate(sizes) if size != usual]
         if odd:
             named = self._describe(odd[:3], sizes) + _more(len(odd))
-            raise DataError(f"{self._origin}: ragged repeats (a record lost or doubled?): {named} but the others {usual}")
+            raise DataError(
+                f"{self._origin}: ragged repeats (a record lost or doubled?): {named} but the others {usual}"
+            )
 
     def _describe(self, odd: Iterable[int], sizes: Sequence[int]) -> str:
         names = {code: identifier for identifier, code in self._codes.items()}
-        return ", ".join(f"sample {names[code]!r} (first at record {self._first_record[code]}) has {sizes[code]}" for code in odd)
+        return ", ".join(
+            f"sample {names[code]!r} (first at record {self._first_record[code]}) has {sizes[code]}" for code in odd
+        )
 
     def accuracy(self) -> Estimate:
         """Return the mean score, its interval clustered by sample; unscored records are counted apart."""
@@ -96,7 +100,10 @@ class Tally:
         """Return correlation and slope of the rounds' mean scores."""
         means = [(number, [total / count]) for number, (total, count) in sorted((self._rounds or {}).items())]
         trend = round_trend(means)
-        return {"round_correlation": Estimate(trend.correlation, n=len(means)), "round_slope": Estimate(trend.slope, n=len(means))}
+        return {
+            "round_correlation": Estimate(trend.correlation, n=len(means)),
+            "round_slope": Estimate(trend.slope, n=len(means)),
+        }
 
 
 def entropy(counts: Sequence[int]) -> float:

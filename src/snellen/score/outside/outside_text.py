@@ -28,7 +28,9 @@ def _kie_reform(row: Row) -> float:
 
 def _ocr(row: Row) -> float:
     prediction = row.text_or_texts("prediction")
-    return word_accuracy.contains_words(prediction if isinstance(prediction, str) else " ".join(prediction), _references(row))
+    return word_accuracy.contains_words(
+        prediction if isinstance(prediction, str) else " ".join(prediction), _references(row)
+    )
 
 
 def _kie(row: Row) -> float:

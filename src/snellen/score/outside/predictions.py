@@ -68,7 +68,9 @@ def score_predictions(predictions: Source, formulation: str, **options: Any) -> 
 
 def _check(formulation: str, options: Mapping[str, Any]) -> OutsideOptions:
     if formulation not in _SCORERS:
-        raise UsageError(f"unknown formulation {formulation!r}{did_you_mean(formulation, _SCORERS)}; known: {', '.join(_SCORERS)}")
+        raise UsageError(
+            f"unknown formulation {formulation!r}{did_you_mean(formulation, _SCORERS)}; known: {', '.join(_SCORERS)}"
+        )
     unknown = set(options) - set(OutsideOptions.__struct_fields__)
     if unknown:
         name = sorted(unknown)[0]
@@ -86,15 +88,21 @@ def _check_fit(formulation: str, chosen: OutsideOptions) -> None:
         name = profile_named(chosen.profile).name
         raise UsageError(f"profile {name!r} does not score {formulation}; it scores {', '.join(fitting)}")
     if chosen.eval_stability and formulation != "SingleChoice":
-        raise UsageError(f"instability is the entropy of chosen options: --eval-stability needs SingleChoice, not {formulation}")
+        raise UsageError(
+            f"instability is the entropy of chosen options: --eval-stability needs SingleChoice, not {formulation}"
+        )
     if chosen.multi_round_eval and formulation not in ("SingleChoice", "OCROpenEnded", "KIEOpenEnded"):
-        raise UsageError(f"--multi-round-eval needs one score a record: SingleChoice, OCROpenEnded or KIEOpenEnded, not {formulation}")
+        raise UsageError(
+            f"--multi-round-eval needs one score a record: SingleChoice, OCROpenEnded or KIEOpenEnded, not {formulation}"
+        )
     if formulation == "MultiInference" and chosen.annotations is None:
         raise UsageError("MultiInference needs --annotations FILE: the questions with their right answers")
 
 
 def _score_choices(rows: Iterable[Row], formulation: str, chosen: OutsideOptions) -> OutsideResult:
-    tally = tally_choices(rows, profile=chosen.profile, infer_method=chosen.infer_method, with_rounds=chosen.multi_round_eval)
+    tally = tally_choices(
+        rows, profile=chosen.profile, infer_method=chosen.infer_method, with_rounds=chosen.multi_round_eval
+    )
     return _finish(tally, chosen, hit_rate=True)
 
 
@@ -113,7 +121,11 @@ def _finish(tally: Tally, chosen: OutsideOptions, *, hit_rate: bool) -> OutsideR
         metrics["instability"] = tally.instability()
     if chosen.multi_round_eval:
         metrics |= tally.rounds()
-    undefined = {name: "undefined: it needs at least two rounds that differ" for name, value in metrics.items() if value.value is None}
+    undefined = {
+        name: "undefined: it needs at least two rounds that differ"
+        for name, value in metrics.items()
+        if value.value is None
+    }
     return OutsideResult(len(tally), metrics, notes=undefined)
 
 
@@ -136,10 +148,14 @@ def _score_inferences(rows: Iterable[Row], formulation: str, chosen: OutsideOpti
     metrics = _rounded(multi_inference.estimates(judged.questions), compatible)
     metrics |= {name: Estimate(value, n=len(judged.questions)) for name, value in judged.tokens.items()}
     records = [
-        multi_inference.seed_record(question, dense=compatible) for question in judged.questions if question.scores or not compatible
+        multi_inference.seed_record(question, dense=compatible)
+        for question in judged.questions
+        if question.scores or not compatible
     ]
     notes = (
-        {"missing": f"{len(judged.missing)} annotated questions have no prediction and are not in the numbers"} if judged.missing else {}
+        {"missing": f"{len(judged.missing)} annotated questions have no prediction and are not in the numbers"}
+        if judged.missing
+        else {}
     )
     return OutsideResult(len(judged.questions), metrics, groups, notes=notes, missing=judged.missing, records=records)
 
@@ -149,7 +165,9 @@ def _rounded(metrics: dict[str, Estimate], compatible: bool) -> dict[str, Estima
     if not compatible:
         return metrics
     return {
-        name: value if value.value is None else structs.replace(value, value=round(round(100 * value.value, 2) / 100, 6))
+        name: value
+        if value.value is None
+        else structs.replace(value, value=round(round(100 * value.value, 2) / 100, 6))
         for name, value in metrics.items()
     }
 

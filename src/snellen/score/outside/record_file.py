@@ -67,7 +67,8 @@ class _Window:
                 yield self._record()
             if mark != "]":
                 self._fail(
-                    f"after record {self._number}: " + (f"found {mark!r} where ',' or ']' belongs" if mark else "the file is cut off")
+                    f"after record {self._number}: "
+                    + (f"found {mark!r} where ',' or ']' belongs" if mark else "the file is cut off")
                 )
         if rest := self._peek():
             self._fail(f"after record {self._number}: found {rest!r} after the end of the list")
@@ -80,7 +81,10 @@ class _Window:
         self._number += 1
         first = self._peek()
         if first != "{":
-            self._fail(f"record {self._number} " + (f"starts with {first!r}, it is not a JSON object" if first else "is cut off"))
+            self._fail(
+                f"record {self._number} "
+                + (f"starts with {first!r}, it is not a JSON object" if first else "is cut off")
+            )
         while True:
             try:
                 value, end = self._parser.raw_decode(self._text, self._at)

@@ -40,7 +40,16 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
         for line, truth, count in zip(lines, truths, read, strict=True)
     ]
     value = sum(count / len(truth) for truth, count in zip(truths, read, strict=True)) / len(truths)
-    return [Score(prediction.key, "read", value, answer=(prediction.text or "")[:500], rule="aligned lines", detail={"lines": rows})]
+    return [
+        Score(
+            prediction.key,
+            "read",
+            value,
+            answer=(prediction.text or "")[:500],
+            rule="aligned lines",
+            detail={"lines": rows},
+        )
+    ]
 
 
 def glyphs_of(text: str) -> str:
@@ -152,7 +161,11 @@ def fit(charts: Sequence[Table], guess: float = 0.0) -> tuple[float, float] | No
         return None
     curve = fit_curve(np.log(strength), right, trials, guess=guess)
     place = None if curve is None else curve.where(guess + (1 - guess) / 2)
-    return None if curve is None or place is None or curve.slope <= 0 or abs(place) > 20 else (math.exp(place), curve.slope)
+    return (
+        None
+        if curve is None or place is None or curve.slope <= 0 or abs(place) > 20
+        else (math.exp(place), curve.slope)
+    )
 
 
 def guess_rate(pairs: Sequence[tuple[Sample, Score]]) -> float:
@@ -167,7 +180,9 @@ def pool(rows: Table) -> tuple[Floats, Floats, Floats]:
 
 
 def _per_strength(rows: Table, strengths: Floats, column: int) -> Floats:
-    return np.bincount(np.searchsorted(strengths, rows[:, 0]), rows[:, column], minlength=strengths.size).astype(np.float64)
+    return np.bincount(np.searchsorted(strengths, rows[:, 0]), rows[:, column], minlength=strengths.size).astype(
+        np.float64
+    )
 
 
 def rows_by_chart(pairs: Iterable[tuple[Sample, Score]], column: int) -> list[Table]:
@@ -185,7 +200,9 @@ def _as_choice(sample: Sample, item: Score) -> list[tuple[float, float, int, flo
     return [(float(line["height_px"]), float(line.get("contrast", 1.0)), 1, item.value or 0.0) for line in lines]
 
 
-def curve_of(pairs: Iterable[tuple[Sample, Score]], axis: str = "base") -> tuple[list[tuple[float, float]], tuple[float, float] | None]:
+def curve_of(
+    pairs: Iterable[tuple[Sample, Score]], axis: str = "base"
+) -> tuple[list[tuple[float, float]], tuple[float, float] | None]:
     """Return points (height in px or contrast, fraction read), gathered in bins, and the (threshold, slope) fitted to all lines."""
     chosen = [pair for pair in counted(pairs) if pair[0].tags.get("axis", "base") == axis]
     charts = rows_by_chart(chosen, 1 if axis == "contrast" else 0)

@@ -67,7 +67,9 @@ def bleu_counts(caption: Caption) -> BleuCounts:
     for gram, count in (count_grams(caption.text) & allowed).items():
         matched[len(gram) - 1] += count
     guessed = tuple(max(0, length - n) for n in range(MAX_ORDER))
-    closest = min((abs(size - length), size) for size in (len(reference.split()) for reference in caption.references))[1]
+    closest = min((abs(size - length), size) for size in (len(reference.split()) for reference in caption.references))[
+        1
+    ]
     return BleuCounts(tuple(matched), guessed, length, closest)
 
 
@@ -114,7 +116,8 @@ def cider(captions: Sequence[Caption], *, plain: bool = False) -> list[float]:
     log_size = math.log(len(captions)) if captions else 0.0
     weigh = partial(_weigh, frequency=frequency, log_size=log_size)
     return [
-        CIDER_SCALE * _mean(_agreement(weigh(count_grams(caption.text)), weigh(reference), plain) for reference in group)
+        CIDER_SCALE
+        * _mean(_agreement(weigh(count_grams(caption.text)), weigh(reference), plain) for reference in group)
         for caption, group in zip(captions, references, strict=True)
     ]
 
@@ -136,7 +139,9 @@ def _agreement(caption: _Vector, reference: _Vector, plain: bool) -> float:
 def _cosine(caption: _Vector, reference: _Vector, order: int, plain: bool) -> float:
     shared, norm = reference.weights[order], caption.norms[order] * reference.norms[order]
     products = (
-        (weight if plain else min(weight, shared[gram])) * shared[gram] for gram, weight in caption.weights[order].items() if gram in shared
+        (weight if plain else min(weight, shared[gram])) * shared[gram]
+        for gram, weight in caption.weights[order].items()
+        if gram in shared
     )
     return sum(products) / norm if norm else 0.0
 

@@ -64,7 +64,9 @@ def corpus_estimates(
 
 
 def _bleu_estimates(counts: Sequence[BleuCounts], clusters: NDArray[Any]) -> dict[str, Estimate]:
-    rows = np.array([[*item.matched, *item.guessed, item.length, item.reference_length] for item in counts], dtype=float)
+    rows = np.array(
+        [[*item.matched, *item.guessed, item.length, item.reference_length] for item in counts], dtype=float
+    )
     _, codes = np.unique(clusters, return_inverse=True)
     totals = np.zeros((int(codes.max()) + 1, rows.shape[1]))
     np.add.at(totals, codes, rows)
@@ -109,12 +111,19 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
         return [Score(key=prediction.key, metric=name, value=None, reason=reason) for name in names]
     item = caption(text, sample.answers)
     values = (rouge_l(item), *bleu(bleu_counts(item)))
-    return [Score(key=prediction.key, metric=name, value=value, answer=text) for name, value in zip(names, values, strict=True)]
+    return [
+        Score(key=prediction.key, metric=name, value=value, answer=text)
+        for name, value in zip(names, values, strict=True)
+    ]
 
 
 def aggregate(scored: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
     """Aggregate `caption`: the corpus metrics of a task that was scored by scorer `caption`; option `tokenizer` as above."""
-    pairs = [(sample, score) for sample, score in scored.scores() if score.metric == _TEXT_METRIC and score.answer is not None]
+    pairs = [
+        (sample, score)
+        for sample, score in scored.scores()
+        if score.metric == _TEXT_METRIC and score.answer is not None
+    ]
     if not pairs:
         return {}
     codes = {sample.id: code for code, (sample, _) in enumerate(pairs)}

@@ -113,7 +113,9 @@ def parse_verdict(reply: str | None, case: str, judge: Judge) -> str | None:
 
     Valid is a JSON object with the case number, a known verdict and at most a reason; prose around it is ignored.
     """
-    found = {verdict for value in json_objects(reply or "") if (verdict := _valid_verdict(value, case, judge)) is not None}
+    found = {
+        verdict for value in json_objects(reply or "") if (verdict := _valid_verdict(value, case, judge)) is not None
+    }
     return found.pop() if len(found) == 1 else None
 
 
@@ -137,13 +139,19 @@ def score_votes(judge: Judge, prediction: Prediction, replies: Sequence[str | No
     if 2 * count <= judge.votes:
         reason = "no valid verdict" if not tally else f"no majority: {dict(tally)} of {judge.votes} votes"
         return Score(key=prediction.key, metric=judge.metric, value=None, answer=answer, reason=reason, detail=detail)
-    return Score(key=prediction.key, metric=judge.metric, value=judge.choices[winner], answer=answer, rule=winner, detail=detail)
+    return Score(
+        key=prediction.key, metric=judge.metric, value=judge.choices[winner], answer=answer, rule=winner, detail=detail
+    )
 
 
-def score_judged(judge: Judge, predictions: Iterable[Prediction], replies: Mapping[TrialKey, str | None]) -> Iterator[Score]:
+def score_judged(
+    judge: Judge, predictions: Iterable[Prediction], replies: Mapping[TrialKey, str | None]
+) -> Iterator[Score]:
     """Yield the score of every trial from the judge's replies by key of the vote; a vote that failed or is missing is void."""
     for prediction in predictions:
-        yield score_votes(judge, prediction, [replies.get(judge_key(prediction.key, judge, vote)) for vote in range(judge.votes)])
+        yield score_votes(
+            judge, prediction, [replies.get(judge_key(prediction.key, judge, vote)) for vote in range(judge.votes)]
+        )
 
 
 def rename_without_judge(judge: Judge, scores: Sequence[Score]) -> Score:

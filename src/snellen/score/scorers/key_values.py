@@ -38,7 +38,9 @@ def field_f1(predicted: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
 
 
 def _pairs(fields: Mapping[str, Any]) -> Counter[tuple[str, str]]:
-    flat = ((name, value) for name, values in fields.items() for value in (values if isinstance(values, list) else [values]))
+    flat = (
+        (name, value) for name, values in fields.items() for value in (values if isinstance(values, list) else [values])
+    )
     pairs = ((" ".join(words(name)), " ".join(words(_plain(value))) or _plain(value).strip()) for name, value in flat)
     return Counter(pair for pair in pairs if pair[1])
 
@@ -64,9 +66,15 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     return [score_text("kie_accuracy", contains_field, sample, prediction)]
 
 
-def score_reform(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+def score_reform(
+    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
+) -> Sequence[Score]:
     """Scorer `kie_reform`: containment as in ReForm-Eval; several answers mean any of them."""
-    return [score_text("kie_accuracy_reform", lambda text, answers: float(contains_reform(text, answers)), sample, prediction)]
+    return [
+        score_text(
+            "kie_accuracy_reform", lambda text, answers: float(contains_reform(text, answers)), sample, prediction
+        )
+    ]
 
 
 def score_f1(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
@@ -76,5 +84,9 @@ def score_f1(sample: Sample, request: Request, prediction: Prediction, options: 
     if not isinstance(wanted, dict):
         return [Score(key=prediction.key, metric="kie_f1", value=None, reason='the sample has no meta["fields"]')]
     if predicted is None:
-        return [Score(key=prediction.key, metric="kie_f1", value=None, answer=text, reason="the reply holds no JSON object")]
-    return [Score(key=prediction.key, metric="kie_f1", value=field_f1(predicted, wanted), answer=text, rule="json_fields")]
+        return [
+            Score(key=prediction.key, metric="kie_f1", value=None, answer=text, reason="the reply holds no JSON object")
+        ]
+    return [
+        Score(key=prediction.key, metric="kie_f1", value=field_f1(predicted, wanted), answer=text, rule="json_fields")
+    ]

@@ -15,7 +15,9 @@ from ...core.errors import EnvironmentProblem, MissingExtra
 from .caption_metrics import Caption
 
 TIMEOUT_S = 1800.0
-_PUNCTUATION = frozenset(["''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-", ".", "?", "!", ",", ":", "-", "--", "...", ";"])
+_PUNCTUATION = frozenset(
+    ["''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-", ".", "?", "!", ",", ":", "-", "--", "...", ";"]
+)
 _METEOR_JAR = Path("meteor", "meteor-1.5.jar")
 _TOKENISER_JAR = Path("tokenizer", "stanford-corenlp-3.4.1.jar")
 
@@ -44,7 +46,10 @@ def _fields(caption: Caption) -> list[str]:
 
     Bars are taken out of captions only; in a reference they make two references of it, as in the COCO evaluation.
     """
-    return [*(_one_line(text) for text in caption.references), _one_line(caption.text).replace("|||", "").replace("  ", " ")]
+    return [
+        *(_one_line(text) for text in caption.references),
+        _one_line(caption.text).replace("|||", "").replace("  ", " "),
+    ]
 
 
 def _one_line(text: str) -> str:
@@ -72,7 +77,12 @@ def _java(arguments: list[str]) -> Iterator[tuple[IO[str], IO[str]]]:
     """Run Java with text pipes; it is ended on the way out and, so that nothing can hang, after TIMEOUT_S."""
     command = ["java", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", *arguments]
     process = subprocess.Popen(  # noqa: S603 - a fixed program of the extra, no shell
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8", errors="replace"
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        encoding="utf-8",
+        errors="replace",
     )
     watchdog = threading.Timer(TIMEOUT_S, process.kill)
     watchdog.daemon = True
@@ -92,7 +102,13 @@ def tokenise_ptb(texts: Sequence[str]) -> list[str]:
     """Return each text as lower-case PTB tokens without punctuation, as the COCO caption evaluation prepares it."""
     if not texts:
         return []
-    command = ["java", "-Dfile.encoding=UTF-8", "-cp", str(_jar(_TOKENISER_JAR)), "edu.stanford.nlp.process.PTBTokenizer"]
+    command = [
+        "java",
+        "-Dfile.encoding=UTF-8",
+        "-cp",
+        str(_jar(_TOKENISER_JAR)),
+        "edu.stanford.nlp.process.PTBTokenizer",
+    ]
     lines = "\n".join(" ".join(text.splitlines()) for text in texts) + "\n"
     finished = subprocess.run(  # noqa: S603 - a fixed program of the extra, no shell
         [*command, "-preserveLines", "-lowerCase"],
@@ -104,7 +120,9 @@ def tokenise_ptb(texts: Sequence[str]) -> list[str]:
     )
     tokenised = finished.stdout.decode("utf-8", "replace").split("\n")[: len(texts)]
     if finished.returncode or len(tokenised) != len(texts):
-        raise EnvironmentProblem(f"the PTB tokeniser gave {len(tokenised)} lines for {len(texts)} texts: check that `java` runs")
+        raise EnvironmentProblem(
+            f"the PTB tokeniser gave {len(tokenised)} lines for {len(texts)} texts: check that `java` runs"
+        )
     return [" ".join(token for token in line.split() if token not in _PUNCTUATION) for line in tokenised]
 
 

@@ -46,7 +46,17 @@ def score(
     rule = "abstention" if match == "abstain" else "word boundary"
     answer = next((answer for answer, hit in zip(sample.answers, found, strict=True) if hit), None)
     value = float(_accurate(match, found, abstained=abstained and not listed))
-    return [Score(request.key, METRIC, value, answer, rule, None, {"ladder": {name: float(rung) for name, rung in rungs.items()}})]
+    return [
+        Score(
+            request.key,
+            METRIC,
+            value,
+            answer,
+            rule,
+            None,
+            {"ladder": {name: float(rung) for name, rung in rungs.items()}},
+        )
+    ]
 
 
 def _accurate(match: str, found: Sequence[bool], *, abstained: bool) -> bool:
@@ -112,4 +122,8 @@ def _exact(text: str, answer: str) -> float:
 def _listed(text: str, sample: Sample) -> list[str]:
     """Return the planted values that the reply names though they do not answer this question."""
     answers = {normalise(answer) for answer in sample.answers}
-    return [value for value in sample.meta.get("planted", ()) if normalise(value) not in answers and word_contains(text, value)]
+    return [
+        value
+        for value in sample.meta.get("planted", ())
+        if normalise(value) not in answers and word_contains(text, value)
+    ]

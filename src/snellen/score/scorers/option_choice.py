@@ -52,7 +52,9 @@ def _scored(sample: Sample, request: Request, found: Extraction, answer: str | N
     return Score(request.key, METRIC, 1.0 if answer in sample.answers else 0.0, answer, found.rule, None, detail)
 
 
-def score_yesno(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+def score_yesno(
+    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
+) -> Sequence[Score]:
     """Score a yes/no question; `sample.answers` are texts such as yes, no, true, false. Options shown are read as a choice."""
     if prediction.loglikelihoods is not None or request.marks:
         return score(sample, request, prediction, options)

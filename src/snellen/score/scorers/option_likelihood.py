@@ -39,7 +39,9 @@ def option_values(request: Request, prediction: Prediction, reduction: str | Non
     """
     name = reduction or request.likelihood.reduction
     if name not in REDUCTIONS:
-        raise UsageError(f"unknown likelihood reduction {name!r}{did_you_mean(name, REDUCTIONS)}; known: {', '.join(REDUCTIONS)}")
+        raise UsageError(
+            f"unknown likelihood reduction {name!r}{did_you_mean(name, REDUCTIONS)}; known: {', '.join(REDUCTIONS)}"
+        )
     values = [_reduce(prediction, place, name) for place in range(len(prediction.loglikelihoods or ()))]
     stands_for = request.likelihood.stands_for
     if not stands_for:
@@ -69,7 +71,9 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     names = request.shown or request.choices or sample.options
     values = option_values(request, prediction, reduction)
     if len(values) != len(names):
-        raise DataError(f"sample {sample.id!r}: {len(values)} log-likelihoods for {len(names)} options; score every option")
+        raise DataError(
+            f"sample {sample.id!r}: {len(values)} log-likelihoods for {len(names)} options; score every option"
+        )
     choice = choose(values)
     if not choice.likeliest:
         return [Score(prediction.key, METRIC, None, None, rule, choice.reason)]
@@ -90,7 +94,9 @@ def _first_in_order(sample: Sample, names: Sequence[str], likeliest: Sequence[in
 
 def is_right(sample: Sample, answer: str) -> bool:
     """Tell whether an option is an answer: the very text, or for yes/no questions the same in any case."""
-    return answer in sample.answers or (not sample.options and answer.casefold() in {known.casefold() for known in sample.answers})
+    return answer in sample.answers or (
+        not sample.options and answer.casefold() in {known.casefold() for known in sample.answers}
+    )
 
 
 def _reduce(prediction: Prediction, place: int, reduction: str) -> float:
@@ -112,7 +118,9 @@ def _reduce(prediction: Prediction, place: int, reduction: str) -> float:
 def _counts(prediction: Prediction, name: str) -> Sequence[Any]:
     found = prediction.detail.get(name)
     if not found:
-        raise UsageError(f"this run holds no {name.replace('_', ' ')} of the candidates: choose the reduction sum, or run it again")
+        raise UsageError(
+            f"this run holds no {name.replace('_', ' ')} of the candidates: choose the reduction sum, or run it again"
+        )
     return list(found)
 
 

@@ -25,5 +25,7 @@ def score_text(metric: str, measure: Measure, sample: Sample, prediction: Predic
         reason = "no text reply" if prediction.text is None else "truncated inside its thinking block"
         return Score(key=prediction.key, metric=metric, value=None, reason=reason)
     if not sample.answers:
-        return Score(key=prediction.key, metric=metric, value=None, answer=text, reason="the sample has no reference answer")
+        return Score(
+            key=prediction.key, metric=metric, value=None, answer=text, reason="the sample has no reference answer"
+        )
     return Score(key=prediction.key, metric=metric, value=measure(text, sample.answers), answer=text, rule=metric)

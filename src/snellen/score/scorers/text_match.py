@@ -44,7 +44,9 @@ def exact(sample: Sample, request: Request, prediction: Prediction, options: Map
     answer = extract_short(text)
     wanted = {form(reference) for reference in sample.answers}
     rule = "whole" if form(text) in wanted else "short"
-    return [Score(request.key, "exact_match", 1.0 if form(text) in wanted or form(answer) in wanted else 0.0, answer, rule)]
+    return [
+        Score(request.key, "exact_match", 1.0 if form(text) in wanted or form(answer) in wanted else 0.0, answer, rule)
+    ]
 
 
 def contains(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
@@ -94,7 +96,9 @@ def word_error(sample: Sample, request: Request, prediction: Prediction, options
         return unscored
     form = str.strip if options.get("case_sensitive") else fold
     words = form(text).split()
-    rate, errors, reference = min(_word_error_rate(words, form(reference).split(), reference) for reference in sample.answers)
+    rate, errors, reference = min(
+        _word_error_rate(words, form(reference).split(), reference) for reference in sample.answers
+    )
     detail = {"errors": errors, "words": len(form(reference).split())}
     return [
         Score(request.key, "wer", rate, text, "levenshtein", None, detail),

@@ -94,10 +94,16 @@ def any_exact(prediction: str, answers: Sequence[str]) -> float:
 def score_vqa(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Scorer `vqa`: official soft accuracy; `vqa_skip_unanimous = true` keeps the official quirk."""
     skip = bool(options.get("vqa_skip_unanimous", False))
-    return [score_text("vqa_accuracy", lambda text, answers: vqa_accuracy(text, answers, skip_unanimous=skip), sample, prediction)]
+    return [
+        score_text(
+            "vqa_accuracy", lambda text, answers: vqa_accuracy(text, answers, skip_unanimous=skip), sample, prediction
+        )
+    ]
 
 
-def score_vqa_simple(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+def score_vqa_simple(
+    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
+) -> Sequence[Score]:
     """Scorer `vqa_simple`: min(matches / 3, 1)."""
     return [score_text("vqa_accuracy_simple", vqa_accuracy_simple, sample, prediction)]
 
@@ -107,12 +113,23 @@ def score_anls(sample: Sample, request: Request, prediction: Prediction, options
     return [score_text("anls", anls, sample, prediction)]
 
 
-def score_relaxed(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+def score_relaxed(
+    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
+) -> Sequence[Score]:
     """Scorer `relaxed`: 5 % numeric tolerance; option `tolerance` changes it."""
     tolerance = float(options.get("tolerance", RELAXED_TOLERANCE))
-    return [score_text("relaxed_accuracy", lambda text, answers: relaxed_accuracy(text, answers, tolerance=tolerance), sample, prediction)]
+    return [
+        score_text(
+            "relaxed_accuracy",
+            lambda text, answers: relaxed_accuracy(text, answers, tolerance=tolerance),
+            sample,
+            prediction,
+        )
+    ]
 
 
-def score_any_exact(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+def score_any_exact(
+    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
+) -> Sequence[Score]:
     """Scorer `any_exact`: equal to any reference after VQA normalisation."""
     return [score_text("any_exact", any_exact, sample, prediction)]

@@ -8,7 +8,10 @@ from functools import lru_cache
 ARTICLES = frozenset({"a", "an", "the"})
 
 NUMBER_WORDS = {
-    word: str(number) for number, word in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
+    word: str(number)
+    for number, word in enumerate(
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    )
 } | {"none": "0"}
 
 # Canonical forms. A word that lacks exactly one of the apostrophes is mended to the canonical form: this rule gives the table
@@ -23,7 +26,10 @@ wouldn't wouldn't've y'all y'all'll y'all'd've you'd you'd've you'll you're you'
 """.split()  # noqa: SIM905 - a word list reads better than a hundred quoted words
 
 CONTRACTIONS = {
-    word[:position] + word[position + 1 :]: word for word in _CONTRACTED for position, character in enumerate(word) if character == "'"
+    word[:position] + word[position + 1 :]: word
+    for word in _CONTRACTED
+    for position, character in enumerate(word)
+    if character == "'"
 } | {"somebody'd": "somebodyd"}
 """Misspelt -> canonical. The last entry is reversed in the original table and kept so, for equal numbers."""
 

@@ -43,7 +43,9 @@ def words(text: str) -> list[str]:
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
     numbers = _DECIMAL_POINT.sub(_POINT_AS_LETTER, _THOUSANDS.sub("", folded))
-    spaced = "".join(" " if unicodedata.category(character)[0] in _SEPARATOR_CATEGORIES else character for character in numbers)
+    spaced = "".join(
+        " " if unicodedata.category(character)[0] in _SEPARATOR_CATEGORIES else character for character in numbers
+    )
     return _UNSPACED.sub(r" \1 ", spaced).replace(_POINT_AS_LETTER, ".").split()
 
 
@@ -75,6 +77,12 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     ]
 
 
-def score_reform(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+def score_reform(
+    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
+) -> Sequence[Score]:
     """Scorer `ocr_reform`: ReForm-Eval's containment; several answers are joined, as there."""
-    return [score_text("ocr_accuracy_reform", lambda text, answers: float(contains_reform(text, answers)), sample, prediction)]
+    return [
+        score_text(
+            "ocr_accuracy_reform", lambda text, answers: float(contains_reform(text, answers)), sample, prediction
+        )
+    ]
