@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from snellen.core.types import Form, Sample, to_json
-from snellen.score.stored import stored_tables
-from snellen.score.summary import summarize
+from snellen.scoring.stored import stored_tables
+from snellen.scoring.summary import summarize
 from snellen.store.database import open_for_writing
 from snellen.store.reader import RunReader
 

@@ -17,7 +17,7 @@ from aggregation import bench_aggregation
 from snellen.core.ids import rng
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.extract.choice import extract_choice
-from snellen.score.scorers.option_choice import score
+from snellen.scoring.scorers.option_choice import score
 
 OPTIONS = {"A": "a cat", "B": "a dog", "C": "a rabbit", "D": "a horse"}
 TERSE = ["{}", "{}.", "({})", "Answer: {}", "The answer is {}.", "{}. {t}", "**{}**", "{t}"]

@@ -23,7 +23,7 @@ from snellen.core.types import (
     Turn,
 )
 from snellen.report.files import write_records, write_results
-from snellen.score.run import score_run
+from snellen.scoring.run import score_run
 from snellen.store.reader import RunReader, write_scores
 from snellen.store.writer import RunWriter
 

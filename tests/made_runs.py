@@ -29,7 +29,7 @@ from snellen.core.types import (
     Usage,
 )  # fmt: skip
 from snellen.report.files import write_records, write_results
-from snellen.score.run import score_run
+from snellen.scoring.run import score_run
 from snellen.store.writer import RunWriter
 
 COLOURS = ("red", "green", "blue", "orange")

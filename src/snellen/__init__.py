@@ -25,7 +25,8 @@ _PUBLIC = {
     "RunSettings": "snellen.api.settings",
     "extract_choice": "snellen.extract.choice",
     "Extraction": "snellen.extract.choice",
-    "score_predictions": "snellen.score.outside.predictions",
+    "score": "snellen.api.score",
+    "score_predictions": "snellen.scoring.outside.predictions",
     "Estimate": "snellen.core.types",
     "Form": "snellen.core.types",
     "Image": "snellen.core.types",
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from .core.tasks import Task
     from .core.types import Estimate, Form, Image, Params, Prediction, Request, Sample, Score
     from .extract.choice import Extraction, extract_choice
-    from .score.outside.predictions import score_predictions
+    from .scoring.outside.predictions import score_predictions
 
 __all__ = [
     "Estimate", "Extraction", "Form", "Image", "Params", "Prediction", "Request", "RunResult", "RunSettings", "Sample", "Score",
@@ -60,12 +61,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "score":
-        return importlib.import_module("snellen.score")  # a room that can be called: see there
     if name not in _PUBLIC:
         raise AttributeError(f"module 'snellen' has no attribute {name!r}")
     return getattr(importlib.import_module(_PUBLIC[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC, "score"})
+    return sorted({*globals(), *_PUBLIC})

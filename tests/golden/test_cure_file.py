@@ -16,8 +16,8 @@ from snellen.curate.surface import level_draft
 from snellen.data.dataset import check_sample
 from snellen.data.loaders.cure import load
 from snellen.data.loaders.cure_file import CureItem, read_items
-from snellen.score.aggregates.blind_baselines import baselines
-from snellen.score.aggregates.consistency import chains_from_items, consistency
+from snellen.scoring.aggregates.blind_baselines import baselines
+from snellen.scoring.aggregates.consistency import chains_from_items, consistency
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 FILE = SHARED / "data" / "cure" / "cot_consistency_eval.jsonl"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from snellen.score.outside.predictions import score_predictions
+from snellen.scoring.outside.predictions import score_predictions
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "cure" / "consistency.json"
 pytestmark = pytest.mark.skipif(not GOLDEN.is_file(), reason="no ../shared/golden beside the project")

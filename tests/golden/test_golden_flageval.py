@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from snellen.core.errors import DataError
-from snellen.score.outside.flageval import judge_blank, normalise_blank, read_judgement
-from snellen.score.outside.predictions import OutsideResult, score_predictions
+from snellen.scoring.outside.flageval import judge_blank, normalise_blank, read_judgement
+from snellen.scoring.outside.predictions import OutsideResult, score_predictions
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "flageval"
 pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no ../shared/golden beside the project")

@@ -10,8 +10,8 @@ from snellen.core.tasks import Task
 from snellen.core.types import Form, Sample
 from snellen.prompt.build import Prompter
 from snellen.prompt.flageval import PromptTemplate
-from snellen.score.outside.flageval_open import extract_numbers, extract_open
-from snellen.score.outside.mmmu_open import judge_open, parse_open
+from snellen.scoring.outside.flageval_open import extract_numbers, extract_open
+from snellen.scoring.outside.mmmu_open import judge_open, parse_open
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "flageval"
 pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no ../shared/golden beside the project")

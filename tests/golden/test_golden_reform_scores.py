@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from snellen.core.errors import DataError, UsageError
-from snellen.score.aggregates.instability import mean_entropy, round_trend
-from snellen.score.outside.outside_choice import reform_index
-from snellen.score.outside.predictions import OutsideResult, score_predictions
-from snellen.score.scorers import key_values as kie
-from snellen.score.scorers import word_accuracy as ocr
-from snellen.score.scorers.meteor import missing_reason
-from snellen.score.scorers.vqa_normalise import ARTICLES, CONTRACTIONS, NUMBER_WORDS, PUNCTUATION, normalise_vqa
+from snellen.scoring.aggregates.instability import mean_entropy, round_trend
+from snellen.scoring.outside.outside_choice import reform_index
+from snellen.scoring.outside.predictions import OutsideResult, score_predictions
+from snellen.scoring.scorers import key_values as kie
+from snellen.scoring.scorers import word_accuracy as ocr
+from snellen.scoring.scorers.meteor import missing_reason
+from snellen.scoring.scorers.vqa_normalise import ARTICLES, CONTRACTIONS, NUMBER_WORDS, PUNCTUATION, normalise_vqa
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "reform"
 pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no ../shared/golden beside the project")

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snellen.score.aggregates.consistency import chains_from_items, consistency, steps
-from snellen.score.aggregates.instability import mean_entropy, round_trend
-from snellen.score.aggregates.repeats import aggregate, more_than_half
-from snellen.score.reading import read_tables
+from snellen.scoring.aggregates.consistency import chains_from_items, consistency, steps
+from snellen.scoring.aggregates.instability import mean_entropy, round_trend
+from snellen.scoring.aggregates.repeats import aggregate, more_than_half
+from snellen.scoring.reading import read_tables
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 GOLDEN = SHARED / "golden"

@@ -17,7 +17,7 @@ from snellen.model.options import ModelOptions
 from snellen.model.served.http_client import HttpResponse
 from snellen.model.served.openai import create
 from snellen.model.served.scoring_model import ScoringModel
-from snellen.score.scorers.option_likelihood import choose
+from snellen.scoring.scorers.option_likelihood import choose
 
 QUESTION = "Which animal is it?"
 PICTURE = Image(ref=str(Path(__file__).resolve().parents[2] / "examples" / "colours" / "red.png"))

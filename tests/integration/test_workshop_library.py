@@ -23,7 +23,7 @@ from snellen.curate.records import SetAside
 from snellen.curate.workshop import Workshop
 from snellen.data.catalog import Catalog
 from snellen.infer.jobs import Item
-from snellen.score.scorers.judge import read_judge
+from snellen.scoring.scorers.judge import read_judge
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 from workshop_fixtures import make_draft, write_sources

@@ -19,7 +19,7 @@ ROOMS = [
     "infer",
     "store",
     "engine",
-    "score",
+    "scoring",
     "perf",
     "report",
     "curate",

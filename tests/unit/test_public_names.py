@@ -10,15 +10,9 @@ import snellen
 
 def test_every_public_name_is_there_and_no_other() -> None:
     assert len(snellen.__all__) <= 25
-    assert set(snellen.__all__) == {*snellen._PUBLIC, "score"}
+    assert set(snellen.__all__) == set(snellen._PUBLIC)
     for name in snellen.__all__:
         assert callable(getattr(snellen, name)), name
-
-
-def test_score_stays_callable_after_its_room_was_imported() -> None:
-    import snellen.stats.intervals
-
-    assert callable(snellen.score)
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

@@ -23,7 +23,7 @@ from ..curate.records import Draft, Finding, SetAside, Source, write_lines
 from ..curate.sources import read_sources
 from ..curate.workshop import Workshop
 from ..data.catalog import Catalog
-from ..score.scorers.judge import read_judge
+from ..scoring.scorers.judge import read_judge
 from ..store.reader import RunReader
 from .errand import Errand, run_errand
 from .plan import create_model

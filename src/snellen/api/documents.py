@@ -18,8 +18,8 @@ from ..data.documents.pages import find_variants, read_pages
 from ..data.documents.texts import read_records
 from ..report.exports.page_script_files import choice_file, needle_file, read_asked
 from ..report.files import write_atomically
-from ..score.aggregates.document_ladder import variant_differences
-from ..score.stored import stored_tables
+from ..scoring.aggregates.document_ladder import variant_differences
+from ..scoring.stored import stored_tables
 from ..store.reader import RunReader
 from .plan import create_model
 from .run import RunResult, Watcher, run_settings

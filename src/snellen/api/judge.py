@@ -20,8 +20,8 @@ from ..data.catalog import Catalog
 from ..engine.loop import Engine
 from ..engine.state import RunState
 from ..infer.jobs import Ask, Item
-from ..score.scorers.judge import Judge, plan_votes, read_judge
-from ..score.scorers.judged import judge_folder
+from ..scoring.scorers.judge import Judge, plan_votes, read_judge
+from ..scoring.scorers.judged import judge_folder
 from ..store.reader import RunReader
 from ..store.writer import RunWriter
 from .run import asking, make_policy, response_cache

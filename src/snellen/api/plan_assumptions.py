@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 
 from ..core.errors import UsageError
-from ..score.aggregates.means import mean
-from ..score.aggregates.variance import advise, split_variance
-from ..score.stored import stored_tables
-from ..score.table import ScoreTable
+from ..scoring.aggregates.means import mean
+from ..scoring.aggregates.variance import advise, split_variance
+from ..scoring.stored import stored_tables
+from ..scoring.table import ScoreTable
 from ..stats.power import Assumptions, assume
 from ..store.reader import RunReader
 

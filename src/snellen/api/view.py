@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import EnvironmentProblem, MissingExtra
-from ..score.compare.run_pairs import compare_runs
+from ..scoring.compare.run_pairs import compare_runs
 
 
 def make_viewer(folders: Sequence[str | Path], token: str, *, may_write: bool = False) -> Any:

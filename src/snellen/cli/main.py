@@ -106,7 +106,7 @@ def _run(arguments: list[str] | None) -> int:
             "Interrupted", "interrupted; run the same command again to continue", EXIT_INTERRUPTED, arguments
         )
     except BrokenPipeError:  # whoever read our output has seen enough
-        code, sys.stdout = 0, open(os.devnull, "w")  # noqa: SIM115, PTH123 - so that the interpreter's last flush goes somewhere
+        code, sys.stdout = 0, open(os.devnull, "w")
     except (SnellenError, OSError) as problem:
         error = _as_ours(problem)
         click.echo(f"error: {show_text(str(error))}", err=True)

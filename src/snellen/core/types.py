@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .errors import FailureKind as FailureKind  # noqa: PLC0414 - part of the vocabulary
+from .errors import FailureKind as FailureKind
 
 BASE_VARIANT = "base"
 
@@ -98,7 +98,7 @@ class Params(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_f
 
 
 REDUCTIONS = ("sum", "mean", "per-byte", "none", "prompt-mean")
-"""How a candidate's log-probabilities become one value; see `snellen.score.scorers.option_likelihood`."""
+"""How a candidate's log-probabilities become one value; see `snellen.scoring.scorers.option_likelihood`."""
 
 
 class Likelihood(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from ..core.types import Form, Prediction, Request, Sample, TrialKey
 from ..infer.jobs import Ask, Item
-from ..score.scorers.judge import Judge, judge_key, plan_votes, score_votes
+from ..scoring.scorers.judge import Judge, judge_key, plan_votes, score_votes
 from ..store.reader import RunReader
 from .records import Draft, Finding
 

@@ -8,8 +8,8 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from ..score.aggregates.blind_learned import Choice, learned_credit
-from ..score.aggregates.blind_rules import RULES, credit
+from ..scoring.aggregates.blind_learned import Choice, learned_credit
+from ..scoring.aggregates.blind_rules import RULES, credit
 from ..stats.intervals import estimate_mean
 from .records import INFERENCE, Draft, Finding
 from .replies import alike

@@ -111,11 +111,11 @@ def survey(dataset: Dataset) -> Survey:
 
 def _is_there(ref: str) -> bool:
     # Thousands of pictures: a Path is made only for what is not there as it is written.
-    return ref.startswith("data:") or isfile(ref) or isfile(Path(ref))  # noqa: PTH113
+    return ref.startswith("data:") or isfile(ref) or isfile(Path(ref))
 
 
 def _name(ref: str) -> str:
-    name = basename(ref)  # noqa: PTH119 - a Path takes ten times as long
+    name = basename(ref)
     return name if name not in ("", ".") else Path(ref).name
 
 

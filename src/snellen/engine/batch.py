@@ -43,7 +43,7 @@ class Batcher:
                 raise ModelError(
                     FailureKind.DECODE, f"{self._model.name} gave {len(predictions)} answers for {len(batch)} requests"
                 )
-        except Exception as error:  # noqa: BLE001 - whatever the model raised belongs to those who asked
+        except Exception as error:
             for _, answer in batch:
                 if not answer.done():
                     answer.set_exception(error)

@@ -34,7 +34,7 @@ def mock_process(arguments: Sequence[str] = ()) -> Iterator[ServerProcess]:
         "0",
         *arguments,
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:  # noqa: S603 - our own command
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         try:
             line = process.stdout.readline() if process.stdout else b""
             if not line:

@@ -167,7 +167,7 @@ class PluginModel:
             answers = act(requests, images, [_prompt(request) for request in requests])
         except ModelError:
             raise
-        except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; it costs this request, not the run
+        except Exception as error:
             raise ModelError(FailureKind.SERVER, f"{self.name} raised {type(error).__name__}: {error}") from None
         if len(answers) != len(requests):
             raise ModelError(

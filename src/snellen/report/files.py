@@ -29,7 +29,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)  # noqa: PTH101 - mkstemp makes it private; results are for sharing
+            os.chmod(temporary, 0o644)
             Path(temporary).replace(path)
         finally:
             Path(temporary).unlink(missing_ok=True)

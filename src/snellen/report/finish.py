@@ -8,10 +8,10 @@ from typing import Any, BinaryIO
 
 from ..core.registry import Registry
 from ..core.tasks import Task
-from ..score.gathered import Scored
-from ..score.run import score_run
-from ..score.scorers.judged import judge_folders
-from ..score.table import ScoreTable
+from ..scoring.gathered import Scored
+from ..scoring.run import score_run
+from ..scoring.scorers.judged import judge_folders
+from ..scoring.table import ScoreTable
 from .files import atomic_file, record, record_lines, write_records, write_results
 from .gathered import GatheredTrials
 from .pages.report_page import write_report

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..core.tasks import Task
 from ..core.types import Prediction, Score
-from ..score.gathered import Scored
-from ..score.table import ScoreTable
+from ..scoring.gathered import Scored
+from ..scoring.table import ScoreTable
 from .trials import NO_SCORE, Costs, SampleFacts, ScoreFacts, TaskFacts, TrialColumns, TrialRow, trial_columns
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.builtins import default_registry
 from ..core.tasks import Task
-from ..score.run import scored_trials
+from ..scoring.run import scored_trials
 from ..store.reader import RunReader
 
 LOWER_IS_BETTER = ("wer", "cer", "edit_distance", "word_error", "error")

@@ -120,7 +120,7 @@ def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
         rows = map(_score_row, scores)
         while group := list(islice(rows, GROUP_ROWS)):
             marks = ",".join(["(?1,?,?,?,?,?,?,?,?,?)"] * len(group))  # the task is bound once for all
-            database.execute(f"INSERT INTO fresh VALUES {marks}", [task, *chain.from_iterable(group)])  # noqa: S608
+            database.execute(f"INSERT INTO fresh VALUES {marks}", [task, *chain.from_iterable(group)])
         database.execute("COMMIT")
         database.execute("BEGIN IMMEDIATE")
         database.execute("DELETE FROM scores WHERE task = ?", (task,))

@@ -86,7 +86,7 @@ class RunWriter:
         where = "task = ? AND sample = ? AND variant = ? AND repeat = ? AND failed = 0"
         row = self._database.execute(
             f"SELECT body FROM predictions WHERE {where}", msgspec.structs.astuple(key)
-        ).fetchone()  # noqa: S608
+        ).fetchone()
         return msgspec.json.decode(row[0], type=Prediction) if row else None
 
     async def put(self, position: int, sample: Sample, request: Request, prediction: Prediction, digest: str) -> None:

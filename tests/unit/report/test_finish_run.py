@@ -26,9 +26,9 @@ from snellen.report.gathered import GatheredTrials
 from snellen.report.pages.figures import quantile
 from snellen.report.pages.report_page import render_report
 from snellen.report.trials import TrialColumns, read_columns, read_costs
-from snellen.score.gathered import Scored
-from snellen.score.run import score_run
-from snellen.score.stored import stored_tables
+from snellen.scoring.gathered import Scored
+from snellen.scoring.run import score_run
+from snellen.scoring.stored import stored_tables
 from snellen.store.reader import RunReader
 
 TASKS = {

@@ -16,7 +16,7 @@ from snellen.api import outputs as look
 from snellen.core.errors import UsageError
 from snellen.report.exports.seed_files import EXPORTS, _stem, export_run
 from snellen.report.exports.trial_files import COLUMNS, csv_lines, flat_records, frame, jsonl_lines
-from snellen.score.outside.predictions import score_predictions
+from snellen.scoring.outside.predictions import score_predictions
 from snellen.store.reader import RunReader
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from ...score.compare.paired import Comparison, Flip
+    from ...scoring.compare.paired import Comparison, Flip
 
 SHOWN_FLIPS = 10
 
@@ -46,7 +46,7 @@ def compare(
     snellen compare runs/a runs/b runs/c --task docvqa --json
     """
     from ...core.types import to_json
-    from ...score.compare.run_pairs import compare_runs
+    from ...scoring.compare.run_pairs import compare_runs
 
     results = compare_runs(runs, task=task, metric=metric, scored_only=scored_only)
     if as_json:

@@ -68,7 +68,7 @@ class Examiner(asyncio.Protocol):
             with theirs:
                 command, end = [sys.executable, "-I", "-S", frames.__file__], theirs.fileno()
                 # A session of its own: Ctrl-C is for the run, which still has to finish what it asked.
-                process = subprocess.Popen(  # noqa: S603, ASYNC220 - our own module; starting it takes 0.3 ms
+                process = subprocess.Popen(
                     command, stdin=end, stdout=end, stderr=subprocess.DEVNULL, start_new_session=True
                 )
         except OSError:
@@ -108,7 +108,7 @@ class Examiner(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep where to write."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a socket's is one
+        assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:

@@ -122,7 +122,7 @@ class Corpus:
         root = str(self.root.absolute())
         path = (
             os.path.normpath(f"{root}{os.sep}{relative}") if not os.path.isabs(relative) else os.path.normpath(relative)
-        )  # noqa: PTH117
+        )
         if path != root and not path.startswith(root.rstrip(os.sep) + os.sep):
             raise DataError(f"path {relative!r} leads out of the data root {self.root}")
         return Path(path)

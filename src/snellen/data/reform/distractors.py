@@ -188,7 +188,7 @@ class AnswerPool:
 
 
 def _clashes(form: str, known: Sequence[str]) -> bool:
-    for other in known:  # noqa: SIM110 - the generator would cost as much as the test
+    for other in known:
         if _same_form(form, other):
             return True
     return False

@@ -157,7 +157,7 @@ def dtype_name(checkpoint: Checkpoint) -> str:
 def import_transformers() -> Any:
     """Import the library, quietly, or say which extra brings it."""
     try:
-        import torch  # noqa: F401
+        import torch
         import transformers
     except ImportError:
         raise MissingExtra("hf", "a local model (hf/…)") from None

@@ -39,7 +39,7 @@ def make_row(request: Request, defaults: Any, room_tokens: int) -> Row:
     )
     wanted = params.max_tokens or getattr(defaults, "max_new_tokens", None) or DEFAULT_TOKENS
     seed = derive_seed(params.seed or 0, key.task, key.sample, key.variant, key.repeat, "sampling")
-    return Row(temperature, top_p, max(1, min(wanted, room_tokens)), params.stop or (), random.Random(seed))  # noqa: S311 - reproducibility
+    return Row(temperature, top_p, max(1, min(wanted, room_tokens)), params.stop or (), random.Random(seed))
 
 
 class RowSampler:

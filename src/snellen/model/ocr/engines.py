@@ -110,7 +110,7 @@ class TesseractEngine:
         """Return the first line of `tesseract --version`."""
         if which("tesseract") is None:
             return "not installed"
-        result = subprocess.run(["tesseract", "--version"], capture_output=True, text=True, check=False)  # noqa: S607
+        result = subprocess.run(["tesseract", "--version"], capture_output=True, text=True, check=False)
         return (result.stdout or result.stderr).splitlines()[0]
 
     def read(self, picture: PIL.Image.Image) -> list[Piece]:
@@ -119,7 +119,7 @@ class TesseractEngine:
         picture.save(data, "PNG", compress_level=1)
         command = ["tesseract", "stdin", "stdout", "-l", self._language, "--psm", "6", "tsv"]
         environment = {**os.environ, "OMP_THREAD_LIMIT": "1"}
-        result = subprocess.run(command, input=data.getvalue(), capture_output=True, env=environment, check=False)  # noqa: S603
+        result = subprocess.run(command, input=data.getvalue(), capture_output=True, env=environment, check=False)
         if result.returncode:
             raise EnvironmentProblem(f"tesseract failed: {result.stderr.decode('utf-8', 'replace').strip()[-200:]}")
         return parse_tsv(result.stdout.decode("utf-8", "replace"))

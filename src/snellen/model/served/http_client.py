@@ -15,7 +15,7 @@ from aiohttp.abc import AbstractStreamWriter
 from ...core.errors import ModelError
 from ...core.types import FailureKind
 from .post import CONNECT_TIMEOUT_S, Poster
-from .post import HttpResponse as HttpResponse  # noqa: PLC0414 - part of the seam
+from .post import HttpResponse as HttpResponse
 
 BETWEEN_CHUNKS_S = 60.0
 PIECE = 2**20

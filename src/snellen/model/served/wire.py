@@ -18,7 +18,7 @@ from ...core.clock import Clock
 from ...core.errors import ModelError, StopRun
 from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
-from ...core.text import clean_text as clean_text  # noqa: PLC0414 - part of the wire's vocabulary
+from ...core.text import clean_text as clean_text
 from ...core.types import FailureKind, Image, Request, Usage
 from ...data.images.encode import EncodedImage
 from .http_client import Body

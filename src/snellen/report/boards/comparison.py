@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...score.compare.paired import Comparison
+from ...scoring.compare.paired import Comparison
 from .sheet import Sheet
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...core.types import Estimate
-from ...score.aggregates.document_ladder import nulls_as_wrong
-from ...score.aggregates.means import split
-from ...score.aggregates.robustness import curve, ladders
-from ...score.stored import stored_tables
-from ...score.table import ScoreTable
+from ...scoring.aggregates.document_ladder import nulls_as_wrong
+from ...scoring.aggregates.means import split
+from ...scoring.aggregates.robustness import curve, ladders
+from ...scoring.stored import stored_tables
+from ...scoring.table import ScoreTable
 from ...stats.intervals import estimate_mean
 from ...store.reader import RunReader
 from .vega import Spec, curves, heat_map, interval_bars, save_plot

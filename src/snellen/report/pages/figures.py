@@ -12,11 +12,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...core.types import Sample, Score
-from ...score.aggregates.calibration import reliability
-from ...score.aggregates.means import split
-from ...score.aggregates.robustness import curve, ladders
-from ...score.scorers.acuity import curve_of
-from ...score.table import ScoreTable
+from ...scoring.aggregates.calibration import reliability
+from ...scoring.aggregates.means import split
+from ...scoring.aggregates.robustness import curve, ladders
+from ...scoring.scorers.acuity import curve_of
+from ...scoring.table import ScoreTable
 from ...store.reader import RunReader
 from ..trials import Costs, TrialColumns, read_costs
 from . import vega

@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from ...core.builtins import default_registry
 from ...core.tasks import RunHeader, Task
-from ...score.again import score_again
-from ...score.aggregates.variance import advise, split_variance
-from ...score.run import status_of
-from ...score.stored import stored_tables
-from ...score.table import ScoreTable
+from ...scoring.again import score_again
+from ...scoring.aggregates.variance import advise, split_variance
+from ...scoring.run import status_of
+from ...scoring.stored import stored_tables
+from ...scoring.table import ScoreTable
 from ...store.reader import RunReader
 from ..gathered import GatheredTrials
 from ..trials import TrialColumns

@@ -20,7 +20,7 @@ from ...core.errors import DataError, MissingExtra, SnellenError, UsageError
 from ...core.types import TrialKey
 from ...data.images.decode import encode_png, open_image
 from ...extract.profiles import PROFILES
-from ...score.compare.paired import Comparison
+from ...scoring.compare.paired import Comparison
 from ...store.reader import RunReader
 from ..boards.comparison import sheets_of
 from ..boards.ranking import Board, Entry, board_sheet, make_board

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...core.types import TrialKey
-from ...score.compare.paired import Comparison
+from ...scoring.compare.paired import Comparison
 from ..boards.comparison import agreement_matrix, divergence_sheet, flips, pair_sheet
 from ..boards.sheet import sheet_table
 from ..pages.markup import Child, Html, tag

@@ -15,7 +15,7 @@ from ...core.builtins import default_registry
 from ...core.errors import SnellenError, UsageError
 from ...core.ids import content_hash
 from ...core.tasks import RunHeader, Task
-from ...score.again import score_again
+from ...scoring.again import score_again
 from ...store.reader import RunReader
 from ..pages.overview import Results, TaskOverview, overview_of, read_results
 from ..query import TextSearch

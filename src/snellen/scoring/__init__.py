@@ -1,0 +1,1 @@
+"""Pure: stored trials to scores, scores to estimates; no network, no data source."""
