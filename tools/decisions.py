@@ -1,4 +1,4 @@
-"""Writes docs/adr/index.md from the decisions beside it: number, title, status. `--check` only says whether it is up to date."""
+"""Writes docs/adr/index.md from the decisions beside it: number, title, status. `--check` only compares."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ TITLE = re.compile(r"^# (?:ADR )?0*(\d+)[.:]? +(.+)$")
 STATUS = re.compile(r"^\*\*Status\.\*\* *(.+?)\.?$", re.MULTILINE)
 HEAD = """# Decisions
 
-One page a decision: what it was about, what was measured, what was decided, what it costs. A decision without a status line is accepted.
-One that no longer holds stays, and says so on a line of its own below its title (`**Status.** superseded by 0071`). This table is
-written by `make docs`.
+One page a decision: what it was about, what was measured, what was decided, what it costs. A decision without a
+status line is accepted. One that no longer holds stays, and says so on a line of its own below its title
+(`**Status.** superseded by 0071`). This table is written by `make docs`.
 
 | | decision | status |
 |---:|---|---|

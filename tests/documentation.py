@@ -1,0 +1,160 @@
+"""Pages of the documentation as blocks, and for every page the files that its commands speak of."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^(?P<tick>```+)(?P<kind>\w*)[^\n]*\n(?P<code>.*?)^(?P=tick)[ ]*$", re.MULTILINE | re.DOTALL)
+MARK = re.compile(r"<!-- needs: ([^>]+?) -->\n+\Z")
+SHOWN = ("text", "toml", "json", "jsonl")
+"""Kinds of fences that show something and run nothing."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page."""
+
+    page: str
+    line: int
+    kind: str
+    code: str
+    needs: str
+    """What the block needs that is not here (`<!-- needs: a GPU -->` before the fence); empty: it runs."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def blocks_of(page: str, text: str) -> list[Block]:
+    """Return the fenced blocks of a page in order."""
+    found = []
+    for match in FENCE.finditer(text):
+        mark = MARK.search(text[: match.start()])
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(Block(page, line, match["kind"], match["code"], mark[1] if mark else ""))
+    return found
+
+
+def commands_of(block: Block) -> list[str]:
+    """Return the commands of a shell block: continued lines joined; of a console block only what follows `$ `."""
+    lines = block.code.replace("\\\n", " ").splitlines()
+    if block.kind == "console":
+        lines = [line[2:] for line in lines if line.startswith("$ ")]
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def put(path: str, value: Any) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+
+
+def write_questions() -> None:
+    """`my.jsonl`, as the README describes it."""
+    PIL.Image.new("RGB", (40, 20), "teal").save("a.png")
+    rows = [
+        {"id": n, "image": "a.png", "question": f"Question {n}?", "options": ["cat", "dog", "cow"], "answer": "B", "topic": n % 2}
+        for n in range(6)
+    ]  # fmt: skip
+    put("my.jsonl", "\n".join(map(json.dumps, rows)))
+
+
+def write_examples() -> None:
+    shutil.copytree(ROOT / "examples", "examples")
+
+
+def write_local() -> None:
+    write_questions()
+    shutil.copy(ROOT / "examples" / "my_model.py", "my_model.py")
+
+
+def write_shop() -> None:
+    from workshop_fixtures import write_sources
+
+    write_sources(Path(), 60, sherlock=True)
+
+
+def write_chains() -> None:
+    from cure_fixtures import write_cure
+
+    shutil.copy(write_cure(Path("pictures")), "cot_consistency_eval.jsonl")
+
+
+def write_documents() -> None:
+    put("book.txt", "The quick brown fox jumps over the lazy dog. " * 60)
+    records = [
+        {"_id": f"doc{n}", "domain": "D", "sub_domain": "S", "difficulty": "easy", "length": "short", "answer": "ABCD"[n % 4],
+         "question": f"Which one is number {n}?", "context": f"The value is value{n}. " * 5,
+         **{f"choice_{letter}": f"value{n}{letter}" for letter in "ABCD"}}
+        for n in range(2)
+    ]  # fmt: skip
+    put("data.json", records)
+    for number in range(2):
+        path = Path(f"data/vqa/clean/images/doc{number}_page_001.png")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        PIL.Image.new("RGB", (60, 40), "white").save(path)
+    put("qwen3-vl.json", {"model_name": "mock", "max_tokens": 32, "prompt_template": "{question}\n{choices}"})
+
+
+def write_predictions() -> None:
+    options = ["red", "blue", "green"]
+    record = {"answer": 1, "answer_options": options}
+    choices = [
+        record | {"sample_id": f"s{n}", "round_id": n % 2, "prediction": f"({'AB'[repeat]}) {options[repeat]}"}
+        for n in range(4)
+        for repeat in range(2)
+    ]
+    put("predictions.json", choices)
+    put("likelihoods.json", [row | {"prediction": place % 3} for place, row in enumerate(choices)])
+    put("captions.json", [{"prediction": "a red house", "references": ["a red house", "the house is red"]}] * 2)
+    put("answers.json", [{"question_id": n, "answer": {"inference_0": "A", "inference_1": "B"}} for n in range(3)])
+    annotation = {"question_type": "multiple-choice", "answer": "A", "options": options, "sub_task": "colour"}
+    put("data.json", [annotation | {"question_id": n} for n in range(3)])
+    truth = {"inference": 1, "chain": [0, 2]}
+    put("chains.json", [{"ground_truth": truth, "prediction": truth}] * 3)
+
+
+def write_reform() -> None:
+    import tomllib
+
+    import reform_fixtures
+
+    cards = ROOT / "src" / "snellen" / "catalog" / "datasets" / "reform"
+    reform_fixtures.raw("vqa-v2", Path("vqa"))
+    for card in cards.glob("*.toml"):
+        table = tomllib.loads(card.read_text(encoding="utf-8"))
+        reform_fixtures.prepared(card.stem, Path("data/reform") / card.stem, table)
+
+
+def write_runs() -> None:
+    import snellen
+
+    write_questions()
+    for name, model in {"a": "first", "b": "longest", "c": "shortest", "pilot": "random"}.items():
+        snellen.run("my.jsonl", f"blind/{model}", output_dir=Path("runs") / name)
+
+
+WORLDS: dict[str, Callable[[], None]] = {
+    "README.md": write_questions,
+    "add-your-own-inferencer.md": write_questions,
+    "add-your-own-model.md": write_examples,
+    "curate.md": write_shop,
+    "cure.md": write_chains,
+    "documents.md": write_documents,
+    "local-models.md": write_local,
+    "metrics.md": write_predictions,
+    "perf.md": write_questions,
+    "reform.md": write_reform,
+    "statistics.md": write_runs,
+}
+"""Page -> what writes the files it speaks of into the current folder."""
