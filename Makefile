@@ -2,10 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-TEST_EXTRAS := dev,ocr,parquet,caption,view,browser,plots,pdf,hf-test
+comma := ,
+TEST_EXTRAS := dev,docs,ocr,parquet,caption,view,browser,plots,pdf,hf-test
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test check bench crash fault pages clean help
+.PHONY: demo test check bench crash fault pages docs lock release clean help
 
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -17,8 +18,11 @@ $(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[ocr,view]'
 	touch $@
 
-$(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install -c constraints.txt -e '.[$(TEST_EXTRAS)]'
+# torch first and without a hash, because its wheel differs by machine; all others exactly as locked.
+$(VENV)/test.stamp: pyproject.toml requirements/torch.txt requirements/test.lock | $(BIN)/python
+	$(PIP) install -r requirements/torch.txt
+	$(PIP) install --require-hashes --no-deps -r requirements/test.lock
+	$(PIP) install --no-deps --no-build-isolation -e .
 	touch $@
 
 demo: $(VENV)/demo.stamp ## the eye chart on the embedded reader: no network, no GPU
@@ -34,8 +38,8 @@ test: $(VENV)/test.stamp ## the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 check: $(VENV)/test.stamp ## lint and types
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples tools
+	$(BIN)/ruff format --check src tests benchmarks examples tools
 	$(BIN)/mypy
 
 bench: $(VENV)/test.stamp ## every benchmark; each prints ratios measured in one run
@@ -47,8 +51,21 @@ crash: $(VENV)/test.stamp ## 100 kills of a running measurement
 fault: $(VENV)/test.stamp ## scripted server faults and poisoned inputs
 	$(BIN)/python -m pytest tests/fault -m "not crash"
 
+docs: $(VENV)/test.stamp ## the documentation as a site: build/site/index.html
+	$(BIN)/python tools/decisions.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+lock: | $(BIN)/python ## requirements/test.lock anew from pyproject.toml
+	$(PIP) install uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--override requirements/without-torch.txt --no-emit-package torch $(addprefix --extra ,$(subst $(comma), ,$(TEST_EXTRAS))) \
+		pyproject.toml requirements/test.in -o requirements/test.lock
+
+release: $(VENV)/test.stamp ## wheel and sdist in dist/, checked, installed, tried, with checksums
+	$(BIN)/python tools/release.py dist
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
 
 pages: $(VENV)/test.stamp ## long documents end to end on the embedded readers: plant, degrade, ask, kill, resume, draw
 	$(BIN)/python examples/pages.py runs/pages

@@ -1,0 +1,67 @@
+"""The documentation site is built without network, fetches nothing, and can be searched."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import snellen
+from documentation import ROOT
+
+OFFLINE = """
+import socket, sys
+
+def refuse(*arguments):
+    raise OSError("this build has no network")
+
+socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
+from mkdocs.__main__ import cli
+cli(["build", "--strict", "--quiet", "--site-dir", sys.argv[1]])
+"""
+FETCHED = re.compile(
+    r'<(?:script|link|img|iframe|source|video|audio|object)\b[^>]*?\s(?:src|href|data)="?((?:https?:)?//[^"\s>]+)'
+)
+IN_STYLE = re.compile(r"(?:url\(|@import\s)\s*[\"']?((?:https?:)?//[^)\"']+)")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-c", OFFLINE, str(folder)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return folder
+
+
+def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    pages, styles = list(site.rglob("*.html")), list(site.rglob("*.css"))
+    assert len(pages) > 60 and styles
+    fetched = [(page.name, address) for page in pages for address in FETCHED.findall(page.read_text(encoding="utf-8"))]
+    fetched += [
+        (file.name, address) for file in styles for address in IN_STYLE.findall(file.read_text(encoding="utf-8"))
+    ]
+    assert not fetched
+    # The theme's script would fetch these, but only for pages that have such elements.
+    texts = "".join(page.read_text(encoding="utf-8") for page in pages)
+    assert 'class="mermaid"' not in texts and 'data-md-component="source"' not in texts
+
+
+def test_the_reference_shows_every_public_name_with_its_contract(site: Path) -> None:
+    page = (site / "reference.html").read_text(encoding="utf-8")
+    places = set(re.findall(r'<h3 id="snellen\.(?:\w+\.)*(\w+)"', page))
+    assert set(snellen.__all__) <= places
+    assert "the same call again continues an unfinished run" in page
+
+
+def test_the_search_finds_pages_and_decisions(site: Path) -> None:
+    places = {
+        entry["location"].partition("#")[0]
+        for entry in json.loads((site / "search/search_index.json").read_text())["docs"]
+    }
+    assert {"index.html", "statistics.html", "adr/index.html", "adr/0001-store.html"} <= places

@@ -1,0 +1,116 @@
+"""What the documentation names is there: files, modules, commands' targets, links, decisions; the lock and the version agree."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import snellen
+from documentation import PAGES, ROOT
+from snellen.core.registry import KINDS
+
+DECISIONS = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+STANDING = [page for page in DECISIONS if "**Status.** superseded" not in page.read_text(encoding="utf-8")]
+PLACES = (ROOT, ROOT / "src" / "snellen", ROOT / "docs", ROOT / "benchmarks")
+FILE = re.compile(r"`((?:[\w.*-]+/)*[\w*-]+\.(?:py|sql|sh|yml|css|js))\b[^`]*`")
+FOLDER = re.compile(r"`((?:catalog|tests|docs|benchmarks|examples|src|requirements)/[\w/.*-]+)`")
+MODULE = re.compile(rf"`(snellen\.(?!(?:{'|'.join(KINDS)})`)[\w.]+)[`(]")  # snellen.KIND is a group of entry points
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
+NOT_OURS = {"FILE.py", "checked.py", "file.py", "lynx.py", "models/__init__.py"}
+"""Files of the reader's own, or of another system, that the guides speak of."""
+
+
+@pytest.mark.parametrize("page", [*PAGES, *STANDING], ids=lambda page: page.name)
+def test_every_file_that_a_page_names_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = set(FILE.findall(text)) | set(FOLDER.findall(text))
+    gone = [name for name in sorted(named) if name not in NOT_OURS and "NAME" not in name and not is_there(name)]
+    assert not gone, f"{page.name} names files that are not there: {gone}"
+
+
+def is_there(name: str) -> bool:
+    return any(next(place.glob(name.rstrip("/")), None) for place in PLACES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_module_and_name_that_a_page_names_can_be_imported(page: Path) -> None:
+    for dotted in set(MODULE.findall(page.read_text(encoding="utf-8"))):
+        assert resolves(dotted), f"{page.name}: {dotted}"
+
+
+def resolves(dotted: str) -> bool:
+    """Import as far as there are modules; the rest are names in the last of them."""
+    parts = dotted.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[cut:]:
+            found = getattr(found, name, None)
+        return found is not None
+    return False
+
+
+@pytest.mark.parametrize("page", [*PAGES, *DECISIONS], ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    broken = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    assert not broken
+
+
+def test_the_index_lists_every_decision() -> None:
+    assert len(DECISIONS) >= 48
+    assert subprocess.run([sys.executable, "tools/decisions.py", "--check"], cwd=ROOT, check=False).returncode == 0
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    named = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} <= named
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^::: snellen\.(\w+)$", text, re.MULTILINE)) == set(snellen.__all__)
+
+
+def test_the_changelog_tells_of_this_version() -> None:
+    assert f"\n## {snellen.__version__} " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_lock_holds_every_package_of_the_test_environment_with_hashes() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    extras = re.search(r"^TEST_EXTRAS := (.+)$", makefile, re.MULTILINE)[1].split(",")  # type: ignore[index]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [Requirement(line) for line in project["dependencies"]]
+    wanted += [Requirement(line) for extra in extras for line in project["optional-dependencies"][extra]]
+    entries = re.split(r"\n(?=\S)", (ROOT / "requirements" / "test.lock").read_text(encoding="utf-8"))
+    locked: dict[str, list[str]] = {}
+    for entry in entries:
+        name, version = re.match(r"([\w.-]+)(?:\[[^]]*\])?==([^\s;]+)", entry).groups()  # type: ignore[union-attr]
+        assert "--hash=sha256:" in entry, name
+        locked.setdefault(canonicalize_name(name), []).append(version)
+    assert "torch" not in locked
+    for requirement in wanted:
+        name = canonicalize_name(requirement.name)
+        if name not in ("snellen", "torch"):
+            assert any(requirement.specifier.contains(version) for version in locked.get(name, [])), (
+                f"{requirement} is not in requirements/test.lock: run `make lock`"
+            )
+
+
+def test_every_command_of_the_container_recipe_finds_its_files() -> None:
+    lines = (ROOT / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    steps = [line.split(None, 1) for line in lines if line.strip() and not line.startswith("#")]
+    known = {"ARG", "FROM", "WORKDIR", "COPY", "RUN", "USER", "ENTRYPOINT", "CMD"}
+    assert {step[0] for step in steps} <= known
+    copied = [step[1].split()[:-1] for step in steps if step[0] == "COPY" and "--from" not in step[1]]
+    assert all((ROOT / name).exists() for names in copied for name in names)
+    assert steps[-2][1] == '["snellen"]'
