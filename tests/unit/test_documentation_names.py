@@ -23,7 +23,7 @@ PLACES = (ROOT, ROOT / "src" / "snellen", ROOT / "docs", ROOT / "benchmarks")
 FILE = re.compile(r"`((?:[\w.*-]+/)*[\w*-]+\.(?:py|sql|sh|yml|css|js))\b[^`]*`")
 FOLDER = re.compile(r"`((?:catalog|tests|docs|benchmarks|examples|src|requirements)/[\w/.*-]+)`")
 MODULE = re.compile(rf"`(snellen\.(?!(?:{'|'.join(KINDS)})`)[\w.]+)[`(]")  # snellen.KIND is a group of entry points
-LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#([^)]*))?\)")
 NOT_OURS = {"FILE.py", "checked.py", "file.py", "lynx.py", "models/__init__.py"}
 """Files of the reader's own, or of another system, that the guides speak of."""
 
@@ -62,8 +62,36 @@ def resolves(dotted: str) -> bool:
 
 @pytest.mark.parametrize("page", [*PAGES, *DECISIONS], ids=lambda page: page.name)
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
-    broken = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    broken = [
+        f"{link}#{heading}"
+        for link, heading in LINK.findall(page.read_text(encoding="utf-8"))
+        if not (page.parent / link).exists() or (heading and heading not in headings_of(page.parent / link))
+    ]
     assert not broken
+
+
+def headings_of(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_glossary_has_at_most_forty_words_and_all_are_in_use() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    words = re.findall(r"^\| ([a-z]+) \|", text.partition("\n## Glossary\n")[2].partition("\n## ")[0], re.MULTILINE)
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src" / "snellen").rglob("*.py")).lower()
+    assert 20 <= len(words) <= 40 and words == sorted(set(words))
+    unused = [word for word in words if word.rstrip("s") not in code]
+    assert not unused, f"words that the code no longer uses: take them out of the glossary: {unused}"
+
+
+def test_every_room_and_sub_room_is_in_the_table_of_rooms() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in text.splitlines() if re.match(r"\| `\w+` \|", line)}
+    for package in (ROOT / "src" / "snellen").glob("**/__init__.py"):
+        room, *inner = package.parent.relative_to(ROOT / "src" / "snellen").parts or ("",)
+        if room:
+            assert room in rows, room
+            assert not inner or f"`{inner[0]}`" in rows[room], (room, inner)
 
 
 def test_the_index_lists_every_decision() -> None:
