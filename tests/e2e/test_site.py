@@ -6,13 +6,19 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 import snellen
 from documentation import ROOT
 
+CHROMIUM = Path("/usr/bin/chromium")
 OFFLINE = """
 import socket, sys
 
@@ -50,6 +56,45 @@ def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
     # The theme's script would fetch these, but only for pages that have such elements.
     texts = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert 'class="mermaid"' not in texts and 'data-md-component="source"' not in texts
+
+
+@pytest.mark.browser
+def test_a_browser_asks_nobody_else_and_the_search_answers(site: Path) -> None:
+    playwright = pytest.importorskip("playwright.sync_api")
+    if not CHROMIUM.exists():
+        pytest.skip("Chromium is not installed")
+    with serve(site) as address, playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        page = browser.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        for name in ("index.html", "reference.html", "view.html", "adr/index.html"):
+            page.goto(f"{address}/{name}", wait_until="load")
+        page.fill("input[data-md-component=search-query]", "McNemar")
+        page.wait_for_selector(
+            ".md-search-result__link[href*='statistics.html'], .md-search-result__link[href*='0017']"
+        )
+        browser.close()
+    assert len(asked) > 10
+    assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    handler = partial(QuietHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments: object) -> None:
+        """Say nothing."""
 
 
 def test_the_reference_shows_every_public_name_with_its_contract(site: Path) -> None:
