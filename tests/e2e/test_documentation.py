@@ -53,6 +53,7 @@ PLACEHOLDERS = {
     "plugin/NAME": "plugin/name_colour",
     "dataset.path=FILE": "dataset.path=cot_consistency_eval.jsonl",
     "dataset.image_root=DIR": "dataset.image_root=pictures",
+    "snellen run reform ": "snellen run reform/dialogue ",  # of the suite of 61 datasets one dimension
     "openai/NAME": "openai/mock",
     "--model …": "--model openai/mock --base-url URL",
     "openai/mock …": "openai/mock --base-url URL",
@@ -201,6 +202,33 @@ def test_every_block_is_run_or_shown_or_marked(block: Block) -> None:
     )
     if block.kind == "toml":
         tomllib.loads(block.code)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_fence_escapes_the_reader(page: Path) -> None:
+    fences = re.findall(r"^[ >]*```", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(fences) == 2 * len(BLOCKS[page.name]), (
+        "a fence inside a list or a quote is not run: begin it at the margin"
+    )
+
+
+def test_a_page_is_read_as_blocks_with_their_marks() -> None:
+    page = "a\n```\nx\n```\n<!-- needs: a GPU -->\n```bash\nb \\\n  c\n# d\n```\n```console\n$ e\nf\n```\n"
+    blocks = blocks_of("p.md", page)
+    assert [(block.line, block.kind, block.needs) for block in blocks] == [
+        (2, "", ""),
+        (6, "bash", "a GPU"),
+        (11, "console", ""),
+    ]
+    assert [commands_of(block) for block in blocks[1:]] == [["b    c"], ["e"]]
+
+
+@pytest.mark.parametrize(
+    "command", ["snelen run x", "snellen run no-such-task --model blind/first", "pip install '.[nix]'", "make nix"]
+)
+def test_a_command_that_does_not_work_is_noticed(command: str, home: Path) -> None:
+    with pytest.raises(AssertionError):
+        Reader("http://127.0.0.1:9/v1").type_in(command, Block("p.md", 1, "bash", command, ""))
 
 
 @pytest.mark.parametrize("page", [name for name, blocks in BLOCKS.items() if any(b.kind in RUNNABLE for b in blocks)])
