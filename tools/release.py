@@ -116,4 +116,4 @@ def release(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    release(Path(sys.argv[1] if len(sys.argv) > 1 else "dist"))
+    release(Path(sys.argv[1] if len(sys.argv) > 1 else "dist").resolve())
