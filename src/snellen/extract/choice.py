@@ -9,12 +9,12 @@ from ..core.errors import UsageError
 from . import rules_cue, rules_structured, rules_weak, rules_whole
 from .extraction import TRUNCATED, Extraction
 from .normalise import normalise
-from .option_set import Reader, Reply, reader_for
+from .option_set import OptionSet, Reply, option_set
 from .thinking import answer_start
 
 __all__ = ["RULES", "Extraction", "Rule", "extract_choice", "read"]
 
-Rule = Callable[[Reader, Reply], Extraction | None]
+Rule = Callable[[OptionSet, Reply], Extraction | None]
 
 RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("empty", rules_whole.empty),
@@ -50,24 +50,24 @@ def extract_choice(
     ended ("length" = cut off). `profile` names whose rules to apply; other harnesses' are in `score.profiles`.
     """
     if profile == "snellen":
-        return read(reader_for(options), response, finish)
+        return read(option_set(options), response, finish)
     from .profiles import profile_named
 
-    return profile_named(profile).read(response, reader_for(options).marks)
+    return profile_named(profile).read(response, option_set(options).marks)
 
 
-def read(reader: Reader, response: str, finish: str | None = None) -> Extraction:
-    """Read one reply with a compiled Reader: the fast way for many replies to the same options."""
-    hit = reader.whole.get(response)
+def read(options: OptionSet, response: str, finish: str | None = None) -> Extraction:
+    """Read one reply with a compiled OptionSet: the fast way for many replies to the same options."""
+    hit = options.whole.get(response)
     if hit is not None:
         return hit
     start = answer_start(response)
     if start is None:
         return Extraction(None, "thinking", TRUNCATED)
     body = response[start:] if start else response
-    reply = Reply(normalise(body, lookalikes=reader.lookalikes), start, finish)
+    reply = Reply(normalise(body, lookalikes=options.lookalikes), start, finish)
     for rule in _FUNCTIONS:
-        verdict = rule(reader, reply)
+        verdict = rule(options, reply)
         if verdict is not None:
             return verdict
     raise UsageError("the rule table must end with a rule that always decides")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 _RANGES = (
     (0x2000, 0x2070),
@@ -40,13 +41,13 @@ def _plain(code: int) -> str | None:
     return folded if len(folded) == 1 and folded != char else None
 
 
+@cache
 def _odd_table() -> dict[int, str]:
     table = {code: plain for low, high in _RANGES for code in range(low, high) if (plain := _plain(code)) is not None}
     negative = {base + i: chr(65 + i) for base in (0x1F150, 0x1F170) for i in range(26)}
     return {**table, **negative, **_LINE_ENDS, **_SINGLES}
 
 
-_ODD_TABLE = _odd_table()
 _ODD = re.compile(
     "["
     + "".join(f"{chr(low)}-{chr(high)}" for low, high in _RANGES)
@@ -89,7 +90,7 @@ def _blank(match: re.Match[str]) -> str:
 def normalise(text: str, *, lookalikes: bool = True) -> str:
     """Return `text` at equal length: full-width, circled and look-alike letters plain; LaTeX, HTML and struck-out parts blank."""
     if not text.isascii():
-        text = _ODD.sub(lambda match: _ODD_TABLE.get(ord(match.group()), match.group()), text)
+        text = _ODD.sub(lambda match: _odd_table().get(ord(match.group()), match.group()), text)
         if lookalikes:
             text = _LOOKALIKE.sub(lambda match: _LOOKALIKES[match.group()], text)
     elif "\r" in text:

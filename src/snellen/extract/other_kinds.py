@@ -13,29 +13,19 @@ from .extraction import AMBIGUOUS, EMPTY, REFUSED, TRUNCATED, UNPARSED, Extracti
 from .label_mentions import label_mentions, text_mentions
 from .normalise import normalise
 from .numbers import Number, find_numbers
-from .option_set import Reader, Reply, reader_for
+from .option_set import OptionSet, Reply, option_set
 from .rules_structured import answer_field
 from .thinking import answer_start
+from .word_lists import Phrase
 
-_YES = (
-    "yes|yeah|yep|yup|true|correct|是的|是|对|正确|はい|네|예|sí|si|oui|ja|да|vrai|wahr|verdadero|sim|hai|हाँ|نعم|evet"
-)
-_NO = (
-    "no|nope|nah|false|incorrect|不是|否|不对|错误|いいえ|아니요|아니오|non|nein|нет|faux|falsch|falso|não|नहीं|لا|hayır"
-)
-_WORD = re.compile(
-    rf"(?<![\w-])(?:(?P<yes>{_YES})|(?P<no>{_NO}))(?![\w'-])|(?P<hyes>^是的?|^对|^正确)|(?P<hno>^不是|^不对|^否|^没有)"
+_WORD = Phrase(
+    r"(?<![\w-])(?:(?P<yes><yes_no.yes>)|(?P<no><yes_no.no>))(?![\w'-])"
+    r"|(?P<hyes>^(?:<yes_no.yes_glued>))|(?P<hno>^(?:<yes_no.no_glued>))"
 )
 _NOT_YES = re.compile(r"(?<!\w)not\s+(?:true|correct|right)(?!\w)")
-_IDIOM = re.compile(r"\s+(?:doubt|question|problem|matter|longer|idea)\b")
-_CUE = re.compile(
-    r"(?<!\w)(?:answer|response|verdict|conclusion|therefore|so|hence|thus|答案|結論|结论|answer is)[\s:*,\"'(]*(?:is|"
-    r"would be|:|是)?[\s:*\"'(]*\Z"
-)
-_TAIL_MARKER = re.compile(
-    r"(?:final answer|answer|答案|respuesta|réponse|antwort|ответ|risposta|resposta)\s?(?:is|are|:|=|：|是|es|est|ist|è|é)\s{0,3}[:*\s]*",
-    re.IGNORECASE,
-)
+_IDIOM = Phrase(r"\s+(?:<yes_no.idiom>)\b")
+_CUE = Phrase(r"(?<!\w)(?:<yes_no.cue>)[\s:*,\"'(]*(?:is|would be|:|是)?[\s:*\"'(]*\Z")
+_TAIL_MARKER = Phrase(r"(?:<conclusions.open_cue>)\s?(?:<conclusions.open_copula>|:|=|：)\s{0,3}[:*\s]*", re.IGNORECASE)
 _FARTHEST = 20_000
 """A number is looked for in so many characters at the end of a reply: a bound on time."""
 _EDGE = 4_000
@@ -153,32 +143,32 @@ def extract_choices(
     response: str, options: Mapping[str, str] | Sequence[str], *, finish: str | None = None
 ) -> ChoicesRead:
     """Read the set of options a multi-select reply chooses."""
-    reader = reader_for(options)
+    offered = option_set(options)
     part = _answer_part(response)
     if part is None:
         return ChoicesRead(frozenset(), "thinking", TRUNCATED)
     body = part[0]
-    single = read(reader, response, finish)
+    single = read(offered, response, finish)
     if single.letter is not None:
         return ChoicesRead(frozenset((single.letter,)), single.rule)
     if single.reason not in {AMBIGUOUS, UNPARSED}:
         return ChoicesRead(frozenset(), single.rule, single.reason)
-    letters = _listed(reader, body)
+    letters = _listed(offered, body)
     if letters:
         return ChoicesRead(frozenset(letters), "list")
     return ChoicesRead(frozenset(), "abstain", single.reason)
 
 
-def _listed(reader: Reader, body: str) -> set[str]:
+def _listed(options: OptionSet, body: str) -> set[str]:
     """The letters of the answer part: glued capitals (`ACD`), else those mentioned and not denied, else option texts."""
     tail = _answer_tail(body)
     glued = _GLUED.search(tail)
     together = set(glued.group()) if glued else set()
-    if glued and together <= reader.label_set and len(together) == len(glued.group()):
-        return {reader.marks[reader.by_mark[char.lower()]] for char in together}
+    if glued and together <= options.label_set and len(together) == len(glued.group()):
+        return {options.marks[options.by_mark[char.lower()]] for char in together}
     reply = Reply(tail)
-    labels = {reader.marks[mention.index] for mention in label_mentions(reader, reply) if not mention.denied}
-    return labels or {reader.marks[mention.index] for mention in text_mentions(reader, reply) if not mention.denied}
+    labels = {options.marks[mention.index] for mention in label_mentions(options, reply) if not mention.denied}
+    return labels or {options.marks[mention.index] for mention in text_mentions(options, reply) if not mention.denied}
 
 
 def _answer_tail(body: str) -> str:
