@@ -9,10 +9,10 @@ from ..core.errors import UsageError
 from . import rules_cue, rules_structured, rules_weak, rules_whole
 from .extraction import TRUNCATED, Extraction
 from .normalise import normalise
-from .option_set import OptionSet, Reply, option_set
+from .option_set import OptionSet, Reply, compile_options, option_set
 from .thinking import answer_start
 
-__all__ = ["RULES", "Extraction", "Rule", "extract_choice", "read"]
+__all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read"]
 
 Rule = Callable[[OptionSet, Reply], Extraction | None]
 
@@ -54,6 +54,18 @@ def extract_choice(
     from .profiles import profile_named
 
     return profile_named(profile).read(response, option_set(options).marks)
+
+
+def chosen_text(response: str, marks: Sequence[str], texts: Sequence[str], finish: str | None = None) -> str:
+    """Return the text of the option that `response` chooses, read as it is scored; a reply that chose none as it is.
+
+    Without `marks` the texts are lettered A, B, C, …
+    """
+    if not texts:
+        return response
+    options = compile_options(tuple(marks), tuple(texts))
+    letter = read(options, response, finish).letter
+    return response if letter is None else texts[options.marks.index(letter)]
 
 
 def read(options: OptionSet, response: str, finish: str | None = None) -> Extraction:

@@ -9,16 +9,16 @@ from .cue_words import BINDER, LINK, NEGATION, NOT_AFTER, english_cues
 from .extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, Extraction
 from .option_set import OptionSet, Reply
 from .polarity import DENIED_AFTER, Mention
-from .word_lists import Phrase
+from .word_lists import LazyPattern
 
-_ENDS = Phrase(r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|\(|<cues.value_ends>)|[^\x00-\x7f]")
-_VERB_AFTER = Phrase(r"[)\]}\"'*_`]*\s(?:<cues.label_verb>)(?!\w)")
-_TEXT_JOIN = Phrase(r"\s?(?:,\s?)?(?:<cues.text_join>)\s?")
-_DENIES = re.compile(r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't")
-_FEW_WORDS = re.compile(r"[^\W\d_]{0,4}(?:\s[^\W\d_]{1,14}){0,3}?[:\s]\s?[(\[\"'*]{0,3}(?=[a-z](?![^\W_]))")
-_OPEN_END = re.compile(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
-SENTENCE_END = re.compile(r"[.;!?\n。；！？]")
-_STRANGER = re.compile(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
+_ENDS = LazyPattern(r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|\(|<cues.value_ends>)|[^\x00-\x7f]")
+_VERB_AFTER = LazyPattern(r"[)\]}\"'*_`]*\s(?:<cues.label_verb>)(?!\w)")
+_TEXT_JOIN = LazyPattern(r"\s?(?:,\s?)?(?:<cues.text_join>)\s?")
+_DENIES = LazyPattern(r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't")
+_FEW_WORDS = LazyPattern(r"[^\W\d_]{0,4}(?:\s[^\W\d_]{1,14}){0,3}?[:\s]\s?[(\[\"'*]{0,3}(?=[a-z](?![^\W_]))")
+_OPEN_END = LazyPattern(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
+SENTENCE_END = LazyPattern(r"[.;!?\n。；！？]")
+_STRANGER = LazyPattern(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
 
 
 class Cue(NamedTuple):

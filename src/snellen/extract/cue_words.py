@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from .word_lists import END, START, Gated, Phrase, words
+from .word_lists import END, START, Gated, LazyPattern, words
 
 
 @cache
@@ -35,15 +35,15 @@ def all_cues() -> tuple[str, ...]:
     return tuple(cue_kinds())
 
 
-LINK = Phrase(
+LINK = LazyPattern(
     rf"(?>[\s*_`\"'(\[{{$)\]:=<>\\~|#「『【《“”（：〈—–→⇒-]++|(?:<cues.link>){END}"
     rf"|a(?=\s(?:letra|op[cç][aã]o|alternativa|[b-z]{END}))|(?:<cues.link_glued>))*+"
 )
 """All that may stand between a cue and its value. Atomic: whatever is skipped stays skipped, so time is linear."""
-BINDER = Phrase(rf"[:=→⇒]|->|{START}(?:<cues.copula>){END}|<cues.copula_glued>|—|–| - ")
+BINDER = LazyPattern(rf"[:=→⇒]|->|{START}(?:<cues.copula>){END}|<cues.copula_glued>|—|–| - ")
 """What ties a cue to its value; without it `option B` only names one."""
-NOT_AFTER = Phrase(rf"(?:<cues.denies_value>){END}|<cues.denies_value_glued>")
-NEGATION = Phrase(rf"{START}(?:<cues.negation>){END}")
+NOT_AFTER = LazyPattern(rf"(?:<cues.denies_value>){END}|<cues.denies_value_glued>")
+NEGATION = LazyPattern(rf"{START}(?:<cues.negation>){END}")
 
 _PRAISE = "correct |right |best |final "
 DOUBT = Gated(
@@ -57,15 +57,15 @@ DOUBT = Gated(
 """What stands directly before a cue and takes its force."""
 DOUBT_CLAUSE = Gated(rf"{START}(?:<doubt.reported>)", "doubt.reported_stems")
 """Anywhere in the clause before a cue: the speaker reports a thought that is not the answer."""
-VERB_SUBJECT = Phrase(
+VERB_SUBJECT = LazyPattern(
     rf"(?:{START}(?:<doubt.speaker>)|[.!?,:;\n—–-]|\A)\s*"
     r"(?:therefore |thus |then |to |now |finally |definitely |rather )*\Z"
 )
 """Who may be the subject of `choose B` for it to be an answer: the speaker, or nobody."""
-VERB_DENIED = Phrase(rf"(?:{START}(?:<doubt.verb_denied>)|n't)(?:\s+\w{{1,12}}){{0,2}}\s*\Z")
+VERB_DENIED = LazyPattern(rf"(?:{START}(?:<doubt.verb_denied>)|n't)(?:\s+\w{{1,12}}){{0,2}}\s*\Z")
 
 CORRECTION = Gated(rf"{START}(?:<corrections.turn>)|<corrections.turn_glued>", "corrections.stems")
-WITHDRAWN = Phrase(rf"{START}(?:<corrections.withdrawn>){END}|<corrections.withdrawn_glued>")
+WITHDRAWN = LazyPattern(rf"{START}(?:<corrections.withdrawn>){END}|<corrections.withdrawn_glued>")
 
 REFUSAL = Gated(
     rf"{START}(?:<refusals.unable>)\s(?:\w{{1,12}}\s){{0,3}}?(?:<refusals.telling>)\w{{0,4}}"
@@ -75,7 +75,7 @@ REFUSAL = Gated(
     r"|<refusals.declines>",
     "refusals.stems",
 )
-UNDECIDABLE = Phrase(
+UNDECIDABLE = LazyPattern(
     r"(?:<refusals.cannot>)[\w\s]{1,20}(?:<refusals.knowing>)"
     r"|(?:<refusals.lack>) (?:\w{1,12} )?(?:<refusals.facts>)|<refusals.undecidable>"
 )

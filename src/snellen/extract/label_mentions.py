@@ -6,33 +6,35 @@ import re
 
 from .option_set import OptionSet, Reply
 from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, Mention, judge
-from .word_lists import Phrase, word_set, words
+from .word_lists import LazyPattern, word_set, words
 
 _MOST_MENTIONS = 80
 _FARTHEST = 8000
 """Without a cue, only so many characters at the end of a reply are weighed: a bound on time, and on patience."""
 
 # A capital is taken for a label by the words around it, never by itself: `A dog`, `I think`, `Vitamin C`, `Plan B`.
-_AFTER_ARTICLE = Phrase(
+_AFTER_ARTICLE = LazyPattern(
     r"\s+(?:<labels.after>|<labels.after_article>)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|\s+[\u0370-\u0dff\u2e80-\uffff]"
 )
-_AFTER_LABEL = Phrase(
+_AFTER_LABEL = LazyPattern(
     r"\s+(?:<labels.after>|<labels.after_capital>)(?!\w)|\s+[\u0370-\u0dff]|\s*(?:[^\w\s]|\Z|\n)|[\u2e80-\uffff]"
     r"|\s+[\u2e80-\uffff]|\s+\d{1,2}[.):]|\s+[a-z]{3,14}[^s\W]s\s(?:<labels.after_verb>)(?!\w)"
 )
-_AFTER_PRONOUN = Phrase(r"\s+(?:is|because|since|seems|fits|matches|remains)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]")
+_AFTER_PRONOUN = LazyPattern(
+    r"\s+(?:is|because|since|seems|fits|matches|remains)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]"
+)
 _AFTER_BY_MARK = {"A": _AFTER_ARTICLE, "I": _AFTER_PRONOUN}
-_WORD_BEFORE = re.compile(r"([a-z\u00c0-\u024f\u0400-\u052f']+)\.?\s+[(\[\"'*_`]*\Z")
+_WORD_BEFORE = LazyPattern(r"([a-z\u00c0-\u024f\u0400-\u052f']+)\.?\s+[(\[\"'*_`]*\Z")
 _NOUNS = ("option", "choice")
-_INITIAL = re.compile(r"(?<![A-Za-z])[A-Z]\.\s?\Z")
+_INITIAL = LazyPattern(r"(?<![A-Za-z])[A-Z]\.\s?\Z")
 _OPENS = frozenset("\"'*_`“「【《")
 _CLOSES = frozenset("\"'*_`”」】》.:)")
-_EXAMINED = Phrase(
+_EXAMINED = LazyPattern(
     r"(?<!\w)(?:<labels.examined>"
     r"|(?:<labels.others>)\s(?:\w{1,9}\s){0,2}(?:<labels.others_choose>)(?: it's| it is| that)?)"
     r"\s(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
 )
-_TICK = re.compile(r"[✓✔✅☑]|[(\[:|→–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!|*_\s]*\Z")
+_TICK = LazyPattern(r"[✓✔✅☑]|[(\[:|→–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!|*_\s]*\Z")
 
 
 def label_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Mention]:

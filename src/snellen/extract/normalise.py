@@ -6,6 +6,8 @@ import re
 import unicodedata
 from functools import cache
 
+from .word_lists import LazyPattern
+
 _RANGES = (
     (0x2000, 0x2070),
     (0x2460, 0x2500),
@@ -48,7 +50,7 @@ def _odd_table() -> dict[int, str]:
     return {**table, **negative, **_LINE_ENDS, **_SINGLES}
 
 
-_ODD = re.compile(
+_ODD = LazyPattern(
     "["
     + "".join(f"{chr(low)}-{chr(high)}" for low, high in _RANGES)
     + "".join(map(chr, (*_LINE_ENDS, *_SINGLES)))
@@ -57,26 +59,26 @@ _ODD = re.compile(
 """Ranges, not single characters: a set of a thousand of them above U+FFFF is searched one by one."""
 
 _LOOKALIKES = dict(zip("АВСЕНІЈКМОРЅТХУΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABCEHIJKMOPSTXYABEZHIKMNOPTYX", strict=True))
-_LOOKALIKE = re.compile("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[а-яё:]\s.)|(?!\s{1,3}[\u0370-\u052f]))")
+_LOOKALIKE = LazyPattern("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[а-яё:]\s.)|(?!\s{1,3}[\u0370-\u052f]))")
 """Before a word of its own script a capital is a word (`А это`), unless it stands within a sentence (`вариант А верный`)."""
 
-_LATEX = re.compile(
+_LATEX = LazyPattern(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|bf|rm|mathcal|underline|displaystyle|operatorname)\b\s?\{?"
     r"|\\(?:[ ,;:!]|q?quad\b)"
 )
-_MARKUP = re.compile(
+_MARKUP = LazyPattern(
     r"</?(?:b|strong|i|em|p|br|u|span|div|li|ul|ol|mark|code|h\d|td|tr|table|center|font|s)(?:\s[^<>]{0,80})?/?>"
     r"|<\|(?:im_end|im_start|eot_id|endoftext|end|eos|return|end_of_text|end_of_sentence)\|>|</?s>|<end_of_turn>|<eos>",
     re.IGNORECASE,
 )
-_STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(?:s|del|strike)>[^<>\n]{1,200}</(?:s|del|strike)>")
+_STRUCK = LazyPattern(r"~~[^~\n]{1,200}~~|<(?:s|del|strike)>[^<>\n]{1,200}</(?:s|del|strike)>")
 
 
 _ESCAPED = {"&lt;": "<   ", "&gt;": ">   ", "&amp;": "&    ", "&quot;": '"     ', "&#39;": "'    ", "&nbsp;": "      "}
-_ESCAPE = re.compile("|".join(_ESCAPED))
-_WRITTEN_LINE_END = re.compile(r"\\n(?![a-z])")
-_DEGREE = re.compile(r"\^\s?\{?\s?\\circ\s?\}?\$?")
-_FRACTION = re.compile(r"\\[dt]?frac\s?\{(\d{1,9})\}\s?\{(\d{1,9})\}")
+_ESCAPE = LazyPattern("|".join(_ESCAPED))
+_WRITTEN_LINE_END = LazyPattern(r"\\n(?![a-z])")
+_DEGREE = LazyPattern(r"\^\s?\{?\s?\\circ\s?\}?\$?")
+_FRACTION = LazyPattern(r"\\[dt]?frac\s?\{(\d{1,9})\}\s?\{(\d{1,9})\}")
 
 
 def _fraction(match: re.Match[str]) -> str:

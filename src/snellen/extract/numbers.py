@@ -8,9 +8,9 @@ import unicodedata
 from functools import cache
 from typing import NamedTuple
 
-from .word_lists import Phrase, words
+from .word_lists import LazyPattern, words
 
-_NUMBER = Phrase(
+_NUMBER = LazyPattern(
     r"(?<![\w.])(?P<sign>[-+−]\s?)?(?:[$€£¥₹₩]\s?)?(?P<sign2>[-−])?"
     r"(?P<digits>\d{1,3}(?:[,' ]\d{3})++(?!\d)|\d+(?:(?<=\d),(?=\d{3}(?!\d))\d{3})*|(?=\.\d))"
     r"(?P<part>\.\d+|,\d{1,2}(?!\d)|,\d{4,})?"

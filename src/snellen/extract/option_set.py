@@ -9,13 +9,13 @@ from .extraction import Extraction
 from .mark_patterns import derive_marks, mark_patterns
 from .option_text import OptionTexts, plain
 from .polarity import Mention
-from .word_lists import Phrase, word_set
+from .word_lists import LazyPattern, word_set
 
 _DECORATION = " \t\n\r*_`\"'.,:;!?()[]{}<>$#-–—…。，：；、「」『』【】《》（）“”\\|=→"
 _CROSSED = frozenset("❌✗✘×🚫")
 _SEPARATES = frozenset(".):-–—")
 _FULL_STOPS = frozenset(".!?。")
-_UNFINISHED = Phrase(
+_UNFINISHED = LazyPattern(
     r"(?<!\w)(?:<conclusions.leads_on>"
     r"|(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:<conclusions.leads_on_verb>))[\s*_`(\[\"']*\Z"
     r"|(?:\A|[.!\n]\s*)(?:among|out of) (?:the|these|all)[^.\n]{0,30}, [a-z]\Z"
@@ -53,6 +53,7 @@ class OptionSet:
     """What replies to one question are read with: the patterns of its marks (shared), and its own texts."""
 
     def __init__(self, marks: tuple[str, ...], texts: tuple[str, ...]) -> None:
+        marks = marks or derive_marks(len(texts))
         shared = mark_patterns(marks)
         self.marks, self.by_mark, self.label_set = marks, shared.by_mark, shared.label_set
         self.letters, self.lookalikes, self.whole = shared.letters, shared.lookalikes, shared.whole
@@ -98,7 +99,7 @@ class OptionSet:
 
 @lru_cache(maxsize=4096)
 def compile_options(marks: tuple[str, ...], texts: tuple[str, ...]) -> OptionSet:
-    """Return the (cached) OptionSet of marks and their texts."""
+    """Return the (cached) OptionSet of texts and their marks; without marks they are A, B, C, …"""
     return OptionSet(marks, texts)
 
 
@@ -106,4 +107,4 @@ def option_set(options: Mapping[str, str] | Sequence[str]) -> OptionSet:
     """Return the OptionSet for a mapping letter to text, or for texts that are then marked A, B, C, …"""
     if isinstance(options, Mapping):
         return compile_options(tuple(options), tuple(options.values()))
-    return compile_options(derive_marks(len(options)), tuple(options))
+    return compile_options((), tuple(options))

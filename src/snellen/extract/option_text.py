@@ -9,9 +9,9 @@ from functools import cache, cached_property
 from .cue_words import UNDECIDABLE
 from .numbers import find_numbers, parse_number, word_values
 from .polarity import Mention
-from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, Phrase, word_set, words
+from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, LazyPattern, word_set, words
 
-_ARTICLE = Phrase(r"(?:<options.article>)\s+(?=\S)|(?:it|they|he|she)\s+(?=\w{4,}\Z)")
+_ARTICLE = LazyPattern(r"(?:<options.article>)\s+(?=\S)|(?:it|they|he|she)\s+(?=\w{4,}\Z)")
 _SPACES = re.compile(r"\s+")
 _TIGHT = re.compile(r"(?:\\ )?(\\?[=<>+*/×°%])(?:\\ )?|(?<=\d)(?:\\ )?(?=[a-z])")
 _LOOSE = re.compile(r",\\ |\\ |(?<=[a-z])\\-(?=[a-z])")
@@ -26,7 +26,7 @@ _NUMERIC = re.compile(
     r"[-+$€£¥₹₩\s\d.,'%/]*\d[-+$€£¥₹₩\s\d.,'%/]*(?:[a-zµ°]{1,12}(?:/[a-z]{1,4})?[²³]?(?:\s[a-z]{1,10})?)?|[a-z]+(?:[-\s][a-z]+)?"
 )
 
-NONE_TEXT = Phrase(r"<options.none_text>")
+NONE_TEXT = LazyPattern(r"<options.none_text>")
 NONE_SAID = Gated(r"<options.none_said>", "options.none_said_stems")
 _ORDINAL = Gated(
     r"(?<!\w)(?P<word><options.ordinal>|last|final(?=\s(?:option|one))|\d{1,2}(?:st|nd|rd|th))"

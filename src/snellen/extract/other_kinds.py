@@ -16,21 +16,23 @@ from .numbers import Number, find_numbers
 from .option_set import OptionSet, Reply, option_set
 from .rules_structured import answer_field
 from .thinking import answer_start
-from .word_lists import Phrase
+from .word_lists import LazyPattern
 
-_WORD = Phrase(
+_WORD = LazyPattern(
     r"(?<![\w-])(?:(?P<yes><yes_no.yes>)|(?P<no><yes_no.no>))(?![\w'-])"
     r"|(?P<hyes>^(?:<yes_no.yes_glued>))|(?P<hno>^(?:<yes_no.no_glued>))"
 )
-_NOT_YES = re.compile(r"(?<!\w)not\s+(?:true|correct|right)(?!\w)")
-_IDIOM = Phrase(r"\s+(?:<yes_no.idiom>)\b")
-_CUE = Phrase(r"(?<!\w)(?:<yes_no.cue>)[\s:*,\"'(]*(?:is|would be|:|是)?[\s:*\"'(]*\Z")
-_TAIL_MARKER = Phrase(r"(?:<conclusions.open_cue>)\s?(?:<conclusions.open_copula>|:|=|：)\s{0,3}[:*\s]*", re.IGNORECASE)
+_NOT_YES = LazyPattern(r"(?<!\w)not\s+(?:true|correct|right)(?!\w)")
+_IDIOM = LazyPattern(r"\s+(?:<yes_no.idiom>)\b")
+_CUE = LazyPattern(r"(?<!\w)(?:<yes_no.cue>)[\s:*,\"'(]*(?:is|would be|:|是)?[\s:*\"'(]*\Z")
+_TAIL_MARKER = LazyPattern(
+    r"(?:<conclusions.open_cue>)\s?(?:<conclusions.open_copula>|:|=|：)\s{0,3}[:*\s]*", re.IGNORECASE
+)
 _FARTHEST = 20_000
 """A number is looked for in so many characters at the end of a reply: a bound on time."""
 _EDGE = 4_000
-_GLUED = re.compile(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
-_COPULA = re.compile(
+_GLUED = LazyPattern(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
+_COPULA = LazyPattern(
     r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads|the (?:text|sign|word|label) (?:is|says|reads))\s+",
     re.IGNORECASE,
 )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from .word_lists import END, START, Phrase
+from .word_lists import END, START, LazyPattern
 
 _OPENING = r"[(\[{\"'*_`「『【《“<\\$\s]*+"
 _CLOSING = r"[)\]}\"'*_`.」』】》”> \t]*+"
@@ -15,57 +14,57 @@ _SAYS = r"(?:(?:<polarity.says>)\s+)*+"
 
 # Each phrase below looks at one side of a mention, up to it or from it on: what is said of an option is judged by both
 # sides, and the nearer word wins. They are tried for every mention, so all of them are anchored at the mention.
-DENIED_BEFORE = Phrase(
+DENIED_BEFORE = LazyPattern(
     rf"(?:{START}(?:<polarity.denies>)"
     r"|(?<!\w)(?:first (?:thought|guess|read)|initially|at first|originally)(?:(?!but )[^,.;:\n]){0,30}"
     r"|n't|≠|!=|☐|\[ \]|(?:\A|\n)[\s*>•-]*[❌✗✘]"
     rf"|<polarity.denies_glued>)[\s*_(\[\"']*{_DETERMINERS}{_OPENING}\Z"
 )
-SPARED_BEFORE = Phrase(
+SPARED_BEFORE = LazyPattern(
     r"(?:everything|nothing|(?:all|every|none|no)(?: of)?(?: the)?(?: other)?(?: options?| choices?| answers?| ones?)?) "
     rf"(?:but|except|other than|besides|apart from)(?: for)?\s{_DETERMINERS}{_OPENING}\Z"
 )
 """`All but B`: the denial of the others spares this one. Tried first, since `but` and `except` would deny it."""
-AFFIRMED_BEFORE = Phrase(
+AFFIRMED_BEFORE = LazyPattern(
     rf"(?:{START}(?:<polarity.affirms>)"
     r"|=>|→|⇒|->|(?<!\b[a-z]\s)=|☑|☒|\[x\]|(?:\A|\n)[\s*>•-]*[✅✔✓]|<polarity.affirms_glued>)[,:]?\s*"
     rf"(?:(?:<polarity.affirms_filler>) |<polarity.affirms_filler_glued>)*+{_OPENING}\Z"
 )
-TENTATIVE_BEFORE = Phrase(
+TENTATIVE_BEFORE = LazyPattern(
     rf"(?:<polarity.weighs_glued>)是?{_OPENING}\Z|(?:\A|[.;!?\n]\s?)if [^.;!?\n]{{1,48}}\Z"
     rf"|{START}(?:<polarity.weighs>)(?: be| it's| it is| it| were| was)?\s*{_DETERMINERS}{_OPENING}\Z"
 )
-DENIED_AFTER = Phrase(
+DENIED_AFTER = LazyPattern(
     rf"{_CLOSING}{_ASIDE}(?:[,:–—-]?[ \t]*{_SAYS}(?:(?:<polarity.bad>|<polarity.weak>){END}"
     rf"|(?:<polarity.denied_verb>)n't(?! (?:<polarity.bad>){END})|can't|❌|✗|✘|×|🚫)"
     r"|[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;:\n–—-]|\Z))|\?\s?也?不"
     rf"|(?<!\.\s){_SAYS}(?:(?<=\s)(?:not(?! (?:been )?(?:<polarity.bad>){END})|<polarity.never>){END})(?<!, not)"
     r"|(?:选项|項|项|は|이|은|는|是)?(?:都|均|全|也|明显|显然|肯定)*+是?(?:<polarity.bad_glued>)|\s?(?:<polarity.bad_spaced>))"
 )
-AFFIRMED_AFTER = Phrase(
+AFFIRMED_AFTER = LazyPattern(
     rf"{_CLOSING}{_ASIDE}[,:–—-]?\s*{_SAYS}(?:(?:<polarity.good>|not (?:been )?(?:<polarity.bad>)){END}"
     r"|✓|✔|✅|☑|(?<=[:–—-] )yes|(?:选项|項|项|は|が|이|은|는|是|를|을|才是|才)?(?:的)?(?:<polarity.good_glued>))"
 )
-_QUESTION = re.compile(r"[)\]}\"'*_`\s]*+\?")
-_JOIN = Phrase(
+_QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*+\?")
+_JOIN = LazyPattern(
     r"[)\]}\"'*_`\s]*+(?:\.?\s*(?:,\s*)?(?:<polarity.joins>|[,/&|、+>→⇒]|->|=>))?\s*"
     r"(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
 )
-_PUT = re.compile(r"\s?\?\s*(?:(?P<yes>yes|yep|indeed)|(?P<no>no|nope|not))?(?!\w)")
+_PUT = LazyPattern(r"\s?\?\s*(?:(?P<yes>yes|yep|indeed)|(?P<no>no|nope|not))?(?!\w)")
 """A question put and answered by the speaker: `Is B right? No.`"""
-_ARROW = re.compile("[>→⇒]")
-_OPPOSED = Phrase(
+_ARROW = LazyPattern("[>→⇒]")
+_OPPOSED = LazyPattern(
     r"[)\]}\"'*_`\s]*+,?\s?(?:<polarity.opposes>)(?: rather| it's| it is)?\s?"
     r"(?:option |an? |the |el |la |le |il |der |die |das |ein |eine |una? |une )*+[(\[{\"'*_`\s]*"
 )
-_LIKEWISE = re.compile(
+_LIKEWISE = LazyPattern(
     r"(?<!\w)(?:so|as|neither|nor) (?:is|are|does|do|can|was)\s(?:option |choice |the |an? )?[(\[\"'*]*\Z"
 )
-_EXCEPT = re.compile(
+_EXCEPT = LazyPattern(
     r"(?<!\w)(?:except(?: for)?|apart from|other than|besides|aside from)\s(?:option |choice )?[(\[\"'*]*\Z"
 )
-_ALL_OTHERS = re.compile(r"[)\]\"'*]*,?\s(?:all|every|the (?:other|rest)|none|no )")
-_PLURAL = Phrase(r"[)\]}\"'*_`.\s]*+(?:<polarity.plural>)")
+_ALL_OTHERS = LazyPattern(r"[)\]\"'*]*,?\s(?:all|every|the (?:other|rest)|none|no )")
+_PLURAL = LazyPattern(r"[)\]}\"'*_`.\s]*+(?:<polarity.plural>)")
 _WINDOW = 56
 """So many characters before a mention are looked at: a clause, and a bound on time."""
 

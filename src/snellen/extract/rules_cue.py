@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from .cue_value import SENTENCE_END, Cue, announced_value
@@ -22,14 +21,14 @@ from .extraction import AMBIGUOUS, Extraction
 from .label_mentions import label_mentions, text_mentions
 from .option_set import OptionSet, Reply
 from .polarity import Mention, agreed
-from .word_lists import places
+from .word_lists import LazyPattern, places
 
 _TAIL = 480
 _MOST_CUES = 60
 _SHORTEST_TURN = 5
 """No self-correction fits into fewer characters: `No, B`."""
-_QUESTION = re.compile(r"[)\]}\"'*_`\s]*\?")
-_OPENING = re.compile(
+_QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*\?")
+_OPENING = LazyPattern(
     r"(?:\A|[.!\n]\s?)\**(?:(?:therefore|so|thus|hence),? )?(?:the |my )?(?:correct |final |best )?\Z"
 )
 """The cue opens its sentence: nothing before it can take its force."""

@@ -6,11 +6,11 @@ import re
 
 from .extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, UNPARSED, Extraction
 from .option_set import OptionSet, Reply
-from .word_lists import Phrase
+from .word_lists import LazyPattern
 
-_BOX = re.compile(r"boxed\s?\{|<\|begin_of_box\|>")
-_TAG = Phrase(r"[<\[](<machine.tag>)[>\]]")
-_FIELD = Phrase(
+_BOX = LazyPattern(r"boxed\s?\{|<\|begin_of_box\|>")
+_TAG = LazyPattern(r"[<\[](<machine.tag>)[>\]]")
+_FIELD = LazyPattern(
     r"[\"']?(?:<machine.field>)[\"']?\s?:\s{0,3}"
     r"(?P<value>\"[^\"\n]{0,200}\"?|'[^'\n]{0,200}'?|\[[^\]\n]{0,200}\]?|[^\s,}\n]{1,20})"
 )

@@ -11,37 +11,37 @@ from .label_mentions import label_mentions, text_mentions
 from .option_set import OptionSet, Reply
 from .option_text import NONE_SAID
 from .polarity import DENIED_BEFORE, Mention, agreed, judge
-from .word_lists import START, Phrase, word_set
+from .word_lists import START, LazyPattern, word_set
 
 _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
 _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
-_STILL = Phrase(rf"{START}(?:<refusals.still>)")
-_CONCLUDES = Phrase(
+_STILL = LazyPattern(rf"{START}(?:<refusals.still>)")
+_CONCLUDES = LazyPattern(
     r"(?:(?<!\w)(?:<conclusions.concludes>)|[=→⇒]|<conclusions.concludes_glued>)[^.\n;]{0,30}\Z"
     r"|(?<!\w)(?:<conclusions.must>)\s?(?:the |an? )?\Z"
 )
-_SUPERLATIVE = re.compile(
+_SUPERLATIVE = LazyPattern(
     r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)"
 )
-_OR = Phrase(r"(?<!\w)(?:<conclusions.or>)\s(?:option |choice )?[(\[\"'*]*\Z")
-_GOES_THROUGH = Phrase(r"(?:<labels.introduces>)[^.!?\n:]{0,80}[.:][\s*_(]*(?:[a-z][.:)]\s?)?\Z")
-_RIVAL = Phrase(r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:<conclusions.as_good>)(?!\w)")
-_LIKENED = Phrase(r"(?<!\w)(?:<conclusions.likened>)(?!\w)")
-_EARLIER = Phrase(r"(?<!\w)(?:<conclusions.first_impression>)(?!\w)")
-_IDENTIFIES = Phrase(
+_OR = LazyPattern(r"(?<!\w)(?:<conclusions.or>)\s(?:option |choice )?[(\[\"'*]*\Z")
+_GOES_THROUGH = LazyPattern(r"(?:<labels.introduces>)[^.!?\n:]{0,80}[.:][\s*_(]*(?:[a-z][.:)]\s?)?\Z")
+_RIVAL = LazyPattern(r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:<conclusions.as_good>)(?!\w)")
+_LIKENED = LazyPattern(r"(?<!\w)(?:<conclusions.likened>)(?!\w)")
+_EARLIER = LazyPattern(r"(?<!\w)(?:<conclusions.first_impression>)(?!\w)")
+_IDENTIFIES = LazyPattern(
     r"(?<!\w)(?:<conclusions.identifies>)(?:'s| is| was| must be| shows| depicts)"
     r"(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
 )
-_COUNTS = re.compile(r"(?<!\w)(?:there (?:are|is)|i (?:can )?(?:see|count))(?: exactly| only| a total of)? \Z")
-_TURNED = re.compile(r"(?<!\w)(?:but|however|yet|though)(?!\w)")
-_YES = Phrase(
+_COUNTS = LazyPattern(r"(?<!\w)(?:there (?:are|is)|i (?:can )?(?:see|count))(?: exactly| only| a total of)? \Z")
+_TURNED = LazyPattern(r"(?<!\w)(?:but|however|yet|though)(?!\w)")
+_YES = LazyPattern(
     r"\W*(?:(?:<yes_no.opening_adverb>)\W{1,3})?(<yes_no.opening_yes>|<yes_no.opening_no>)(?!\w)"
     r"(?!\s+(?:doubt|question|problem|and no|or no))"
 )
-_SAID_YES = Phrase(r"(?<!\w)(?:<yes_no.said>)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])|[,;:—–]\s?(yes|no)\W*\Z")
-_LACKS = re.compile(
+_SAID_YES = LazyPattern(r"(?<!\w)(?:<yes_no.said>)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])|[,;:—–]\s?(yes|no)\W*\Z")
+_LACKS = LazyPattern(
     r"\W*there (?:(?:is|are|was|were) (?:no(?!\s(?:doubt|question|problem))|not)|isn't|aren't|wasn't)(?!\w)"
 )
 

@@ -9,12 +9,12 @@ from .label_mentions import find_labels, speaks_of_options, text_mentions
 from .option_set import OptionSet, Reply
 from .option_text import plain
 from .rules_cue import corrected
-from .word_lists import Phrase
+from .word_lists import LazyPattern
 
-_FAILED_CALL = Phrase(r"\s*(?:<machine.error>)")
-_HEAD = re.compile(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")
-_ALNUM = re.compile(r"[^\W_]")
-_NAME = re.compile(r"[A-Z]\. [A-Z][a-z]+ [a-z]")
+_FAILED_CALL = LazyPattern(r"\s*(?:<machine.error>)")
+_HEAD = LazyPattern(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")
+_ALNUM = LazyPattern(r"[^\W_]")
+_NAME = LazyPattern(r"[A-Z]\. [A-Z][a-z]+ [a-z]")
 _REPEATS = re.compile(r"[\s,]+")
 _LOOPS = 8
 

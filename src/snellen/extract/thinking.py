@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 
-from .word_lists import Phrase
+from .word_lists import LazyPattern
 
-_TAG = Phrase(
+_TAG = LazyPattern(
     r"[<\[◁]\|?(?P<close>/?)(?:seed:)?(?:<machine.thinking>)\|?[>\]▷]"
     r"|<\|(?P<edge>begin_of_thought|start_thinking|end_of_thought|end_thinking)\|>"
     r"|(?P<done>\.\.\.\s?done thinking\.?)",
     re.IGNORECASE,
 )
-_FINAL_CHANNEL = re.compile(
+_FINAL_CHANNEL = LazyPattern(
     r"<\|channel\|>\s?final\s?(?:<\|[^|<>]{1,40}\|>)?(?:<\|message\|>)?|assistantfinal(?=[^a-z])", re.IGNORECASE
 )
-_OTHER_CHANNEL = re.compile(r"<\|channel\|>\s?(?:analysis|commentary)", re.IGNORECASE)
+_OTHER_CHANNEL = LazyPattern(r"<\|channel\|>\s?(?:analysis|commentary)", re.IGNORECASE)
 
 
 def answer_start(text: str) -> int | None:

@@ -53,28 +53,30 @@ def assemble(template: str) -> str:
     return _INSERT.sub(lambda match: "|".join(words(match.group(1))), template)
 
 
-class Phrase:
-    """A pattern over word lists, compiled at its first use; then its methods are those of the compiled pattern.
+class LazyPattern:
+    """A pattern, `<file.group>` in it standing for word lists, that is compiled at its first use.
 
-    Compiling all of them takes as long as reading thousands of replies: whoever only imports this room pays nothing.
+    Compiling all of them takes as long as reading ten thousand replies: whoever only imports this room pays nothing.
+    From then on the methods are those of the compiled pattern, so that there is no second call.
     """
 
-    __slots__ = ("finditer", "flags", "fullmatch", "match", "search", "template")
+    __slots__ = ("finditer", "flags", "fullmatch", "match", "search", "sub", "template")
     search: Callable[..., re.Match[str] | None]
     match: Callable[..., re.Match[str] | None]
     fullmatch: Callable[..., re.Match[str] | None]
     finditer: Callable[..., Iterator[re.Match[str]]]
+    sub: Callable[..., str]
 
     def __init__(self, template: str, flags: re.RegexFlag = re.NOFLAG) -> None:
         self.template, self.flags = template, flags
-        for method in ("search", "match", "fullmatch", "finditer"):
+        for method in ("search", "match", "fullmatch", "finditer", "sub"):
             setattr(self, method, partial(self._first, method))
 
     def compile(self) -> re.Pattern[str]:
         """Compile, and let the compiled pattern's methods stand in for the first ones."""
         pattern = re.compile(assemble(self.template), self.flags)
         self.search, self.match = pattern.search, pattern.match
-        self.fullmatch, self.finditer = pattern.fullmatch, pattern.finditer
+        self.fullmatch, self.finditer, self.sub = pattern.fullmatch, pattern.finditer, pattern.sub
         return pattern
 
     def _first(self, method: str, *arguments: Any) -> Any:
@@ -91,7 +93,7 @@ class Gated:
     __slots__ = ("phrase", "stems")
 
     def __init__(self, template: str, stems: str) -> None:
-        self.phrase, self.stems = Phrase(template), stems
+        self.phrase, self.stems = LazyPattern(template), stems
 
     def search(self, low: str, start: int = 0, end: int | None = None) -> re.Match[str] | None:
         """Return the first match within `low[start:end]`."""
