@@ -92,7 +92,8 @@ def _blank(match: re.Match[str]) -> str:
 def normalise(text: str, *, lookalikes: bool = True) -> str:
     """Return `text` at equal length: full-width, circled and look-alike letters plain; LaTeX, HTML and struck-out parts blank."""
     if not text.isascii():
-        text = _ODD.sub(lambda match: _odd_table().get(ord(match.group()), match.group()), text)
+        plain = _odd_table()
+        text = _ODD.sub(lambda match: plain.get(ord(match.group()), match.group()), text)
         if lookalikes:
             text = _LOOKALIKE.sub(lambda match: _LOOKALIKES[match.group()], text)
     elif "\r" in text:

@@ -60,6 +60,7 @@ class OptionSet:
         self.label, self.mention, self.wrapped, self.lower = shared.label, shared.mention, shared.wrapped, shared.lower
         self.head, self.item, self.line, self.later = shared.head, shared.item, shared.line, shared.later
         self.far, self.joined = shared.far, shared.joined
+        self.nouns = word_set("cues.mark_noun")
         self.texts = OptionTexts(texts)
 
     def pick(self, reply: Reply, mention: Mention, rule: str) -> Extraction:
@@ -68,7 +69,7 @@ class OptionSet:
 
     def pick_at(self, reply: Reply, index: int, rule: str, start: int, end: int) -> Extraction:
         """Return that `rule` chose option `index` because of what stands between `start` and `end`."""
-        return Extraction(self.marks[index], rule, None, reply.span(start, end))
+        return Extraction(self.marks[index], rule, None, (start + reply.offset, end + reply.offset))
 
     def bare(self, text: str) -> int | None:
         """Return the option a short text stands for as a whole: a decorated mark, a mark with its text, or a text."""
@@ -80,7 +81,7 @@ class OptionSet:
             return self.texts.none
         # The pattern of marked lines is dear: it is tried only where the line begins like one.
         head = core.partition(" ")[0].rstrip(".):,-–—：、")
-        if head in self.by_mark or head in word_set("cues.mark_noun") or core[:1] in self.by_mark:
+        if head in self.by_mark or head in self.nouns or core[:1] in self.by_mark:
             index = self._marked(text.strip())
         return index if index is not None or len(core) >= self.texts.longest else self.texts.by_text.get(plain(core))
 

@@ -56,8 +56,9 @@ def _vocabularies(low: str, split: int) -> tuple[tuple[str, ...], ...]:
 
 def _last_cue(options: OptionSet, reply: Reply, words: Sequence[str], begin: int, end: int) -> Extraction | None:
     asked: Extraction | None = None
+    kinds = cue_kinds()
     for start, word in reversed(places(reply.low, words, begin, end, _MOST_CUES)):
-        verdict = _announced(options, reply, Cue(start, start + len(word), word, cue_kinds()[word]))
+        verdict = _announced(options, reply, Cue(start, start + len(word), word, kinds[word]))
         if verdict is None:
             continue
         if not _asked(reply, verdict):

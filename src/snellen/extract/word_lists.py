@@ -90,10 +90,12 @@ class Gated:
     match of the phrase; a match begins at most 32 characters before its stem and ends within 96 after.
     """
 
-    __slots__ = ("phrase", "stems")
+    __slots__ = ("_ascii_stems", "_stems", "group", "phrase")
 
     def __init__(self, template: str, stems: str) -> None:
-        self.phrase, self.stems = LazyPattern(template), stems
+        self.phrase, self.group = LazyPattern(template), stems
+        self._stems: tuple[str, ...] = ()
+        self._ascii_stems: tuple[str, ...] = ()
 
     def search(self, low: str, start: int = 0, end: int | None = None) -> re.Match[str] | None:
         """Return the first match within `low[start:end]`."""
@@ -102,10 +104,14 @@ class Gated:
 
     def matches(self, low: str, start: int = 0, end: int | None = None) -> list[re.Match[str]]:
         """Return matches in order of appearance, at most 24 per stem, counted from the end."""
+        if not self._stems:
+            self._stems, self._ascii_stems = words(self.group), ascii_words(self.group)
         stop = len(low) if end is None else end
-        stems = (ascii_words if low.isascii() else words)(self.stems)
+        around = places(low, self._ascii_stems if low.isascii() else self._stems, start, stop, _MOST)
+        if not around:
+            return []
         by_start: dict[int, re.Match[str]] = {}
-        for at, _ in places(low, stems, start, stop, _MOST):
+        for at, _ in around:
             match = self.phrase.search(low, max(start, at - _BEFORE), min(stop, at + _AFTER))
             if match:
                 by_start[match.start()] = match
@@ -115,8 +121,11 @@ class Gated:
 def places(low: str, stems: Iterable[str], start: int, end: int, most: int) -> list[tuple[int, str]]:
     """Return where stems begin in `low[start:end]` and which, the last `most` of each, in ascending order."""
     piece = low[start:end] if start or end < len(low) else low
+    there = [stem for stem in stems if stem in piece]
+    if not there:
+        return []
     spots: list[tuple[int, str]] = []
-    for stem in [stem for stem in stems if stem in piece]:
+    for stem in there:
         at = piece.rfind(stem)
         count = 0
         while at >= 0 and count < most:
