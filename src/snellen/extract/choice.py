@@ -17,23 +17,29 @@ __all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read
 Rule = Callable[[OptionSet, Reply], Extraction | None]
 
 RULES: Final[tuple[tuple[str, Rule], ...]] = (
+    # What needs no understanding comes first: it is cheap, certain, and settles half of all replies.
     ("empty", rules_whole.empty),
     ("whole", rules_whole.whole),
+    # Not before `whole`, since an option may itself be `null`; before all else, since error texts hold stray capitals.
     ("harness_error", rules_whole.harness_error),
     ("degenerate", rules_whole.degenerate),
+    # Where the answer was put on purpose: a field made for it outweighs a last line, a last line a sentence.
     ("structured", rules_structured.structured),
     ("last_line", rules_whole.last_line),
     ("cue", rules_cue.cue),
     ("first_line", rules_whole.first_line),
+    # From here on nothing announces an answer. A refusal or a cut end first: what follows would read a stray mention.
     ("refusal", rules_weak.refusal),
     ("cut_off", rules_weak.cut_off),
     ("yes_no", rules_weak.yes_no),
+    # From what is said of an option to what merely names one: labels before texts, since texts occur in any prose.
     ("affirmed", rules_weak.affirmed),
     ("none_of_above", rules_weak.none_of_above),
     ("lone_label", rules_weak.lone_label),
     ("option_text", rules_weak.option_text),
     ("by_value", rules_weak.by_value),
     ("ordinal", rules_weak.ordinal),
+    # Last, because it names what nobody named.
     ("elimination", rules_weak.elimination),
     ("abstain", rules_weak.abstain),
 )
@@ -47,7 +53,10 @@ def extract_choice(
     """Read which option `response` chooses.
 
     `options` maps letter to text, or lists texts that are then lettered A, B, C, … `finish` is the reason generation
-    ended ("length" = cut off). `profile` names whose rules to apply; other harnesses' are in `score.profiles`.
+    ended ("length" = cut off). `profile` names whose rules to apply; other harnesses' are in `extract.profiles`.
+
+    >>> extract_choice("Not (A). It must be (C).", ["cat", "dog", "cow"]).letter
+    'C'
     """
     if profile == "snellen":
         return read(option_set(options), response, finish)

@@ -15,6 +15,7 @@ _ENDS = LazyPattern(r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z
 _VERB_AFTER = LazyPattern(r"[)\]}\"'*_`]*\s(?:<cues.label_verb>)(?!\w)")
 _TEXT_JOIN = LazyPattern(r"\s?(?:,\s?)?(?:<cues.text_join>)\s?")
 _DENIES = LazyPattern(r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't")
+# Of a language whose links are not listed: a few words, then one letter.
 _FEW_WORDS = LazyPattern(r"[^\W\d_]{0,4}(?:\s[^\W\d_]{1,14}){0,3}?[:\s]\s?[(\[\"'*]{0,3}(?=[a-z](?![^\W_]))")
 _OPEN_END = LazyPattern(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
 SENTENCE_END = LazyPattern(r"[.;!?\n。；！？]")
@@ -22,7 +23,7 @@ _STRANGER = LazyPattern(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
 
 
 class Cue(NamedTuple):
-    """A word that points at an answer: where it stands, and whether it names the answer, an option or the act of choosing."""
+    """A word that points at an answer: where it stands, and whether it names an answer, an option or the choosing."""
 
     start: int
     end: int
@@ -44,6 +45,7 @@ def announced_value(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | 
     link = LINK.match(low, cue.end)
     at = link.end() if link else cue.end
     bound = _bound(low, cue, at)
+    # `option B …` and `correct B …` only name an option; `answer B` needs no tie.
     if not bound and (cue.kind == "option" or cue.word == "correct"):
         return None
     if at >= len(low):
@@ -51,6 +53,7 @@ def announced_value(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | 
     if bound and low.startswith("also ", at):
         return Extraction(None, "cue", AMBIGUOUS)
     label = options.label.match(reply.body, at)
+    # `the answer is a dog`: an article is tried as an option text first, any other label is taken at its word.
     if label and not _wordy(reply, label):
         return _label_value(options, reply, label, bound)
     return _worded_value(options, reply, cue, Slot(at, label, bound))
@@ -62,7 +65,7 @@ def _dangling(low: str, bound: bool) -> Extraction | None:
 
 
 def _bound(low: str, cue: Cue, at: int) -> bool:
-    """Whether the cue is tied to what stands at `at`: by a copula, colon or arrow, or as verbs and cues of other languages are."""
+    """Whether the cue is tied to what stands at `at`: by a copula, a colon or an arrow; verbs and foreign cues are."""
     if cue.kind == "verb" or low[cue.end : at] in {":", "="} or (at > cue.end + 1 and BINDER.search(low, cue.end, at)):
         return True
     return cue.kind == "answer" and cue.word not in english_cues() and at > cue.end
@@ -78,14 +81,11 @@ def _worded_value(options: OptionSet, reply: Reply, cue: Cue, slot: Slot) -> Ext
         return _label_value(options, reply, slot.label, slot.bound)
     if text is not None and slot.bound:
         return _text_value(options, reply, text)
-    return _strange_value(options, reply, slot) or (
-        _distant_value(options, reply, cue, slot.at) if cue.kind == "answer" else None
-    )
-
-
-def _distant_value(options: OptionSet, reply: Reply, cue: Cue, at: int) -> Extraction | None:
-    far = _far_value(options, reply, at)
-    return far if far or cue.word in english_cues() else _foreign_value(options, reply, cue.end)
+    verdict = _strange_value(options, reply, slot)
+    if verdict is not None or cue.kind != "answer":
+        return verdict
+    verdict = _far_value(options, reply, slot.at)
+    return verdict if verdict or cue.word in english_cues() else _foreign_value(options, reply, cue.end)
 
 
 def _strange_value(options: OptionSet, reply: Reply, slot: Slot) -> Extraction | None:
@@ -101,13 +101,9 @@ def _denied(low: str, at: int, text: Mention | None) -> bool:
 
 
 def _takes_text(low: str, cue: Cue) -> bool:
-    """Whether even an option text after the cue is the answer: always, but for option nouns only when praised (`the correct option`)."""
-    praised = (
-        low[max(0, cue.start - 9) : cue.start]
-        .rstrip()
-        .endswith(("correct", "right", "best", "final", "only", "remaining"))
-    )
-    return praised or cue.kind != "option"
+    """Whether an option text after the cue is the answer: after option nouns only if praised (`the best option`)."""
+    before = low[max(0, cue.start - 9) : cue.start].rstrip()
+    return cue.kind != "option" or before.endswith(("correct", "right", "best", "final", "only", "remaining"))
 
 
 def _wordy(reply: Reply, label: re.Match[str]) -> bool:
@@ -117,17 +113,16 @@ def _wordy(reply: Reply, label: re.Match[str]) -> bool:
 
 
 def _label_value(options: OptionSet, reply: Reply, label: re.Match[str], bound: bool) -> Extraction | None:
+    """Take the label, unless what follows shows that it is none, denied, cut off or one of several."""
     index, end, low = options.by_mark[label.group(1).lower()], label.end(), reply.low
-    if (
-        not _fits(options, reply, label, bound)
-        or DENIED_AFTER.match(low, end, end + 120)
-        or _heads_list(options, reply, label)
-    ):
+    if not _fits(options, reply, label, bound) or DENIED_AFTER.match(low, end, end + 120):
         return None
-    found = options.pick_at(reply, index, "cue", label.start(1), label.end(1))
+    if _heads_list(options, reply, label):
+        return None
+    verdict = options.pick_at(reply, index, "cue", label.start(1), label.end(1))
     if _OPEN_END.match(low, end):
-        return Extraction(None, "cue", TRUNCATED, found.span)
-    return Extraction(None, "cue", AMBIGUOUS, found.span) if _coordinated(options, reply, index, end) else found
+        return Extraction(None, "cue", TRUNCATED, verdict.span)
+    return Extraction(None, "cue", AMBIGUOUS, verdict.span) if _coordinated(options, reply, index, end) else verdict
 
 
 def _fits(options: OptionSet, reply: Reply, label: re.Match[str], bound: bool) -> bool:
@@ -162,6 +157,7 @@ def _coordinated(options: OptionSet, reply: Reply, index: int, end: int) -> bool
     other = options.by_mark[(match.group("second") or match.group("wrapped")).lower()]
     if other == index or DENIED_AFTER.match(reply.low, match.end(), match.end() + 80):
         return False
+    # `B, and C shows …` opens a new clause; `B and C` does not.
     either = match.group("join") not in {",", "and", "&", "、"}
     return either or not _VERB_AFTER.match(reply.low, match.end())
 
@@ -188,15 +184,10 @@ def _far_value(options: OptionSet, reply: Reply, at: int) -> Extraction | None:
 
 
 def _foreign_value(options: OptionSet, reply: Reply, at: int) -> Extraction | None:
-    """Look past a few words of a language whose copulas are not known, none of them a negation, for a capital that ends the clause."""
+    """Look past a few words of a language whose links are not listed, none of them a denial, for a last capital."""
     match = _FEW_WORDS.match(reply.low, at)
-    label = (
-        options.label.match(reply.body, match.end())
-        if match and not NEGATION.search(reply.low, at, match.end())
-        else None
-    )
-    return (
-        _label_value(options, reply, label, True)
-        if label and label.group(1).isupper() and _ENDS.match(reply.low, label.end())
-        else None
-    )
+    if match is None or NEGATION.search(reply.low, at, match.end()):
+        return None
+    label = options.label.match(reply.body, match.end())
+    last = label and label.group(1).isupper() and _ENDS.match(reply.low, label.end())
+    return _label_value(options, reply, label, True) if label and last else None

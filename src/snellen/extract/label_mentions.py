@@ -68,8 +68,7 @@ def text_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Ment
 
 def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
     """Return mentions of marks in order, each one plausible as a label; numbers count only when wrapped."""
-    wrapped = {match.start(1): match for match in options.wrapped.finditer(reply.body, start)}
-    found = dict(wrapped)
+    found = {match.start(1): match for match in options.wrapped.finditer(reply.body, start)}
     if options.letters:
         for match in options.mention.finditer(reply.body, start):
             if match.start(1) not in found and _plausible(reply, match.start(1), match.end(1)):
@@ -86,7 +85,7 @@ def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
 
 
 def _named(low: str, match: re.Match[str]) -> bool:
-    """Whether it reads `so d` or `option d is correct`: even a small letter is a label where it is affirmed or called one."""
+    """Whether it reads `so d` or `option d is correct`: a small letter is a label where affirmed or called one."""
     if AFFIRMED_BEFORE.search(low, 0, match.start(1)):
         return True
     before = low[: match.start(1)].strip()
@@ -97,7 +96,7 @@ def _named(low: str, match: re.Match[str]) -> bool:
 
 
 def _items(options: OptionSet, reply: Reply) -> set[int]:
-    """Return where marks head the lines of a list (`A. …` then `B. …`): such a list names options, it does not choose."""
+    """Return where marks head the lines of a list (`A. …`, `B. …`): such a list names options, it does not choose."""
     if "\n" not in reply.low:
         return set()
     heads = {

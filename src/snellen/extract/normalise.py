@@ -1,4 +1,4 @@
-"""A raw reply to the text the rules read: the same length, plain letters, wrappers blanked, so positions stay those of the reply."""
+"""A raw reply to the text the rules read: plain letters and blanked wrappers at equal length, so that places stay."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _ODD = LazyPattern(
 
 _LOOKALIKES = dict(zip("АВСЕНІЈКМОРЅТХУΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABCEHIJKMOPSTXYABEZHIKMNOPTYX", strict=True))
 _LOOKALIKE = LazyPattern("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[а-яё:]\s.)|(?!\s{1,3}[\u0370-\u052f]))")
-"""Before a word of its own script a capital is a word (`А это`), unless it stands within a sentence (`вариант А верный`)."""
+"""Before a word of its own script a capital is a word (`А это`), unless within a sentence (`вариант А верный`)."""
 
 _LATEX = LazyPattern(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|bf|rm|mathcal|underline|displaystyle|operatorname)\b\s?\{?"
@@ -72,7 +72,6 @@ _MARKUP = LazyPattern(
     re.IGNORECASE,
 )
 _STRUCK = LazyPattern(r"~~[^~\n]{1,200}~~|<(?:s|del|strike)>[^<>\n]{1,200}</(?:s|del|strike)>")
-
 
 _ESCAPED = {"&lt;": "<   ", "&gt;": ">   ", "&amp;": "&    ", "&quot;": '"     ', "&#39;": "'    ", "&nbsp;": "      "}
 _ESCAPE = LazyPattern("|".join(_ESCAPED))
@@ -90,7 +89,10 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def normalise(text: str, *, lookalikes: bool = True) -> str:
-    """Return `text` at equal length: full-width, circled and look-alike letters plain; LaTeX, HTML and struck-out parts blank."""
+    """Return `text` at equal length: full-width, circled and look-alike letters plain; LaTeX and HTML blank.
+
+    Each step runs only where a plain sign of it occurs: most replies pass through untouched.
+    """
     if not text.isascii():
         plain = _odd_table()
         text = _ODD.sub(lambda match: plain.get(ord(match.group()), match.group()), text)

@@ -25,7 +25,7 @@ _VULGAR = re.compile("[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]")
 
 
 class Number(NamedTuple):
-    """A number found in a text: its value (percent kept as written), whether it was a percentage, and where it stood."""
+    """A number in a text: its value (percent kept as written), whether it was a percentage, and where it stood."""
 
     value: float
     percent: bool

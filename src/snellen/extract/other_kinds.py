@@ -33,7 +33,8 @@ _FARTHEST = 20_000
 _EDGE = 4_000
 _GLUED = LazyPattern(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
 _COPULA = LazyPattern(
-    r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads|the (?:text|sign|word|label) (?:is|says|reads))\s+",
+    r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads"
+    r"|the (?:text|sign|word|label) (?:is|says|reads))\s+",
     re.IGNORECASE,
 )
 
@@ -62,7 +63,7 @@ def _answer_part(response: str) -> tuple[str, int] | None:
 
 
 def extract_yesno(response: str, *, finish: str | None = None) -> Extraction:
-    """Read `yes` or `no` (the `letter` of the result) from a reply in any of a dozen languages; true and correct mean yes."""
+    """Read `yes` or `no` (the result's `letter`) from a reply in a dozen languages; true and correct mean yes."""
     part = _answer_part(response)
     if part is None:
         return Extraction(None, "thinking", TRUNCATED)
@@ -71,12 +72,8 @@ def extract_yesno(response: str, *, finish: str | None = None) -> Extraction:
     words = [match for match in _edge_words(low) if not _IDIOM.match(low, match.end())]
     chosen = _yesno_word(low, words)
     if chosen is not None:
-        answer = (
-            "yes"
-            if chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4))
-            else "no"
-        )
-        return Extraction(answer, "yes_no", None, (chosen.start() + offset, chosen.end() + offset))
+        yes = chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4))
+        return Extraction("yes" if yes else "no", "yes_no", None, (chosen.start() + offset, chosen.end() + offset))
     reason = _why_none(body, finish)
     return Extraction(None, "abstain", AMBIGUOUS if words and reason == UNPARSED else reason)
 
@@ -89,7 +86,7 @@ def _edge_words(low: str) -> list[re.Match[str]]:
 
 
 def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
-    """The word after an answer cue (last), else the one that opens the reply, else the only kind there is at the end of it."""
+    """The word after the last answer cue, else the one that opens the reply, else one that ends it unopposed."""
     cued = [match for match in words if _CUE.search(low, max(0, match.start() - 40), match.start())]
     if cued:
         return cued[-1]
@@ -105,7 +102,7 @@ def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
 
 
 def extract_number(response: str, *, finish: str | None = None) -> NumberRead:
-    """Read the number a reply answers with: in the last box or field, after the last cue, the only one, or the last one."""
+    """Read the number a reply answers with: in the last box or field, after the last cue, the only or the last one."""
     part = _answer_part(response)
     if part is None:
         return NumberRead(None, "thinking", TRUNCATED)
@@ -162,7 +159,7 @@ def extract_choices(
 
 
 def _listed(options: OptionSet, body: str) -> set[str]:
-    """The letters of the answer part: glued capitals (`ACD`), else those mentioned and not denied, else option texts."""
+    """The letters of the answer part: glued capitals (`ACD`), else labels not denied, else option texts not denied."""
     tail = _answer_tail(body)
     glued = _GLUED.search(tail)
     together = set(glued.group()) if glued else set()
@@ -181,7 +178,7 @@ def _answer_tail(body: str) -> str:
 
 
 def extract_short(response: str) -> str:
-    """Read a short open answer: the structured field, what follows the last cue, or the reply itself, without thinking and decoration."""
+    """Read a short open answer: the structured field, what follows the last cue, or the reply without its thinking."""
     part = _answer_part(response)
     if part is None:
         return ""

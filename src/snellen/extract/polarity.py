@@ -21,8 +21,8 @@ DENIED_BEFORE = LazyPattern(
     rf"|<polarity.denies_glued>)[\s*_(\[\"']*{_DETERMINERS}{_OPENING}\Z"
 )
 SPARED_BEFORE = LazyPattern(
-    r"(?:everything|nothing|(?:all|every|none|no)(?: of)?(?: the)?(?: other)?(?: options?| choices?| answers?| ones?)?) "
-    rf"(?:but|except|other than|besides|apart from)(?: for)?\s{_DETERMINERS}{_OPENING}\Z"
+    r"(?:everything|nothing|(?:all|every|none|no)(?: of)?(?: the)?(?: other)?(?: options?| choices?| answers?| ones?)?)"
+    rf" (?:but|except|other than|besides|apart from)(?: for)?\s{_DETERMINERS}{_OPENING}\Z"
 )
 """`All but B`: the denial of the others spares this one. Tried first, since `but` and `except` would deny it."""
 AFFIRMED_BEFORE = LazyPattern(
@@ -107,9 +107,9 @@ def judge(low: str, mentions: Sequence[Mention]) -> None:
         if run and not _linked(low, run[-1], mention):
             _close(low, run)
             run = []
-        _judge_one(
-            low, mention, inherited=bool(run) and run[-1].denied and not _ARROW.search(low, run[-1].end, mention.start)
-        )
+        # `not A or B` denies B as well, `not A → B` does not.
+        inherited = bool(run) and run[-1].denied and not _ARROW.search(low, run[-1].end, mention.start)
+        _judge_one(low, mention, inherited=inherited)
         if previous and not mention.denied:
             _compare(low, previous, mention)
         run.append(mention)
@@ -140,9 +140,8 @@ def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
     denied = DENIED_AFTER.match(low, end, end + 120) is not None
     praised = None if denied else AFFIRMED_AFTER.match(low, end, end + 120)
     mention.denied = denied or DENIED_BEFORE.search(low, begin, start) is not None or (inherited and praised is None)
-    mention.affirmed = not mention.denied and (
-        praised is not None or AFFIRMED_BEFORE.search(low, begin, start) is not None
-    )
+    affirmed = praised is not None or AFFIRMED_BEFORE.search(low, begin, start) is not None
+    mention.affirmed = affirmed and not mention.denied
     if praised is not None:
         _answer_question(low, mention, praised.end())
 

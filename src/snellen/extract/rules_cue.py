@@ -1,4 +1,4 @@
-"""Rules for replies that point at their answer: `the answer is B`, `答案是B`, `I choose (c)`; the last not denied wins."""
+"""Replies that point at their answer to what they point at: `the answer is B`, `答案是B`; the last not denied wins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from .polarity import Mention, agreed
 from .word_lists import LazyPattern, places
 
 _TAIL = 480
+"""Answers stand at the end: in a long reply so many characters are searched first, the rest only if they name none."""
 _MOST_CUES = 60
+"""Cues of one word that are tried, from the end: a bound on time for replies that loop."""
 _SHORTEST_TURN = 5
 """No self-correction fits into fewer characters: `No, B`."""
 _QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*\?")
@@ -35,7 +37,7 @@ _OPENING = LazyPattern(
 
 
 def cue(options: OptionSet, reply: Reply) -> Extraction | None:
-    """Read the last cue that names an option: English words first, then other languages; the end of a long reply first."""
+    """Read the last cue that names an option: English words before others, the end of a long reply before the rest."""
     low, size = reply.low, len(reply.low)
     split = size - _TAIL if size > 2 * _TAIL else 0
     for words in _vocabularies(low, split):
@@ -61,18 +63,20 @@ def _last_cue(options: OptionSet, reply: Reply, words: Sequence[str], begin: int
         verdict = _announced(options, reply, Cue(start, start + len(word), word, kinds[word]))
         if verdict is None:
             continue
-        if not _asked(reply, verdict):
-            return (
-                Extraction(None, "cue", AMBIGUOUS, verdict.span)
-                if _enumerated(reply, verdict)
-                else corrected(options, reply, verdict)
-            )
-        asked = asked or verdict
+        if _asked(reply, verdict):
+            asked = asked or verdict
+        elif _enumerated(reply, verdict):
+            return Extraction(None, "cue", AMBIGUOUS, verdict.span)
+        else:
+            return corrected(options, reply, verdict)
     return asked if asked and not _others(options, reply, asked) else None
 
 
 def _announced(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
-    """Return what the cue announces, if it announces something and the words before it do not take that back."""
+    """Return what the cue announces, if it announces something and the words before it do not take that back.
+
+    Doubt is dearer to find than a value and most cues announce none, so the value is read first.
+    """
     if _discusses(reply.low, cue) or _inside_word(reply.low, cue):
         return None
     verdict = announced_value(options, reply, cue)
@@ -121,19 +125,17 @@ def _inside_word(low: str, cue: Cue) -> bool:
 def _doubted(low: str, cue: Cue) -> bool:
     """Whether the words around the cue deny it, make it a condition, or give it to somebody else."""
     start = cue.start
-    window = max(0, start - 64)
     if cue.kind == "answer" and _OPENING.search(low, max(0, start - 28), start):
         return low.startswith(" would have been", cue.end)
     if (start and low[start - 1] in "不非没別别") or low.startswith(" would have been", cue.end):
         return True
-    if (
-        _unspoken(low, cue)
-        if cue.kind == "verb" and cue.word.isascii()
-        else DOUBT.search(low, max(0, start - 40), start)
-    ):
+    if cue.kind == "verb" and cue.word.isascii():
+        if _unspoken(low, cue):
+            return True
+    elif DOUBT.search(low, max(0, start - 40), start):
         return True
-    clause = window
-    for stop in SENTENCE_END.finditer(low, window, start):
+    clause = max(0, start - 64)
+    for stop in SENTENCE_END.finditer(low, clause, start):
         clause = stop.end()
     return DOUBT_CLAUSE.search(low, clause, start) is not None
 
@@ -156,11 +158,8 @@ def corrected(options: OptionSet, reply: Reply, verdict: Extraction) -> Extracti
     chosen = agreed([mention for mention in later if mention.affirmed] or later)
     if chosen is not None:
         return options.pick(reply, chosen, "self_correction")
-    return (
-        Extraction(None, "self_correction", AMBIGUOUS)
-        if not later and WITHDRAWN.search(reply.low, turn.start())
-        else verdict
-    )
+    withdrawn = not later and WITHDRAWN.search(reply.low, turn.start())
+    return Extraction(None, "self_correction", AMBIGUOUS) if withdrawn else verdict
 
 
 def _named_after(options: OptionSet, reply: Reply, start: int) -> list[Mention]:

@@ -1,4 +1,4 @@
-"""Rules for answers in a form made for machines: \\boxed{}, answer tags and JSON fields; the last that says something wins."""
+"""Answers in a form made for machines (\\boxed{}, answer tags, JSON fields) to options; the last one counts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ _FIELD = LazyPattern(
     r"(?P<value>\"[^\"\n]{0,200}\"?|'[^'\n]{0,200}'?|\[[^\]\n]{0,200}\]?|[^\s,}\n]{1,20})"
 )
 _SPLIT = re.compile(r"\s?(?:,|;|/|&|\band\b|\bor\b|和|或|、)\s?")
+_JOINED = LazyPattern(r"[}\s$\\()]*(?:or|and|,|/)[\s$\\()]*(?:boxed\s?\{)?")
 _NOTHING = frozenset({"null", "none", "n/a", "unknown"})
 _MOST = 32
+"""Boxes and tags that are looked at, from the end: a bound on time for replies that loop."""
 
 
 def structured(options: OptionSet, reply: Reply) -> Extraction | None:
@@ -43,22 +45,13 @@ def _decide(options: OptionSet, reply: Reply, places: list[tuple[int, int]], rul
         verdict = _read(options, reply, start, end, rule)
         if verdict is None:
             continue
+        # `\boxed{A} or \boxed{B}`: two joined boxes choose nothing.
         rivals = places[: len(places) - position - 1][-1:]
-        if (
-            rivals
-            and verdict.letter
-            and _joined(reply.low[rivals[0][1] : start])
-            and _read(options, reply, *rivals[0], rule) != verdict
-        ):
+        joined = verdict.letter and rivals and _JOINED.fullmatch(reply.low, rivals[0][1], min(start, rivals[0][1] + 29))
+        if joined and joined.end() == start and _read(options, reply, *rivals[0], rule) != verdict:
             return Extraction(None, rule, AMBIGUOUS)
         return verdict
     return None
-
-
-def _joined(between: str) -> bool:
-    return (
-        len(between) < 30 and re.fullmatch(r"[}\s$\\()]*(?:or|and|,|/)[\s$\\()]*(?:boxed\s?\{)?", between) is not None
-    )
 
 
 def _read(options: OptionSet, reply: Reply, start: int, end: int, rule: str) -> Extraction | None:

@@ -1,4 +1,4 @@
-"""Rules for replies without a cue: refusals, affirmed or lone labels, elimination, option texts, ordinals; else abstain with a reason."""
+"""Replies without a cue to options: refusals, affirmed or lone labels, option texts, ordinals; else a reason."""
 
 from __future__ import annotations
 
@@ -55,9 +55,8 @@ def refusal(options: OptionSet, reply: Reply) -> Extraction | None:
         return options.pick_at(reply, options.texts.undecidable, "undecidable", match.start(), match.end())
     turn = _STILL.search(reply.low, match.end())
     if turn:
-        chosen = _affirmed(label_mentions(options, reply, turn.start())) or _affirmed(
-            text_mentions(options, reply, turn.start())
-        )
+        at = turn.start()
+        chosen = _affirmed(label_mentions(options, reply, at)) or _affirmed(text_mentions(options, reply, at))
         if chosen is not None:
             return options.pick(reply, chosen, "affirmed")
     return Extraction(None, "refusal", REFUSED, reply.span(match.start(), match.end()))
@@ -77,10 +76,10 @@ def cut_off(options: OptionSet, reply: Reply) -> Extraction | None:
 def affirmed(options: OptionSet, reply: Reply) -> Extraction | None:
     """The last label that the sentence around it affirms (`hence B`, `it's B`, `B fits best`, `only D remains`)."""
     tail = len(reply.low) - _TAIL
-    chosen = (_affirmed(label_mentions(options, reply, tail)) if tail > 0 else None) or _affirmed(
-        label_mentions(options, reply)
-    )
-    chosen = chosen or _singled_out(reply.low, label_mentions(options, reply))
+    chosen = _affirmed(label_mentions(options, reply, tail)) if tail > 0 else None
+    if chosen is None:
+        mentions = label_mentions(options, reply)
+        chosen = _affirmed(mentions) or _singled_out(reply.low, mentions)
     if chosen is None or _spoken_against(options, reply, chosen):
         return None
     if _RIVAL.search(reply.low, chosen.start):
@@ -102,9 +101,8 @@ def _affirmed(mentions: Sequence[Mention]) -> Mention | None:
 def _spoken_against(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
     """Whether, after a self-correction, another label stands."""
     turn = CORRECTION.search(reply.low, chosen.end)
-    return turn is not None and any(
-        m.alone and m.index != chosen.index for m in label_mentions(options, reply, turn.end())
-    )
+    later = label_mentions(options, reply, turn.end()) if turn else []
+    return any(mention.alone and mention.index != chosen.index for mention in later)
 
 
 def yes_no(options: OptionSet, reply: Reply) -> Extraction | None:
@@ -139,7 +137,7 @@ def _not_meant(low: str, match: re.Match[str]) -> bool:
 
 
 def lone_label(options: OptionSet, reply: Reply) -> Extraction | None:
-    """Exactly one label stands undenied, after the last self-correction if there is one, and no option text contradicts it."""
+    """Exactly one label stands undenied (after the last self-correction, if any), and no option text contradicts it."""
     standing = _after_turn(reply, [mention for mention in label_mentions(options, reply) if mention.stands])
     chosen = agreed([mention for mention in standing if mention.joined or not mention.asked] or standing)
     if chosen is None or _only_named(reply.low, chosen) or _tells_otherwise(options, reply, chosen.index):
@@ -148,7 +146,7 @@ def lone_label(options: OptionSet, reply: Reply) -> Extraction | None:
 
 
 def _only_named(low: str, chosen: Mention) -> bool:
-    """Whether it is one of several (`or B`), or the first of the options that the reply goes through (`Each option. A: a car …`)."""
+    """Whether it is one of several (`or B`), or the first option that the reply goes through (`Each option. A: …`)."""
     if _OR.search(low, max(0, chosen.start - 12), chosen.start):
         return True
     return len(low) - chosen.end > 8 and _GOES_THROUGH.search(low, max(0, chosen.start - 100), chosen.start) is not None
@@ -222,7 +220,7 @@ def _concluded(low: str, pool: list[Mention]) -> Mention | None:
 
 
 def _contrasted(low: str, pool: list[Mention]) -> Mention | None:
-    """Of two texts set against each other, the one meant: the first in `a dog that looks like a cat`, the last after `but it is`."""
+    """Of two texts set against each other, the one meant: the first of `a dog, like a cat`, the last after `but`."""
     if not pool or pool[0].joined:
         return None
     first, others = pool[0], [mention for mention in pool if mention.index != pool[0].index]
@@ -271,6 +269,5 @@ def abstain(options: OptionSet, reply: Reply) -> Extraction:
     """No rule decided: say whether there was nothing to read or too much."""
     labels = {mention.index for mention in label_mentions(options, reply) if not mention.denied}
     texts = {mention.index for mention in text_mentions(options, reply) if not mention.denied}
-    return Extraction(
-        None, "abstain", AMBIGUOUS if len(labels) > 1 or len(texts) > 1 or (labels and texts) else UNPARSED
-    )
+    several = len(labels) > 1 or len(texts) > 1 or (labels and texts)
+    return Extraction(None, "abstain", AMBIGUOUS if several else UNPARSED)

@@ -32,7 +32,7 @@ def empty(options: OptionSet, reply: Reply) -> Extraction | None:
 
 
 def whole(options: OptionSet, reply: Reply) -> Extraction | None:
-    """The whole reply is one mark, a mark with its text, or one option text, however decorated; also the same line again."""
+    """The whole reply is a mark, a mark with its text, or an option text, however decorated; or such a line twice."""
     text = reply.body.strip()
     if len(text) > 300:
         return None
@@ -43,11 +43,8 @@ def whole(options: OptionSet, reply: Reply) -> Extraction | None:
         return _stranger(options, text)
     start = len(reply.body) - len(reply.body.lstrip())
     mark = options.label.search(reply.body) if options.texts.by_text.get(reply.low.strip()) != index else None
-    span = (
-        (mark.start(1), mark.end(1))
-        if mark and mark.group(1).lower() == options.marks[index].lower()
-        else (start, start + len(text))
-    )
+    named = mark and mark.group(1).lower() == options.marks[index].lower()
+    span = mark.span(1) if mark and named else (start, start + len(text))
     return options.pick_at(reply, index, "whole", *span)
 
 
@@ -105,11 +102,9 @@ def first_line(options: OptionSet, reply: Reply) -> Extraction | None:
     if not lines:
         return None
     first, last = options.bare(lines[0]), options.bare(lines[-1])
-    if (
-        first is None
-        or last not in {None, first}
-        or sum(options.head.match(text) is not None for text in lines[:40]) > 1
-    ):
+    if first is None or last not in {None, first}:
+        return None
+    if sum(options.head.match(text) is not None for text in lines[:40]) > 1:
         return None
     start = reply.body.index(lines[0])
     return corrected(options, reply, options.pick_at(reply, first, "first_line", start, start + len(lines[0])))
@@ -123,7 +118,7 @@ def _enumerated(lines: list[str], options: OptionSet, index: int) -> bool:
 
 
 def _introduced(lines: list[str], options: OptionSet) -> bool:
-    """Whether the last line is the last item of a list, the first of one that was cut off, or a box that is not ticked."""
+    """Whether the last line is an item of a list, the first of one that was cut off, or a box that is not ticked."""
     if "[ ]" in lines[-1] or "☐" in lines[-1]:
         return True
     if len(lines) < 2:

@@ -20,11 +20,12 @@ WORD_AFTER = rf"(?![{_W}A-Z])"
 _INSERT = re.compile(r"<([a-z_]+\.[a-z_]+)>")
 _BESIDE_WORDS: Final = frozenset({"example", "options", "reads"})
 _BEFORE, _AFTER, _MOST = 32, 96, 24
+"""How far around a stem a gated pattern is tried, and around how many of them: bounds on time."""
 
 
 @cache
 def read_lists(name: str) -> dict[str, dict[str, Any]]:
-    """Return the groups of one file: words (or small patterns) by language, and an example with what is read from it."""
+    """Return the groups of a file: words (or small patterns) by language, an example and what is read from it."""
     return tomllib.loads((files("snellen") / "catalog" / "words" / f"{name}.toml").read_text("utf-8"))
 
 
