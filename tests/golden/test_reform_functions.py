@@ -12,9 +12,10 @@ import pytest
 
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Sample, Turn
+from snellen.extract.choice import chosen_text
 from snellen.infer.dialogue import most_common
 from snellen.prompt.build import Prompter
-from snellen.prompt.history import chosen_text, say_answer, say_question
+from snellen.prompt.history import say_answer, say_question
 from snellen.prompt.marks import make_marks
 from snellen.prompt.styles import Speech, Style, load_style
 

@@ -18,10 +18,10 @@ from ..core.types import Form, Sample
 from ..data.catalog import Catalog
 from ..data.images.decode import open_image
 from ..data.reform.card_loader import load as load_samples
+from ..extract.choice import chosen_text
 from ..infer.dialogue import most_common
 from ..prompt.build import Prompter, Spoken
 from ..prompt.duplicate import name_variant
-from ..prompt.history import chosen_text
 from ..prompt.pack import apply_pack, read_pack
 from ..prompt.styles import Style, load_style
 

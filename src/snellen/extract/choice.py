@@ -9,31 +9,37 @@ from ..core.errors import UsageError
 from . import rules_cue, rules_structured, rules_weak, rules_whole
 from .extraction import TRUNCATED, Extraction
 from .normalise import normalise
-from .option_set import Reader, Reply, reader_for
+from .option_set import OptionSet, Reply, compile_options, option_set
 from .thinking import answer_start
 
-__all__ = ["RULES", "Extraction", "Rule", "extract_choice", "read"]
+__all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read"]
 
-Rule = Callable[[Reader, Reply], Extraction | None]
+Rule = Callable[[OptionSet, Reply], Extraction | None]
 
 RULES: Final[tuple[tuple[str, Rule], ...]] = (
+    # What needs no understanding comes first: it is cheap, certain, and settles half of all replies.
     ("empty", rules_whole.empty),
     ("whole", rules_whole.whole),
+    # Not before `whole`, since an option may itself be `null`; before all else, since error texts hold stray capitals.
     ("harness_error", rules_whole.harness_error),
     ("degenerate", rules_whole.degenerate),
+    # Where the answer was put on purpose: a field made for it outweighs a last line, a last line a sentence.
     ("structured", rules_structured.structured),
     ("last_line", rules_whole.last_line),
     ("cue", rules_cue.cue),
     ("first_line", rules_whole.first_line),
+    # From here on nothing announces an answer. A refusal or a cut end first: what follows would read a stray mention.
     ("refusal", rules_weak.refusal),
     ("cut_off", rules_weak.cut_off),
     ("yes_no", rules_weak.yes_no),
+    # From what is said of an option to what merely names one: labels before texts, since texts occur in any prose.
     ("affirmed", rules_weak.affirmed),
     ("none_of_above", rules_weak.none_of_above),
     ("lone_label", rules_weak.lone_label),
     ("option_text", rules_weak.option_text),
     ("by_value", rules_weak.by_value),
     ("ordinal", rules_weak.ordinal),
+    # Last, because it names what nobody named.
     ("elimination", rules_weak.elimination),
     ("abstain", rules_weak.abstain),
 )
@@ -47,27 +53,42 @@ def extract_choice(
     """Read which option `response` chooses.
 
     `options` maps letter to text, or lists texts that are then lettered A, B, C, … `finish` is the reason generation
-    ended ("length" = cut off). `profile` names whose rules to apply; other harnesses' are in `score.profiles`.
+    ended ("length" = cut off). `profile` names whose rules to apply; other harnesses' are in `extract.profiles`.
+
+    >>> extract_choice("Not (A). It must be (C).", ["cat", "dog", "cow"]).letter
+    'C'
     """
     if profile == "snellen":
-        return read(reader_for(options), response, finish)
+        return read(option_set(options), response, finish)
     from .profiles import profile_named
 
-    return profile_named(profile).read(response, reader_for(options).marks)
+    return profile_named(profile).read(response, option_set(options).marks)
 
 
-def read(reader: Reader, response: str, finish: str | None = None) -> Extraction:
-    """Read one reply with a compiled Reader: the fast way for many replies to the same options."""
-    hit = reader.whole.get(response)
+def chosen_text(response: str, marks: Sequence[str], texts: Sequence[str], finish: str | None = None) -> str:
+    """Return the text of the option that `response` chooses, read as it is scored; a reply that chose none as it is.
+
+    Without `marks` the texts are lettered A, B, C, …
+    """
+    if not texts:
+        return response
+    options = compile_options(tuple(marks), tuple(texts))
+    letter = read(options, response, finish).letter
+    return response if letter is None else texts[options.marks.index(letter)]
+
+
+def read(options: OptionSet, response: str, finish: str | None = None) -> Extraction:
+    """Read one reply with a compiled OptionSet: the fast way for many replies to the same options."""
+    hit = options.whole.get(response)
     if hit is not None:
         return hit
     start = answer_start(response)
     if start is None:
         return Extraction(None, "thinking", TRUNCATED)
     body = response[start:] if start else response
-    reply = Reply(normalise(body, lookalikes=reader.lookalikes), start, finish)
+    reply = Reply(normalise(body, lookalikes=options.lookalikes), start, finish)
     for rule in _FUNCTIONS:
-        verdict = rule(reader, reply)
+        verdict = rule(options, reply)
         if verdict is not None:
             return verdict
     raise UsageError("the rule table must end with a rule that always decides")

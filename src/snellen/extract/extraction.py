@@ -21,8 +21,9 @@ REASONS: Final = (UNPARSED, REFUSED, TRUNCATED, AMBIGUOUS, DEGENERATE, HARNESS_E
 class Extraction(Struct, frozen=True, gc=False, omit_defaults=True):
     """The answer read from one reply.
 
-    `letter` is one of the offered marks, or None for `reason`. `span` are the start and end of the deciding part
-    in the original reply, counted in characters. `rule` names the rule that decided, also when it decided to abstain.
+    `letter` is one of the offered marks, or None for `reason`. `span` are the start and end of the deciding part in
+    the original reply (thinking, markup and all), in characters, so that a viewer can highlight it; None where nothing
+    in particular decided. `rule` names the rule that decided, also when it decided to abstain.
     """
 
     letter: str | None

@@ -1,4 +1,4 @@
-"""Option marks (A B C D, a b, 1 2 3) to the patterns that find them: compiled once per set, shared by all questions that use it."""
+"""Option marks (A B C D, a b, 1 2 3) to the patterns that find them, compiled once per set of marks."""
 
 from __future__ import annotations
 
@@ -6,29 +6,19 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from .cue_words import MARK_NOUNS, WORD_AFTER, WORD_BEFORE
 from .extraction import Extraction
+from .word_lists import WORD_AFTER, WORD_BEFORE, assemble
 
 _NOT_AFTER = r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&](?!\s?[A-Z](?![A-Za-z])))"
 _NOT_BEFORE = r"(?<![0-9a-zA-Z_\u00aa-\u024f\u0370-\u06ff\u0900-\u0dff\u1e00-\u1eff&°-][\s\S])(?<![A-Za-z]\.[\s\S])"
 _BULLET = r"[\s*_#>•|-]{0,6}(?:[Oo]ption |[Cc]hoice |选项)?[(*]{0,3}"
 _COLON = r"(?:\s\([^()\n]{1,40}\))?[*_]{0,2}\s?[.):|]"
 """How an item of a list of options begins: `- **A.**`, `Option A:`, `| A |`."""
+# The commonest replies of all, verbatim, under the rule that would read them: a look-up instead of twenty rules.
 _SHAPES = {
     "whole": (
-        "{}",
-        "{}.",
-        "{})",
-        "({})",
-        "{}:",
-        "[{}]",
-        "**{}**",
-        "({}).",
-        "Option {}",
-        "Answer: {}",
-        "Answer: ({})",
-        "ANSWER: {}",
-        "answer: {}",
+        *("{}", "{}.", "{})", "({})", "{}:", "[{}]", "**{}**", "({}).", "Option {}"),
+        *("Answer: {}", "Answer: ({})", "ANSWER: {}", "answer: {}"),
     ),
     "cue": (
         *("The answer is {}", "The answer is {}.", "The answer is ({})."),
@@ -60,8 +50,7 @@ class MarkPatterns:
         self.item = re.compile(rf"\n{_BULLET}({either}){_COLON}")
         self.later = re.compile(rf"[.;,\n]\s+(?:[Oo]ption |[Cc]hoice )?\(?{either}[.):]\s")
         self.line = re.compile(
-            r"\W{0,8}(?:(?:" + MARK_NOUNS + r")\s?:?\s?)?\W{0,6}"
-            rf"({either}){WORD_AFTER}(\W*)(.*)",
+            assemble(r"\W{0,8}(?:(?:<cues.mark_noun>)\s?:?\s?)?\W{0,6}") + rf"({either}){WORD_AFTER}(\W*)(.*)",
             re.IGNORECASE,
         )
         self.far = re.compile(
@@ -69,8 +58,8 @@ class MarkPatterns:
             rf"({upper}){WORD_AFTER}{_NOT_AFTER}"
         )
         self.joined = re.compile(
-            r"[)\]}\"'*_`.\s]{0,6},?\s?(?P<join>and/or|and|or|y|et|und|oder|ou|и|или|[,/&|、+→]|->|和|或者|或|与|または|또는)\s?"
-            rf"(?:also |maybe |perhaps |possibly |even |option |choice )*+"
+            assemble(r"[)\]}\"'*_`.\s]{0,6},?\s?(?P<join><polarity.cue_joins>|[,/&|、+→]|->)\s?")
+            + r"(?:also |maybe |perhaps |possibly |even |option |choice )*+"
             rf"(?:(?P<second>{upper})|[(\[\"'*]{{1,3}}(?P<wrapped>{either})){WORD_AFTER}"
         )
         self.whole = dict(pair for mark in marks for pair in _whole_replies(mark))

@@ -1,9 +1,12 @@
-"""A raw reply to the text the rules read: the same length, plain letters, wrappers blanked, so positions stay those of the reply."""
+"""A raw reply to the text the rules read: plain letters and blanked wrappers at equal length, so that places stay."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
+
+from .word_lists import LazyPattern
 
 _RANGES = (
     (0x2000, 0x2070),
@@ -40,14 +43,14 @@ def _plain(code: int) -> str | None:
     return folded if len(folded) == 1 and folded != char else None
 
 
+@cache
 def _odd_table() -> dict[int, str]:
     table = {code: plain for low, high in _RANGES for code in range(low, high) if (plain := _plain(code)) is not None}
     negative = {base + i: chr(65 + i) for base in (0x1F150, 0x1F170) for i in range(26)}
     return {**table, **negative, **_LINE_ENDS, **_SINGLES}
 
 
-_ODD_TABLE = _odd_table()
-_ODD = re.compile(
+_ODD = LazyPattern(
     "["
     + "".join(f"{chr(low)}-{chr(high)}" for low, high in _RANGES)
     + "".join(map(chr, (*_LINE_ENDS, *_SINGLES)))
@@ -56,26 +59,25 @@ _ODD = re.compile(
 """Ranges, not single characters: a set of a thousand of them above U+FFFF is searched one by one."""
 
 _LOOKALIKES = dict(zip("АВСЕНІЈКМОРЅТХУΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABCEHIJKMOPSTXYABEZHIKMNOPTYX", strict=True))
-_LOOKALIKE = re.compile("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[а-яё:]\s.)|(?!\s{1,3}[\u0370-\u052f]))")
-"""Before a word of its own script a capital is a word (`А это`), unless it stands within a sentence (`вариант А верный`)."""
+_LOOKALIKE = LazyPattern("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[а-яё:]\s.)|(?!\s{1,3}[\u0370-\u052f]))")
+"""Before a word of its own script a capital is a word (`А это`), unless within a sentence (`вариант А верный`)."""
 
-_LATEX = re.compile(
+_LATEX = LazyPattern(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|bf|rm|mathcal|underline|displaystyle|operatorname)\b\s?\{?"
     r"|\\(?:[ ,;:!]|q?quad\b)"
 )
-_MARKUP = re.compile(
+_MARKUP = LazyPattern(
     r"</?(?:b|strong|i|em|p|br|u|span|div|li|ul|ol|mark|code|h\d|td|tr|table|center|font|s)(?:\s[^<>]{0,80})?/?>"
     r"|<\|(?:im_end|im_start|eot_id|endoftext|end|eos|return|end_of_text|end_of_sentence)\|>|</?s>|<end_of_turn>|<eos>",
     re.IGNORECASE,
 )
-_STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(?:s|del|strike)>[^<>\n]{1,200}</(?:s|del|strike)>")
-
+_STRUCK = LazyPattern(r"~~[^~\n]{1,200}~~|<(?:s|del|strike)>[^<>\n]{1,200}</(?:s|del|strike)>")
 
 _ESCAPED = {"&lt;": "<   ", "&gt;": ">   ", "&amp;": "&    ", "&quot;": '"     ', "&#39;": "'    ", "&nbsp;": "      "}
-_ESCAPE = re.compile("|".join(_ESCAPED))
-_WRITTEN_LINE_END = re.compile(r"\\n(?![a-z])")
-_DEGREE = re.compile(r"\^\s?\{?\s?\\circ\s?\}?\$?")
-_FRACTION = re.compile(r"\\[dt]?frac\s?\{(\d{1,9})\}\s?\{(\d{1,9})\}")
+_ESCAPE = LazyPattern("|".join(_ESCAPED))
+_WRITTEN_LINE_END = LazyPattern(r"\\n(?![a-z])")
+_DEGREE = LazyPattern(r"\^\s?\{?\s?\\circ\s?\}?\$?")
+_FRACTION = LazyPattern(r"\\[dt]?frac\s?\{(\d{1,9})\}\s?\{(\d{1,9})\}")
 
 
 def _fraction(match: re.Match[str]) -> str:
@@ -87,9 +89,13 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def normalise(text: str, *, lookalikes: bool = True) -> str:
-    """Return `text` at equal length: full-width, circled and look-alike letters plain; LaTeX, HTML and struck-out parts blank."""
+    """Return `text` at equal length: full-width, circled and look-alike letters plain; LaTeX and HTML blank.
+
+    Each step runs only where a plain sign of it occurs: most replies pass through untouched.
+    """
     if not text.isascii():
-        text = _ODD.sub(lambda match: _ODD_TABLE.get(ord(match.group()), match.group()), text)
+        plain = _odd_table()
+        text = _ODD.sub(lambda match: plain.get(ord(match.group()), match.group()), text)
         if lookalikes:
             text = _LOOKALIKE.sub(lambda match: _LOOKALIKES[match.group()], text)
     elif "\r" in text:

@@ -5,44 +5,27 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from functools import cache
 from typing import NamedTuple
 
-_ONES_TEXT = "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
-_ONES = list(_ONES_TEXT.split("|"))
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-WORD_VALUES: dict[str, int] = {word: i for i, word in enumerate(_ONES)} | {
-    word: 20 + 10 * i for i, word in enumerate(_TENS)
-}
-_SCALES = {
-    "hundred": 100,
-    "thousand": 1_000,
-    "million": 1_000_000,
-    "billion": 1_000_000_000,
-    "trillion": 1_000_000_000_000,
-}
-_WORDS = "|".join(sorted([*WORD_VALUES, *_SCALES], key=len, reverse=True))
+from .word_lists import LazyPattern, words
 
-_NUMBER = re.compile(
+_NUMBER = LazyPattern(
     r"(?<![\w.])(?P<sign>[-+−]\s?)?(?:[$€£¥₹₩]\s?)?(?P<sign2>[-−])?"
-    r"(?P<digits>\d{1,3}(?:[,  ' ]\d{3})++(?!\d)|\d+(?:(?<=\d),(?=\d{3}(?!\d))\d{3})*|(?=\.\d))"
+    r"(?P<digits>\d{1,3}(?:[,' ]\d{3})++(?!\d)|\d+(?:(?<=\d),(?=\d{3}(?!\d))\d{3})*|(?=\.\d))"
     r"(?P<part>\.\d+|,\d{1,2}(?!\d)|,\d{4,})?"
     r"(?P<power>e[-+]?\d{1,3}|\s?(?:\\times|\*|x|×)\s?10\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?)?"
     r"(?:\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/]))?"
-    r"(?P<scale>\s?(?:thousand|million|billion|trillion|bn)|[kmb](?![\w/]))?"
+    r"(?P<scale>\s?(?:<numbers.scales>|bn)|[kmb](?![\w/]))?"
     r"(?P<percent>\s?(?:%|percent|per cent))?",
     re.IGNORECASE,
 )
-_SPELT = re.compile(
-    rf"(?<!\w)(?P<minus>minus |negative )?(?P<words>(?:{_WORDS})(?:(?:\s+and\s+|"
-    rf"[\s-]+)(?:{_WORDS})){{0,12}}+)(?!\w)(?P<half>\s+and\s+a\s+half(?!\w))?",
-    re.IGNORECASE,
-)
-_SHORT_SCALES = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9, **{name: float(value) for name, value in _SCALES.items()}}
+_SHORT_SCALES = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9}
 _VULGAR = re.compile("[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]")
 
 
 class Number(NamedTuple):
-    """A number found in a text: its value (percent kept as written), whether it was a percentage, and where it stood."""
+    """A number in a text: its value (percent kept as written), whether it was a percentage, and where it stood."""
 
     value: float
     percent: bool
@@ -50,14 +33,42 @@ class Number(NamedTuple):
     end: int
 
 
+@cache
+def word_values() -> dict[str, int]:
+    """Return the English words for 0 to 19 and the tens, with what they stand for."""
+    tens = {word: 20 + 10 * i for i, word in enumerate(words("numbers.tens"))}
+    return {word: i for i, word in enumerate(words("numbers.ones"))} | tens
+
+
+@cache
+def _scales() -> dict[str, int]:
+    return {words("numbers.hundred")[0]: 100} | {
+        word: 1000 ** (i + 1) for i, word in enumerate(words("numbers.scales"))
+    }
+
+
+@cache
+def _spelt() -> re.Pattern[str]:
+    """The longest words first: `seventeen` is no `seven`."""
+    word = "|".join(sorted([*word_values(), *_scales()], key=len, reverse=True))
+    return re.compile(
+        rf"(?<!\w)(?P<minus>minus |negative )?(?P<words>(?:{word})(?:(?:\s+and\s+|[\s-]+)(?:{word})){{0,12}}+)(?!\w)"
+        r"(?P<half>\s+and\s+a\s+half(?!\w))?",
+        re.IGNORECASE,
+    )
+
+
 def find_numbers(text: str) -> list[Number]:
     """Return all numbers of `text` in order of appearance, digits and words alike."""
-    found = [_from_digits(match) for match in _NUMBER.finditer(text)]
-    ends = {number.end for number in found}
-    found += [_from_words(match) for match in _SPELT.finditer(text) if match.end() not in ends]
+    numbers = [_from_digits(match) for match in _NUMBER.finditer(text)]
+    ends = {number.end for number in numbers}
+    # `5 million` was read with its scale word already.
+    numbers += [_from_words(match) for match in _spelt().finditer(text) if match.end() not in ends]
     if not text.isascii():
-        found += [Number(unicodedata.numeric(match.group()), False, *match.span()) for match in _VULGAR.finditer(text)]
-    return sorted((number for number in found if math.isfinite(number.value)), key=lambda number: number.start)
+        numbers += [
+            Number(unicodedata.numeric(match.group()), False, *match.span()) for match in _VULGAR.finditer(text)
+        ]
+    return sorted((number for number in numbers if math.isfinite(number.value)), key=lambda number: number.start)
 
 
 def parse_number(text: str) -> Number | None:
@@ -66,17 +77,16 @@ def parse_number(text: str) -> Number | None:
     return numbers[0] if len(numbers) == 1 else None
 
 
-def words_value(words: str) -> float:
+def words_value(spelt: str) -> float:
     """Return the value of English number words (`two hundred and five`)."""
     total = current = 0
-    for word in re.split(r"[\s-]+", words.lower()):
-        if word in _SCALES:
-            scale = _SCALES[word]
+    for word in re.split(r"[\s-]+", spelt.lower()):
+        if scale := _scales().get(word):
             current = max(current, 1) * scale
             if scale > 100:
                 total, current = total + current, 0
         else:
-            current += WORD_VALUES.get(word, 0)
+            current += word_values().get(word, 0)
     return float(total + current)
 
 
@@ -92,7 +102,7 @@ def _from_digits(match: re.Match[str]) -> Number:
     below = float(match.group("below") or 1)
     value = value / below if below else value
     scale = (match.group("scale") or "").strip().lower()
-    value *= _SHORT_SCALES.get(scale, 1.0)
+    value *= _SHORT_SCALES.get(scale) or float(_scales().get(scale, 1))
     negative = bool((match.group("sign") or "").strip() in {"-", "−"} or match.group("sign2"))
     return Number(-value if negative else value, match.group("percent") is not None, match.start(), match.end())
 

@@ -1,35 +1,29 @@
-"""A set of options to a Reader: the patterns and tables by which replies to that question are read, compiled once."""
+"""Options of a question to an OptionSet: the patterns and tables by which replies to it are read, compiled once."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from .cue_words import MARK_NOUNS
 from .extraction import Extraction
 from .mark_patterns import derive_marks, mark_patterns
 from .option_text import OptionTexts, plain
 from .polarity import Mention
+from .word_lists import LazyPattern, word_set
 
 _DECORATION = " \t\n\r*_`\"'.,:;!?()[]{}<>$#-–—…。，：；、「」『』【】《》（）“”\\|=→"
-_BEFORE_MARK = frozenset(MARK_NOUNS.split("|"))
-
-
 _CROSSED = frozenset("❌✗✘×🚫")
 _SEPARATES = frozenset(".):-–—")
-
-
 _FULL_STOPS = frozenset(".!?。")
-_UNFINISHED = re.compile(
-    r"(?<!\w)(?:the|an|of|to|and|or|with|because|by|from|which|its|their|if|than|into|between|shows|means?|as|for|at|"
-    r"(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:is|are|was|has|have|would|will|can|could|should|be))[\s*_`(\[\"']*\Z"
+_UNFINISHED = LazyPattern(
+    r"(?<!\w)(?:<conclusions.leads_on>"
+    r"|(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:<conclusions.leads_on_verb>))[\s*_`(\[\"']*\Z"
     r"|(?:\A|[.!\n]\s*)(?:among|out of) (?:the|these|all)[^.\n]{0,30}, [a-z]\Z"
     r"|(?<!\w)(?:that|which|whereas|while) (?!one)(?:the |an? )?[a-z]{2,16}\Z"
     r"|[.:!\n]\s*the(?: (?!is |are |was |has |shows )\w{1,16}){1,3}\Z"
-    r"|(?:options|choices|each|one by one|analy\w+|evaluat\w+|consider)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*\Z"
+    r"|(?:<conclusions.goes_through>)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*\Z"
 )
-"""How a reply ends that was cut off: at a word that leads on, or at the first option of those it was about to go through."""
+"""How a reply ends that was cut off: at a word that leads on, or at the first of the options it was to go through."""
 
 
 class Reply:
@@ -43,6 +37,10 @@ class Reply:
         self.labels: list[Mention] | None = None
         self.texts: list[Mention] | None = None
 
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return a place of the normalised answer part as a place of the original reply, thinking included."""
+        return start + self.offset, end + self.offset
+
     @property
     def cut(self) -> bool:
         """Whether generation ended at the token limit, or the text ends in the midst of a sentence."""
@@ -51,38 +49,39 @@ class Reply:
         return self.finish == "length" or _UNFINISHED.search(self.low, max(0, len(self.low) - 160)) is not None
 
 
-class Reader:
-    """Reads replies to one set of options: the shared patterns of its marks, and its own texts."""
+class OptionSet:
+    """What replies to one question are read with: the patterns of its marks (shared), and its own texts."""
 
     def __init__(self, marks: tuple[str, ...], texts: tuple[str, ...]) -> None:
+        marks = marks or derive_marks(len(texts))
         shared = mark_patterns(marks)
         self.marks, self.by_mark, self.label_set = marks, shared.by_mark, shared.label_set
         self.letters, self.lookalikes, self.whole = shared.letters, shared.lookalikes, shared.whole
         self.label, self.mention, self.wrapped, self.lower = shared.label, shared.mention, shared.wrapped, shared.lower
-        self.head, self.item, self.line, self.far, self.joined = (
-            shared.head,
-            shared.item,
-            shared.line,
-            shared.far,
-            shared.joined,
-        )
-        self.later = shared.later
+        self.head, self.item, self.line, self.later = shared.head, shared.item, shared.line, shared.later
+        self.far, self.joined = shared.far, shared.joined
+        self.nouns = word_set("cues.mark_noun")
         self.texts = OptionTexts(texts)
 
-    def found(self, reply: Reply, index: int, rule: str, start: int, end: int) -> Extraction:
-        """Return the verdict for option `index`, its span counted in the original reply."""
+    def pick(self, reply: Reply, mention: Mention, rule: str) -> Extraction:
+        """Return that `rule` chose the option of `mention`."""
+        return Extraction(self.marks[mention.index], rule, None, reply.span(mention.start, mention.end))
+
+    def pick_at(self, reply: Reply, index: int, rule: str, start: int, end: int) -> Extraction:
+        """Return that `rule` chose option `index` because of what stands between `start` and `end`."""
         return Extraction(self.marks[index], rule, None, (start + reply.offset, end + reply.offset))
 
     def bare(self, text: str) -> int | None:
-        """Return the option a short piece of text stands for as a whole: a decorated mark, a mark with its text, or a text."""
+        """Return the option a short text stands for as a whole: a decorated mark, a mark with its text, or a text."""
         core = text.strip(_DECORATION).lower()
         index = self.by_mark.get(core, self.texts.by_text.get(core))
         if index is not None or not core or len(text) >= 400:
             return index
         if core == "none":
             return self.texts.none
+        # The pattern of marked lines is dear: it is tried only where the line begins like one.
         head = core.partition(" ")[0].rstrip(".):,-–—：、")
-        if head in self.by_mark or head in _BEFORE_MARK or core[:1] in self.by_mark:
+        if head in self.by_mark or head in self.nouns or core[:1] in self.by_mark:
             index = self._marked(text.strip())
         return index if index is not None or len(core) >= self.texts.longest else self.texts.by_text.get(plain(core))
 
@@ -100,13 +99,13 @@ class Reader:
 
 
 @lru_cache(maxsize=4096)
-def compile_reader(marks: tuple[str, ...], texts: tuple[str, ...]) -> Reader:
-    """Return the (cached) Reader of one set of marks and texts."""
-    return Reader(marks, texts)
+def compile_options(marks: tuple[str, ...], texts: tuple[str, ...]) -> OptionSet:
+    """Return the (cached) OptionSet of texts and their marks; without marks they are A, B, C, …"""
+    return OptionSet(marks, texts)
 
 
-def reader_for(options: Mapping[str, str] | Sequence[str]) -> Reader:
-    """Return the Reader for a mapping letter to text, or for texts that are then marked A, B, C, …"""
+def option_set(options: Mapping[str, str] | Sequence[str]) -> OptionSet:
+    """Return the OptionSet for a mapping letter to text, or for texts that are then marked A, B, C, …"""
     if isinstance(options, Mapping):
-        return compile_reader(tuple(options), tuple(options.values()))
-    return compile_reader(derive_marks(len(options)), tuple(options))
+        return compile_options(tuple(options), tuple(options.values()))
+    return compile_options((), tuple(options))

@@ -1,23 +1,17 @@
-"""Option texts to places in a reply: whole words, longest first, number words and money by value, ordinals, none of the above."""
+"""Option texts to places in a reply: whole words, number words and money by value, ordinals, none of the above."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
-from .cue_words import UNDECIDABLE, WORD_AFTER, WORD_BEFORE
-from .numbers import WORD_VALUES, Number, find_numbers, parse_number
+from .cue_words import UNDECIDABLE
+from .numbers import find_numbers, parse_number, word_values
 from .polarity import Mention
-from .word_gate import Gated
+from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, LazyPattern, word_set, words
 
-_ARTICLE = re.compile(
-    r"(?:a|an|the|el|la|los|las|un|una|le|les|une|der|die|das|ein|eine|il|lo|gli|uno|o|os|as|um|uma)\s+(?=\S)"
-    r"|(?:it|they|he|she)\s+(?=\w{4,}\Z)"
-)
-_NUMERAL_WORDS = {str(value): word for word, value in WORD_VALUES.items()}
-_STOP_TEXTS_TEXT = "a|an|the|i|it|is|in|on|at|to|of|no|yes|or|and|be|as|by|we|he|she|so|do|if|up|not|one"
-_STOP_TEXTS = frozenset(_STOP_TEXTS_TEXT.split("|"))
+_ARTICLE = LazyPattern(r"(?:<options.article>)\s+(?=\S)|(?:it|they|he|she)\s+(?=\w{4,}\Z)")
 _SPACES = re.compile(r"\s+")
 _TIGHT = re.compile(r"(?:\\ )?(\\?[=<>+*/×°%])(?:\\ )?|(?<=\d)(?:\\ )?(?=[a-z])")
 _LOOSE = re.compile(r",\\ |\\ |(?<=[a-z])\\-(?=[a-z])")
@@ -32,40 +26,24 @@ _NUMERIC = re.compile(
     r"[-+$€£¥₹₩\s\d.,'%/]*\d[-+$€£¥₹₩\s\d.,'%/]*(?:[a-zµ°]{1,12}(?:/[a-z]{1,4})?[²³]?(?:\s[a-z]{1,10})?)?|[a-z]+(?:[-\s][a-z]+)?"
 )
 
-NONE_TEXT = re.compile(
-    r"none (?:of|is)|none\.?$|neither|no (?:correct|right|valid) (?:answer|option|choice)|not listed|以上都不|以上皆非|都不(?:是|"
-    r"对)|ninguna|ninguno|aucun|keine der|nessuna|nenhuma|ни один|どれでもない|해당 없음|없음"
-)
-_ORDER = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
+NONE_TEXT = LazyPattern(r"<options.none_text>")
+NONE_SAID = Gated(r"<options.none_said>", "options.none_said_stems")
 _ORDINAL = Gated(
-    r"(?<!\w)(?P<word>first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|final(?=\s(?:option|one))|"
-    r"\d{1,2}(?:st|nd|rd|th))\s(?:answer\s)?(?:option|choice|alternative|statement|answer(?! is)|one|possibility|caption|description|"
-    r"image|item)(?!\w)"
-    r"|(?<!\w)(?:option|choice|answer|number)\s(?:no\.?\s|number\s)?#?(?P<number>\d{1,2}|one|two|three|four|five|"
-    r"six|seven|eight|nine|ten)(?![\w.]\d|\w)"
+    r"(?<!\w)(?P<word><options.ordinal>|last|final(?=\s(?:option|one))|\d{1,2}(?:st|nd|rd|th))"
+    r"\s(?:answer\s)?(?:<options.ordinal_noun>)(?!\w)"
+    r"|(?<!\w)(?:<options.numbered_noun>)\s(?:no\.?\s|number\s)?#?"
+    r"(?P<number>\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten)(?![\w.]\d|\w)"
     r"|\A\W*(?:the )?(?P<alone>first|second|third|fourth|fifth|last)\W*\Z"
-    r"|第(?P<han>[一二三四五六七八九十\d])(?:个|個|项|項|つ|番)?(?:选项|選項|选|の選択肢|个选项)?",
-    "option|choice|alternative|statement|answer| one|"
-    "possibility|caption|description|image|item|number|first|second|third|fourth|fifth|last|第",
+    r"|第(?P<han><options.ordinal_glued>|\d)(?:个|個|项|項|つ|番)?(?:选项|選項|选|の選択肢|个选项)?",
+    "options.ordinal_stems",
 )
-_HAN = "一二三四五六七八九十"
-NONE_SAID = Gated(
-    r"none of (?:the |these |those |them|my )?(?:above|options?|choices?|answers?|listed|given|alternatives?|provided|"
-    r"statements?|candidates?|four|three|five|these|those|it|following)"
-    r"|none of (?:these|those|them)(?!\s\w+ed\sothers)|no (?:option|choice|answer)s? (?:is|are|seems?|matches|match|"
-    r"fits?|here|listed|given|provided|works)"
-    r"|none of (?:the |these |those )(?!other)\w{3,12}(?: \w{3,10})? (?:listed|given|shown|offered|fits?|match(?:es)?|is|are)(?!\w)"
-    r"|neither of (?:the |these |them)|(?:isn't|not|never) (?:one of|among|any of|listed|in the list|given among|"
-    r"an option|offered)|none (?:applies|apply|fits?|matches|match|is (?:right|correct)|are (?:right|correct))"
-    r"|all (?:of )?(?:the |these |those |given |listed |provided |above |two |three |four |five )*(?!other)\w{1,12} (?:are|is) (?:wrong|"
-    r"incorrect|false)"
-    r"|(?:n't|not) (?:match|fit|correspond to|belong to|equal) any|match(?:es)? none|(?:nothing|none) (?:listed|offered)|以上都不|"
-    r"以上皆非|都不(?:是|对|正确)|ninguna de las|aucune? des|keine der|nessuna delle|"
-    r"nenhuma das|ни один|どれも|해당 없",
-    "none|all |match|fit|corresp|belong|equal|no option|no choice|no answer|neither of|one of|among|any of|listed|in the list|an option|"
-    "offered|"
-    "以上|都不|ninguna de|aucun|keine der|nessuna|nenhuma|ни один|どれも|해당 없",
-)
+
+
+@cache
+def _numerals() -> dict[str, str]:
+    """Return number words and numerals, each to the other."""
+    by_word = {word: str(value) for word, value in word_values().items()}
+    return by_word | {numeral: word for word, numeral in by_word.items()}
 
 
 def plain(text: str) -> str:
@@ -91,7 +69,9 @@ class OptionTexts:
     @cached_property
     def pattern(self) -> re.Pattern[str] | None:
         """The texts that can be told apart in running text."""
-        return self._pattern([text for text in self.by_text if _tellable(text) and text not in _STOP_TEXTS])
+        return self._pattern(
+            [text for text in self.by_text if _tellable(text) and text not in word_set("options.stop_text")]
+        )
 
     @cached_property
     def after_cue(self) -> re.Pattern[str] | None:
@@ -132,14 +112,14 @@ class OptionTexts:
         match = self.after_cue.match(low, begin) or self.after_cue.match(low, position)
         return Mention(self.index_of(match.group()), match.start(), match.end()) if match else None
 
-    def index_of(self, found: str) -> int:
-        """Return the option whose text was found, a number word standing for its digits."""
-        text = _SPACES.sub(" ", found)
+    def index_of(self, spelt: str) -> int:
+        """Return the option whose text is spelt so, a number word standing for its digits."""
+        text = _SPACES.sub(" ", spelt)
         if text in self.by_text:
             return self.by_text[text]
         if (loose := _loose(text)) in self.by_loose:
             return self.by_loose[loose]
-        return self.by_text[str(WORD_VALUES[text])] if text in WORD_VALUES else self.by_text[_NUMERAL_WORDS[text]]
+        return self.by_text[_numerals()[text]]
 
     def by_value(self, low: str) -> list[Mention]:
         """Return numbers in `low` that equal a numeric option."""
@@ -148,11 +128,8 @@ class OptionTexts:
         return [
             Mention(index, number.start, number.end)
             for number in find_numbers(low)
-            if (index := self._nearest(number)) is not None
+            if (index := self.values.get(number.value)) is not None
         ]
-
-    def _nearest(self, number: Number) -> int | None:
-        return self.values.get(number.value)
 
     def ordinals(self, low: str, last: int) -> Iterator[Mention]:
         """Yield ordinals (`the second option`, `option 2`) as mentions; `last` is the highest index."""
@@ -167,10 +144,12 @@ def _ordinal_index(match: re.Match[str], last: int) -> int:
     if word:
         if word in {"last", "final"}:
             return last
-        return _ORDER.index(word) if word in _ORDER else int(re.sub(r"\D", "", word)) - 1
+        order = words("options.ordinal")
+        return order.index(word) if word in order else int(re.sub(r"\D", "", word)) - 1
     if number:
-        return (int(number) if number.isdigit() else WORD_VALUES[number]) - 1
-    return _HAN.index(han) if han in _HAN else int(han) - 1
+        return (int(number) if number.isdigit() else word_values()[number]) - 1
+    order = words("options.ordinal_glued")
+    return order.index(han) if han in order else int(han) - 1
 
 
 def _tellable(text: str) -> bool:
@@ -179,18 +158,16 @@ def _tellable(text: str) -> bool:
 
 
 def _spelling(text: str) -> str:
-    """The ways one option text may be written: runs of spaces, hyphens as spaces, without commas, small numbers as words."""
+    """The ways to write one option text: runs of spaces, hyphens as spaces, without commas, small numbers as words."""
     spelt = _TIGHT.sub(lambda match: rf"\s*{match.group(1)}\s*" if match.group(1) else r"\s*", re.escape(text))
     spelt = spelt.removeprefix(r"\s*").removesuffix(r"\s*")
-    spelt = _LOOSE.sub(lambda match: r",?\s+" if match.group() == r",\ " else r"(?:-|\s+)", spelt) + _OTHER_USE.get(
-        text, ""
-    )
-    other = _NUMERAL_WORDS.get(text) or (str(WORD_VALUES[text]) if text in WORD_VALUES else None)
-    return (
-        rf"(?<![-−])(?<!minus )(?<!negative )(?:{spelt}|{other})(?!\s(?:hundred|thousand|million|billion))"
-        if other
-        else spelt
-    )
+    spelt = _LOOSE.sub(lambda match: r",?\s+" if match.group() == r",\ " else r"(?:-|\s+)", spelt)
+    spelt += _OTHER_USE.get(text, "")
+    other = _numerals().get(text)
+    if other is None:
+        return spelt
+    # `-5` and `five million` do not state the option 5.
+    return rf"(?<![-−])(?<!minus )(?<!negative )(?:{spelt}|{other})(?!\s(?:hundred|thousand|million|billion))"
 
 
 def _loose(text: str) -> str:
@@ -199,5 +176,5 @@ def _loose(text: str) -> str:
 
 
 def _only(indices: Iterator[int]) -> int | None:
-    found = list(indices)
-    return found[0] if len(found) == 1 else None
+    listed = list(indices)
+    return listed[0] if len(listed) == 1 else None

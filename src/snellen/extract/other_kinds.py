@@ -13,35 +13,28 @@ from .extraction import AMBIGUOUS, EMPTY, REFUSED, TRUNCATED, UNPARSED, Extracti
 from .label_mentions import label_mentions, text_mentions
 from .normalise import normalise
 from .numbers import Number, find_numbers
-from .option_set import Reader, Reply, reader_for
+from .option_set import OptionSet, Reply, option_set
 from .rules_structured import answer_field
 from .thinking import answer_start
+from .word_lists import LazyPattern
 
-_YES = (
-    "yes|yeah|yep|yup|true|correct|是的|是|对|正确|はい|네|예|sí|si|oui|ja|да|vrai|wahr|verdadero|sim|hai|हाँ|نعم|evet"
+_WORD = LazyPattern(
+    r"(?<![\w-])(?:(?P<yes><yes_no.yes>)|(?P<no><yes_no.no>))(?![\w'-])"
+    r"|(?P<hyes>^(?:<yes_no.yes_glued>))|(?P<hno>^(?:<yes_no.no_glued>))"
 )
-_NO = (
-    "no|nope|nah|false|incorrect|不是|否|不对|错误|いいえ|아니요|아니오|non|nein|нет|faux|falsch|falso|não|नहीं|لا|hayır"
-)
-_WORD = re.compile(
-    rf"(?<![\w-])(?:(?P<yes>{_YES})|(?P<no>{_NO}))(?![\w'-])|(?P<hyes>^是的?|^对|^正确)|(?P<hno>^不是|^不对|^否|^没有)"
-)
-_NOT_YES = re.compile(r"(?<!\w)not\s+(?:true|correct|right)(?!\w)")
-_IDIOM = re.compile(r"\s+(?:doubt|question|problem|matter|longer|idea)\b")
-_CUE = re.compile(
-    r"(?<!\w)(?:answer|response|verdict|conclusion|therefore|so|hence|thus|答案|結論|结论|answer is)[\s:*,\"'(]*(?:is|"
-    r"would be|:|是)?[\s:*\"'(]*\Z"
-)
-_TAIL_MARKER = re.compile(
-    r"(?:final answer|answer|答案|respuesta|réponse|antwort|ответ|risposta|resposta)\s?(?:is|are|:|=|：|是|es|est|ist|è|é)\s{0,3}[:*\s]*",
-    re.IGNORECASE,
+_NOT_YES = LazyPattern(r"(?<!\w)not\s+(?:true|correct|right)(?!\w)")
+_IDIOM = LazyPattern(r"\s+(?:<yes_no.idiom>)\b")
+_CUE = LazyPattern(r"(?<!\w)(?:<yes_no.cue>)[\s:*,\"'(]*(?:is|would be|:|是)?[\s:*\"'(]*\Z")
+_TAIL_MARKER = LazyPattern(
+    r"(?:<conclusions.open_cue>)\s?(?:<conclusions.open_copula>|:|=|：)\s{0,3}[:*\s]*", re.IGNORECASE
 )
 _FARTHEST = 20_000
 """A number is looked for in so many characters at the end of a reply: a bound on time."""
 _EDGE = 4_000
-_GLUED = re.compile(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
-_COPULA = re.compile(
-    r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads|the (?:text|sign|word|label) (?:is|says|reads))\s+",
+_GLUED = LazyPattern(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
+_COPULA = LazyPattern(
+    r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads"
+    r"|the (?:text|sign|word|label) (?:is|says|reads))\s+",
     re.IGNORECASE,
 )
 
@@ -70,7 +63,7 @@ def _answer_part(response: str) -> tuple[str, int] | None:
 
 
 def extract_yesno(response: str, *, finish: str | None = None) -> Extraction:
-    """Read `yes` or `no` (the `letter` of the result) from a reply in any of a dozen languages; true and correct mean yes."""
+    """Read `yes` or `no` (the result's `letter`) from a reply in a dozen languages; true and correct mean yes."""
     part = _answer_part(response)
     if part is None:
         return Extraction(None, "thinking", TRUNCATED)
@@ -79,12 +72,8 @@ def extract_yesno(response: str, *, finish: str | None = None) -> Extraction:
     words = [match for match in _edge_words(low) if not _IDIOM.match(low, match.end())]
     chosen = _yesno_word(low, words)
     if chosen is not None:
-        answer = (
-            "yes"
-            if chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4))
-            else "no"
-        )
-        return Extraction(answer, "yes_no", None, (chosen.start() + offset, chosen.end() + offset))
+        yes = chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4))
+        return Extraction("yes" if yes else "no", "yes_no", None, (chosen.start() + offset, chosen.end() + offset))
     reason = _why_none(body, finish)
     return Extraction(None, "abstain", AMBIGUOUS if words and reason == UNPARSED else reason)
 
@@ -97,7 +86,7 @@ def _edge_words(low: str) -> list[re.Match[str]]:
 
 
 def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
-    """The word after an answer cue (last), else the one that opens the reply, else the only kind there is at the end of it."""
+    """The word after the last answer cue, else the one that opens the reply, else one that ends it unopposed."""
     cued = [match for match in words if _CUE.search(low, max(0, match.start() - 40), match.start())]
     if cued:
         return cued[-1]
@@ -113,7 +102,7 @@ def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
 
 
 def extract_number(response: str, *, finish: str | None = None) -> NumberRead:
-    """Read the number a reply answers with: in the last box or field, after the last cue, the only one, or the last one."""
+    """Read the number a reply answers with: in the last box or field, after the last cue, the only or the last one."""
     part = _answer_part(response)
     if part is None:
         return NumberRead(None, "thinking", TRUNCATED)
@@ -153,32 +142,32 @@ def extract_choices(
     response: str, options: Mapping[str, str] | Sequence[str], *, finish: str | None = None
 ) -> ChoicesRead:
     """Read the set of options a multi-select reply chooses."""
-    reader = reader_for(options)
+    offered = option_set(options)
     part = _answer_part(response)
     if part is None:
         return ChoicesRead(frozenset(), "thinking", TRUNCATED)
     body = part[0]
-    single = read(reader, response, finish)
+    single = read(offered, response, finish)
     if single.letter is not None:
         return ChoicesRead(frozenset((single.letter,)), single.rule)
     if single.reason not in {AMBIGUOUS, UNPARSED}:
         return ChoicesRead(frozenset(), single.rule, single.reason)
-    letters = _listed(reader, body)
+    letters = _listed(offered, body)
     if letters:
         return ChoicesRead(frozenset(letters), "list")
     return ChoicesRead(frozenset(), "abstain", single.reason)
 
 
-def _listed(reader: Reader, body: str) -> set[str]:
-    """The letters of the answer part: glued capitals (`ACD`), else those mentioned and not denied, else option texts."""
+def _listed(options: OptionSet, body: str) -> set[str]:
+    """The letters of the answer part: glued capitals (`ACD`), else labels not denied, else option texts not denied."""
     tail = _answer_tail(body)
     glued = _GLUED.search(tail)
     together = set(glued.group()) if glued else set()
-    if glued and together <= reader.label_set and len(together) == len(glued.group()):
-        return {reader.marks[reader.by_mark[char.lower()]] for char in together}
+    if glued and together <= options.label_set and len(together) == len(glued.group()):
+        return {options.marks[options.by_mark[char.lower()]] for char in together}
     reply = Reply(tail)
-    labels = {reader.marks[mention.index] for mention in label_mentions(reader, reply) if not mention.denied}
-    return labels or {reader.marks[mention.index] for mention in text_mentions(reader, reply) if not mention.denied}
+    labels = {options.marks[mention.index] for mention in label_mentions(options, reply) if not mention.denied}
+    return labels or {options.marks[mention.index] for mention in text_mentions(options, reply) if not mention.denied}
 
 
 def _answer_tail(body: str) -> str:
@@ -189,7 +178,7 @@ def _answer_tail(body: str) -> str:
 
 
 def extract_short(response: str) -> str:
-    """Read a short open answer: the structured field, what follows the last cue, or the reply itself, without thinking and decoration."""
+    """Read a short open answer: the structured field, what follows the last cue, or the reply without its thinking."""
     part = _answer_part(response)
     if part is None:
         return ""

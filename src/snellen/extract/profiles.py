@@ -61,7 +61,7 @@ def parse_reform(response: str, alphabet: str = "all") -> tuple[str, tuple[int, 
 
 
 def reform_index(prediction: str, alphabet: str = "all", options: Sequence[str] | None = None) -> int | None:
-    """Return ReForm-Eval's option index, which may lie beyond the options; with `options`, an exact option text counts too."""
+    """Return ReForm-Eval's option index, which may lie beyond the options; with `options`, an exact text counts too."""
     found = parse_reform(prediction, alphabet)
     if found is not None:
         return place_of(found[0])
@@ -141,7 +141,7 @@ _AISBENCH = (
 
 
 def parse_aisbench(response: str) -> tuple[str, tuple[int, int] | None] | None:
-    """AISBench's first-option reading: reasoning up to `</think>` dropped, then answer phrases, then the first capital."""
+    """AISBench's first-option reading: reasoning up to `</think>` dropped, answer phrases, then the first capital."""
     start = response.rfind("</think>") + len("</think>") if "</think>" in response else 0
     for rule in _AISBENCH:
         match = rule.search(response, start)

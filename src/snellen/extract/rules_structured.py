@@ -1,37 +1,36 @@
-"""Rules for answers in a form made for machines: \\boxed{}, answer tags and JSON fields; the last one that holds an option wins."""
+"""Answers in a form made for machines (\\boxed{}, answer tags, JSON fields) to options; the last one counts."""
 
 from __future__ import annotations
 
 import re
 
 from .extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, UNPARSED, Extraction
-from .option_set import Reader, Reply
+from .option_set import OptionSet, Reply
+from .word_lists import LazyPattern
 
-_BOX = re.compile(r"boxed\s?\{|<\|begin_of_box\|>")
-_TAG = re.compile(r"[<\[](answer|final_answer|finalanswer|final|choice|option|ans|result|response|label)[>\]]")
-_KEYS = (
-    "final[_ ]?answer|correct[_ ]?answer|answer[_ ]?letter|predicted[_ ]?answer|answer|choice|selected(?:[_ ]?option)?|"
-    "correct[_ ]?option|option|letter|label|prediction|ans|response|result|答案"
-)
-_FIELD = re.compile(
-    rf"[\"']?(?:{_KEYS})[\"']?\s?:\s{{0,3}}(?P<value>\"[^\"\n]{{0,200}}\"?|'[^'\n]{{0,200}}'?|\[[^\]\n]{{0,200}}\]?|"
-    rf"[^\s,}}\n]{{1,20}})"
+_BOX = LazyPattern(r"boxed\s?\{|<\|begin_of_box\|>")
+_TAG = LazyPattern(r"[<\[](<machine.tag>)[>\]]")
+_FIELD = LazyPattern(
+    r"[\"']?(?:<machine.field>)[\"']?\s?:\s{0,3}"
+    r"(?P<value>\"[^\"\n]{0,200}\"?|'[^'\n]{0,200}'?|\[[^\]\n]{0,200}\]?|[^\s,}\n]{1,20})"
 )
 _SPLIT = re.compile(r"\s?(?:,|;|/|&|\band\b|\bor\b|和|或|、)\s?")
+_JOINED = LazyPattern(r"[}\s$\\()]*(?:or|and|,|/)[\s$\\()]*(?:boxed\s?\{)?")
 _NOTHING = frozenset({"null", "none", "n/a", "unknown"})
 _MOST = 32
+"""Boxes and tags that are looked at, from the end: a bound on time for replies that loop."""
 
 
-def structured(reader: Reader, reply: Reply) -> Extraction | None:
+def structured(options: OptionSet, reply: Reply) -> Extraction | None:
     """The last box, tag or field that says something decides."""
     low = reply.low
     braced, tagged = "{" in low, "<" in low or "[" in low
     verdict = None
     if (braced and "boxed" in low) or (tagged and "begin_of_box" in low):
-        verdict = _decide(reader, reply, _boxes(low), "boxed")
+        verdict = _decide(options, reply, _boxes(low), "boxed")
     if verdict is None and tagged:
-        verdict = _decide(reader, reply, _tags(low), "tag")
-    return verdict or (_decide(reader, reply, _fields(low), "json") if braced else None)
+        verdict = _decide(options, reply, _tags(low), "tag")
+    return verdict or (_decide(options, reply, _fields(low), "json") if braced else None)
 
 
 def answer_field(body: str) -> tuple[int, int] | None:
@@ -41,49 +40,40 @@ def answer_field(body: str) -> tuple[int, int] | None:
     return next(((start, end) for start, end in reversed(places) if low[start:end].strip()), None)
 
 
-def _decide(reader: Reader, reply: Reply, places: list[tuple[int, int]], rule: str) -> Extraction | None:
+def _decide(options: OptionSet, reply: Reply, places: list[tuple[int, int]], rule: str) -> Extraction | None:
     for position, (start, end) in enumerate(reversed(places[-_MOST:])):
-        verdict = _read(reader, reply, start, end, rule)
+        verdict = _read(options, reply, start, end, rule)
         if verdict is None:
             continue
+        # `\boxed{A} or \boxed{B}`: two joined boxes choose nothing.
         rivals = places[: len(places) - position - 1][-1:]
-        if (
-            rivals
-            and verdict.letter
-            and _joined(reply.low[rivals[0][1] : start])
-            and _read(reader, reply, *rivals[0], rule) != verdict
-        ):
+        joined = verdict.letter and rivals and _JOINED.fullmatch(reply.low, rivals[0][1], min(start, rivals[0][1] + 29))
+        if joined and joined.end() == start and _read(options, reply, *rivals[0], rule) != verdict:
             return Extraction(None, rule, AMBIGUOUS)
         return verdict
     return None
 
 
-def _joined(between: str) -> bool:
-    return (
-        len(between) < 30 and re.fullmatch(r"[}\s$\\()]*(?:or|and|,|/)[\s$\\()]*(?:boxed\s?\{)?", between) is not None
-    )
-
-
-def _read(reader: Reader, reply: Reply, start: int, end: int, rule: str) -> Extraction | None:
+def _read(options: OptionSet, reply: Reply, start: int, end: int, rule: str) -> Extraction | None:
     content = reply.body[start:end]
     if not content.strip(" {}\"'<>/[]\\$"):
         return Extraction(None, rule, TRUNCATED) if end >= len(reply.body.rstrip()) else None
-    index = reader.bare(content)
+    index = options.bare(content)
     if index is not None:
-        return reader.found(reply, index, rule, start, end)
-    reason = _why_not(reader, content)
-    return Extraction(None, rule, reason, (start + reply.offset, end + reply.offset)) if reason else None
+        return options.pick_at(reply, index, rule, start, end)
+    reason = _why_not(options, content)
+    return Extraction(None, rule, reason, reply.span(start, end)) if reason else None
 
 
-def _why_not(reader: Reader, content: str) -> str | None:
+def _why_not(options: OptionSet, content: str) -> str | None:
     """Say why a field that holds no single option still settles the matter: several, a strange mark, or null."""
-    parts = [reader.bare(part) for part in _SPLIT.split(content.strip(" []{}"))[:27]]
+    parts = [options.bare(part) for part in _SPLIT.split(content.strip(" []{}"))[:27]]
     if None not in parts and len(set(parts)) > 1:
         return AMBIGUOUS
     core = content.strip(" .()[]{}\"'$*\\")
     if len(core) == 1 and core.isupper():
         return NOT_OFFERED
-    return UNPARSED if core.lower() in _NOTHING and reader.texts.none is None else None
+    return UNPARSED if core.lower() in _NOTHING and options.texts.none is None else None
 
 
 def _boxes(low: str) -> list[tuple[int, int]]:

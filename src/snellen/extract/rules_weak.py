@@ -1,76 +1,65 @@
-"""Rules for replies without a cue: refusals, affirmed or lone labels, elimination, option texts, ordinals; else abstain with a reason."""
+"""Replies without a cue to options: refusals, affirmed or lone labels, option texts, ordinals; else a reason."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from .cue_words import CORRECTION, INTRODUCES, REFUSAL, STILL, UNDECIDABLE
+from .cue_words import CORRECTION, REFUSAL, UNDECIDABLE
 from .extraction import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
 from .label_mentions import label_mentions, text_mentions
-from .option_set import Reader, Reply
+from .option_set import OptionSet, Reply
 from .option_text import NONE_SAID
 from .polarity import DENIED_BEFORE, Mention, agreed, judge
+from .word_lists import START, LazyPattern, word_set
 
 _TAIL = 160
+"""The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
 _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
-_CONCLUDES = re.compile(
-    r"(?:(?<!\w)(?:so|hence|therefore|thus|total|totals|totaling|altogether|equals?|gives|in all|overall|makes?|"
-    r"conclude|leaves|leaving|left with|points? to|indicates?|consistent with|typical of|giving|making|yields?|resulting in)|[=→⇒]|因此|"
-    r"所以)[^.\n;]{0,30}\Z|(?<!\w)(?:only|must be|should be|应该是|就是)\s?(?:the |an? )?\Z"
+_STILL = LazyPattern(rf"{START}(?:<refusals.still>)")
+_CONCLUDES = LazyPattern(
+    r"(?:(?<!\w)(?:<conclusions.concludes>)|[=→⇒]|<conclusions.concludes_glued>)[^.\n;]{0,30}\Z"
+    r"|(?<!\w)(?:<conclusions.must>)\s?(?:the |an? )?\Z"
 )
-_SUPERLATIVE = re.compile(
+_SUPERLATIVE = LazyPattern(
     r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)"
 )
-_OR = re.compile(r"(?<!\w)(?:or|and|including|oder|ou|或)\s(?:option |choice )?[(\[\"'*]*\Z")
-_GOES_THROUGH = re.compile(rf"(?:{'|'.join(INTRODUCES)})[^.!?\n:]{{0,80}}[.:][\s*_(]*(?:[a-z][.:)]\s?)?\Z")
-_RIVAL = re.compile(
-    r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:correct|right|likely|possible|plausible|valid|good|true)(?!\w)"
+_OR = LazyPattern(r"(?<!\w)(?:<conclusions.or>)\s(?:option |choice )?[(\[\"'*]*\Z")
+_GOES_THROUGH = LazyPattern(r"(?:<labels.introduces>)[^.!?\n:]{0,80}[.:][\s*_(]*(?:[a-z][.:)]\s?)?\Z")
+_RIVAL = LazyPattern(r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:<conclusions.as_good>)(?!\w)")
+_LIKENED = LazyPattern(r"(?<!\w)(?:<conclusions.likened>)(?!\w)")
+_EARLIER = LazyPattern(r"(?<!\w)(?:<conclusions.first_impression>)(?!\w)")
+_IDENTIFIES = LazyPattern(
+    r"(?<!\w)(?:<conclusions.identifies>)(?:'s| is| was| must be| shows| depicts)"
+    r"(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
 )
-"""Another option is called as good."""
-_LIKENED = re.compile(
-    r"(?<!\w)(?:although|though|like|unlike|resembl\w{1,4}|similar|mistak\w{1,4}|confus\w{1,4}|take it for|opposed|compared)(?!\w)"
+_COUNTS = LazyPattern(r"(?<!\w)(?:there (?:are|is)|i (?:can )?(?:see|count))(?: exactly| only| a total of)? \Z")
+_TURNED = LazyPattern(r"(?<!\w)(?:but|however|yet|though)(?!\w)")
+_YES = LazyPattern(
+    r"\W*(?:(?:<yes_no.opening_adverb>)\W{1,3})?(<yes_no.opening_yes>|<yes_no.opening_no>)(?!\w)"
+    r"(?!\s+(?:doubt|question|problem|and no|or no))"
 )
-_EARLIER = re.compile(
-    r"(?<!\w)(?:at first|first|misread|initially|originally|looks? like|seems?|appears?|counted|thought)(?!\w)"
-)
-_IDENTIFIES = re.compile(
-    r"(?<!\w)(?:it|this|that|animal|object|shown|pictured|depicted|visible|image|picture|photo)"
-    r"(?:'s| is| was| must be| shows| depicts)(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
-)
-"""The speaker says what it is; other options are then named in passing (`it is a dog, which barks at a cat`)."""
-_COUNTS = re.compile(r"(?<!\w)(?:there (?:are|is)|i (?:can )?(?:see|count))(?: exactly| only| a total of)? \Z")
-_TURNED = re.compile(r"(?<!\w)(?:but|however|yet|though)(?!\w)")
-_YES = re.compile(
-    r"\W*(?:(?:clearly|definitely|certainly|absolutely|probably|obviously|well|indeed|correct|hmm|oh)\W{1,3})?(yes|no|yeah|yep|nope|是的?|不是|否|はい|いいえ|네|아니요|s[ií]|oui|non|ja|nein|да|нет)(?!\w)(?!\s+(?:doubt|question|"
-    r"problem|and no|or no))"
-)
-_SAID_YES = re.compile(
-    r"(?<!\w)(?:say|says|be|is|answer|with|so|hence|thus|therefore|:)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])"
-    r"|[,;:—–]\s?(yes|no)\W*\Z"
-)
-_LACKS = re.compile(
+_SAID_YES = LazyPattern(r"(?<!\w)(?:<yes_no.said>)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])|[,;:—–]\s?(yes|no)\W*\Z")
+_LACKS = LazyPattern(
     r"\W*there (?:(?:is|are|was|were) (?:no(?!\s(?:doubt|question|problem))|not)|isn't|aren't|wasn't)(?!\w)"
 )
-_YES_WORDS = frozenset(["yes", "yeah", "yep", "是", "是的", "はい", "네", "si", "sí", "oui", "ja", "да"])
 
 
-def refusal(reader: Reader, reply: Reply) -> Extraction | None:
+def refusal(options: OptionSet, reply: Reply) -> Extraction | None:
     """The reply declines to answer, and nothing after it chooses all the same."""
     match = _declines(reply.low)
     if match is None:
         return None
-    if reader.texts.undecidable is not None and UNDECIDABLE.search(reply.low):
-        return reader.found(reply, reader.texts.undecidable, "undecidable", match.start(), match.end())
-    turn = STILL.search(reply.low, match.end())
+    if options.texts.undecidable is not None and UNDECIDABLE.search(reply.low):
+        return options.pick_at(reply, options.texts.undecidable, "undecidable", match.start(), match.end())
+    turn = _STILL.search(reply.low, match.end())
     if turn:
-        chosen = _affirmed(label_mentions(reader, reply, turn.start())) or _affirmed(
-            text_mentions(reader, reply, turn.start())
-        )
+        at = turn.start()
+        chosen = _affirmed(label_mentions(options, reply, at)) or _affirmed(text_mentions(options, reply, at))
         if chosen is not None:
-            return reader.found(reply, chosen.index, "affirmed", chosen.start, chosen.end)
-    return Extraction(None, "refusal", REFUSED, (match.start() + reply.offset, match.end() + reply.offset))
+            return options.pick(reply, chosen, "affirmed")
+    return Extraction(None, "refusal", REFUSED, reply.span(match.start(), match.end()))
 
 
 def _declines(low: str) -> re.Match[str] | None:
@@ -79,23 +68,23 @@ def _declines(low: str) -> re.Match[str] | None:
     return REFUSAL.search(low, len(low) - _EDGE) or REFUSAL.search(low, 0, _EDGE)
 
 
-def cut_off(reader: Reader, reply: Reply) -> Extraction | None:
+def cut_off(options: OptionSet, reply: Reply) -> Extraction | None:
     """Generation hit the token limit before any clear answer: whatever follows would be a guess."""
     return Extraction(None, "cut_off", TRUNCATED) if reply.cut else None
 
 
-def affirmed(reader: Reader, reply: Reply) -> Extraction | None:
+def affirmed(options: OptionSet, reply: Reply) -> Extraction | None:
     """The last label that the sentence around it affirms (`hence B`, `it's B`, `B fits best`, `only D remains`)."""
     tail = len(reply.low) - _TAIL
-    chosen = (_affirmed(label_mentions(reader, reply, tail)) if tail > 0 else None) or _affirmed(
-        label_mentions(reader, reply)
-    )
-    chosen = chosen or _singled_out(reply.low, label_mentions(reader, reply))
-    if chosen is None or _spoken_against(reader, reply, chosen):
+    chosen = _affirmed(label_mentions(options, reply, tail)) if tail > 0 else None
+    if chosen is None:
+        mentions = label_mentions(options, reply)
+        chosen = _affirmed(mentions) or _singled_out(reply.low, mentions)
+    if chosen is None or _spoken_against(options, reply, chosen):
         return None
     if _RIVAL.search(reply.low, chosen.start):
         return Extraction(None, "affirmed", AMBIGUOUS)
-    return reader.found(reply, chosen.index, "affirmed", chosen.start, chosen.end)
+    return options.pick(reply, chosen, "affirmed")
 
 
 def _singled_out(low: str, mentions: Sequence[Mention]) -> Mention | None:
@@ -109,35 +98,34 @@ def _affirmed(mentions: Sequence[Mention]) -> Mention | None:
     return next((mention for mention in reversed(mentions) if mention.sure), None)
 
 
-def _spoken_against(reader: Reader, reply: Reply, chosen: Mention) -> bool:
+def _spoken_against(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
     """Whether, after a self-correction, another label stands."""
     turn = CORRECTION.search(reply.low, chosen.end)
-    return turn is not None and any(
-        m.alone and m.index != chosen.index for m in label_mentions(reader, reply, turn.end())
-    )
+    later = label_mentions(options, reply, turn.end()) if turn else []
+    return any(mention.alone and mention.index != chosen.index for mention in later)
 
 
-def yes_no(reader: Reader, reply: Reply) -> Extraction | None:
+def yes_no(options: OptionSet, reply: Reply) -> Extraction | None:
     """Options are yes and no, and the reply opens with one of them."""
-    if not reader.texts.yesno:
+    if not options.texts.yesno:
         return None
     match = _YES.match(reply.low) or _SAID_YES.search(reply.low) or _LACKS.match(reply.low)
     if match is None:
         return None
-    index = reader.texts.by_text.get("yes" if match[match.lastindex or 0] in _YES_WORDS else "no")
-    return reader.found(reply, index, "yes_no", *match.span(match.lastindex or 0)) if index is not None else None
+    index = options.texts.by_text.get("yes" if match[match.lastindex or 0] in word_set("yes_no.opening_yes") else "no")
+    return options.pick_at(reply, index, "yes_no", *match.span(match.lastindex or 0)) if index is not None else None
 
 
-def none_of_above(reader: Reader, reply: Reply) -> Extraction | None:
+def none_of_above(options: OptionSet, reply: Reply) -> Extraction | None:
     """The reply says that no option fits: the option for that if there is one, else no valid answer."""
     match = NONE_SAID.search(reply.low)
     if match is None or _not_meant(reply.low, match):
         return None
-    if reader.texts.none is not None:
-        return reader.found(reply, reader.texts.none, "none_of_above", match.start(), match.end())
-    if any(mention.stands and not mention.joined for mention in label_mentions(reader, reply)):
+    if options.texts.none is not None:
+        return options.pick_at(reply, options.texts.none, "none_of_above", match.start(), match.end())
+    if any(mention.stands and not mention.joined for mention in label_mentions(options, reply)):
         return None
-    return Extraction(None, "none_of_above", NOT_OFFERED, (match.start() + reply.offset, match.end() + reply.offset))
+    return Extraction(None, "none_of_above", NOT_OFFERED, reply.span(match.start(), match.end()))
 
 
 def _not_meant(low: str, match: re.Match[str]) -> bool:
@@ -148,17 +136,17 @@ def _not_meant(low: str, match: re.Match[str]) -> bool:
     return low.startswith(" other", end) or DENIED_BEFORE.search(low, max(0, start - 24), start) is not None
 
 
-def lone_label(reader: Reader, reply: Reply) -> Extraction | None:
-    """Exactly one label stands undenied, after the last self-correction if there is one, and no option text contradicts it."""
-    standing = _after_turn(reply, [mention for mention in label_mentions(reader, reply) if mention.stands])
+def lone_label(options: OptionSet, reply: Reply) -> Extraction | None:
+    """Exactly one label stands undenied (after the last self-correction, if any), and no option text contradicts it."""
+    standing = _after_turn(reply, [mention for mention in label_mentions(options, reply) if mention.stands])
     chosen = agreed([mention for mention in standing if mention.joined or not mention.asked] or standing)
-    if chosen is None or _only_named(reply.low, chosen) or _tells_otherwise(reader, reply, chosen.index):
+    if chosen is None or _only_named(reply.low, chosen) or _tells_otherwise(options, reply, chosen.index):
         return None
-    return reader.found(reply, chosen.index, "lone_label", chosen.start, chosen.end)
+    return options.pick(reply, chosen, "lone_label")
 
 
 def _only_named(low: str, chosen: Mention) -> bool:
-    """Whether it is one of several (`or B`), or the first of the options that the reply goes through (`Each option. A: a car …`)."""
+    """Whether it is one of several (`or B`), or the first option that the reply goes through (`Each option. A: …`)."""
     if _OR.search(low, max(0, chosen.start - 12), chosen.start):
         return True
     return len(low) - chosen.end > 8 and _GOES_THROUGH.search(low, max(0, chosen.start - 100), chosen.start) is not None
@@ -173,40 +161,40 @@ def _after_turn(reply: Reply, standing: list[Mention]) -> list[Mention]:
     return standing
 
 
-def _tells_otherwise(reader: Reader, reply: Reply, index: int) -> bool:
-    standing = {mention.index for mention in text_mentions(reader, reply) if mention.stands}
+def _tells_otherwise(options: OptionSet, reply: Reply, index: int) -> bool:
+    standing = {mention.index for mention in text_mentions(options, reply) if mention.stands}
     return bool(standing) and index not in standing
 
 
-def elimination(reader: Reader, reply: Reply) -> Extraction | None:
+def elimination(options: OptionSet, reply: Reply) -> Extraction | None:
     """All options but one are denied, by label or by text."""
-    for mentions in (label_mentions(reader, reply), text_mentions(reader, reply)):
+    for mentions in (label_mentions(options, reply), text_mentions(options, reply)):
         denied = {mention.index for mention in mentions if mention.denied}
         standing = {mention.index for mention in mentions if mention.stands} - denied
-        left = set(range(len(reader.marks))) - denied
+        left = set(range(len(options.marks))) - denied
         if denied and len(left) == 1 and standing <= left:
             last = mentions[-1]
-            return reader.found(reply, left.pop(), "elimination", last.start, last.end)
+            return options.pick_at(reply, left.pop(), "elimination", last.start, last.end)
     return None
 
 
-def option_text(reader: Reader, reply: Reply) -> Extraction | None:
+def option_text(options: OptionSet, reply: Reply) -> Extraction | None:
     """Exactly one option text stands undenied in the reply, or the last one is a conclusion."""
-    return _by_text(reader, reply, text_mentions(reader, reply), "option_text")
+    return _by_text(options, reply, text_mentions(options, reply), "option_text")
 
 
-def by_value(reader: Reader, reply: Reply) -> Extraction | None:
+def by_value(options: OptionSet, reply: Reply) -> Extraction | None:
     """Options are numbers, and the reply states one of them in other clothes (`$1,200` for `1200`)."""
-    if not reader.texts.values or text_mentions(reader, reply):
+    if not options.texts.values or text_mentions(options, reply):
         return None
     cut = max(0, len(reply.low) - 2000)
     tail = Reply(reply.body[cut:], reply.offset + cut) if cut else reply
-    mentions = reader.texts.by_value(tail.low)
+    mentions = options.texts.by_value(tail.low)
     judge(tail.low, mentions)
-    return _by_text(reader, tail, mentions, "by_value")
+    return _by_text(options, tail, mentions, "by_value")
 
 
-def _by_text(reader: Reader, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
+def _by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
     standing = [mention for mention in mentions if mention.stands]
     if _labels_differ(reply, standing):
         return None
@@ -215,7 +203,7 @@ def _by_text(reader: Reader, reply: Reply, mentions: list[Mention], rule: str) -
     if chosen and _only_named(reply.low, chosen):
         return None
     chosen = chosen or next(filter(None, (find(reply.low, pool) for find in _SETTLES)), None)
-    return reader.found(reply, chosen.index, rule, chosen.start, chosen.end) if chosen else None
+    return options.pick(reply, chosen, rule) if chosen else None
 
 
 def _labels_differ(reply: Reply, standing: Sequence[Mention]) -> bool:
@@ -232,7 +220,7 @@ def _concluded(low: str, pool: list[Mention]) -> Mention | None:
 
 
 def _contrasted(low: str, pool: list[Mention]) -> Mention | None:
-    """Of two texts set against each other, the one meant: the first in `a dog that looks like a cat`, the last after `but it is`."""
+    """Of two texts set against each other, the one meant: the first of `a dog, like a cat`, the last after `but`."""
     if not pool or pool[0].joined:
         return None
     first, others = pool[0], [mention for mention in pool if mention.index != pool[0].index]
@@ -269,18 +257,17 @@ _SETTLES = (_concluded, _contrasted, _identified, _stated_last)
 """Ways to tell which of several option texts is meant, in turn."""
 
 
-def ordinal(reader: Reader, reply: Reply) -> Extraction | None:
+def ordinal(options: OptionSet, reply: Reply) -> Extraction | None:
     """Exactly one option is named by its place (`the second option`, `option 2`, `第二个选项`) and not denied."""
-    mentions = list(reader.texts.ordinals(reply.low, len(reader.marks) - 1))[-40:]
+    mentions = list(options.texts.ordinals(reply.low, len(options.marks) - 1))[-40:]
     judge(reply.low, mentions)
     chosen = agreed([mention for mention in mentions if mention.stands])
-    return reader.found(reply, chosen.index, "ordinal", chosen.start, chosen.end) if chosen else None
+    return options.pick(reply, chosen, "ordinal") if chosen else None
 
 
-def abstain(reader: Reader, reply: Reply) -> Extraction:
+def abstain(options: OptionSet, reply: Reply) -> Extraction:
     """No rule decided: say whether there was nothing to read or too much."""
-    labels = {mention.index for mention in label_mentions(reader, reply) if not mention.denied}
-    texts = {mention.index for mention in text_mentions(reader, reply) if not mention.denied}
-    return Extraction(
-        None, "abstain", AMBIGUOUS if len(labels) > 1 or len(texts) > 1 or (labels and texts) else UNPARSED
-    )
+    labels = {mention.index for mention in label_mentions(options, reply) if not mention.denied}
+    texts = {mention.index for mention in text_mentions(options, reply) if not mention.denied}
+    several = len(labels) > 1 or len(texts) > 1 or (labels and texts)
+    return Extraction(None, "abstain", AMBIGUOUS if several else UNPARSED)

@@ -4,68 +4,66 @@ from __future__ import annotations
 
 import re
 
-from .cue_words import HARNESS, INTRODUCES
 from .extraction import DEGENERATE, EMPTY, HARNESS_ERROR, NOT_OFFERED, TRUNCATED, Extraction
-from .label_mentions import find_labels, text_mentions
-from .option_set import Reader, Reply
+from .label_mentions import find_labels, speaks_of_options, text_mentions
+from .option_set import OptionSet, Reply
 from .option_text import plain
 from .rules_cue import corrected
+from .word_lists import LazyPattern
 
-_HEAD = re.compile(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")
-_ALNUM = re.compile(r"[^\W_]")
-_NAME = re.compile(r"[A-Z]\. [A-Z][a-z]+ [a-z]")
+_FAILED_CALL = LazyPattern(r"\s*(?:<machine.error>)")
+_HEAD = LazyPattern(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")
+_ALNUM = LazyPattern(r"[^\W_]")
+_NAME = LazyPattern(r"[A-Z]\. [A-Z][a-z]+ [a-z]")
 _REPEATS = re.compile(r"[\s,]+")
 _LOOPS = 8
 
 
-def harness_error(reader: Reader, reply: Reply) -> Extraction | None:
+def harness_error(options: OptionSet, reply: Reply) -> Extraction | None:
     """Text of a failed call, stored by some harness as if it were the reply."""
-    return Extraction(None, "harness_error", HARNESS_ERROR) if HARNESS.match(reply.low) else None
+    return Extraction(None, "harness_error", HARNESS_ERROR) if _FAILED_CALL.match(reply.low) else None
 
 
-def empty(reader: Reader, reply: Reply) -> Extraction | None:
+def empty(options: OptionSet, reply: Reply) -> Extraction | None:
     """Nothing but space and punctuation (after thinking was removed)."""
     if _ALNUM.search(reply.low):
         return None
     return Extraction(None, "empty", TRUNCATED if reply.cut else EMPTY)
 
 
-def whole(reader: Reader, reply: Reply) -> Extraction | None:
-    """The whole reply is one mark, a mark with its text, or one option text, however decorated; also the same line again."""
+def whole(options: OptionSet, reply: Reply) -> Extraction | None:
+    """The whole reply is a mark, a mark with its text, or an option text, however decorated; or such a line twice."""
     text = reply.body.strip()
     if len(text) > 300:
         return None
-    index = reader.bare(text)
+    index = options.bare(text)
     if index is None:
-        index = _repeated(reader, text)
+        index = _repeated(options, text)
     if index is None:
-        return _stranger(reader, text)
+        return _stranger(options, text)
     start = len(reply.body) - len(reply.body.lstrip())
-    mark = reader.label.search(reply.body) if reader.texts.by_text.get(reply.low.strip()) != index else None
-    span = (
-        (mark.start(1), mark.end(1))
-        if mark and mark.group(1).lower() == reader.marks[index].lower()
-        else (start, start + len(text))
-    )
-    return reader.found(reply, index, "whole", *span)
+    mark = options.label.search(reply.body) if options.texts.by_text.get(reply.low.strip()) != index else None
+    named = mark and mark.group(1).lower() == options.marks[index].lower()
+    span = mark.span(1) if mark and named else (start, start + len(text))
+    return options.pick_at(reply, index, "whole", *span)
 
 
-def _repeated(reader: Reader, text: str) -> int | None:
+def _repeated(options: OptionSet, text: str) -> int | None:
     """Return the option of a reply that says the same thing again: `A A A`, or the same line twice."""
     if len(text) >= 16 and "\n" not in text:
         return None
     parts = set(_REPEATS.split(text) if len(text) < 16 else map(str.strip, filter(str.strip, text.split("\n"))))
-    return reader.bare(parts.pop()) if len(parts) == 1 else None
+    return options.bare(parts.pop()) if len(parts) == 1 else None
 
 
-def _stranger(reader: Reader, text: str) -> Extraction | None:
+def _stranger(options: OptionSet, text: str) -> Extraction | None:
     """A bare capital that was not offered is an answer, but no valid one."""
     core = text.strip(" .()[]*`\"'")
     foreign = len(core) == 1 and core.isalpha() and core.isupper() and core.isascii()
-    return Extraction(None, "whole", NOT_OFFERED) if foreign and core.lower() not in reader.by_mark else None
+    return Extraction(None, "whole", NOT_OFFERED) if foreign and core.lower() not in options.by_mark else None
 
 
-def degenerate(reader: Reader, reply: Reply) -> Extraction | None:
+def degenerate(options: OptionSet, reply: Reply) -> Extraction | None:
     """The reply ends in a loop: the same piece of text eight times or more."""
     text = reply.low.strip()
     if len(text) < _LOOPS:
@@ -81,78 +79,76 @@ def degenerate(reader: Reader, reply: Reply) -> Extraction | None:
     return Extraction(None, "degenerate", DEGENERATE) if looping else None
 
 
-def last_line(reader: Reader, reply: Reply) -> Extraction | None:
+def last_line(options: OptionSet, reply: Reply) -> Extraction | None:
     """The last line alone is an answer, and it is not the last item of a list."""
     body = reply.body.rstrip()
     at = body.rfind("\n") + 1
     if at == 0 or len(body) - at > 80:
         return None
-    index = reader.bare(body[at:])
+    index = options.bare(body[at:])
     if index is None:
         return None
     lines = [text for text in body.split("\n") if text.strip()]
-    if _introduced(lines, reader) or _enumerated(lines, reader, index):
+    if _introduced(lines, options) or _enumerated(lines, options, index):
         return None
-    return reader.found(reply, index, "last_line", at, len(body))
+    return options.pick_at(reply, index, "last_line", at, len(body))
 
 
-def first_line(reader: Reader, reply: Reply) -> Extraction | None:
+def first_line(options: OptionSet, reply: Reply) -> Extraction | None:
     """The first line alone is an answer and no list of options follows, or a single line opens with one."""
     if "\n" not in reply.low:
-        return _leading(reader, reply)
+        return _leading(options, reply)
     lines = [text for text in reply.body.split("\n") if text.strip()]
     if not lines:
         return None
-    first, last = reader.bare(lines[0]), reader.bare(lines[-1])
-    if (
-        first is None
-        or last not in {None, first}
-        or sum(reader.head.match(text) is not None for text in lines[:40]) > 1
-    ):
+    first, last = options.bare(lines[0]), options.bare(lines[-1])
+    if first is None or last not in {None, first}:
+        return None
+    if sum(options.head.match(text) is not None for text in lines[:40]) > 1:
         return None
     start = reply.body.index(lines[0])
-    return corrected(reader, reply, reader.found(reply, first, "first_line", start, start + len(lines[0])))
+    return corrected(options, reply, options.pick_at(reply, first, "first_line", start, start + len(lines[0])))
 
 
-def _enumerated(lines: list[str], reader: Reader, index: int) -> bool:
+def _enumerated(lines: list[str], options: OptionSet, index: int) -> bool:
     """Whether the line before names another option in the same way: `A`, then `B`."""
-    if len(lines) < 2 or reader.bare(lines[-2]) in {None, index}:
+    if len(lines) < 2 or options.bare(lines[-2]) in {None, index}:
         return False
-    return len(lines) < 3 or (reader.head.match(lines[-2]) is None) == (reader.head.match(lines[-1]) is None)
+    return len(lines) < 3 or (options.head.match(lines[-2]) is None) == (options.head.match(lines[-1]) is None)
 
 
-def _introduced(lines: list[str], reader: Reader) -> bool:
-    """Whether the last line is the last item of a list, the first of one that was cut off, or a box that is not ticked."""
+def _introduced(lines: list[str], options: OptionSet) -> bool:
+    """Whether the last line is an item of a list, the first of one that was cut off, or a box that is not ticked."""
     if "[ ]" in lines[-1] or "☐" in lines[-1]:
         return True
     if len(lines) < 2:
         return False
     before = lines[-2].lower()
-    headed = reader.head.match(lines[-1]) is not None
-    return headed and (reader.head.match(lines[-2]) is not None or any(word in before for word in INTRODUCES))
+    headed = options.head.match(lines[-1]) is not None
+    return headed and (options.head.match(lines[-2]) is not None or speaks_of_options(before))
 
 
-def _leading(reader: Reader, reply: Reply) -> Extraction | None:
+def _leading(options: OptionSet, reply: Reply) -> Extraction | None:
     """One line that opens with a mark and a sign, as in `B. a dog, because …` or `B: The board rejected it`."""
-    match = reader.head.match(reply.body)
+    match = options.head.match(reply.body)
     if match is None:
-        return _leading_text(reader, reply)
+        return _leading_text(options, reply)
     if match.group(1).islower() and not reply.body.lstrip().startswith("("):
         return None
-    index = reader.by_mark[match.group(1).lower()]
-    labels = find_labels(reader, reply, match.end())
+    index = options.by_mark[match.group(1).lower()]
+    labels = find_labels(options, reply, match.end())
     others = any(label.index != index and not _NAME.match(reply.body, label.start) for label in labels)
     if others or reply.body[match.end() : match.end() + 1].isalpha():
         return None
-    return reader.found(reply, index, "leading", match.start(1), match.end(1))
+    return options.pick_at(reply, index, "leading", match.start(1), match.end(1))
 
 
-def _leading_text(reader: Reader, reply: Reply) -> Extraction | None:
+def _leading_text(options: OptionSet, reply: Reply) -> Extraction | None:
     """The first sentence is one option text and nothing else, as in `True. The sign says so.`"""
     head = _HEAD.match(reply.low)
-    index = reader.texts.by_text.get(plain(head.group(1))) if head else None
-    if head is None or index is None or reader.label_set.intersection(reply.body.split()):
+    index = options.texts.by_text.get(plain(head.group(1))) if head else None
+    if head is None or index is None or options.label_set.intersection(reply.body.split()):
         return None
-    verdict = corrected(reader, reply, reader.found(reply, index, "leading", head.start(1), head.end(1)))
-    others = any(mention.stands and mention.index != index for mention in text_mentions(reader, reply))
+    verdict = corrected(options, reply, options.pick_at(reply, index, "leading", head.start(1), head.end(1)))
+    others = any(mention.stands and mention.index != index for mention in text_mentions(options, reply))
     return None if others and verdict.rule == "leading" else verdict

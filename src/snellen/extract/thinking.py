@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 
-_NAMES = r"think(?:ing)?|thoughts?|reason(?:ing)?|analysis|scratchpad|reflection|rationale|inner_monologue"
-_TAG = re.compile(
-    rf"[<\[◁]\|?(?P<close>/?)(?:seed:)?(?:{_NAMES})\|?[>\]▷]"
+from .word_lists import LazyPattern
+
+_TAG = LazyPattern(
+    r"[<\[◁]\|?(?P<close>/?)(?:seed:)?(?:<machine.thinking>)\|?[>\]▷]"
     r"|<\|(?P<edge>begin_of_thought|start_thinking|end_of_thought|end_thinking)\|>"
     r"|(?P<done>\.\.\.\s?done thinking\.?)",
     re.IGNORECASE,
 )
-_FINAL_CHANNEL = re.compile(
+_FINAL_CHANNEL = LazyPattern(
     r"<\|channel\|>\s?final\s?(?:<\|[^|<>]{1,40}\|>)?(?:<\|message\|>)?|assistantfinal(?=[^a-z])", re.IGNORECASE
 )
-_OTHER_CHANNEL = re.compile(r"<\|channel\|>\s?(?:analysis|commentary)", re.IGNORECASE)
+_OTHER_CHANNEL = LazyPattern(r"<\|channel\|>\s?(?:analysis|commentary)", re.IGNORECASE)
 
 
 def answer_start(text: str) -> int | None:
     """Return the index where the answer part begins (0 without thinking), or None if the thinking never ends."""
+    # Plain searches first: most replies hold none of these signs and are not thought aloud.
     if "<" not in text and "◁" not in text and "[" not in text and "..." not in text and "assistantfinal" not in text:
         return 0
     start = _after_channels(text)

@@ -13,8 +13,8 @@ from ..core.config import convert
 from ..core.protocols import Capability
 from ..core.tasks import Task
 from ..core.types import Prediction, Request, Sample, TrialKey
+from ..extract.choice import chosen_text
 from ..prompt.build import Prompter
-from ..prompt.history import chosen_text
 from .jobs import Ask, Item
 
 NEEDS = frozenset({Capability.GENERATE})
@@ -95,7 +95,7 @@ def read_answer(request: Request, prediction: Prediction) -> str:
         values = prediction.loglikelihoods
         best = max(range(len(values)), key=values.__getitem__)
         return request.shown[request.likelihood.stands_for[best] if request.likelihood.stands_for else best]
-    return chosen_text(prediction.text or "", request.marks, request.shown)
+    return chosen_text(prediction.text or "", request.marks, request.shown, prediction.finish)
 
 
 def most_common(answers: Sequence[str]) -> str:

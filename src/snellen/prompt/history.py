@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -11,9 +10,6 @@ from ..core.tasks import Prompt
 from ..core.types import Sample, Turn
 from .marks import make_marks
 from .template import FIELD, render
-
-_BRACKETED = re.compile(r"[(\[（]\s*([A-Za-z]{1,2}|\d{1,2})\s*[)\]）]")
-_LEADING = re.compile(r"\s*([A-Za-z]{1,2}|\d{1,2})\s*(?:[.:)]|$)")
 
 
 def show_options(prompt: Prompt, marks: Sequence[str], texts: Sequence[str]) -> str:
@@ -89,17 +85,3 @@ def example_turns(prompt: Prompt, style: str, sample: Sample, hidden: bool, imag
     question = say_question(prompt, style, sample.question, options)
     answer = say_answer(prompt, style, sample.answers[0], options) if sample.answers else ""
     return Turn("user", question, sample.images if images else ()), Turn("assistant", answer)
-
-
-def chosen_text(reply: str, marks: Sequence[str], shown: Sequence[str]) -> str:
-    """Return the option a reply chose, by its text or its mark; a reply that chose none stays as it is."""
-    said = reply.strip()
-    by_text = [text for text in shown if said.rstrip(".").casefold() == text.rstrip(".").casefold()]
-    if by_text:
-        return by_text[0]
-    found = _BRACKETED.search(said) or _LEADING.match(said)
-    if not found or not marks:
-        return reply
-    labels = [mark.casefold() for mark in marks]
-    label = found.group(1).casefold()
-    return shown[labels.index(label)] if label in labels else reply

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from snellen.extract.choice import chosen_text
 from snellen.extract.normalise import normalise
 from snellen.extract.numbers import find_numbers, parse_number
 from snellen.extract.other_kinds import extract_choices, extract_number, extract_short, extract_yesno
@@ -169,3 +170,34 @@ def test_answer_start(text: str, rest: str | None) -> None:
 )
 def test_normalise(text: str, plain: str) -> None:
     assert normalise(text) == plain
+
+
+@pytest.mark.parametrize(
+    ("reply", "chosen"),
+    [
+        ("(B)", "dog"), ("dog", "dog"), ("Dog.", "dog"), ("The answer is (b) dog", "dog"), ("B. dog", "dog"), ("B", "dog"),
+        ("[C]", "cow"), ("（C）", "cow"), ("(Z) q", "(Z) q"), ("", ""), ("who knows", "who knows"),
+    ],
+)  # fmt: skip
+def test_which_option_a_reply_chose(reply: str, chosen: str) -> None:
+    assert chosen_text(reply, ("A", "B", "C"), ("cat", "dog", "cow")) == chosen
+    assert chosen_text(reply, (), ("cat", "dog", "cow")) == chosen
+
+
+@pytest.mark.parametrize(
+    ("reply", "chosen"),
+    [
+        ("Not (A). The answer is C.", "cow"),
+        ("It looks like (A), but it must be (B).", "dog"),
+        ("<think>(A)?</think>C", "cow"),
+        ("a cat(s)", "cat"),
+        ("I cannot see whether it is (A) or (B).", "I cannot see whether it is (A) or (B)."),
+    ],
+)
+def test_the_first_mark_in_brackets_is_not_the_choice(reply: str, chosen: str) -> None:
+    assert chosen_text(reply, ("A", "B", "C"), ("cat", "dog", "cow")) == chosen
+
+
+def test_a_reply_without_options_stays_as_it_is() -> None:
+    assert chosen_text(" (A) red ", (), ()) == " (A) red "
+    assert chosen_text("Looking at A we see", (), ("cat", "dog"), "length") == "Looking at A we see"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from snellen.extract.choice import extract_choice, read
-from snellen.extract.option_set import reader_for
+from snellen.extract.option_set import option_set
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "extraction_cases.json").read_text("utf-8"))
 """Cases marked `missed` are read as nothing, where a person reads a letter: the price of never taking a stray capital for an answer."""
@@ -115,6 +115,6 @@ def test_marks_of_other_styles() -> None:
 
 
 def test_fast_table_says_what_the_rules_say() -> None:
-    reader = reader_for({"A": "red", "B": "blue", "C": "green", "D": "yellow"})
-    for reply, verdict in reader.whole.items():
-        assert read(reader, reply + " ") == verdict, reply
+    options = option_set({"A": "red", "B": "blue", "C": "green", "D": "yellow"})
+    for reply, verdict in options.whole.items():
+        assert read(options, reply + " ") == verdict, reply

@@ -14,6 +14,7 @@ from snellen.infer import dialogue_likelihood
 from snellen.infer.dialogue import plan, read_answer
 from snellen.infer.jobs import Item
 from snellen.prompt.build import Prompter
+from snellen.scoring.scorers.option_choice import score
 
 OPTIONS = ("red", "green", "blue")
 PROMPT = Prompt(template="{question} {options}", option_format="({mark}) {text}", option_separator="; ")
@@ -114,6 +115,22 @@ def test_a_failed_round_ends_the_dialogue() -> None:
     (job,) = jobs_of(dialogue("a", 5))
     asyncio.run(job.run(model))
     assert len(model.asked) == 3
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["Not (A). The answer is (C).", "It looks like (A), but it must be (B).", "(A)? Or (B)?", "Hence blue.", "(Z)"],
+)
+def test_the_history_says_what_the_score_reads(reply: str) -> None:
+    first, second = dialogue("a", 2)
+    model = Model(lambda number, repeat: reply)
+    (job,) = jobs_of([first, second])
+    asyncio.run(job.run(model))
+    request = model.asked[0]
+    (verdict,) = score(first, request, Prediction(request.key, text=reply), {})
+    assert verdict.answer in {None, "green", "blue"}
+    history = said(model.asked[1])[0]
+    assert history.endswith(verdict.answer) if verdict.answer else history == reply
 
 
 def test_likelihoods_choose_too() -> None:

@@ -16,7 +16,7 @@ from snellen.core.tasks import Prompt, Shot, Task
 from snellen.core.types import Form, Image, Sample, Turn
 from snellen.prompt.build import Prompter
 from snellen.prompt.duplicate import duplicate
-from snellen.prompt.history import chosen_text, say_answer
+from snellen.prompt.history import say_answer
 from snellen.prompt.marks import make_marks
 from snellen.prompt.pack import apply_pack, read_pack
 from snellen.prompt.styles import Speech, load_style
@@ -163,17 +163,6 @@ def test_a_style_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text('colour = "red"\n')
     with pytest.raises(ConfigError, match="unknown key 'colour'"):
         load_style(str(tmp_path / "bad.toml"))
-
-
-@pytest.mark.parametrize(
-    ("reply", "chosen"),
-    [
-        ("(B)", "dog"), ("dog", "dog"), ("Dog.", "dog"), ("The answer is (b) dog", "dog"), ("B. dog", "dog"), ("B", "dog"), ("[C]", "cow"),
-        ("（C）", "cow"), ("(Z) q", "(Z) q"), ("a cat(s)", "a cat(s)"), ("", ""), ("who knows", "who knows"),
-    ],
-)  # fmt: skip
-def test_which_option_a_reply_chose(reply: str, chosen: str) -> None:
-    assert chosen_text(reply, ("A", "B", "C"), ("cat", "dog", "cow")) == chosen
 
 
 def test_a_free_answer_gets_no_mark() -> None:

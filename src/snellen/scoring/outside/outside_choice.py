@@ -8,7 +8,7 @@ from typing import Any
 
 from ...extract.choice import read
 from ...extract.mark_patterns import derive_marks
-from ...extract.option_set import compile_reader
+from ...extract.option_set import compile_options
 from ...extract.profiles import parse_reform, place_of, profile_named
 from .outside_fields import Row
 from .outside_tally import Tally
@@ -86,7 +86,7 @@ def reform_index(text: str) -> int | None:
 def _extracted_index(text: str, options: tuple[str, ...], profile: str) -> int | None:
     marks = _marks(len(options))
     found = (
-        read(compile_reader(marks, options), text) if profile == "snellen" else profile_named(profile).read(text, marks)
+        read(compile_options(marks, options), text) if profile == "snellen" else profile_named(profile).read(text, marks)
     )
     return None if found.letter is None else marks.index(found.letter)
 

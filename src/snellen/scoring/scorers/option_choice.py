@@ -9,7 +9,7 @@ from ...core.types import Prediction, Request, Sample, Score
 from ...extract.choice import read
 from ...extract.extraction import Extraction
 from ...extract.mark_patterns import derive_marks
-from ...extract.option_set import compile_reader
+from ...extract.option_set import compile_options
 from ...extract.other_kinds import extract_yesno
 from ...extract.profiles import profile_named
 from . import option_likelihood
@@ -29,7 +29,7 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     name = options.get("profile", "snellen") if options else "snellen"
     text = prediction.text or ""
     if name == "snellen":
-        found = read(compile_reader(marks, shown), text, prediction.finish)
+        found = read(compile_options(marks, shown), text, prediction.finish)
         return [_scored(sample, request, found, _chosen(found, marks, shown), {})]
     profile = profile_named(name)
     found = profile.read(text, marks)

@@ -1,0 +1,193 @@
+"""What stands after a cue to the option it announces: a label, an option text, or nothing that is offered."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .cue_words import BINDER, LINK, NEGATION, NOT_AFTER, english_cues
+from .extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, Extraction
+from .option_set import OptionSet, Reply
+from .polarity import DENIED_AFTER, Mention
+from .word_lists import LazyPattern
+
+_ENDS = LazyPattern(r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|\(|<cues.value_ends>)|[^\x00-\x7f]")
+_VERB_AFTER = LazyPattern(r"[)\]}\"'*_`]*\s(?:<cues.label_verb>)(?!\w)")
+_TEXT_JOIN = LazyPattern(r"\s?(?:,\s?)?(?:<cues.text_join>)\s?")
+_DENIES = LazyPattern(r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't")
+# Of a language whose links are not listed: a few words, then one letter.
+_FEW_WORDS = LazyPattern(r"[^\W\d_]{0,4}(?:\s[^\W\d_]{1,14}){0,3}?[:\s]\s?[(\[\"'*]{0,3}(?=[a-z](?![^\W_]))")
+_OPEN_END = LazyPattern(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
+SENTENCE_END = LazyPattern(r"[.;!?\n。；！？]")
+_STRANGER = LazyPattern(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
+
+
+class Cue(NamedTuple):
+    """A word that points at an answer: where it stands, and whether it names an answer, an option or the choosing."""
+
+    start: int
+    end: int
+    word: str
+    kind: str
+
+
+class Slot(NamedTuple):
+    """The place where a cue's value stands, the label there if any, and whether a linking word leads to it."""
+
+    at: int
+    label: re.Match[str] | None
+    bound: bool
+
+
+def announced_value(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
+    """Read what stands after a cue and its linking words."""
+    low = reply.low
+    link = LINK.match(low, cue.end)
+    at = link.end() if link else cue.end
+    bound = _bound(low, cue, at)
+    # `option B …` and `correct B …` only name an option; `answer B` needs no tie.
+    if not bound and (cue.kind == "option" or cue.word == "correct"):
+        return None
+    if at >= len(low):
+        return _dangling(low, bound)
+    if bound and low.startswith("also ", at):
+        return Extraction(None, "cue", AMBIGUOUS)
+    label = options.label.match(reply.body, at)
+    # `the answer is a dog`: an article is tried as an option text first, any other label is taken at its word.
+    if label and not _wordy(reply, label):
+        return _label_value(options, reply, label, bound)
+    return _worded_value(options, reply, cue, Slot(at, label, bound))
+
+
+def _dangling(low: str, bound: bool) -> Extraction | None:
+    """`The answer is` and then nothing: the reply was cut off."""
+    return Extraction(None, "cue", TRUNCATED) if bound and low.rstrip()[-1:] not in {".", "*", ")", "!"} else None
+
+
+def _bound(low: str, cue: Cue, at: int) -> bool:
+    """Whether the cue is tied to what stands at `at`: by a copula, a colon or an arrow; verbs and foreign cues are."""
+    if cue.kind == "verb" or low[cue.end : at] in {":", "="} or (at > cue.end + 1 and BINDER.search(low, cue.end, at)):
+        return True
+    return cue.kind == "answer" and cue.word not in english_cues() and at > cue.end
+
+
+def _worded_value(options: OptionSet, reply: Reply, cue: Cue, slot: Slot) -> Extraction | None:
+    """Read a value that is an option text, or a label that might be an article."""
+    low = reply.low
+    text = options.texts.at(low, slot.at) if _takes_text(low, cue) else None
+    if _denied(low, slot.at, text):
+        return None
+    if slot.label and (text is None or text.index == options.by_mark[slot.label.group(1).lower()]):
+        return _label_value(options, reply, slot.label, slot.bound)
+    if text is not None and slot.bound:
+        return _text_value(options, reply, text)
+    verdict = _strange_value(options, reply, slot)
+    if verdict is not None or cue.kind != "answer":
+        return verdict
+    verdict = _far_value(options, reply, slot.at)
+    return verdict if verdict or cue.word in english_cues() else _foreign_value(options, reply, cue.end)
+
+
+def _strange_value(options: OptionSet, reply: Reply, slot: Slot) -> Extraction | None:
+    """A capital that was not offered is an answer, but no valid one."""
+    if not (slot.bound and options.letters and _STRANGER.match(reply.body, slot.at)):
+        return None
+    return Extraction(None, "cue", NOT_OFFERED, reply.span(slot.at, slot.at + 1))
+
+
+def _denied(low: str, at: int, text: Mention | None) -> bool:
+    """Whether `not` or its like follows the link, and is not itself the option `no`."""
+    return NOT_AFTER.match(low, at) is not None and (text is None or not _ENDS.match(low, text.end))
+
+
+def _takes_text(low: str, cue: Cue) -> bool:
+    """Whether an option text after the cue is the answer: after option nouns only if praised (`the best option`)."""
+    before = low[max(0, cue.start - 9) : cue.start].rstrip()
+    return cue.kind != "option" or before.endswith(("correct", "right", "best", "final", "only", "remaining"))
+
+
+def _wordy(reply: Reply, label: re.Match[str]) -> bool:
+    """Whether the label may be an article: a lone A, or any lower-case letter, followed by a word."""
+    mark = label.group(1)
+    return (mark in {"A", "I"} or mark.islower()) and reply.low[label.end() : label.end() + 1].isspace()
+
+
+def _label_value(options: OptionSet, reply: Reply, label: re.Match[str], bound: bool) -> Extraction | None:
+    """Take the label, unless what follows shows that it is none, denied, cut off or one of several."""
+    index, end, low = options.by_mark[label.group(1).lower()], label.end(), reply.low
+    if not _fits(options, reply, label, bound) or DENIED_AFTER.match(low, end, end + 120):
+        return None
+    if _heads_list(options, reply, label):
+        return None
+    verdict = options.pick_at(reply, index, "cue", label.start(1), label.end(1))
+    if _OPEN_END.match(low, end):
+        return Extraction(None, "cue", TRUNCATED, verdict.span)
+    return Extraction(None, "cue", AMBIGUOUS, verdict.span) if _coordinated(options, reply, index, end) else verdict
+
+
+def _fits(options: OptionSet, reply: Reply, label: re.Match[str], bound: bool) -> bool:
+    """Whether what follows the label lets it be one: `answer B would …` without a link, or an article, does not."""
+    low, end = reply.low, label.end()
+    if bound and not _wordy(reply, label):
+        return True
+    if _VERB_AFTER.match(low, end):
+        return bound
+    return _ENDS.match(low, end) is not None or _own_text(options, low, options.by_mark[label.group(1).lower()], end)
+
+
+def _own_text(options: OptionSet, low: str, index: int, end: int) -> bool:
+    own = options.texts.plain[index]
+    return bool(own) and own in low[end : end + len(own) + 8]
+
+
+def _heads_list(options: OptionSet, reply: Reply, label: re.Match[str]) -> bool:
+    """Whether the label heads a list of options (`Choices:\\nA. …\\nB. …`)."""
+    at = reply.body.rfind("\n", 0, label.start())
+    if at < 0 or not options.item.match(reply.body, at):
+        return False
+    following = options.item.search(reply.body, label.end(), label.end() + 400)
+    return following is not None and following.group(1).lower() != label.group(1).lower()
+
+
+def _coordinated(options: OptionSet, reply: Reply, index: int, end: int) -> bool:
+    """Whether another option is joined on (`B or C`), so that none is chosen."""
+    match = options.joined.match(reply.body, end)
+    if match is None:
+        return False
+    other = options.by_mark[(match.group("second") or match.group("wrapped")).lower()]
+    if other == index or DENIED_AFTER.match(reply.low, match.end(), match.end() + 80):
+        return False
+    # `B, and C shows …` opens a new clause; `B and C` does not.
+    either = match.group("join") not in {",", "and", "&", "、"}
+    return either or not _VERB_AFTER.match(reply.low, match.end())
+
+
+def _text_value(options: OptionSet, reply: Reply, text: Mention) -> Extraction | None:
+    low = reply.low
+    if DENIED_AFTER.match(low, text.end, text.end + 120):
+        return None
+    join = _TEXT_JOIN.match(low, text.end)
+    other = options.texts.at(low, join.end()) if join else None
+    if other is not None and other.index != text.index:
+        return Extraction(None, "cue_text", AMBIGUOUS)
+    return options.pick(reply, text, "cue_text")
+
+
+def _far_value(options: OptionSet, reply: Reply, at: int) -> Extraction | None:
+    """Look for `… is B` further on in the sentence of the cue."""
+    stop = SENTENCE_END.search(reply.body, at, at + 140)
+    match = options.far.search(reply.body, at, stop.start() if stop else at + 140)
+    if match is None or not options.letters or _DENIES.search(reply.low, at, match.start(1)):
+        return None
+    label = options.label.match(reply.body, match.start(1))
+    return _label_value(options, reply, label, True) if label else None
+
+
+def _foreign_value(options: OptionSet, reply: Reply, at: int) -> Extraction | None:
+    """Look past a few words of a language whose links are not listed, none of them a denial, for a last capital."""
+    match = _FEW_WORDS.match(reply.low, at)
+    if match is None or NEGATION.search(reply.low, at, match.end()):
+        return None
+    label = options.label.match(reply.body, match.end())
+    last = label and label.group(1).isupper() and _ENDS.match(reply.low, label.end())
+    return _label_value(options, reply, label, True) if label and last else None

@@ -1,0 +1,185 @@
+"""Word lists: every group does what the example beside it shows, every group is used, stems cover what they gate."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import snellen.extract
+from snellen.extract import (
+    cue_value,
+    cue_words,
+    label_mentions,
+    polarity,
+    rules_cue,
+    rules_structured,
+    rules_weak,
+    rules_whole,
+)
+from snellen.extract.choice import extract_choice
+from snellen.extract.extraction import Extraction
+from snellen.extract.mark_patterns import derive_marks, mark_patterns
+from snellen.extract.option_set import Reply, option_set
+from snellen.extract.option_text import NONE_SAID, OptionTexts, plain
+from snellen.extract.word_lists import Gated, LazyPattern, ascii_words, assemble, places, read_lists, word_set, words
+
+COLOURS = ["red", "blue", "green", "yellow"]
+FILES = sorted(
+    Path(entry.name).stem
+    for entry in (files("snellen") / "catalog" / "words").iterdir()
+    if entry.name.endswith(".toml")
+)
+GROUPS: list[tuple[str, dict[str, Any]]] = [
+    (f"{file}.{group}", table) for file in FILES for group, table in read_lists(file).items()
+]
+SOURCES = "\n".join(path.read_text("utf-8") for path in Path(snellen.extract.__path__[0]).glob("*.py"))
+
+
+@pytest.mark.parametrize(("group", "table"), GROUPS, ids=[group for group, _ in GROUPS])
+def test_the_example_holds_a_word_of_its_group_and_is_read_as_it_says(group: str, table: dict[str, Any]) -> None:
+    assert re.search(assemble(f"(?:<{group}>)"), table["example"].lower())
+    verdict = extract_choice(table["example"], table.get("options", COLOURS))
+    assert (verdict.letter or verdict.reason) == table["reads"], verdict
+
+
+@pytest.mark.parametrize(("group", "table"), GROUPS, ids=[group for group, _ in GROUPS])
+def test_a_group_is_words_by_language_each_once(group: str, table: dict[str, Any]) -> None:
+    languages = table.keys() - {"example", "options", "reads"}
+    assert languages
+    assert all(re.fullmatch("[a-z]{2}", language) for language in languages)
+    for language in languages:
+        assert len(set(table[language])) == len(table[language]), language
+        assert all(word == word.lower() or "\\" in word or "[" in word for word in table[language])
+
+
+def test_every_group_is_used() -> None:
+    assert [group for group, _ in GROUPS if not re.search(rf"<{group}>|\"{group}\"", SOURCES)] == [
+        "cues.answer",
+        "cues.option",
+        "cues.verb",
+    ], "the kinds of cues are looked up by name; all others stand in a pattern"
+
+
+def patterns() -> Iterator[tuple[str, LazyPattern | Gated]]:
+    for module in pkgutil.iter_modules(snellen.extract.__path__):
+        for name, value in vars(importlib.import_module(f"snellen.extract.{module.name}")).items():
+            if isinstance(value, LazyPattern | Gated):
+                yield f"{module.name}.{name}", value
+
+
+def test_every_pattern_compiles() -> None:
+    compiled = [(value.phrase if isinstance(value, Gated) else value).compile() for _, value in patterns()]
+    assert len(compiled) > 60
+    assert not any("<" in pattern.pattern and re.search(r"<\w+\.\w+>", pattern.pattern) for pattern in compiled)
+
+
+GATED_WORDS = [
+    *[(cue_words.CORRECTION, f"the answer is a. {word} b") for word in words("corrections.turn")],
+    *[(cue_words.CORRECTION, f"a。{word}b") for word in words("corrections.turn_glued")],
+    *[(cue_words.REFUSAL, f"{word} determine") for word in words("refusals.unable")],
+    *[(cue_words.REFUSAL, f"cannot {word}") for word in words("refusals.telling")],
+    *[(cue_words.REFUSAL, word) for word in (*words("refusals.sorry"), *words("refusals.declines"))],
+    *[(cue_words.REFUSAL, f"{word} information") for word in words("refusals.lack")],
+    *[(cue_words.DOUBT_CLAUSE, word) for word in words("doubt.reported")],
+    *[(NONE_SAID, word) for word in words("options.none_said")],
+    *[(cue_words.DOUBT, f"{word} ") for word in words("doubt.condition")],
+    *[(cue_words.DOUBT, f"{word} ") for word in words("doubt.wrong")],
+    *[(cue_words.DOUBT, f"{word} ") for word in (*words("doubt.denied"), *words("doubt.earlier"))],
+]
+
+
+@pytest.mark.parametrize(("gated", "text"), [case for case in GATED_WORDS if not set("[(\\?") & set(case[1])])
+def test_stems_cover_every_plain_word_they_gate(gated: Gated, text: str) -> None:
+    assert gated.phrase.search(text)
+    assert gated.search(text), text
+
+
+def test_a_gate_finds_what_its_pattern_finds() -> None:
+    text = "the answer is a. wait, it is b." + " x" * 60 + " hold on: c"
+    assert [match.group() for match in cue_words.CORRECTION.matches(text)] == ["wait", "hold on"]
+    later = cue_words.CORRECTION.search(text, 30)
+    assert later is not None
+    assert text[later.start() :] == "hold on: c"
+    assert cue_words.CORRECTION.search(text, 30, 60) is None
+    assert places("ab ab ab", ("ab", "b", "x"), 0, 8, 2) == [(3, "ab"), (4, "b"), (6, "ab"), (7, "b")]
+
+
+def test_words_come_in_the_order_of_the_file() -> None:
+    assert words("cues.text_join") == ("or", "and", "/", "oder", "ou", "o", "y", "或", "和")
+    assert ascii_words("cues.text_join") == ("or", "and", "/", "oder", "ou", "o", "y")
+    assert "ou" in word_set("cues.text_join")
+    assert extract_choice("Die Antwort ist red oder blue.", COLOURS).reason == "ambiguous"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (polarity.DENIED_BEFORE, "it can be anything but "),
+        (polarity.AFFIRMED_BEFORE, "hence it is most likely the option "),
+        (polarity.TENTATIVE_BEFORE, "it could be "),
+        (polarity.SPARED_BEFORE, "all other options except "),
+        (polarity.DENIED_AFTER, ") is clearly ruled"),
+        (polarity.AFFIRMED_AFTER, " is not wrong"),
+        (cue_words.LINK, " to this question is clearly: "),
+    ],
+)
+def test_a_side_of_a_mention(pattern: LazyPattern, text: str) -> None:
+    match = pattern.match(text) or pattern.search(text)
+    assert match is not None
+    assert match.end() == len(text)
+
+
+def test_importing_the_room_compiles_and_reads_no_words() -> None:
+    program = (
+        "import re, sys\nimport snellen.extract.choice\nfrom snellen.extract import word_lists, polarity, cue_words\n"
+        "assert word_lists.read_lists.cache_info().currsize == 0\n"
+        "first = polarity.DENIED_AFTER.match\n"
+        "assert polarity.DENIED_AFTER.match(' is wrong') and polarity.DENIED_AFTER.match is not first\n"
+        "assert word_lists.read_lists.cache_info().currsize == 1\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_every_module_of_the_room_is_named_by_a_test() -> None:
+    tests = Path(__file__).parent
+    named = {
+        name
+        for file in tests.glob("test_*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("snellen.extract")
+        for name in [*(alias.name for alias in node.names), (node.module or "").rpartition(".")[2]]
+    }
+    assert {module.name for module in pkgutil.iter_modules(snellen.extract.__path__)} <= named
+
+
+def test_the_pieces_alone() -> None:
+    options = OptionTexts(["The red one", "4", "none of these"])
+    assert plain(" The  Red one. ") == "red one"
+    assert (options.none, options.index_of("four")) == (2, 1)
+    assert derive_marks(28)[-2:] == ("AA", "AB")
+    assert mark_patterns(("A", "B")) is mark_patterns(("A", "B"))
+    assert label_mentions.speaks_of_options("let me consider")
+    assert not label_mentions.speaks_of_options("it is red")
+    assert rules_structured.answer_field('x <answer>B</answer> {"a": 1}') == (10, 11)
+    assert cue_value.Cue(0, 6, "answer", "answer").kind == "answer"
+
+
+def test_the_rules_alone() -> None:
+    options, reply = option_set(COLOURS), Reply("the answer is a. wait, it's C.", offset=100)
+    first = rules_cue.cue(options, Reply("the answer is a."))
+    assert first == Extraction("A", "cue", None, (14, 15))
+    verdict = rules_cue.corrected(options, reply, options.pick_at(reply, 0, "cue", 14, 15))
+    assert verdict == Extraction("C", "self_correction", None, (128, 129)), "spans count from the reply's beginning"
+    assert rules_weak.affirmed(options, Reply("Hence B.")) == Extraction("B", "affirmed", None, (6, 7))
+    assert rules_whole.whole(options, Reply("**B**")) == Extraction("B", "whole", None, (2, 3))
+    assert rules_structured.structured(options, Reply("B")) is None
