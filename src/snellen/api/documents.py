@@ -46,20 +46,16 @@ def run_choice(settings: RunSettings, files: Files, watcher: Watcher | None = No
 def run_needles(settings: RunSettings, files: Files, config: str, watcher: Watcher | None = None) -> RunResult:
     """Ask needle questions about one folder of pages and write the scripts' one result file."""
     result = run_settings(_with_data(settings, "niah", files, files.output.with_suffix(".run"), ("base",)), watcher)
-    reader = RunReader(result.folder)
-    try:
+    with RunReader(result.folder) as reader:
         header = reader.header()
         asked = [each for of_variant in read_asked(reader, "niah").values() for each in of_variant]
         _write(files.output, needle_file(header.model, config, asked, header.id))
-    finally:
-        reader.close()
     return result
 
 
 def write_choice_files(folder: Path, output: Path) -> list[Path]:
     """Write the result files of a stored run: one a variant, and the pairwise comparison; can be repeated at any time."""
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         header = reader.header()
         written = []
         for variant, asked in read_asked(reader, "longbench-v2").items():
@@ -70,8 +66,6 @@ def write_choice_files(folder: Path, output: Path) -> list[Path]:
             written.append(output / "comparison.json")
             _write(written[-1], [msgspec.to_builtins(pair) for pair in variant_differences(table)])
         return written
-    finally:
-        reader.close()
 
 
 @contextmanager

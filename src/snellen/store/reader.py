@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
@@ -30,11 +30,17 @@ class Trial(NamedTuple):
 
 
 class RunReader:
-    """Reads one run folder."""
+    """Reads one run folder: `with RunReader(folder) as run: …`, or open until `close`."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self._database = open_for_reading(self.folder / "run.db")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def header(self) -> RunHeader:
         """Return who was measured on what, and how."""

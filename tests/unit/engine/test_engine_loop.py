@@ -19,11 +19,8 @@ from snellen.store.reader import RunReader
 
 
 def stored(folder: Path) -> dict[str, Prediction]:
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         return {trial.prediction.key.sample: trial.prediction for trial in reader.trials("t")}
-    finally:
-        reader.close()
 
 
 def number(request: Request) -> int:
