@@ -16,6 +16,7 @@ from ..core.protocols import Model
 from ..core.types import Image, Request, TrialKey, Turn
 from ..data.documents.pages import find_variants, read_pages
 from ..data.documents.texts import read_records
+from ..data.images.encode import ImageDoor
 from ..report.exports.page_script_files import choice_file, needle_file, read_asked
 from ..report.files import write_atomically
 from ..scoring.aggregates.document_ladder import variant_differences
@@ -94,7 +95,8 @@ def transcribe_documents(data: Path, images: Path, output: Path, reader: str) ->
 
 async def _transcribe(model: Model, data: bytes) -> str:
     image = Image("data:image/png;base64," + pybase64.b64encode(data).decode())
-    prediction = await model.predict(Request(TrialKey("transcribe", "page"), (Turn("user", TRANSCRIBE, (image,)),)))
+    request = Request(TrialKey("transcribe", "page"), (Turn("user", TRANSCRIBE, (image,)),))
+    prediction = await model.predict(request, await ImageDoor().encode_all(request, model.image_policy))
     return prediction.text or ""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.errors import UsageError, did_you_mean
 from ..core.ids import rng
-from ..core.protocols import Capability, ImagePolicy
+from ..core.protocols import Capability, EncodedImages, ImagePolicy
 from ..core.types import Prediction, Request, Timing
 from .options import ModelOptions
 
@@ -84,7 +84,7 @@ class Blind:
         self._choose = CHOOSERS[rule]
         self._clock = options.clock
 
-    async def predict(self, request: Request) -> Prediction:
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Answer without looking at any picture."""
         now = self._clock.monotonic()
         timing = Timing(now, now)

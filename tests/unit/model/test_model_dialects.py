@@ -14,6 +14,7 @@ import pybase64
 import pytest
 
 from fake_clock import FakeClock
+from line_doubles import ask as ask_model
 from snellen.core.errors import EnvironmentProblem, ModelError, StopRun, UsageError
 from snellen.core.secret import Secret
 from snellen.core.types import FailureKind, Image, Params, Prediction, Request, TrialKey, Turn
@@ -22,8 +23,8 @@ from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini
 from snellen.model.served.http_client import Body, HttpResponse, HttpStream
 from snellen.model.served.openai import OpenAI
+from snellen.model.served.replies import status_error
 from snellen.model.served.served_model import ServedModel
-from snellen.model.served.wire import status_error
 
 KEY = TrialKey("t", "s")
 
@@ -73,7 +74,7 @@ def ask(
 ) -> Prediction:
     options = ModelOptions(base_url="http://x/v1", api_key=Secret(key) if key else None, clock=FakeClock())
     model = ServedModel(dialect or OpenAI(), "m", options, http)
-    return asyncio.run(model.predict(request or Request(KEY, (Turn("user", "hi"),))))
+    return asyncio.run(ask_model(model, request or Request(KEY, (Turn("user", "hi"),))))
 
 
 def chat(content: object = "B", finish: str | None = "stop", **message: object) -> dict[str, object]:

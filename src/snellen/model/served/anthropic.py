@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.errors import ModelError
 from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
-from ...core.types import FailureKind, Request, Turn, Usage
+from ...core.types import Request, Turn, Usage
 from ..options import ModelOptions
+from .dialect import Picture
+from .replies import Reply, expect_object, stream_error
 from .served_model import ServedModel
-from .wire import Picture, Reply, expect_object
 
 DEFAULT_MAX_TOKENS = 1024
 """The provider demands a limit; this one is sent when none was given."""
@@ -83,9 +83,7 @@ class Anthropic:
         event = expect_object(value)
         kind = event.get("type")
         if kind == "error":
-            raise ModelError(
-                FailureKind.SERVER, f"the server failed in mid-stream: {event.get('error')}"[:300], retryable=True
-            )
+            raise stream_error(event.get("error"))
         if kind == "message_start":
             message = event.get("message") or {}
             reply.model, reply.usage = message.get("model"), _usage(message.get("usage"))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.errors import ModelError
 from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
-from ...core.types import FailureKind, Params, Request, Turn, Usage
+from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
+from .dialect import Picture
+from .replies import Reply, expect_object, stream_error
 from .served_model import ServedModel
-from .wire import Picture, Reply, expect_object
 
 FINISH = {
     "STOP": "stop",
@@ -71,9 +71,7 @@ class Gemini:
         """Read one response, whole or a piece of a stream: both have the same form."""
         response = expect_object(value)
         if response.get("error"):
-            raise ModelError(
-                FailureKind.SERVER, f"the server failed in mid-stream: {response['error']}"[:300], retryable=True
-            )
+            raise stream_error(response["error"])
         blocked = (response.get("promptFeedback") or {}).get("blockReason")
         reply.refusal = f"blocked: {blocked}" if blocked else reply.refusal
         reply.usage = _usage(response.get("usageMetadata")) or reply.usage

@@ -12,14 +12,14 @@ from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import FailureKind, Params, Request, Turn, Usage
 from ..options import ModelOptions
-from .scoring_model import ScoringModel
+from .dialect import Picture
+from .replies import Reply, expect_object, stream_error
 from .served_model import ServedModel
-from .wire import Picture, Reply, expect_object
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `openai/NAME`; `--model-arg images=…` is one of IMAGE_MODES."""
-    return ScoringModel(OpenAI(str(options.arguments.get("images", "inline"))), name, options)
+    return ServedModel(OpenAI(str(options.arguments.get("images", "inline"))), name, options)
 
 
 IMAGE_MODES = ("inline", "uuid", "file")
@@ -32,7 +32,7 @@ class OpenAI:
     provider = "openai"
     default_url = "https://api.openai.com/v1"
     key_variable = "OPENAI_API_KEY"
-    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
+    capabilities = frozenset({Capability.GENERATE, Capability.LIKELIHOOD, Capability.STREAM, Capability.IMAGES})
     image_policy = ImagePolicy()
 
     def __init__(self, images: str = "inline") -> None:
@@ -78,9 +78,7 @@ class OpenAI:
         """Read one chunk of a streamed completion."""
         value = expect_object(value)
         if value.get("error"):
-            raise ModelError(
-                FailureKind.SERVER, f"the server failed in mid-stream: {value['error']}"[:300], retryable=True
-            )
+            raise stream_error(value["error"])
         reply.usage = _usage(value.get("usage")) or reply.usage
         reply.model = value.get("model") or reply.model
         choice = _first_choice(value)

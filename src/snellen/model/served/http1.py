@@ -39,6 +39,8 @@ class Response:
         body, complete = self._body.feed(data)
         if body:
             self._on_data(body)
+        if complete and self._body.has_more:  # what comes after the end would be taken for the next answer
+            self.keep_alive = False
         return complete
 
     def finish(self) -> bool:
@@ -90,12 +92,14 @@ def _body_of(status: int, headers: Mapping[str, str]) -> _Length | _Chunked | _U
 
 
 class _Length:
-    __slots__ = ("_left",)
+    __slots__ = ("_left", "has_more")
 
     def __init__(self, length: int) -> None:
         self._left = length
+        self.has_more = False
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
+        self.has_more = len(data) > self._left
         data = data[: self._left]
         self._left -= len(data)
         return data, self._left == 0
@@ -103,6 +107,7 @@ class _Length:
 
 class _UntilClose:
     __slots__ = ()
+    has_more = False
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
         return data, False
@@ -137,14 +142,19 @@ class _Chunked:
             at += self._left + 2
             self._left = -1
         self._rest = data[at:]
-        return b"".join(parts), self._trailer and self._ends()
+        # Trailers, if any, end with an empty line: without any that is the first one.
+        return b"".join(parts), self._trailer and _END_OF_HEAD in b"\r\n" + self._rest
 
-    def _ends(self) -> bool:
-        return self._rest.startswith(b"\r\n") or _END_OF_HEAD in self._rest
+    @property
+    def has_more(self) -> bool:
+        return not (b"\r\n" + self._rest).endswith(_END_OF_HEAD)
 
 
 def _chunk_size(line: bytes) -> int:
+    digits = line.partition(b";")[0].strip()
+    if not digits.isalnum():  # int() would also take a sign
+        raise BadResponseError(f"not a chunk size: {line[:20]!r}")
     try:
-        return int(line.partition(b";")[0], 16)
+        return int(digits, 16)
     except ValueError:
         raise BadResponseError(f"not a chunk size: {line[:20]!r}") from None

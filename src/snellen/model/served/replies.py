@@ -1,41 +1,35 @@
-"""Request bodies with pictures spliced in as bytes, and responses to replies or typed errors.
-
-Base64 never passes through the JSON encoder: the body is encoded with short tokens and cut at them.
-"""
+"""A server's response to a reply or a typed error: what is final, what is tried again, what stops the run."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
 from ...core.clock import Clock
 from ...core.errors import ModelError, StopRun
-from ...core.protocols import Capability, ImagePolicy
-from ...core.secret import Secret
-from ...core.text import clean_text as clean_text
-from ...core.types import FailureKind, Image, Request, Usage
-from ...data.images.encode import EncodedImage
-from .http_client import Body
+from ...core.text import clean_text
+from ...core.types import FailureKind, Usage
 
-_NONCE = os.urandom(8).hex()
+P = ParamSpec("P")
+T = TypeVar("T")
 RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 MESSAGE_LIMIT = 300
-
-
-class Picture(NamedTuple):
-    """A picture in a payload: `token` stands where its base64 will be; a dialect that names `file` instead leaves it out."""
-
-    token: str
-    mime: str
-    sha256: str = ""
-    file: str | None = None
-    """The path of the picture where it is sent as its own file, unchanged."""
+TOO_LONG = (
+    "context length",
+    "context_length",
+    "maximum context",
+    "too long",
+    "too many tokens",
+    "max_model_len",
+    "prompt is too",
+)
+"""How servers say that a prompt does not fit; some with 400, some with 422, none with a code of its own."""
+KINDS = {413: FailureKind.PAYLOAD, 429: FailureKind.RATE, 403: FailureKind.AUTH, 408: FailureKind.TIMEOUT}
 
 
 class Reply(msgspec.Struct, gc=False):
@@ -52,66 +46,6 @@ class Reply(msgspec.Struct, gc=False):
     """True once the server said that the stream is complete."""
 
 
-class Dialect(Protocol):
-    """How one provider writes requests and responses; pure, so it is tested without a network."""
-
-    provider: str
-    default_url: str
-    key_variable: str
-    capabilities: frozenset[Capability]
-    image_policy: ImagePolicy
-
-    def url(self, base_url: str, model: str, *, stream: bool) -> str:
-        """Return where a request goes."""
-        ...
-
-    def headers(self, key: Secret | None) -> dict[str, str]:
-        """Return the headers, with the key if there is one."""
-        ...
-
-    def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
-        """Return the body; `pictures` holds those of each message in turn."""
-        ...
-
-    def parse(self, value: Any) -> Reply:
-        """Read a whole response."""
-        ...
-
-    def parse_event(self, value: Any, reply: Reply) -> str | None:
-        """Read one stream event into `reply`; return `reasoning` or `content` when it brought some."""
-        ...
-
-
-def build_body(dialect: Dialect, model: str, request: Request, images: Sequence[Sequence[EncodedImage]]) -> Body:
-    """Return the request body with all pictures in it, in parts."""
-    flat = [image for of_message in images for image in of_message]
-    if not flat:
-        return (msgspec.json.encode(dialect.payload(model, request, [()] * len(images))),)
-    tokens = iter(range(len(flat)))
-    pictures = [
-        [
-            _picture(f"@{_NONCE}-{next(tokens)}@", image, reference)
-            for image, reference in zip(of_message, turn.images, strict=True)
-        ]
-        for of_message, turn in zip(images, request.messages, strict=True)
-    ]
-    skeleton = msgspec.json.encode(dialect.payload(model, request, pictures))
-    parts: list[bytes] = []
-    for number, image in enumerate(flat):
-        head, token, rest = skeleton.partition(b"@%s-%d@" % (_NONCE.encode(), number))
-        if token:
-            parts += (head, image.base64)
-            skeleton = rest
-    if b"@" + _NONCE.encode() in skeleton:
-        raise AssertionError("a dialect must keep the order of pictures")
-    return (*parts, skeleton)
-
-
-def _picture(token: str, image: EncodedImage, reference: Image) -> Picture:
-    own_file = not reference.edits and image.sent.original is None and ":" not in reference.ref[:6]
-    return Picture(token, image.sent.mime, image.sent.sha256, reference.ref if own_file else None)
-
-
 def decode_body(body: bytes) -> Any:
     """Decode a JSON response; anything else is a retryable decode error, never an answer."""
     try:
@@ -125,6 +59,19 @@ def decode_body(body: bytes) -> Any:
         raise ModelError(
             FailureKind.DECODE, f"the server's reply is not JSON ({problem}): {start!r}", retryable=True
         ) from None
+
+
+def read_safely(parse: Callable[P, T], *values: P.args, **options: P.kwargs) -> T:
+    """Read a reply; one of another shape than any server should send is a retryable decode error, never a crash."""
+    try:
+        return parse(*values, **options)
+    except (AttributeError, TypeError, LookupError, ValueError) as error:
+        raise ModelError(FailureKind.DECODE, f"the server's reply has another shape: {error}", retryable=True) from None
+
+
+def stream_error(reason: Any) -> ModelError:
+    """Return the error of a server that said in the midst of a stream that it cannot go on."""
+    return ModelError(FailureKind.SERVER, f"the server failed in mid-stream: {reason}"[:MESSAGE_LIMIT], retryable=True)
 
 
 def expect_object(value: Any) -> dict[str, Any]:
@@ -168,21 +115,11 @@ def status_error(status: int, headers: Mapping[str, str], body: bytes, clock: Cl
 
 
 def _kind_of(status: int, message: str) -> FailureKind:
-    long_words = (
-        "context length",
-        "context_length",
-        "maximum context",
-        "too long",
-        "too many tokens",
-        "max_model_len",
-        "prompt is too",
-    )
-    if status in (400, 422) and any(word in message for word in long_words):
+    if status in (400, 422) and any(words in message for words in TOO_LONG):
         return FailureKind.TOO_LONG
     if status in (400, 422) and ("content_filter" in message or "safety" in message):
         return FailureKind.REFUSED
-    kinds = {413: FailureKind.PAYLOAD, 429: FailureKind.RATE, 403: FailureKind.AUTH, 408: FailureKind.TIMEOUT}
-    return kinds.get(status, FailureKind.SERVER if status >= 500 else FailureKind.REQUEST)
+    return KINDS.get(status, FailureKind.SERVER if status >= 500 else FailureKind.REQUEST)
 
 
 def parse_retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:

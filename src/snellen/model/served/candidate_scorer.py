@@ -1,4 +1,4 @@
-"""A served model that can also score candidates: finds, by a self-test, a way of asking that the server really supports.
+"""A request with choices to their log-likelihoods, by a way of asking that the server passed a self-test of.
 
 The server continues a fixed prompt greedily; the values of its own words, once as generated and once as scored, must be the same.
 A server that ignores the request, refuses it, or answers off by one is not asked that way.
@@ -7,22 +7,21 @@ A server that ignores the request, refuses it, or answers off by one is not aske
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import msgspec
 
+from ...core.clock import Clock
 from ...core.errors import ModelError, StopRun, UsageError, did_you_mean
-from ...core.protocols import Capability
+from ...core.protocols import EncodedImages
 from ...core.types import FailureKind, Prediction, Request, Timing, TrialKey, Turn
 from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
-from ..options import ModelOptions
 from ..plain import separator
 from . import logprob_routes
+from .dialect import Dialect, build_body
 from .http_client import Body
 from .logprob_routes import CHAT, ECHO, LETTERS, ROUTES, WITH_IMAGES, Token
-from .served_model import ServedModel
-from .wire import Dialect, build_body, decode_body, status_error
 
 PROBE = Request(
     TrialKey("probe", "probe"), (Turn("user", "What colour is the sky on a clear day? Answer in a few words."),)
@@ -33,38 +32,42 @@ TOLERANCE = 0.3
 CALLS_AT_ONCE = 8
 
 
-class ScoringModel(ServedModel):
-    """Generates like any served model; requests with choices are scored by the route found for them."""
+class Server(Protocol):
+    """What the scorer needs of the model it scores for."""
 
-    def __init__(self, dialect: Dialect, name: str, options: ModelOptions, **more: Any) -> None:
-        super().__init__(dialect, name, options, **more)
-        self.capabilities = dialect.capabilities | {Capability.LIKELIHOOD}
-        self._forced = options.arguments.get("likelihood")
-        if self._forced is not None and self._forced not in ROUTES:
-            raise UsageError(
-                f"--model-arg likelihood={self._forced}{did_you_mean(str(self._forced), ROUTES)}: choose one of {', '.join(ROUTES)}"
-            )
+    name: str
+    clock: Clock
+    dialect: Dialect
+    remote_name: str
+
+    async def post(self, path: str, body: Body) -> Mapping[str, Any]:
+        """Send a body to a path under the server's address and return the JSON object it answers with."""
+        ...
+
+
+class CandidateScorer:
+    """Asks a server for the log-likelihood of each choice of a request, by the route found for it."""
+
+    def __init__(self, server: Server, forced_route: str | None = None) -> None:
+        if forced_route is not None and forced_route not in ROUTES:
+            near = did_you_mean(str(forced_route), ROUTES)
+            raise UsageError(f"--model-arg likelihood={forced_route}{near}: choose one of {', '.join(ROUTES)}")
+        self._server = server
+        self._forced = forced_route
         self._tested: dict[str, str] = {}
+        """Route -> what is wrong with it, or nothing."""
         self._testing = asyncio.Lock()
         self._slots = asyncio.Semaphore(CALLS_AT_ONCE)
 
-    def predict(self, request: Request) -> Coroutine[Any, Any, Prediction]:
-        """Answer one request, or raise ModelError."""
-        return self._predict_choices(request) if request.choices else super().predict(request)
-
-    async def _predict_choices(self, request: Request) -> Prediction:
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
+        """Score the choices of one request, or raise ModelError."""
         check_choices(request, byte_counts(request))
         route = await self._find_route(request)
-        try:
-            prediction = await self._score(request, route)
-            if request.likelihood.baseline:
-                priors = (await self._score(ask_for_priors(request), route)).loglikelihoods
-                prediction = msgspec.structs.replace(
-                    prediction, detail=prediction.detail | {"priors": list(priors or ())}
-                )
-        except ModelError as error:
-            raise self._scrubbed(error) from None
-        return prediction
+        prediction = await self._score(request, images, route)
+        if not request.likelihood.baseline:
+            return prediction
+        priors = (await self._score(ask_for_priors(request), images, route)).loglikelihoods
+        return msgspec.structs.replace(prediction, detail=prediction.detail | {"priors": list(priors or ())})
 
     async def _find_route(self, request: Request) -> str:
         """Return the first route that fits the request and passed its test; if none does, the run ends before it began."""
@@ -77,9 +80,7 @@ class ScoringModel(ServedModel):
                 return route
         tried = "; ".join(f"{route}: {self._tested[route]}" for route in fitting) or "none fits"
         hint = "" if logprob_routes.are_marks(request.choices) else "--candidates letters, or "
-        message = (
-            f"{self.name} gives no log-probabilities of these candidates ({tried}); try {hint}--infer-method generation"
-        )
+        message = f"{self._server.name} gives no log-probabilities of these candidates ({tried}); try {hint}--infer-method generation"
         raise StopRun(FailureKind.CAPABILITY, message)
 
     async def _test(self, route: str) -> str:
@@ -95,14 +96,14 @@ class ScoringModel(ServedModel):
         text, generated = await self._generate_probe(route)
         if not text or not generated or any(token.logprob is None for token in generated):
             return "the server gives no log-probabilities of what it generates, so nothing can be checked"
-        scored, _ = await self._score_one(PROBE, route, await self._score_prompt(PROBE, route), text)
+        scored, _ = await self._score_one(PROBE, {}, route, await self._score_prompt(PROBE, {}, route), text)
         wanted = sum(token.logprob or 0.0 for token in generated)
         if len(scored) != len(generated) or abs(sum(scored) - wanted) > TOLERANCE * len(scored):
             return f"not aligned: {text!r} has {wanted:.2f} as generated and {sum(scored):.2f} as scored"
         return ""
 
     async def _test_letters(self) -> str:
-        text, tokens, tops = logprob_routes.read_generated(await self._chat(logprob_routes.letters_request(PROBE)))
+        text, tokens, tops = logprob_routes.read_generated(await self._chat(logprob_routes.letters_request(PROBE), {}))
         if not tokens or not tops or not tops[0]:
             return "top_logprobs are ignored"
         best = max(tops[0], key=lambda token: token.logprob if token.logprob is not None else -1e9)
@@ -116,22 +117,23 @@ class ScoringModel(ServedModel):
     async def _generate_probe(self, route: str) -> tuple[str, list[Token]]:
         """Return the server's greedy words after the probe, and their values."""
         if route == CHAT:
-            value = await self._chat(logprob_routes.letters_request(PROBE, PROBE_TOKENS))
+            value = await self._chat(logprob_routes.letters_request(PROBE, PROBE_TOKENS), {})
         else:
             body = {
-                "model": self._model,
+                "model": self._server.remote_name,
                 "prompt": logprob_routes.prompt_text(PROBE),
                 "max_tokens": PROBE_TOKENS,
                 "temperature": 0,
                 "logprobs": 1,
             }
-            value = await self._post("/completions", (msgspec.json.encode(body),))
+            value = await self._server.post("/completions", (msgspec.json.encode(body),))
         text, tokens, _ = logprob_routes.read_generated(value)
         return text, tokens
 
-    async def _score(self, request: Request, route: str) -> Prediction:
-        sent = self._clock.monotonic()
-        raw, prompt = await (self._score_letters(request) if route == LETTERS else self._score_all(request, route))
+    async def _score(self, request: Request, images: EncodedImages, route: str) -> Prediction:
+        sent = self._server.clock.monotonic()
+        score = self._score_letters if route == LETTERS else self._score_all
+        raw, prompt = await score(request, images, route)
         tokens = [storable(values) for values in raw]
         counts = [len(values) for values in tokens]
         check_choices(request, counts)
@@ -145,75 +147,70 @@ class ScoringModel(ServedModel):
             detail["prompt_logprobs"] = self._prompt_values(prompt)
         values = tuple(sum(values) for values in tokens)
         return Prediction(
-            request.key, loglikelihoods=values, timing=Timing(sent, self._clock.monotonic()), detail=detail
+            request.key, loglikelihoods=values, timing=Timing(sent, self._server.clock.monotonic()), detail=detail
         )
 
     def _prompt_values(self, prompt: list[Token]) -> list[float]:
         if not prompt:
             raise ModelError(
                 FailureKind.CAPABILITY,
-                f"{self.name} gives no log-probabilities of the prompt itself, which prompt-mean needs",
+                f"{self._server.name} gives no log-probabilities of the prompt itself, which prompt-mean needs",
             )
         return storable([token.logprob for token in prompt if token.logprob is not None])
 
-    async def _score_all(self, request: Request, route: str) -> tuple[list[list[float]], list[Token]]:
+    async def _score_all(
+        self, request: Request, images: EncodedImages, route: str
+    ) -> tuple[list[list[float]], list[Token]]:
         """Return the token values of every candidate, and the scored prompt."""
         gap = "" if route == CHAT else separator(logprob_routes.prompt_text(request))
-        prompt = await self._score_prompt(request, route)
+        prompt = await self._score_prompt(request, images, route)
         scored = await asyncio.gather(
-            *(self._score_one(request, route, prompt, gap + choice) for choice in request.choices)
+            *(self._score_one(request, images, route, prompt, gap + choice) for choice in request.choices)
         )
         return [values for values, _ in scored], scored[0][1]
 
-    async def _score_prompt(self, request: Request, route: str) -> list[Token]:
+    async def _score_prompt(self, request: Request, images: EncodedImages, route: str) -> list[Token]:
         """Return the scored prompt alone; an echo brings it with every continuation."""
         if route == CHAT:
-            return logprob_routes.read_prompt_logprobs(await self._chat(logprob_routes.scoring_request(request, None)))
+            return logprob_routes.read_prompt_logprobs(
+                await self._chat(logprob_routes.scoring_request(request, None), images)
+            )
         if route == ECHO:
             return []
-        body = msgspec.json.encode(logprob_routes.text_body(self._model, request, "", echo=False))
-        return logprob_routes.read_prompt_logprobs(await self._post("/completions", (body,)))
+        body = msgspec.json.encode(logprob_routes.text_body(self._server.remote_name, request, "", echo=False))
+        return logprob_routes.read_prompt_logprobs(await self._server.post("/completions", (body,)))
 
     async def _score_one(
-        self, request: Request, route: str, prompt: list[Token], continuation: str
+        self, request: Request, images: EncodedImages, route: str, prompt: list[Token], continuation: str
     ) -> tuple[list[float], list[Token]]:
         """Return the values of one continuation, and the scored prompt before it."""
         async with self._slots:
             if route == CHAT:
                 whole = logprob_routes.read_prompt_logprobs(
-                    await self._chat(logprob_routes.scoring_request(request, continuation))
+                    await self._chat(logprob_routes.scoring_request(request, continuation), images)
                 )
                 return logprob_routes.continuation_values(whole, prompt), prompt
-            body = msgspec.json.encode(logprob_routes.text_body(self._model, request, continuation, echo=route == ECHO))
-            value = await self._post("/completions", (body,))
+            body = msgspec.json.encode(
+                logprob_routes.text_body(self._server.remote_name, request, continuation, echo=route == ECHO)
+            )
+            value = await self._server.post("/completions", (body,))
         if route != ECHO:
             return logprob_routes.continuation_values(logprob_routes.read_prompt_logprobs(value), prompt), prompt
         start = len(logprob_routes.prompt_text(request))
         values = [token.logprob or 0.0 for token in logprob_routes.read_echo(value, start, start + len(continuation))]
         return values, logprob_routes.read_echo(value, 0, start + len(continuation))[: -len(values) or None]
 
-    async def _score_letters(self, request: Request) -> tuple[list[list[float]], list[Token]]:
-        _, _, tops = logprob_routes.read_generated(await self._chat(logprob_routes.letters_request(request)))
+    async def _score_letters(
+        self, request: Request, images: EncodedImages, route: str
+    ) -> tuple[list[list[float]], list[Token]]:
+        _, _, tops = logprob_routes.read_generated(await self._chat(logprob_routes.letters_request(request), images))
         if not tops or not tops[0]:
             raise ModelError(FailureKind.DECODE, "the server left out top_logprobs", retryable=True)
         return [[value] for value in logprob_routes.letter_values(tops[0], request.choices)], []
 
-    async def _chat(self, request: Request) -> Mapping[str, Any]:
-        images = await self.encode_pictures(request)
-        return await self._post("/chat/completions", build_body(self._dialect, self._model, request, images))
-
-    async def _post(self, path: str, body: Body) -> Mapping[str, Any]:
-        response = await self._http.send(
-            self._base_url + path, body, self._dialect.headers(self._key), self._options.timeout_s
-        )
-        if response.status != 200:
-            raise status_error(response.status, response.headers, response.body, self._clock)
-        value = decode_body(response.body)
-        if not isinstance(value, dict):
-            raise ModelError(
-                FailureKind.DECODE, f"the server sent {type(value).__name__} where an object belongs", retryable=True
-            )
-        return value
+    async def _chat(self, request: Request, images: EncodedImages) -> Mapping[str, Any]:
+        body = build_body(self._server.dialect, self._server.remote_name, request, images)
+        return await self._server.post("/chat/completions", body)
 
 
 def _fits(route: str, request: Request) -> bool:
