@@ -1,7 +1,7 @@
 """A request with choices to their log-likelihoods, by a way of asking that the server passed a self-test of.
 
-The server continues a fixed prompt greedily; the values of its own words, once as generated and once as scored, must be the same.
-A server that ignores the request, refuses it, or answers off by one is not asked that way.
+The server continues a fixed prompt greedily; the values of its own words, once as generated and once as scored, must be
+the same. A server that ignores the request, refuses it, or answers off by one is not asked that way.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from ...core.protocols import EncodedImages
 from ...core.types import FailureKind, Prediction, Request, Timing, TrialKey, Turn
 from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
 from ..plain import separator
-from . import logprob_routes
+from . import logprob_routes as routes
 from .dialect import Dialect, build_body
 from .http_client import Body
 from .logprob_routes import CHAT, ECHO, LETTERS, ROUTES, WITH_IMAGES, Token
+from .replies import unreadable
 
 PROBE = Request(
     TrialKey("probe", "probe"), (Turn("user", "What colour is the sky on a clear day? Answer in a few words."),)
@@ -70,7 +71,7 @@ class CandidateScorer:
         return msgspec.structs.replace(prediction, detail=prediction.detail | {"priors": list(priors or ())})
 
     async def _find_route(self, request: Request) -> str:
-        """Return the first route that fits the request and passed its test; if none does, the run ends before it began."""
+        """Return the first route that fits the request and passed its test; if none does, the run ends."""
         fitting = [route for route in ROUTES if _fits(route, request) and self._forced in (None, route)]
         for route in fitting:
             async with self._testing:
@@ -79,9 +80,9 @@ class CandidateScorer:
             if not self._tested[route]:
                 return route
         tried = "; ".join(f"{route}: {self._tested[route]}" for route in fitting) or "none fits"
-        hint = "" if logprob_routes.are_marks(request.choices) else "--candidates letters, or "
-        message = f"{self._server.name} gives no log-probabilities of these candidates ({tried}); try {hint}--infer-method generation"
-        raise StopRun(FailureKind.CAPABILITY, message)
+        hint = "" if routes.are_marks(request.choices) else "--candidates letters, or "
+        message = f"{self._server.name} gives no log-probabilities of these candidates ({tried})"
+        raise StopRun(FailureKind.CAPABILITY, f"{message}; try {hint}--infer-method generation")
 
     async def _test(self, route: str) -> str:
         """Return what is wrong with a route, or nothing."""
@@ -103,31 +104,30 @@ class CandidateScorer:
         return ""
 
     async def _test_letters(self) -> str:
-        text, tokens, tops = logprob_routes.read_generated(await self._chat(logprob_routes.letters_request(PROBE), {}))
+        text, tokens, tops = routes.read_generated(await self._chat(routes.letters_request(PROBE), {}))
         if not tokens or not tops or not tops[0]:
             return "top_logprobs are ignored"
         best = max(tops[0], key=lambda token: token.logprob if token.logprob is not None else -1e9)
-        if (
-            not text.strip().startswith(tokens[0].name.strip())
-            or (best.logprob or 0.0) > (tokens[0].logprob or 0.0) + TOLERANCE
-        ):
-            return f"not aligned: {text!r} begins with {tokens[0].name!r}, likeliest is {best.name!r}"
-        return ""
+        first = tokens[0]
+        is_likeliest = (best.logprob or 0.0) <= (first.logprob or 0.0) + TOLERANCE
+        if text.strip().startswith(first.name.strip()) and is_likeliest:
+            return ""
+        return f"not aligned: {text!r} begins with {first.name!r}, likeliest is {best.name!r}"
 
     async def _generate_probe(self, route: str) -> tuple[str, list[Token]]:
         """Return the server's greedy words after the probe, and their values."""
         if route == CHAT:
-            value = await self._chat(logprob_routes.letters_request(PROBE, PROBE_TOKENS), {})
+            value = await self._chat(routes.letters_request(PROBE, PROBE_TOKENS), {})
         else:
             body = {
                 "model": self._server.remote_name,
-                "prompt": logprob_routes.prompt_text(PROBE),
+                "prompt": routes.prompt_text(PROBE),
                 "max_tokens": PROBE_TOKENS,
                 "temperature": 0,
                 "logprobs": 1,
             }
-            value = await self._server.post("/completions", (msgspec.json.encode(body),))
-        text, tokens, _ = logprob_routes.read_generated(value)
+            value = await self._post_text(body)
+        text, tokens, _ = routes.read_generated(value)
         return text, tokens
 
     async def _score(self, request: Request, images: EncodedImages, route: str) -> Prediction:
@@ -137,32 +137,24 @@ class CandidateScorer:
         tokens = [storable(values) for values in raw]
         counts = [len(values) for values in tokens]
         check_choices(request, counts)
-        detail: dict[str, Any] = {
-            "route": route,
-            "tokens": counts,
-            "token_logprobs": tokens,
-            "bytes": byte_counts(request),
-        }
+        detail: dict[str, Any] = {"route": route, "tokens": counts, "token_logprobs": tokens}
+        detail["bytes"] = byte_counts(request)
         if request.likelihood.with_prompt:
             detail["prompt_logprobs"] = self._prompt_values(prompt)
-        values = tuple(sum(values) for values in tokens)
-        return Prediction(
-            request.key, loglikelihoods=values, timing=Timing(sent, self._server.clock.monotonic()), detail=detail
-        )
+        timing = Timing(sent, self._server.clock.monotonic())
+        return Prediction(request.key, loglikelihoods=tuple(map(sum, tokens)), timing=timing, detail=detail)
 
     def _prompt_values(self, prompt: list[Token]) -> list[float]:
         if not prompt:
-            raise ModelError(
-                FailureKind.CAPABILITY,
-                f"{self._server.name} gives no log-probabilities of the prompt itself, which prompt-mean needs",
-            )
+            message = f"{self._server.name} gives no log-probabilities of the prompt itself, which prompt-mean needs"
+            raise ModelError(FailureKind.CAPABILITY, message)
         return storable([token.logprob for token in prompt if token.logprob is not None])
 
     async def _score_all(
         self, request: Request, images: EncodedImages, route: str
     ) -> tuple[list[list[float]], list[Token]]:
         """Return the token values of every candidate, and the scored prompt."""
-        gap = "" if route == CHAT else separator(logprob_routes.prompt_text(request))
+        gap = "" if route == CHAT else separator(routes.prompt_text(request))
         prompt = await self._score_prompt(request, images, route)
         scored = await asyncio.gather(
             *(self._score_one(request, images, route, prompt, gap + choice) for choice in request.choices)
@@ -171,42 +163,43 @@ class CandidateScorer:
 
     async def _score_prompt(self, request: Request, images: EncodedImages, route: str) -> list[Token]:
         """Return the scored prompt alone; an echo brings it with every continuation."""
-        if route == CHAT:
-            return logprob_routes.read_prompt_logprobs(
-                await self._chat(logprob_routes.scoring_request(request, None), images)
-            )
         if route == ECHO:
             return []
-        body = msgspec.json.encode(logprob_routes.text_body(self._server.remote_name, request, "", echo=False))
-        return logprob_routes.read_prompt_logprobs(await self._server.post("/completions", (body,)))
+        return routes.read_prompt_logprobs(await self._complete(request, images, route, ""))
 
     async def _score_one(
         self, request: Request, images: EncodedImages, route: str, prompt: list[Token], continuation: str
     ) -> tuple[list[float], list[Token]]:
         """Return the values of one continuation, and the scored prompt before it."""
         async with self._slots:
-            if route == CHAT:
-                whole = logprob_routes.read_prompt_logprobs(
-                    await self._chat(logprob_routes.scoring_request(request, continuation), images)
-                )
-                return logprob_routes.continuation_values(whole, prompt), prompt
-            body = msgspec.json.encode(
-                logprob_routes.text_body(self._server.remote_name, request, continuation, echo=route == ECHO)
-            )
-            value = await self._server.post("/completions", (body,))
+            value = await self._complete(request, images, route, continuation)
         if route != ECHO:
-            return logprob_routes.continuation_values(logprob_routes.read_prompt_logprobs(value), prompt), prompt
-        start = len(logprob_routes.prompt_text(request))
-        values = [token.logprob or 0.0 for token in logprob_routes.read_echo(value, start, start + len(continuation))]
-        return values, logprob_routes.read_echo(value, 0, start + len(continuation))[: -len(values) or None]
+            return routes.continuation_values(routes.read_prompt_logprobs(value), prompt), prompt
+        start = len(routes.prompt_text(request))
+        end = start + len(continuation)
+        values = [token.logprob or 0.0 for token in routes.read_echo(value, start, end)]
+        return values, routes.read_echo(value, 0, end)[: -len(values) or None]
 
     async def _score_letters(
         self, request: Request, images: EncodedImages, route: str
     ) -> tuple[list[list[float]], list[Token]]:
-        _, _, tops = logprob_routes.read_generated(await self._chat(logprob_routes.letters_request(request), images))
+        _, _, tops = routes.read_generated(await self._chat(routes.letters_request(request), images))
         if not tops or not tops[0]:
-            raise ModelError(FailureKind.DECODE, "the server left out top_logprobs", retryable=True)
-        return [[value] for value in logprob_routes.letter_values(tops[0], request.choices)], []
+            raise unreadable("the server left out top_logprobs")
+        return [[value] for value in routes.letter_values(tops[0], request.choices)], []
+
+    async def _complete(
+        self, request: Request, images: EncodedImages, route: str, continuation: str
+    ) -> Mapping[str, Any]:
+        """Ask for the log-probabilities of a prompt and a continuation of it."""
+        if route == CHAT:
+            return await self._chat(routes.scoring_request(request, continuation), images)
+        return await self._post_text(
+            routes.text_body(self._server.remote_name, request, continuation, echo=route == ECHO)
+        )
+
+    async def _post_text(self, body: dict[str, Any]) -> Mapping[str, Any]:
+        return await self._server.post("/completions", (msgspec.json.encode(body),))
 
     async def _chat(self, request: Request, images: EncodedImages) -> Mapping[str, Any]:
         body = build_body(self._server.dialect, self._server.remote_name, request, images)
@@ -217,4 +210,4 @@ def _fits(route: str, request: Request) -> bool:
     has_images = any(turn.images for turn in (*request.messages, *request.likelihood.baseline))
     if has_images and route not in WITH_IMAGES:
         return False
-    return route != LETTERS or (logprob_routes.are_marks(request.choices) and not request.prefix)
+    return route != LETTERS or (routes.are_marks(request.choices) and not request.prefix)

@@ -56,9 +56,7 @@ def decode_body(body: bytes) -> Any:
         return json.loads(body.decode("utf-8"))
     except (ValueError, UnicodeDecodeError, RecursionError):
         start = body[:60].decode("utf-8", "replace")
-        raise ModelError(
-            FailureKind.DECODE, f"the server's reply is not JSON ({problem}): {start!r}", retryable=True
-        ) from None
+        raise unreadable(f"the server's reply is not JSON ({problem}): {start!r}") from None
 
 
 def read_safely(parse: Callable[P, T], *values: P.args, **options: P.kwargs) -> T:
@@ -66,7 +64,12 @@ def read_safely(parse: Callable[P, T], *values: P.args, **options: P.kwargs) -> 
     try:
         return parse(*values, **options)
     except (AttributeError, TypeError, LookupError, ValueError) as error:
-        raise ModelError(FailureKind.DECODE, f"the server's reply has another shape: {error}", retryable=True) from None
+        raise unreadable(f"the server's reply has another shape: {error}") from None
+
+
+def unreadable(message: str) -> ModelError:
+    """Return the error of a reply that is none; asked again the server may send one."""
+    return ModelError(FailureKind.DECODE, message, retryable=True)
 
 
 def stream_error(reason: Any) -> ModelError:
@@ -77,9 +80,7 @@ def stream_error(reason: Any) -> ModelError:
 def expect_object(value: Any) -> dict[str, Any]:
     """Return `value` if it is a JSON object, else raise a retryable decode error."""
     if not isinstance(value, dict):
-        raise ModelError(
-            FailureKind.DECODE, f"the server sent {type(value).__name__} where an object belongs", retryable=True
-        )
+        raise unreadable(f"the server sent {type(value).__name__} where an object belongs")
     return value
 
 
@@ -88,16 +89,14 @@ def check_reply(reply: Reply) -> None:
     try:
         msgspec.convert(msgspec.structs.asdict(reply), Reply)
     except msgspec.ValidationError as error:
-        raise ModelError(FailureKind.DECODE, f"the server's reply has another shape: {error}", retryable=True) from None
+        raise unreadable(f"the server's reply has another shape: {error}") from None
     if reply.refusal or reply.finish in ("content_filter", "refusal", "safety"):
-        raise ModelError(
-            FailureKind.REFUSED, f"the provider refused: {(reply.refusal or reply.finish or '')[:MESSAGE_LIMIT]}"
-        )
+        reason = (reply.refusal or reply.finish or "")[:MESSAGE_LIMIT]
+        raise ModelError(FailureKind.REFUSED, f"the provider refused: {reason}")
     if reply.text is None and reply.finish == "length":
         raise ModelError(FailureKind.TRUNCATED, "the reply was cut before its first word: raise --max-tokens")
     if reply.text is None:
-        what = "null content" if reply.choices else "no choices"
-        raise ModelError(FailureKind.DECODE, f"the server sent {what}", retryable=True)
+        raise unreadable(f"the server sent {'null content' if reply.choices else 'no choices'}")
 
 
 def status_error(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) -> ModelError:
@@ -105,13 +104,10 @@ def status_error(status: int, headers: Mapping[str, str], body: bytes, clock: Cl
     message = f"HTTP {status}: {_error_text(body)}"
     if status == 401:
         return StopRun(FailureKind.AUTH, f"{message} (check the API key: --api-key-env NAME)", status=status)
-    kind = _kind_of(status, message.lower())
-    final = status not in RETRYABLE and status < 500
-    if status == 429 and "insufficient_quota" in message:
-        final = True
-    return ModelError(
-        kind, message, status=status, retryable=not final, retry_after_s=parse_retry_after(headers, clock)
-    )
+    kind, wait_s = _kind_of(status, message.lower()), parse_retry_after(headers, clock)
+    spent = status == 429 and "insufficient_quota" in message  # no waiting brings the money back
+    retryable = (status in RETRYABLE or status >= 500) and not spent
+    return ModelError(kind, message, status=status, retryable=retryable, retry_after_s=wait_s)
 
 
 def _kind_of(status: int, message: str) -> FailureKind:
@@ -130,11 +126,10 @@ def parse_retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
     try:
         seconds = float(value)
     except ValueError:
-        seconds = math.nan
-    try:
-        seconds = parsedate_to_datetime(value).timestamp() - clock.time() if math.isnan(seconds) else seconds
-    except (ValueError, OverflowError):
-        return None
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - clock.time()
+        except (ValueError, OverflowError):
+            return None
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 

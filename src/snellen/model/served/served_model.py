@@ -1,4 +1,4 @@
-"""A model behind HTTP: encode the pictures, send, time, and read the reply in the provider's dialect."""
+"""A request to a prediction by a server: write it in the provider's dialect, send, time, and read the reply."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ class ServedModel:
         self.remote_name = name
         self._options = options
         self._key = options.api_key or _key_from(dialect.key_variable)
-        self._base_url = (
-            options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url
-        ).rstrip("/")
+        base_url = options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url
+        self._base_url = base_url.rstrip("/")
         self._http: HttpClient = http or AiohttpClient()
         self._url = dialect.url(self._base_url, name, stream=False)
         self._headers = dialect.headers(self._key)
@@ -72,9 +71,9 @@ class ServedModel:
             raise self._scrubbed(status_error(401, response.headers, response.body, self.clock))
         known = _listed_models(response.body) if response.status == 200 else []
         if known and self.remote_name not in known:
-            raise UsageError(
-                f"the server does not know model {self.remote_name!r}{did_you_mean(self.remote_name, known)}; it serves: {', '.join(known[:8])}"
-            )
+            near = did_you_mean(self.remote_name, known)
+            served = ", ".join(known[:8])
+            raise UsageError(f"the server does not know model {self.remote_name!r}{near}; it serves: {served}")
 
     def identity(self) -> Mapping[str, Any]:
         """Return what changes the answers: the name, where it is served, and the image policy."""
@@ -114,15 +113,15 @@ class ServedModel:
     async def _stream(self, request: Request, body: Body) -> tuple[Reply, Timing]:
         sent = self.clock.monotonic()
         url = self.dialect.url(self._base_url, self.remote_name, stream=True)
-        async with self._http.stream(url, body, self._headers, self._timeout(request)) as response:
+        timeout_s = request.params.timeout_s or self._options.timeout_s
+        async with self._http.stream(url, body, self._headers, timeout_s) as response:
             if response.status != 200:
                 answer = b"".join([chunk async for chunk in response.chunks])
                 raise status_error(response.status, response.headers, answer, self.clock)
             return await self._collect(response.chunks, sent)
 
     async def _collect(self, chunks: AsyncIterator[bytes], sent: float) -> tuple[Reply, Timing]:
-        reply, times = Reply(), []
-        first: dict[str, float] = {}
+        reply, first, times = Reply(), dict[str, float](), list[float]()
         try:
             async for event in read_events(chunks):
                 now = self.clock.monotonic()
@@ -138,21 +137,14 @@ class ServedModel:
             partial = {"partial": clean_text(reply.text or "")}
             raise ModelError(FailureKind.NETWORK, "the stream was cut before its end", retryable=True, detail=partial)
         check_reply(reply)
-        done = self.clock.monotonic()
-        return reply, Timing(
-            sent, done, None, first.get("event"), first.get("reasoning"), first.get("content"), tuple(times)
-        )
-
-    def _timeout(self, request: Request) -> float:
-        return request.params.timeout_s or self._options.timeout_s
+        event_at, thought_at, text_at = map(first.get, ("event", "reasoning", "content"))
+        return reply, Timing(sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times))
 
     def _scrubbed(self, error: ModelError) -> ModelError:
         if self._key is not None:
             error.args = (self._key.scrub(str(error)),)
-            error.detail = {
-                name: self._key.scrub(value) if isinstance(value, str) else value
-                for name, value in error.detail.items()
-            }
+            told = {name: self._key.scrub(value) for name, value in error.detail.items() if isinstance(value, str)}
+            error.detail = error.detail | told
         return error
 
 
@@ -177,9 +169,6 @@ def _key_from(variable: str) -> Secret | None:
 def _listed_models(body: bytes) -> list[str]:
     value = decode_body(body)
     rows = value.get("data") or value.get("models") if isinstance(value, dict) else None
-    names = (
-        [str(row.get("id") or row.get("name") or "") for row in rows if isinstance(row, dict)]
-        if isinstance(rows, list)
-        else []
-    )
+    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    names = [str(row.get("id") or row.get("name") or "") for row in rows]
     return [name.removeprefix("models/") for name in names if name]
