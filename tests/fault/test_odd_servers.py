@@ -17,10 +17,11 @@ from snellen.core.types import Params, Prediction, Request, TrialKey, Turn
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini
-from snellen.model.served.http_client import HttpResponse, HttpStream
+from snellen.model.served.http_client import HttpStream
 from snellen.model.served.openai import OpenAI
-from snellen.model.served.served_model import ServedModel
+from snellen.model.served.post import HttpResponse
 from snellen.model.served.replies import parse_retry_after
+from snellen.model.served.served_model import ServedModel
 
 DIALECTS = [OpenAI, Anthropic, Gemini]
 KEY = TrialKey("t", "s")

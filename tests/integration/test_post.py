@@ -15,8 +15,8 @@ import snellen.model.served.http_client as http
 import snellen.model.served.post as post
 from snellen.core.errors import ModelError
 from snellen.core.types import FailureKind
-from snellen.model.served.http_client import PIECE, AiohttpClient, HttpResponse
-from snellen.model.served.post import unpack
+from snellen.model.served.http_client import PIECE, AiohttpClient
+from snellen.model.served.post import HttpResponse, unpack
 
 HEADERS = {"Content-Type": "application/json", "Authorization": "Bearer key"}
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"

@@ -15,8 +15,8 @@ from snellen.mock.answers import AnswerBook, Entry
 from snellen.mock.server import MockOptions, start
 from snellen.mock.tokens import log_probability, tokenize
 from snellen.model.options import ModelOptions
-from snellen.model.served.http_client import HttpResponse
 from snellen.model.served.openai import create
+from snellen.model.served.post import HttpResponse
 from snellen.model.served.served_model import ServedModel
 from snellen.scoring.scorers.option_likelihood import choose
 

@@ -77,7 +77,7 @@ class Model(Protocol):
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Answer one request, or raise ModelError. With `request.choices`, return log-likelihoods.
 
-        `images` holds every image of the request, also those of `request.likelihood.baseline`, encoded once by who asks.
+        `images` holds every image of the request, also those of its `likelihood.baseline`, encoded once by who asks.
         """
         ...
 

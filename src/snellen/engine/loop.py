@@ -157,7 +157,7 @@ class Engine:
             self._observe(item, request, prediction)
 
     async def _answer(self, request: Request) -> tuple[Prediction, str]:
-        """Return a prediction from the cache or the model, and the request's digest: empty where an image cannot be read."""
+        """Return a prediction from the cache or the model, and the request's digest: empty where an image is bad."""
         images, digest = RequestImages(request, self._desk), ""
         try:
             await images.encode()
@@ -206,7 +206,7 @@ class Engine:
         if failure is None:
             self._failed_in_a_row = self._lost_connections = 0
             return
-        if reached and failure.kind not in OWN_FAULT:  # a picture that cannot be read says nothing about the server
+        if reached and failure.kind not in OWN_FAULT:  # an image that cannot be read says nothing about the server
             self._failed_in_a_row += 1
         if self._failed_in_a_row >= self._dead_after():
             reason = f"{self._failed_in_a_row} trials failed in a row"
@@ -214,11 +214,8 @@ class Engine:
             reason = f"{self.state.failed} of {self.state.done} trials failed (--max-errors)"
         else:
             return
-        self._halt(
-            EnvironmentProblem(
-                f"stopped: {reason}, the last with: {failure.message}; run the same command again to continue"
-            )
-        )
+        message = f"stopped: {reason}, the last with: {failure.message}; run the same command again to continue"
+        self._halt(EnvironmentProblem(message))
 
     def _dead_after(self) -> int:
         return max(DEAD_AFTER, 2 * self._limiter.slots)
@@ -229,21 +226,17 @@ class Engine:
 
 
 def _size_bytes(request: Request, sent: tuple[ImageSent, ...]) -> int:
-    """Return about how much the request weighs on the wire: pictures go as base64."""
-    return (
-        1024 + sum([len(turn.text) for turn in request.messages]) + sum([image.size_bytes * 4 // 3 for image in sent])
-    )
+    """Return about how much the request weighs on the wire: images go as base64."""
+    texts, images = sum([len(turn.text) for turn in request.messages]), sum([image.size_bytes for image in sent])
+    return 1024 + texts + images * 4 // 3
 
 
 def _storable(request: Request, prediction: Prediction) -> Prediction:
     """Return the prediction with text that any store and any reader can hold; JSON has no infinity and no NaN."""
     if prediction.loglikelihoods is not None and not all(map(math.isfinite, prediction.loglikelihoods)):
         values = ", ".join(map(str, prediction.loglikelihoods))
-        return failed(
-            request,
-            ModelError(FailureKind.DECODE, f"the model gave log-likelihoods that are no finite numbers: {values}"),
-            1,
-        )
+        message = f"the model gave log-likelihoods that are no finite numbers: {values}"
+        return failed(request, ModelError(FailureKind.DECODE, message), 1)
     text = prediction.text and clean_text(prediction.text)
     reasoning = prediction.reasoning and clean_text(prediction.reasoning)
     if text is prediction.text and reasoning is prediction.reasoning:

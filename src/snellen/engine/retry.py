@@ -1,10 +1,12 @@
-"""Try again when it can help: bounded attempts, jittered waits, Retry-After honoured, everything noted."""
+"""A call to a prediction or a typed failure: tried again when it can help, bounded, with jittered waits, all noted."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+
+import msgspec
 
 from ..core.clock import Clock
 from ..core.errors import ModelError, StopRun
@@ -42,9 +44,7 @@ class Retrier:
                 raise
             except ModelError as error:
                 self.note(request, error)
-                draw = draw or rng(
-                    request.key.task, request.key.sample, request.key.variant, request.key.repeat, "backoff"
-                )
+                draw = draw or rng(*msgspec.structs.astuple(request.key), "backoff")
                 wait_s = self._wait_s(error, attempt, draw)
                 if not self._worth_it(error, attempt, started, wait_s):
                     return failed(request, error, attempt + 1)

@@ -21,8 +21,9 @@ from snellen.core.types import FailureKind, Image, Params, Prediction, Request, 
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini
-from snellen.model.served.http_client import Body, HttpResponse, HttpStream
+from snellen.model.served.http_client import Body, HttpStream
 from snellen.model.served.openai import OpenAI
+from snellen.model.served.post import HttpResponse
 from snellen.model.served.replies import status_error
 from snellen.model.served.served_model import ServedModel
 

@@ -1,4 +1,4 @@
-"""Prepares each distinct picture once for a model's policy: base64 ready to splice, cached within a byte budget."""
+"""References to images as a model's policy wants them: each encoded once, as base64 ready to splice."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Shelf:
 
 
 class ImageDoor:
-    """Encodes images for sending. Each distinct (image, policy) is read and encoded once while it stays in the budget."""
+    """Encodes images for sending: each distinct (image, policy) once while it stays in the budget."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._kept = Shelf(kept_bytes)
@@ -84,17 +84,11 @@ class ImageDoor:
         future: asyncio.Future[EncodedImage] = asyncio.get_running_loop().create_future()
         self._coming[key] = future
         try:
-            is_file = ":" not in image.ref[:6]
-            opened = open_picture(image, await self._examination.examine(image.ref) if is_file else None)
-            if len(opened.data) <= INLINE_BYTES and is_sendable(opened, policy, image):
-                encoded = prepare(opened, image, policy)
-            else:
-                encoded = await asyncio.to_thread(prepare, opened, image, policy)
+            encoded = await self._read_and_encode(image, policy)
+            future.set_result(encoded)
         except DataError as error:
             future.set_exception(error)
             raise
-        else:
-            future.set_result(encoded)
         finally:
             self._coming.pop(key, None)
             if not future.done():  # cancelled, or a mistake of ours: whoever waits must not wait for ever
@@ -103,9 +97,16 @@ class ImageDoor:
         self._kept.put(key, encoded)
         return encoded
 
+    async def _read_and_encode(self, image: Image, policy: ImagePolicy) -> EncodedImage:
+        is_file = ":" not in image.ref[:6]
+        opened = open_picture(image, await self._examination.examine(image.ref) if is_file else None)
+        if len(opened.data) <= INLINE_BYTES and is_sendable(opened, policy, image):
+            return prepare(opened, image, policy)
+        return await asyncio.to_thread(prepare, opened, image, policy)
+
 
 def images_of(request: Request) -> Iterable[Image]:
-    """Return the distinct images of a request: those of its messages, then those of the prompt its priors are asked with."""
+    """Return the distinct images of a request: those of its messages, then those of the prompt for its priors."""
     return dict.fromkeys(image for turn in (*request.messages, *request.likelihood.baseline) for image in turn.images)
 
 
@@ -130,14 +131,9 @@ def open_picture(image: Image, facts: Facts | None) -> OpenedPicture:
 def is_sendable(opened: OpenedPicture, policy: ImagePolicy, image: Image) -> bool:
     """Tell whether the file can leave as its own bytes."""
     header = opened.header
-    within = policy.max_bytes is None or len(opened.data) <= policy.max_bytes
-    return (
-        header.plain
-        and within
-        and not image.edits
-        and header.mime in policy.formats
-        and target_size(header, policy) == (header.width, header.height)
-    )
+    small = policy.max_bytes is None or len(opened.data) <= policy.max_bytes
+    plain = header.plain and header.mime in policy.formats and not image.edits
+    return plain and small and target_size(header, policy) == (header.width, header.height)
 
 
 def target_size(header: Header, policy: ImagePolicy) -> tuple[int, int]:
@@ -177,6 +173,5 @@ def _compress(picture: PIL.Image.Image, mime: str, policy: ImagePolicy, name: st
         picture.save(out, kind, **options)
         if policy.max_bytes is None or out.tell() <= policy.max_bytes:
             return out.getvalue(), out_mime
-    raise DataError(
-        f"image {short_name(name)!r} does not fit into {policy.max_bytes} bytes: set a smaller --image-max-side"
-    )
+    reason = f"does not fit into {policy.max_bytes} bytes: set a smaller --image-max-side"
+    raise DataError(f"image {short_name(name)!r} {reason}")

@@ -1,4 +1,4 @@
-"""HTTP/1.1 requests to responses straight on asyncio, over connections that are kept: where a general client costs too much.
+"""HTTP/1.1 requests to responses straight on asyncio, over kept connections: where a general client costs too much.
 
 Used for whole answers (`post.py`) and for load, which stamps bytes as they leave the socket.
 """
@@ -21,9 +21,9 @@ from .http1 import BadResponseError, Response
 
 CONNECT_TIMEOUT_S = 10.0
 NEXT_ADDRESS_S = 0.25
-"""A host of several addresses is tried at the next one after so long: one that does not answer must not cost a time-out."""
+"""After so long a host's next address is tried as well: one that does not answer must not cost a time-out."""
 JOIN_LIMIT = 2**20
-"""Up to this size head and body leave in one write: a copy costs less than a second packet; larger bodies are not copied."""
+"""Up to this size head and body leave in one write: a copy costs less than a second packet; more is not copied."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -165,7 +165,7 @@ class Pool:
         self._ssl: ssl.SSLContext | None = None
 
     def idle(self, target: Target) -> Connection | None:
-        """Return a connection at rest, if there is one; what rested too long may be about to be closed at the other end."""
+        """Return a connection at rest, if there is one; what rested too long may be about to be closed over there."""
         resting = self._resting[target]
         while resting:
             connection, since = resting.pop()

@@ -22,7 +22,7 @@ _NONCE = os.urandom(8).hex()
 
 
 class Picture(NamedTuple):
-    """An image in a payload: `token` stands where its base64 will be; a dialect that names `file` instead leaves it out."""
+    """An image in a payload: `token` stands where its base64 will be; a dialect may name `file` instead."""
 
     token: str
     mime: str

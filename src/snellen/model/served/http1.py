@@ -23,7 +23,7 @@ class Response:
         self.keep_alive = True
         self._on_data = on_data
         self._rest = b""
-        self._body: _Length | _Chunked | _UntilClose | None = None
+        self._body: _Length | Chunked | _UntilClose | None = None
 
     def feed(self, data: bytes) -> bool:
         """Take bytes; return True when the response is complete."""
@@ -39,7 +39,7 @@ class Response:
         body, complete = self._body.feed(data)
         if body:
             self._on_data(body)
-        if complete and self._body.has_more:  # what comes after the end would be taken for the next answer
+        if complete and self._body.surplus:  # what comes after the end would be taken for the next answer
             self.keep_alive = False
         return complete
 
@@ -78,11 +78,11 @@ class Response:
         )
 
 
-def _body_of(status: int, headers: Mapping[str, str]) -> _Length | _Chunked | _UntilClose:
+def _body_of(status: int, headers: Mapping[str, str]) -> _Length | Chunked | _UntilClose:
     if status in (204, 304):
         return _Length(0)
     if "chunked" in headers.get("transfer-encoding", "").lower():
-        return _Chunked()
+        return Chunked()
     length = headers.get("content-length")
     if length is None:
         return _UntilClose()
@@ -92,28 +92,27 @@ def _body_of(status: int, headers: Mapping[str, str]) -> _Length | _Chunked | _U
 
 
 class _Length:
-    __slots__ = ("_left", "has_more")
+    __slots__ = ("_left", "surplus")
 
     def __init__(self, length: int) -> None:
         self._left = length
-        self.has_more = False
+        self.surplus = b""
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
-        self.has_more = len(data) > self._left
-        data = data[: self._left]
+        data, self.surplus = data[: self._left], data[self._left :]
         self._left -= len(data)
         return data, self._left == 0
 
 
 class _UntilClose:
     __slots__ = ()
-    has_more = False
+    surplus = b""
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
         return data, False
 
 
-class _Chunked:
+class Chunked:
     """Chunked transfer encoding; trailers are skipped."""
 
     __slots__ = ("_left", "_rest", "_trailer")
@@ -124,6 +123,7 @@ class _Chunked:
         self._trailer = False
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
+        """Take bytes; return what they add to the body, and whether that is all of it."""
         data = self._rest + data if self._rest else data
         parts: list[bytes] = []
         at = 0
@@ -146,8 +146,9 @@ class _Chunked:
         return b"".join(parts), self._trailer and _END_OF_HEAD in b"\r\n" + self._rest
 
     @property
-    def has_more(self) -> bool:
-        return not (b"\r\n" + self._rest).endswith(_END_OF_HEAD)
+    def surplus(self) -> bytes:
+        """What came after the end."""
+        return (b"\r\n" + self._rest).partition(_END_OF_HEAD)[2]
 
 
 def _chunk_size(line: bytes) -> int:

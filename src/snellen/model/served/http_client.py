@@ -19,8 +19,7 @@ import aiohttp
 from ...core.errors import ModelError
 from ...core.types import FailureKind
 from .connection import CONNECT_TIMEOUT_S
-from .post import SENT_ALWAYS, Poster
-from .post import HttpResponse as HttpResponse
+from .post import SENT_ALWAYS, HttpResponse, Poster
 
 BETWEEN_CHUNKS_S = 60.0
 PIECE = 2**20
@@ -47,7 +46,10 @@ class HttpClient(Protocol):
     async def send(
         self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None
     ) -> HttpResponse:
-        """POST `body` (GET when None) and return the whole response, or raise ModelError. None: the caller keeps the time."""
+        """POST `body` (GET when None) and return the whole response, or raise ModelError.
+
+        Without `timeout_s` the caller keeps the time.
+        """
         ...
 
     def stream(
@@ -62,7 +64,7 @@ class HttpClient(Protocol):
 
 
 class AiohttpClient:
-    """HttpClient on one aiohttp session, with a shorter way for plain POSTs: keep-alive, TLS verified, proxies as set."""
+    """HttpClient on one aiohttp session, with a shorter way for plain POSTs; TLS is verified, proxies are as set."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
@@ -102,7 +104,7 @@ class AiohttpClient:
         await asyncio.sleep(0)  # lets the sockets go
 
     def _is_plain(self, url: str) -> bool:
-        """Tell whether an address needs nothing that only the session knows: a proxy, a password, letters to be quoted."""
+        """Tell whether an address needs nothing only the session knows: a proxy, a password, letters to be quoted."""
         if url not in self._plain:
             proxied = self._proxies and proxy_for(url, self._proxies)
             self._plain[url] = PLAIN_URL.fullmatch(url) is not None and not proxied
@@ -111,8 +113,8 @@ class AiohttpClient:
     def _open(
         self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None, read_s: float | None
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        # The engine bounds how many requests are in flight; a second bound here would only hide it. Cookies of one answer
-        # must not reach the next question.
+        # The engine bounds how many requests are in flight; a second bound here would only hide it.
+        # Cookies of one answer must not reach the next question.
         self._session = self._session or aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
         )
@@ -155,13 +157,10 @@ def network_error(error: Exception, url: str, timeout_s: float | None) -> ModelE
     if isinstance(error, aiohttp.InvalidURL):
         return ModelError(FailureKind.REQUEST, f"{url!r} is not a URL: check --base-url")
     if isinstance(error, aiohttp.ClientConnectorError):
-        return ModelError(
-            FailureKind.NETWORK, f"cannot connect to {url}: {error.os_error.strerror or error.os_error}", retryable=True
-        )
-    if isinstance(error, TimeoutError):
-        return ModelError(
-            FailureKind.TIMEOUT, f"no answer from {url} within {timeout_s or BETWEEN_CHUNKS_S:g} s", retryable=True
-        )
-    return ModelError(
-        FailureKind.NETWORK, f"connection to {url} failed: {type(error).__name__}: {error}", retryable=True
-    )
+        message = f"cannot connect to {url}: {error.os_error.strerror or error.os_error}"
+    elif isinstance(error, TimeoutError):
+        message = f"no answer from {url} within {timeout_s or BETWEEN_CHUNKS_S:g} s"
+        return ModelError(FailureKind.TIMEOUT, message, retryable=True)
+    else:
+        message = f"connection to {url} failed: {type(error).__name__}: {error}"
+    return ModelError(FailureKind.NETWORK, message, retryable=True)

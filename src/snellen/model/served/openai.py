@@ -23,7 +23,7 @@ def create(name: str, options: ModelOptions) -> ServedModel:
 
 
 IMAGE_MODES = ("inline", "uuid", "file")
-"""Images as data URLs; with their content hash as vLLM's `uuid`; or as `file://` for a server that sees the same disk."""
+"""Images as data URLs; with their content hash as vLLM's `uuid`; or as `file://` for a server on the same disk."""
 
 
 class OpenAI:
@@ -37,9 +37,8 @@ class OpenAI:
 
     def __init__(self, images: str = "inline") -> None:
         if images not in IMAGE_MODES:
-            raise UsageError(
-                f"--model-arg images={images}{did_you_mean(images, IMAGE_MODES)}; known: {', '.join(IMAGE_MODES)}"
-            )
+            near = did_you_mean(images, IMAGE_MODES)
+            raise UsageError(f"--model-arg images={images}{near}; known: {', '.join(IMAGE_MODES)}")
         self._images = images
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:

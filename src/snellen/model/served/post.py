@@ -1,7 +1,7 @@
-"""Whole bodies to whole answers over kept connections: what differs between two questions to a server is only their body.
+"""Whole bodies to whole answers over kept connections: between two questions to a server only the body differs.
 
-A session of a general client builds and checks URL, headers, cookies, payload, a writer task and a response object for every
-request; that is half of its time. Here the head is written once for an address.
+A session of a general client builds and checks URL, headers, cookies, payload, a writer task and a response object for
+every request; that is half of its time. Here the head is written once for an address.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class HttpResponse(NamedTuple):
 
 
 class Poster:
-    """Sends whole bodies and returns whole answers; the caller keeps the time, a cancelled call closes its connection."""
+    """Sends bodies and returns answers; the caller keeps the time, a cancelled call closes its connection."""
 
     def __init__(self) -> None:
         self._pool = Pool(KEEP_ALIVE_S)

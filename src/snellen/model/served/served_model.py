@@ -15,7 +15,8 @@ from ..options import ModelOptions
 from .candidate_scorer import CandidateScorer
 from .dialect import Dialect, build_body
 from .events import read_events
-from .http_client import AiohttpClient, Body, HttpClient, HttpResponse
+from .http_client import AiohttpClient, Body, HttpClient
+from .post import HttpResponse
 from .replies import Reply, check_reply, decode_body, expect_object, read_safely, status_error
 
 
