@@ -245,6 +245,32 @@ def test_a_cancelled_question_closes_its_connection() -> None:
     played(wire, client)
 
 
+def test_a_question_cancelled_after_its_answer_came_leaves_the_connection_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    on_end = post._Answer.on_end
+
+    async def client(mine: AiohttpClient, url: str) -> None:
+        asking = asyncio.create_task(mine.send(url, (b"{}",), HEADERS, None))
+
+        def cancelled_at_the_end(self: object, *arguments: object) -> None:
+            on_end(self, *arguments)  # type: ignore[arg-type]
+            asking.cancel()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(post._Answer, "on_end", cancelled_at_the_end)
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+        assert (await mine.send(url, (b"{}",), HEADERS, None)).body == b"{}"
+
+    assert played(Wire([OK, OK]), client).connections == 2, "one is the session's"
+
+
+def test_another_protocol_is_known_at_once_although_it_keeps_the_connection() -> None:
+    with pytest.raises(ModelError, match="no HTTP"):
+        ask(b"-ERR unknown command\r\n")
+
+
 def test_a_proxy_gets_the_whole_address(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> bytes:
         wire = Wire([OK])

@@ -71,7 +71,10 @@ def test_a_cut_body_is_not_complete() -> None:
         b"SSH-2.0-x\r\n\r\n",
         b"HTTP/1.1 OK\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
-        b"x" * (HEAD_LIMIT + 1),
+        b"HTTP/1.1 200 OK\r\nContent-Length: \xb2\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * HEAD_LIMIT,
+        b"+OK",
     ],
 )
 def test_nonsense_is_refused(raw: bytes) -> None:

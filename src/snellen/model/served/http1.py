@@ -1,10 +1,13 @@
-"""Bytes of an HTTP/1.1 response in, status, headers and body out; no sockets here, so every split can be tested."""
+"""Bytes of an HTTP/1.1 response to status, headers and body; no sockets here, so every split can be tested."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 HEAD_LIMIT = 64 * 2**10
+LONGEST_LENGTH = 18
+"""Digits of a length that is meant."""
+VERSION = b"HTTP/1."
 _END_OF_HEAD = b"\r\n\r\n"
 
 
@@ -53,6 +56,8 @@ class Response:
         return bool(self.status or self._rest)
 
     def _keep_head(self, data: bytes) -> None:
+        if not data.startswith(VERSION[: len(data)]):  # what speaks another protocol may wait for us in turn
+            raise BadResponseError(f"not an HTTP/1.1 response: {data[:60]!r}")
         if len(data) > HEAD_LIMIT:
             raise BadResponseError("the response head does not end")
         self._rest = data
@@ -60,7 +65,7 @@ class Response:
     def _read_head(self, head: bytes) -> None:
         start, *lines = head.split(b"\r\n")
         version, _, rest = start.partition(b" ")
-        if not version.startswith(b"HTTP/1.") or not rest[:3].isdigit():
+        if not version.startswith(VERSION) or not rest[:3].isdigit():
             raise BadResponseError(f"not an HTTP/1.1 response: {start[:60]!r}")
         status = int(rest[:3])
         if 100 <= status < 200:
@@ -86,8 +91,8 @@ def _body_of(status: int, headers: Mapping[str, str]) -> _Length | Chunked | _Un
     length = headers.get("content-length")
     if length is None:
         return _UntilClose()
-    if not length.isdigit():
-        raise BadResponseError(f"Content-Length is {length!r}")
+    if not length.isdecimal() or len(length) > LONGEST_LENGTH:
+        raise BadResponseError(f"Content-Length is {length[:60]!r}")
     return _Length(int(length))
 
 

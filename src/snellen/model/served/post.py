@@ -54,8 +54,11 @@ class Poster:
         del body  # an image must not stay in memory for our sake while the model thinks
         try:
             response = await answer.done
-        except asyncio.CancelledError:  # the answer to a question that was given up must not meet the next one
-            connection.abort()
+        except asyncio.CancelledError:
+            # The answer to a question that was given up must not meet the next one. If it came before we heard that we are
+            # cancelled, the connection rests already, or is someone else's by now.
+            if answer.done.cancelled():
+                connection.abort()
             raise
         content, encoding = b"".join(answer.pieces), response.headers.get("content-encoding")
         return HttpResponse(response.status, response.headers, unpack(content, encoding) if encoding else content)
