@@ -25,9 +25,8 @@ def bench_aggregation() -> bool:
     with tempfile.TemporaryDirectory() as folder:
         _write_run(Path(folder))
         started, started_cpu = time.perf_counter(), time.process_time()
-        reader = RunReader(folder)
-        tables = stored_tables(reader, "bench")
-        reader.close()
+        with RunReader(folder) as reader:
+            tables = stored_tables(reader, "bench")
         read_s = time.perf_counter() - started
         result = summarize(tables, group_by=["topic", "level"])
         seconds, cpu_s = time.perf_counter() - started, time.process_time() - started_cpu

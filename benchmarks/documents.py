@@ -23,7 +23,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from snellen.core.clock import SystemClock
 from snellen.core.ids import rng
-from snellen.core.protocols import Capability, ImagePolicy
+from snellen.core.protocols import Capability, EncodedImages, ImagePolicy
 from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Params, Prediction, Request, Sample
 from snellen.core.types import Image as ImageReference
@@ -179,12 +179,13 @@ class CachingModel:
     name = "simulated/prefix-cache"
     capabilities = frozenset({Capability.GENERATE, Capability.IMAGES})
     image_policy = ImagePolicy()
+    cacheable = True
 
     def __init__(self) -> None:
         self._held: OrderedDict[str, None] = OrderedDict()
         self.hit = self.asked = 0
 
-    async def predict(self, request: Request) -> Prediction:
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         key, tokens = request.messages[-1].images[0].ref, len(request.messages[-1].images)
         self.asked += tokens
         if key in self._held:

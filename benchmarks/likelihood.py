@@ -175,7 +175,7 @@ def generation(folder: Path, report: Callable[[str, float, float, str], None], s
 
     async def through_engine() -> None:
         batcher = Batcher(model)
-        await asyncio.gather(*(batcher.predict(request) for request in requests))
+        await asyncio.gather(*(batcher.predict(request, {}) for request in requests))
 
     def by_hand() -> None:
         processor = replica.prompter.processor
@@ -235,7 +235,7 @@ def worker(folder: Path, samples: int, count: int) -> None:
         from snellen.engine.batch import Batcher
 
         batcher = Batcher(model)
-        await asyncio.gather(*(batcher.predict(request) for request in requests))
+        await asyncio.gather(*(batcher.predict(request, {}) for request in requests))
 
     asyncio.run(run())
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from fake_clock import FakeClock
-from snellen.core.protocols import Capability, ImagePolicy
+from snellen.core.protocols import Capability, EncodedImages, ImagePolicy, Model
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey, Turn
-from snellen.engine.loop import Engine
+from snellen.data.images.encode import ImageDoor
+from snellen.engine.loop import Engine, Observer
 from snellen.engine.policy import Policy
 from snellen.infer.jobs import Ask, Item
 from snellen.store.cache import ResponseCache
@@ -27,12 +28,13 @@ class Scripted:
     name = "scripted/model"
     capabilities = frozenset({Capability.GENERATE, Capability.IMAGES})
     image_policy = ImagePolicy()
+    cacheable = True
 
     def __init__(self, answer: Answer | None = None) -> None:
         self._answer = answer
         self.asked: list[str] = []
 
-    async def predict(self, request: Request) -> Prediction:
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         self.asked.append(request.key.sample)
         return await self._answer(request) if self._answer else Prediction(request.key, text="ok")
 
@@ -57,10 +59,18 @@ class ScriptedBatch(Scripted):
         self._answer_batch = answer_batch
         self.batches: list[list[str]] = []
 
-    async def predict_batch(self, requests: Sequence[Request]) -> list[Prediction]:
+    async def predict_batch(self, requests: Sequence[Request], images: EncodedImages) -> list[Prediction]:
         await asyncio.sleep(0)
         self.batches.append([request.key.sample for request in requests])
         return self._answer_batch(requests)
+
+    def prefetch(self, request: Request) -> None:
+        pass
+
+
+async def ask(model: Model, request: Request) -> Prediction:
+    """Ask a model as the engine does: with the images of the request encoded."""
+    return await model.predict(request, await ImageDoor().encode_all(request, model.image_policy))
 
 
 @dataclass(frozen=True)
@@ -110,6 +120,7 @@ def work(
     *,
     cache: ResponseCache | None = None,
     prepare: Callable[[Engine], None] | None = None,
+    observe: Observer | None = None,
     **policy: Any,
 ) -> Engine:
     """Run jobs to their end on a clock that does not wait; the engine is returned also when `run` raised (see `engine.problem`)."""
@@ -122,7 +133,7 @@ def work(
         if prepare is not None:
             prepare(engine)
         try:
-            await asyncio.wait_for(engine.run(todo), 20)
+            await asyncio.wait_for(engine.run(todo, observe), 20)
         finally:
             writer.close()
         return engine

@@ -32,8 +32,9 @@ class Likely:
     name = "likely/short"
     capabilities = frozenset({Capability.GENERATE, Capability.LIKELIHOOD, Capability.IMAGES})
     image_policy = ImagePolicy()
+    cacheable = True
 
-    async def predict(self, request):
+    async def predict(self, request, images):
         assert not request.shown or "Options:" not in request.messages[-1].text
         return Prediction(request.key, loglikelihoods=tuple(-float(len(choice)) for choice in request.choices))
 

@@ -17,10 +17,11 @@ from snellen.core.types import Params, Prediction, Request, TrialKey, Turn
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini
-from snellen.model.served.http_client import HttpResponse, HttpStream
+from snellen.model.served.http_client import HttpStream
 from snellen.model.served.openai import OpenAI
+from snellen.model.served.post import HttpResponse
+from snellen.model.served.replies import parse_retry_after
 from snellen.model.served.served_model import ServedModel
-from snellen.model.served.wire import parse_retry_after
 
 DIALECTS = [OpenAI, Anthropic, Gemini]
 KEY = TrialKey("t", "s")
@@ -97,7 +98,7 @@ class Canned:
 
 def ask(dialect: Any, body: bytes, *, stream: bool = False) -> Prediction:
     model = ServedModel(dialect(), "m", ModelOptions(base_url="http://x"), Canned(body))
-    return asyncio.run(model.predict(Request(KEY, (Turn("user", "?"),), Params(stream=stream or None))))
+    return asyncio.run(model.predict(Request(KEY, (Turn("user", "?"),), Params(stream=stream or None)), {}))
 
 
 def check(dialect: Any, body: bytes, *, stream: bool = False) -> None:

@@ -21,13 +21,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import EnvironmentProblem, ModelError
+from snellen.model.served.connection import Pool, Target, request_head
+from snellen.model.served.http1 import Response
 from snellen.model.served.openai import OpenAI
 from snellen.perf.load import fleet
 from snellen.perf.load.collect import Collector
-from snellen.perf.load.connection import Pool, Target, request_head
 from snellen.perf.load.fleet import run_fleet
 from snellen.perf.load.generator import Item, LoadJob, LoadResult
-from snellen.perf.load.http1 import Response
 from snellen.perf.load.self_check import Watch
 from snellen.perf.load.worker import READY, serve
 
@@ -75,7 +75,7 @@ def test_a_worker_that_is_killed_is_an_environment_problem(monkeypatch: pytest.M
 async def ask(pool: Pool, target: Target) -> Collector:
     collector = Collector(OpenAI())
     connection = pool.idle(target) or await pool.connect(target)
-    connection.send(request_head("POST", target, "/", {}, 2), b"{}", collector)
+    connection.send(request_head("POST", target, "/", {}), (b"{}",), collector)
     await collector.done
     collector.read()
     return collector

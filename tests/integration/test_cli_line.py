@@ -164,10 +164,10 @@ def test_an_interrupted_run_says_so_and_goes_on(
         init(self, *arguments, **options)
         engines.append(self)
 
-    async def stop_after_three(self: Blind, request: Any) -> Any:
+    async def stop_after_three(self: Blind, request: Any, images: Any) -> Any:
         if engines[-1].state.done == 3:
             engines[-1].stop()
-        return await real(self, request)
+        return await real(self, request, images)
 
     monkeypatch.setattr(Engine, "__init__", remember)
     with monkeypatch.context() as patch:

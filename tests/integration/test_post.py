@@ -1,19 +1,22 @@
-"""Whole POSTs over aiohttp's connections: the same bytes a session would send, and every odd answer a typed error."""
+"""Whole POSTs over connections of our own: the same bytes a session would send, and every odd answer a typed error."""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
+import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+import aiohttp
 import pytest
 
 import snellen.model.served.http_client as http
+import snellen.model.served.post as post
 from snellen.core.errors import ModelError
 from snellen.core.types import FailureKind
-from snellen.model.served.http_client import PIECE, AiohttpClient, HttpResponse
-from snellen.model.served.post import Poster
+from snellen.model.served.http_client import PIECE, AiohttpClient
+from snellen.model.served.post import HttpResponse, unpack
 
 HEADERS = {"Content-Type": "application/json", "Authorization": "Bearer key"}
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -73,10 +76,6 @@ def ask(answer: bytes, *, close_after: bool = False) -> HttpResponse:
     return found[0]
 
 
-def test_this_aiohttp_is_supported() -> None:
-    assert Poster.is_supported()
-
-
 def test_the_bytes_are_those_of_a_session_and_the_connection_is_kept() -> None:
     async def client(mine: AiohttpClient, url: str) -> None:
         assert (
@@ -91,7 +90,7 @@ def test_the_bytes_are_those_of_a_session_and_the_connection_is_kept() -> None:
     assert b"Content-Length: 2" in other and b"Authorization: Bearer key" in other
     assert b"POST /chat?x=1 HTTP/1.1" in other
     assert wire.bodies[1:] == [b'{"a":1}', b'{"a":1}', b"[]"]
-    assert wire.connections == 1
+    assert wire.connections == 2, "the session's, and one for both posts"
 
 
 def test_a_body_beyond_one_piece_goes_part_by_part() -> None:
@@ -110,10 +109,25 @@ def test_a_body_beyond_one_piece_goes_part_by_part() -> None:
             b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 22\r\n\r\n" + gzip.compress(b"{}", mtime=0),
             b"{}",
         ),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\nContent-Length: 10\r\n\r\n" + zlib.compress(b"{}"), b"{}"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\nContent-Length: 4\r\n\r\n" + zlib.compress(b"{}")[2:-4],
+            b"{}",
+        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: identity\r\nContent-Length: 2\r\n\r\n{}", b"{}"),
         (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
         (b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n", b""),
     ],
-    ids=["chunked", "continue first", "gzip", "no content", "redirects are not followed"],
+    ids=[
+        "chunked",
+        "continue first",
+        "gzip",
+        "deflate",
+        "deflate without its header",
+        "as it is",
+        "no content",
+        "redirects are not followed",
+    ],
 )
 def test_answers_are_read_whole(answer: bytes, body: bytes) -> None:
     assert ask(answer).body == body
@@ -126,14 +140,35 @@ def test_answers_are_read_whole(answer: bytes, body: bytes) -> None:
         b"no HTTP at all\r\n\r\n",
         b"",
         b"HTTP/1.1 200 OK\r\nContent-Le",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n{}\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n{}",
     ],
-    ids=["cut body", "garbage", "closed at once", "cut head"],
+    ids=[
+        "cut body",
+        "garbage",
+        "closed at once",
+        "cut head",
+        "unasked encoding",
+        "no gzip",
+        "chunk of less",
+        "length of less",
+    ],
 )
 def test_what_is_no_answer_is_a_network_error(answer: bytes) -> None:
     with pytest.raises(ModelError) as caught:
         ask(answer, close_after=not answer.startswith(b"no"))
     assert caught.value.kind is FailureKind.NETWORK
     assert caught.value.retryable
+
+
+def test_a_few_bytes_that_unpack_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(post, "UNPACKED_LIMIT", 1000)
+    assert unpack(gzip.compress(b"x" * 1000), "gzip") == b"x" * 1000
+    for content, words in ((gzip.compress(b"x" * 1001), "holds more"), (gzip.compress(b"xyz" * 99)[:-20], "cut off")):
+        with pytest.raises(aiohttp.ClientPayloadError, match=words):
+            unpack(content, "gzip")
 
 
 def test_a_closed_connection_is_not_used_again() -> None:
@@ -144,21 +179,25 @@ def test_a_closed_connection_is_not_used_again() -> None:
             assert (await mine.send(url, (b"{}",), HEADERS, None)).body == b"{}"
 
     wire = Wire([])
-    assert played(wire, client).connections == 2
+    assert played(wire, client).connections == 3, "one is the session's"
 
 
 def test_a_connection_that_rested_too_long_is_closed_and_another_opened() -> None:
     async def client(mine: AiohttpClient, url: str) -> None:
         for now in (0.0, 14.0, 29.5):
-            mine._poster._now = lambda now=now: now  # type: ignore[union-attr, misc]
+            mine._poster._pool._now = lambda now=now: now  # type: ignore[misc]
             await mine.send(url, (b"{}",), HEADERS, None)
         await wire.lost.wait()
 
     wire = Wire([OK, OK, OK])
-    assert played(wire, client).connections == 2
+    assert played(wire, client).connections == 3, "one is the session's"
 
 
-def test_what_nobody_asked_for_is_no_answer_to_the_next_question() -> None:
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize("answer", [OK, CHUNKED])
+def test_what_nobody_asked_for_is_no_answer_to_the_next_question(answer: bytes) -> None:
     late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 4\r\n\r\nlate"
 
     async def client(mine: AiohttpClient, url: str) -> None:
@@ -167,7 +206,7 @@ def test_what_nobody_asked_for_is_no_answer_to_the_next_question() -> None:
         second = await mine.send(url, (b"{}",), HEADERS, None)
         assert (first.status, second.status, second.body) == (200, 200, b"{}")
 
-    assert played(Wire([OK + late, OK]), client).connections == 2
+    assert played(Wire([answer + late, OK]), client).connections == 3, "one is the session's"
 
 
 def test_a_control_character_in_a_key_is_refused() -> None:
@@ -204,6 +243,32 @@ def test_a_cancelled_question_closes_its_connection() -> None:
 
     wire = Wire([b""])
     played(wire, client)
+
+
+def test_a_question_cancelled_after_its_answer_came_leaves_the_connection_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    on_end = post._Answer.on_end
+
+    async def client(mine: AiohttpClient, url: str) -> None:
+        asking = asyncio.create_task(mine.send(url, (b"{}",), HEADERS, None))
+
+        def cancelled_at_the_end(self: object, *arguments: object) -> None:
+            on_end(self, *arguments)  # type: ignore[arg-type]
+            asking.cancel()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(post._Answer, "on_end", cancelled_at_the_end)
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+        assert (await mine.send(url, (b"{}",), HEADERS, None)).body == b"{}"
+
+    assert played(Wire([OK, OK]), client).connections == 2, "one is the session's"
+
+
+def test_another_protocol_is_known_at_once_although_it_keeps_the_connection() -> None:
+    with pytest.raises(ModelError, match="no HTTP"):
+        ask(b"-ERR unknown command\r\n")
 
 
 def test_a_proxy_gets_the_whole_address(monkeypatch: pytest.MonkeyPatch) -> None:

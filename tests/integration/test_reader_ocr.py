@@ -51,7 +51,7 @@ def predict(model: Model, *requests: Request) -> list[Prediction]:
     async def go() -> list[Prediction]:
         await model.check()
         try:
-            return await asyncio.gather(*(model.predict(request) for request in requests))
+            return await asyncio.gather(*(model.predict(request, {}) for request in requests))
         finally:
             await model.close()
 

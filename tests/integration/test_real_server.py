@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("fastapi", reason="needs transformers[serving]")
 pytest.importorskip("transformers")
 
+from line_doubles import ask as ask_model
 from snellen.core.errors import StopRun
 from snellen.core.types import Image, Params, Request, TrialKey, Turn
 from snellen.model.options import ModelOptions
@@ -68,7 +69,7 @@ def ask(server, *requests):
     async def run():
         model = create(name, ModelOptions(base_url=address, timeout_s=60))
         try:
-            return [await model.predict(request) for request in requests]
+            return [await ask_model(model, request) for request in requests]
         finally:
             await model.close()
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from line_doubles import ask as ask_model
 from snellen.core.errors import ModelError, StopRun, UsageError
 from snellen.core.types import Image, Likelihood, Request, TrialKey, Turn
 from snellen.mock.answers import AnswerBook, Entry
 from snellen.mock.server import MockOptions, start
 from snellen.mock.tokens import log_probability, tokenize
 from snellen.model.options import ModelOptions
-from snellen.model.served.http_client import HttpResponse
 from snellen.model.served.openai import create
-from snellen.model.served.scoring_model import ScoringModel
+from snellen.model.served.post import HttpResponse
+from snellen.model.served.served_model import ServedModel
 from snellen.scoring.scorers.option_likelihood import choose
 
 QUESTION = "Which animal is it?"
@@ -36,7 +37,7 @@ def predict(requests, mode="ok", **arguments):
         server = await start(MockOptions(answers=book, logprobs=mode))
         model = create("mock", ModelOptions(base_url=server.base_url, arguments=arguments))
         try:
-            return [await model.predict(request) for request in requests]
+            return [await ask_model(model, request) for request in requests]
         finally:
             await model.close()
             await server.close()
@@ -112,7 +113,7 @@ def test_empty_candidates_and_unknown_routes_are_refused():
 
 def test_generation_is_as_before():
     (reply,) = predict([Request(TrialKey("t", "s"), (Turn("user", QUESTION),))])
-    assert reply.text
+    assert (reply.text, reply.loglikelihoods, reply.finish) == ("a dog", None, "stop")
 
 
 class Recorder:
@@ -144,10 +145,10 @@ def test_the_prompt_is_scored_once_and_the_test_is_made_once():
     from snellen.model.served.openai import OpenAI
 
     http = Recorder(fake_vllm)
-    model = ScoringModel(OpenAI(), "m", ModelOptions(base_url="http://x/v1"), http=http)
+    model = ServedModel(OpenAI(), "m", ModelOptions(base_url="http://x/v1"), http=http)
 
     async def run():
-        return [await model.predict(ask(choices=("cat", "big dog"))) for _ in range(2)]
+        return [await model.predict(ask(choices=("cat", "big dog")), {}) for _ in range(2)]
 
     first, second = asyncio.run(run())
     assert first.loglikelihoods == second.loglikelihoods == (-3.0, -6.0)

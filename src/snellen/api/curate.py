@@ -88,11 +88,8 @@ def draft(
 def _read_drafts(
     workshop: Workshop, drafting: Drafting, unusable: list[SetAside]
 ) -> tuple[list[Draft], list[SetAside]]:
-    reader = RunReader(workshop.drafting)
-    try:
+    with RunReader(workshop.drafting) as reader:
         made = list(collect_drafts(reader, drafting))
-    finally:
-        reader.close()
     drafts = [each for each in made if isinstance(each, Draft)]
     set_aside = [*unusable, *(each for each in made if isinstance(each, SetAside))]
     write_lines(workshop.drafts, drafts)
@@ -133,11 +130,8 @@ def _ask_checker(workshop: Workshop, drafts: Sequence[Draft], settings: RunSetti
         config = {"judge": msgspec.to_builtins(judge), "drafts": content_hash(drafts)}
         folder = workshop.checking / f"{name}-{content_hash(config, 8)}"
         run_errand(Errand(folder, model, jobs, {f"{TASK}@{judge.name}": judge.votes * len(drafts)}, config), settings)
-        reader = RunReader(folder)
-        try:
+        with RunReader(folder) as reader:
             findings[f"{name} (checker)"] = read_checks(reader, judge, drafts, f"{name} (checker)")
-        finally:
-            reader.close()
     return findings
 
 
@@ -151,15 +145,12 @@ def _ask_blindly(workshop: Workshop, drafts: Sequence[Draft], settings: RunSetti
     overrides = (*settings.overrides, ("dataset.path", str(data)), ("dataset.pictures", False))
     told = msgspec.structs.replace(settings, tasks=("cure",), overrides=overrides, output_dir=folder / "run")
     run_settings(told, None)
-    reader = RunReader(folder / "run")
     found: dict[str, dict[str, list[float]]] = {}
-    try:
+    with RunReader(folder / "run") as reader:
         for score in reader.scores("cure"):
             place, _, part = score.key.sample.partition(".")
             role = "inference" if part == "h" else "step"
             found.setdefault(drafts[int(place)].id, {}).setdefault(role, []).append(score.value or 0.0)
-    finally:
-        reader.close()
     return found
 
 

@@ -16,6 +16,7 @@ from ..core.protocols import Model
 from ..core.types import Image, Request, TrialKey, Turn
 from ..data.documents.pages import find_variants, read_pages
 from ..data.documents.texts import read_records
+from ..data.images.encode import ImageDoor
 from ..report.exports.page_script_files import choice_file, needle_file, read_asked
 from ..report.files import write_atomically
 from ..scoring.aggregates.document_ladder import variant_differences
@@ -46,20 +47,16 @@ def run_choice(settings: RunSettings, files: Files, watcher: Watcher | None = No
 def run_needles(settings: RunSettings, files: Files, config: str, watcher: Watcher | None = None) -> RunResult:
     """Ask needle questions about one folder of pages and write the scripts' one result file."""
     result = run_settings(_with_data(settings, "niah", files, files.output.with_suffix(".run"), ("base",)), watcher)
-    reader = RunReader(result.folder)
-    try:
+    with RunReader(result.folder) as reader:
         header = reader.header()
         asked = [each for of_variant in read_asked(reader, "niah").values() for each in of_variant]
         _write(files.output, needle_file(header.model, config, asked, header.id))
-    finally:
-        reader.close()
     return result
 
 
 def write_choice_files(folder: Path, output: Path) -> list[Path]:
     """Write the result files of a stored run: one a variant, and the pairwise comparison; can be repeated at any time."""
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         header = reader.header()
         written = []
         for variant, asked in read_asked(reader, "longbench-v2").items():
@@ -70,8 +67,6 @@ def write_choice_files(folder: Path, output: Path) -> list[Path]:
             written.append(output / "comparison.json")
             _write(written[-1], [msgspec.to_builtins(pair) for pair in variant_differences(table)])
         return written
-    finally:
-        reader.close()
 
 
 @contextmanager
@@ -100,7 +95,8 @@ def transcribe_documents(data: Path, images: Path, output: Path, reader: str) ->
 
 async def _transcribe(model: Model, data: bytes) -> str:
     image = Image("data:image/png;base64," + pybase64.b64encode(data).decode())
-    prediction = await model.predict(Request(TrialKey("transcribe", "page"), (Turn("user", TRANSCRIBE, (image,)),)))
+    request = Request(TrialKey("transcribe", "page"), (Turn("user", TRANSCRIBE, (image,)),))
+    prediction = await model.predict(request, await ImageDoor().encode_all(request, model.image_policy))
     return prediction.text or ""
 
 

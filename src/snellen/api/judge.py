@@ -52,7 +52,7 @@ def load_judge(name: str, catalogs: Sequence[Path] = ()) -> Judge:
 
 def ask_judge(folder: Path, judge: Judge, model: Model, settings: RunSettings) -> RunState:
     """Ask a judge about every reply of a run; what was asked before is not asked again. Returns counts and tokens."""
-    with closing(RunReader(folder)) as run:
+    with RunReader(folder) as run:
         return asyncio.run(_ask_all(run, judge, model, settings))
 
 

@@ -26,16 +26,13 @@ def report(folder: str | Path, *, picture_bytes: int = PICTURE_BYTES) -> Path:
 
 def plots(folder: str | Path, output: str | Path) -> list[Path]:
     """Write every figure of a run as CSV, Vega-Lite, SVG and PNG (extra `plots`)."""
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         results = read_results(reader, reader.header())
         files: list[Path] = []
         for task in reader.header().tasks:
             for figure in overview_of(reader, read_columns(reader, task), results).figures:
                 files += save_plot(figure.spec, figure.rows, Path(output) / f"{task.name}-{figure.name}")
         return files
-    finally:
-        reader.close()
 
 
 def export(folder: str | Path, form: str, output: str | Path) -> list[Path]:
@@ -75,9 +72,6 @@ def leaderboard(folders: Sequence[str | Path]) -> tuple[Board, dict[str, str]]:
 
 
 def _entry(folder: Path, name: str) -> Entry:
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         header = reader.header()
         return Entry(name, header, read_results(reader, header))
-    finally:
-        reader.close()

@@ -17,11 +17,8 @@ from ..store.reader import RunReader
 
 def measure_pilot(folder: Path, assumptions: Assumptions) -> tuple[Assumptions, str]:
     """Return the assumptions with accuracy and variance shares of the run's first 0…1 metric, and the advice it implies."""
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         tables = [table for task in reader.tasks() for table in stored_tables(reader, task, tag_keys=()).values()]
-    finally:
-        reader.close()
     table = next((table for table in tables if _is_share(table)), None)
     if table is None:
         raise UsageError(

@@ -131,7 +131,7 @@ async def _run_engine(
     engine.state.planned = plan.trials
     early = _early_stop(plan, settings, engine)
     with stop_on_signals(engine.stop, asyncio.current_task()), watching(watcher, engine.state):
-        await engine.run(plan.jobs(early.shuffle if early else None))
+        await engine.run(plan.jobs(early.shuffle if early else None), early.observe if early else None)
     if early is None:
         return engine.state, engine.stopping
     writer.put_meta("until_ci", early.summary())
@@ -144,11 +144,9 @@ def _early_stop(plan: Plan, settings: RunSettings, engine: Engine) -> EarlyStop 
     if len(plan.tasks) != 1:
         raise UsageError("--until-ci works on one task at a time: each task has its own interval")
     task = plan.tasks[0].task
-    early = EarlyStop(
+    return EarlyStop(
         settings.until_ci, plan.registry.get("scorer", task.scorers[0]), len(task.variants) * task.repeats, engine.stop
     )
-    engine.observe = early.observe
-    return early
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import Struct
 
 from .tasks import Task
-from .types import Estimate, Prediction, Request, Sample, Score
+from .types import Estimate, Image, ImageSent, Prediction, Request, Sample, Score
 
 
 class Capability(StrEnum):
@@ -30,6 +30,17 @@ class ImagePolicy(Struct, frozen=True):
     max_pixels: int | None = None
     max_bytes: int | None = None
     formats: tuple[str, ...] = ("image/png", "image/jpeg", "image/webp", "image/gif")
+
+
+class EncodedImage(Struct, frozen=True, gc=False):
+    """An image ready for the wire, and the record of what it is."""
+
+    base64: bytes
+    sent: ImageSent
+
+
+EncodedImages = Mapping[Image, EncodedImage]
+"""The images of one or more requests as the model's policy wants them, by reference."""
 
 
 class LoadContext(Struct, frozen=True):
@@ -60,10 +71,14 @@ class Model(Protocol):
     """As the user wrote it, `provider/name`."""
     capabilities: frozenset[Capability]
     image_policy: ImagePolicy
-    # A model whose answers depend on more than the request's content says `cacheable = False`; the response cache is then not used.
+    cacheable: bool
+    """False where answers depend on more than the request's content: the response cache is then not used."""
 
-    async def predict(self, request: Request) -> Prediction:
-        """Answer one request, or raise ModelError. With `request.choices`, return log-likelihoods."""
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
+        """Answer one request, or raise ModelError. With `request.choices`, return log-likelihoods.
+
+        `images` holds every image of the request, also those of its `likelihood.baseline`, encoded once by who asks.
+        """
         ...
 
     async def check(self) -> None:
@@ -86,8 +101,12 @@ class BatchModel(Model, Protocol):
     batch_size: int
     """How many requests to gather at most; the model may change it as memory allows."""
 
-    async def predict_batch(self, requests: Sequence[Request]) -> list[Prediction]:
+    async def predict_batch(self, requests: Sequence[Request], images: EncodedImages) -> list[Prediction]:
         """Answer all, in order. A request that cannot be answered gets a Prediction with a failure."""
+        ...
+
+    def prefetch(self, request: Request) -> None:
+        """Prepare a request that waits for the next batch, while the model works on this one; may do nothing."""
         ...
 
 

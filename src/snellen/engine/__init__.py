@@ -1,1 +1,1 @@
-"""Policy around calls: run loop, limits, retries, executors."""
+"""Jobs to stored predictions: the run loop, and what stands around a call (limits, retries, deadlines, batches)."""

@@ -1,13 +1,27 @@
-"""Gathers requests that wait at the same time and hands them to a batch model together."""
+"""Requests that wait at the same time to one call of a batch model."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from typing import NamedTuple
 
-from ..core.errors import ModelError
-from ..core.protocols import BatchModel
+from ..core.errors import ModelError, SnellenError
+from ..core.protocols import BatchModel, EncodedImages
 from ..core.types import FailureKind, Prediction, Request
+from .call import call_model
+
+
+class Waiting(NamedTuple):
+    """A request, its images, and who waits for the answer."""
+
+    request: Request
+    images: EncodedImages
+    answer: asyncio.Future[Prediction]
+
+    @property
+    def length(self) -> int:
+        """About how long the prompt is: requests of like length are cheap together, an image is worth many words."""
+        return sum(len(turn.text) + 1000 * len(turn.images) for turn in self.request.messages)
 
 
 class Batcher:
@@ -15,15 +29,14 @@ class Batcher:
 
     def __init__(self, model: BatchModel) -> None:
         self._model = model
-        self._waiting: list[tuple[Request, asyncio.Future[Prediction]]] = []
+        self._waiting: list[Waiting] = []
         self._runner: asyncio.Task[None] | None = None
-        self._prefetch: Callable[[Request], None] = getattr(model, "prefetch", lambda request: None)
 
-    async def predict(self, request: Request) -> Prediction:
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Answer one request as part of the next batch."""
         answer: asyncio.Future[Prediction] = asyncio.get_running_loop().create_future()
-        self._waiting.append((request, answer))
-        self._prefetch(request)
+        self._waiting.append(Waiting(request, images, answer))
+        self._model.prefetch(request)
         if self._runner is None or self._runner.done():
             self._runner = asyncio.create_task(self._run())
         return await answer
@@ -31,27 +44,27 @@ class Batcher:
     async def _run(self) -> None:
         await asyncio.sleep(0)  # let every worker that is ready put its request in
         while self._waiting:
-            self._waiting.sort(key=lambda pair: _length(pair[0]), reverse=True)
+            # Longest first: if the memory does not suffice, that is known at once and not at the end.
+            self._waiting.sort(key=lambda waiting: waiting.length, reverse=True)
             size = max(1, self._model.batch_size)
             batch, self._waiting = self._waiting[:size], self._waiting[size:]
             await self._answer(batch)
 
-    async def _answer(self, batch: list[tuple[Request, asyncio.Future[Prediction]]]) -> None:
+    async def _answer(self, batch: list[Waiting]) -> None:
+        """Answer a batch; an error goes to all who wait, or they would wait for ever."""
+        requests = [waiting.request for waiting in batch]
+        images = {image: encoded for waiting in batch for image, encoded in waiting.images.items()}
         try:
-            predictions = await self._model.predict_batch([request for request, _ in batch])
+            predictions = await call_model(self._model.predict_batch, requests, images)
             if len(predictions) != len(batch):
                 raise ModelError(
                     FailureKind.DECODE, f"{self._model.name} gave {len(predictions)} answers for {len(batch)} requests"
                 )
-        except Exception as error:
-            for _, answer in batch:
-                if not answer.done():
-                    answer.set_exception(error)
+        except (SnellenError, TimeoutError) as error:
+            for waiting in batch:
+                if not waiting.answer.done():
+                    waiting.answer.set_exception(error)
             return
-        for (_, answer), prediction in zip(batch, predictions, strict=True):
-            if not answer.done():
-                answer.set_result(prediction)
-
-
-def _length(request: Request) -> int:
-    return sum(len(turn.text) + 1000 * len(turn.images) for turn in request.messages)
+        for waiting, prediction in zip(batch, predictions, strict=True):
+            if not waiting.answer.done():
+                waiting.answer.set_result(prediction)

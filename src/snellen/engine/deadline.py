@@ -1,4 +1,7 @@
-"""One timer for all attempts in flight: `asyncio.timeout` sets one for each, to guard what hardly ever happens."""
+"""Awaitables to results or TimeoutError, with one timer for all: `asyncio.timeout` sets one for each.
+
+That is to guard against what hardly ever happens.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     async def within(self, seconds: float | None, work: Awaitable[T]) -> T:
-        """Return what `work` returns, or cancel it and raise TimeoutError after so many seconds. A task waits for one at a time."""
+        """Return what `work` returns, or cancel it and raise TimeoutError after so many seconds.
+
+        A task waits for one at a time.
+        """
         task = asyncio.current_task()
         if seconds is None or task is None:
             return await work

@@ -1,4 +1,4 @@
-"""How much may be in flight: slots that adapt to the server (slow start, then additive growth, cut on 429) and bytes."""
+"""Replies and refusals to how much may be in flight: slots that grow slowly and are cut on 429, and bytes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ SLOW_START = 8
 CUT = 0.8
 GROWTH = 1.05
 SATURATION = 0.8
+"""Slots grow only while this share of them is used: what was never tried says nothing about the server."""
 COOL_DOWN_S = 5.0
 """After a cut the limit rests so long: the refusals still in flight must not count as new ones."""
 

@@ -21,9 +21,11 @@ from ..infer.jobs import Item, Job
 from ..store.cache import ResponseCache, request_digest
 from ..store.writer import RunWriter
 from .batch import Batcher
+from .call import check_members, failed
 from .limit import Limiter
 from .policy import Policy
-from .retry import Retrier, failed
+from .request_images import ImageDesk, RequestImages
+from .retry import Retrier
 from .state import RunState
 
 DEAD_AFTER = 20
@@ -47,17 +49,18 @@ class Engine:
         door: ImageDoor | None = None,
         cache: ResponseCache | None = None,
     ) -> None:
+        check_members(model)
         self.state = RunState()
         self._model = model
         self._identity = content_hash(model.identity(), 32)
         self._writer = writer
         self._policy = policy
         self._clock = clock
-        self._cache = cache if getattr(model, "cacheable", True) else None
-        self._door = door or getattr(model, "door", None) or ImageDoor()
+        self._cache = cache if model.cacheable else None
+        self._desk = ImageDesk(door or ImageDoor(), model.image_policy)
         workers, adaptive = policy.max_workers, policy.adaptive
         call = model.predict
-        if Capability.BATCH in model.capabilities and isinstance(model, BatchModel):
+        if isinstance(model, BatchModel) and Capability.BATCH in model.capabilities:
             # Waiting for one's turn in a batch is no server's silence: no timeout counts it.
             call, adaptive, policy = Batcher(model).predict, False, replace(policy, timeout_s=None)
         self._limiter = Limiter(workers, policy.max_bytes_in_flight, clock, adaptive=adaptive)
@@ -67,11 +70,14 @@ class Engine:
         self._problem: SnellenError | None = None
         self._lost_connections = 0
         self._failed_in_a_row = 0
-        self.observe: Observer | None = None
-        """Told of every trial that has a prediction, new or stored; it may call `stop`."""
+        self._observe: Observer | None = None
 
-    async def run(self, jobs: Iterator[Job]) -> None:
-        """Run all jobs; the first alone, as a probe. Raises what stopped it; what was stored stays stored."""
+    async def run(self, jobs: Iterator[Job], observe: Observer | None = None) -> None:
+        """Run all jobs; the first alone, as a probe. Raises what stopped it; what was stored stays stored.
+
+        `observe` is told of every trial that has a prediction, new or stored; it may call `stop`.
+        """
+        self._observe = observe
         try:
             await self._run_workers([asyncio.create_task(self._work(jobs, probe=True))])
             if not self.stopping:
@@ -79,7 +85,7 @@ class Engine:
                     [asyncio.create_task(self._work(jobs)) for _ in range(self._policy.max_workers)]
                 )
         finally:
-            self._door.close()
+            self._desk.door.close()
             if self._cache is not None:
                 self._cache.flush()
         if self._problem is not None:
@@ -116,7 +122,7 @@ class Engine:
                 job = next(jobs, None)
                 if job is None:
                     return
-                if self.observe is None and all(map(self._is_finished, job.keys)):
+                if self._observe is None and all(map(self._is_finished, job.keys)):
                     self.state.resumed += len(job.keys)
                     continue
                 await job.run(self._ask)
@@ -135,18 +141,10 @@ class Engine:
             stored = self._writer.stored(request.key)
             if stored is not None:
                 self.state.resumed += 1
-                if self.observe is not None:
-                    self.observe(item, request, stored)
+                if self._observe is not None:
+                    self._observe(item, request, stored)
                 return stored
-        try:
-            sent = await self._show(request)
-        except DataError as error:
-            prediction, digest = failed(request, ModelError(FailureKind.DECODE, str(error)), 1), ""
-        else:
-            digest = request_digest(self._identity, request, [image.sha256 for image in sent])
-            prediction = await self._answer(request, digest, _size_bytes(request, sent))
-            if sent and not prediction.images:
-                prediction = msgspec.structs.replace(prediction, images=sent)
+        prediction, digest = await self._answer(request)
         if keep:
             await self._keep(item, request, prediction, digest)
             self._watch(prediction, reached=bool(digest))
@@ -155,26 +153,31 @@ class Engine:
     async def _keep(self, item: Item, request: Request, prediction: Prediction, digest: str) -> None:
         await self._writer.put(item.position, item.sample, request, prediction, digest)
         self.state.count(prediction)
-        if self.observe is not None:
-            self.observe(item, request, prediction)
+        if self._observe is not None:
+            self._observe(item, request, prediction)
 
-    async def _show(self, request: Request) -> tuple[ImageSent, ...]:
-        """Return what the pictures of a request are once they are ready to be sent."""
-        images = [image for turn in request.messages for image in turn.images]
-        return (
-            tuple([(await self._door.encode(image, self._model.image_policy)).sent for image in images])
-            if images
-            else ()
-        )
+    async def _answer(self, request: Request) -> tuple[Prediction, str]:
+        """Return a prediction from the cache or the model, and the request's digest: empty where an image is bad."""
+        images, digest = RequestImages(request, self._desk), ""
+        try:
+            await images.encode()
+            digest = request_digest(self._identity, request, [image.sha256 for image in images.sent])
+            cached = self._cache.get(digest, request.key) if self._cache is not None else None
+            prediction = cached or await self._predict(request, images, digest)
+        except DataError as error:
+            return failed(request, ModelError(FailureKind.DECODE, str(error)), 1), digest
+        finally:
+            images.let_go()
+        if images.sent and not prediction.images:
+            prediction = msgspec.structs.replace(prediction, images=images.sent)
+        return prediction, digest
 
-    async def _answer(self, request: Request, digest: str, size_bytes: int) -> Prediction:
-        cached = self._cache.get(digest, request.key) if self._cache is not None else None
-        if cached is not None:
-            return cached
+    async def _predict(self, request: Request, images: RequestImages, digest: str) -> Prediction:
+        size_bytes = _size_bytes(request, images.sent)
         await self._limiter.acquire(size_bytes)
         self.state.in_flight += 1
         try:
-            prediction = _storable(request, await self._retrier.predict(request))
+            prediction = _storable(request, await self._retrier.predict(request, await images.take()))
         finally:
             self.state.in_flight -= 1
             self._limiter.release(size_bytes)
@@ -203,7 +206,7 @@ class Engine:
         if failure is None:
             self._failed_in_a_row = self._lost_connections = 0
             return
-        if reached and failure.kind not in OWN_FAULT:  # a picture that cannot be read says nothing about the server
+        if reached and failure.kind not in OWN_FAULT:  # an image that cannot be read says nothing about the server
             self._failed_in_a_row += 1
         if self._failed_in_a_row >= self._dead_after():
             reason = f"{self._failed_in_a_row} trials failed in a row"
@@ -211,11 +214,8 @@ class Engine:
             reason = f"{self.state.failed} of {self.state.done} trials failed (--max-errors)"
         else:
             return
-        self._halt(
-            EnvironmentProblem(
-                f"stopped: {reason}, the last with: {failure.message}; run the same command again to continue"
-            )
-        )
+        message = f"stopped: {reason}, the last with: {failure.message}; run the same command again to continue"
+        self._halt(EnvironmentProblem(message))
 
     def _dead_after(self) -> int:
         return max(DEAD_AFTER, 2 * self._limiter.slots)
@@ -226,21 +226,17 @@ class Engine:
 
 
 def _size_bytes(request: Request, sent: tuple[ImageSent, ...]) -> int:
-    """Return about how much the request weighs on the wire: pictures go as base64."""
-    return (
-        1024 + sum([len(turn.text) for turn in request.messages]) + sum([image.size_bytes * 4 // 3 for image in sent])
-    )
+    """Return about how much the request weighs on the wire: images go as base64."""
+    texts, images = sum([len(turn.text) for turn in request.messages]), sum([image.size_bytes for image in sent])
+    return 1024 + texts + images * 4 // 3
 
 
 def _storable(request: Request, prediction: Prediction) -> Prediction:
     """Return the prediction with text that any store and any reader can hold; JSON has no infinity and no NaN."""
     if prediction.loglikelihoods is not None and not all(map(math.isfinite, prediction.loglikelihoods)):
         values = ", ".join(map(str, prediction.loglikelihoods))
-        return failed(
-            request,
-            ModelError(FailureKind.DECODE, f"the model gave log-likelihoods that are no finite numbers: {values}"),
-            1,
-        )
+        message = f"the model gave log-likelihoods that are no finite numbers: {values}"
+        return failed(request, ModelError(FailureKind.DECODE, message), 1)
     text = prediction.text and clean_text(prediction.text)
     reasoning = prediction.reasoning and clean_text(prediction.reasoning)
     if text is prediction.text and reasoning is prediction.reasoning:

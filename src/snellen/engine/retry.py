@@ -1,4 +1,4 @@
-"""Try again when it can help: bounded attempts, jittered waits, Retry-After honoured, everything noted."""
+"""A call to a prediction or a typed failure: tried again when it can help, bounded, with jittered waits, all noted."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from ..core.clock import Clock
-from ..core.errors import ModelError, SnellenError, StopRun
+from ..core.errors import ModelError, StopRun
 from ..core.ids import rng
-from ..core.text import clean_text
-from ..core.types import Failure, FailureKind, Prediction, Request
+from ..core.protocols import EncodedImages
+from ..core.types import FailureKind, Prediction, Request
+from .call import call_model, failed
 from .deadline import Deadlines
 from .limit import Limiter
 from .policy import Policy
 
-Call = Callable[[Request], Awaitable[Prediction]]
+Call = Callable[[Request, EncodedImages], Awaitable[Prediction]]
 NoteAttempt = Callable[[Request, ModelError], None]
 
 
@@ -30,20 +33,18 @@ class Retrier:
     note: NoteAttempt
     deadlines: Deadlines = field(default_factory=Deadlines)
 
-    async def predict(self, request: Request) -> Prediction:
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Ask until it is answered or it is clear that it will not be."""
         draw: random.Random | None = None
         started = self.clock.monotonic()
         for attempt in range(self.policy.max_retries + 1):
             try:
-                return await self._attempt(request)
+                return await self._attempt(request, images)
             except StopRun:
                 raise
             except ModelError as error:
                 self.note(request, error)
-                draw = draw or rng(
-                    request.key.task, request.key.sample, request.key.variant, request.key.repeat, "backoff"
-                )
+                draw = draw or rng(*msgspec.structs.astuple(request.key), "backoff")
                 wait_s = self._wait_s(error, attempt, draw)
                 if not self._worth_it(error, attempt, started, wait_s):
                     return failed(request, error, attempt + 1)
@@ -51,20 +52,18 @@ class Retrier:
             await self.limiter.wait_for_pause()
         raise AssertionError("the last attempt returns or raises")
 
-    async def _attempt(self, request: Request) -> Prediction:
+    async def _attempt(self, request: Request, images: EncodedImages) -> Prediction:
         timeout_s = self.policy.timeout_of(request.params)
         try:
-            return await self.deadlines.within(None if timeout_s is None else timeout_s + 1.0, self.call(request))
+            # One second more than the model was told: it knows better what it waited for, and says so.
+            limit_s = None if timeout_s is None else timeout_s + 1.0
+            return await self.deadlines.within(limit_s, call_model(self.call, request, images))
         except TimeoutError:
             raise ModelError(FailureKind.TIMEOUT, f"no answer within {timeout_s or 0:g} s", retryable=True) from None
         except ModelError as error:
             if error.kind is FailureKind.RATE or (error.status == 503 and error.retry_after_s):
                 self.limiter.throttle(error.retry_after_s)
             raise
-        except SnellenError:
-            raise
-        except Exception as error:  # a model may raise anything; it costs this trial, not the run
-            raise ModelError(FailureKind.SERVER, f"the model raised {type(error).__name__}: {error}") from error
 
     def _worth_it(self, error: ModelError, attempt: int, started: float, wait_s: float) -> bool:
         if not error.retryable or attempt >= self.policy.max_retries:
@@ -74,10 +73,3 @@ class Retrier:
     def _wait_s(self, error: ModelError, attempt: int, draw: random.Random) -> float:
         backoff = self.policy.backoff_of(attempt) * (0.5 + draw.random())
         return max(backoff, (error.retry_after_s or 0.0) * (1.0 + 0.1 * draw.random()))
-
-
-def failed(request: Request, error: ModelError, attempts: int) -> Prediction:
-    """Return the Prediction that records why a trial has no reply."""
-    return Prediction(
-        request.key, failure=Failure(error.kind, clean_text(str(error)), error.status, attempts), detail=error.detail
-    )

@@ -1,1 +1,1 @@
-"""An OpenAI-compatible server with simulated readers and scripted faults, for tests and for trying Snellen without a GPU."""
+"""An OpenAI-compatible server with simulated readers and scripted faults, for tests and for trying things out."""

@@ -1,4 +1,4 @@
-"""A drafting or checking prompt -> what a simulated LLM writes: good, sloppy, malformed, or with the full-stop artefact."""
+"""A drafting or checking prompt to what a simulated LLM writes: good, sloppy, malformed, or with an artefact."""
 
 from __future__ import annotations
 

@@ -59,8 +59,8 @@ def fail_status(status: int) -> Rewrite:
 def too_long(plan: Plan, arguments: Arguments) -> Plan:
     """Say that the prompt does not fit, as vLLM and OpenAI do."""
     limit = arguments.get("limit", "4096")
-    message = f"This model's maximum context length is {limit} tokens. However, your request has more. Please reduce its length."
-    return error_plan(400, message, "context_length_exceeded")
+    message = f"This model's maximum context length is {limit} tokens. However, your request has more."
+    return error_plan(400, f"{message} Please reduce its length.", "context_length_exceeded")
 
 
 def reset(plan: Plan, arguments: Arguments) -> Plan:
@@ -75,20 +75,21 @@ def hang(plan: Plan, arguments: Arguments) -> Plan:
 
 def truncate(plan: Plan, arguments: Arguments) -> Plan:
     """Promise the whole body, send half of it, close."""
-    body = plan.body
-    return plan.with_body(
-        body[: len(body) // 2], declared_bytes=len(body), finish="reset" if plan.streamed else "close"
-    )
+    body, finish = plan.body, "reset" if plan.streamed else "close"
+    return plan.with_body(body[: len(body) // 2], declared_bytes=len(body), finish=finish)
 
 
 def invalid_json(plan: Plan, arguments: Arguments) -> Plan:
     """Send a well-formed HTTP response whose JSON is cut."""
     if plan.streamed:
-        return replace(
-            plan, pieces=(Piece(plan.done_at_s, b'data: {"choices": [{"delta": {"content": "A\n\n'), *plan.pieces[-1:])
-        )
+        return _only(plan, b'data: {"choices": [{"delta": {"content": "A\n\n')
     body = plan.body
     return plan.with_body(body[: 2 * len(body) // 3])
+
+
+def _only(plan: Plan, data: bytes) -> Plan:
+    """Return a stream of one event and its proper end."""
+    return replace(plan, pieces=(Piece(plan.done_at_s, data), *plan.pieces[-1:]))
 
 
 def html(plan: Plan, arguments: Arguments) -> Plan:
@@ -105,23 +106,15 @@ def invalid_utf8(plan: Plan, arguments: Arguments) -> Plan:
 def empty_choices(plan: Plan, arguments: Arguments) -> Plan:
     """Reply with `choices: []`."""
     value = {"id": "mock-empty", "object": "chat.completion", "created": 0, "model": "mock", "choices": []}
-    if plan.streamed:
-        return replace(plan, pieces=(Piece(plan.done_at_s, event(value)), *plan.pieces[-1:]))
-    return json_plan(value, plan.done_at_s)
+    return _only(plan, event(value)) if plan.streamed else json_plan(value, plan.done_at_s)
 
 
 def null_content(plan: Plan, arguments: Arguments) -> Plan:
     """Reply with `content: null`."""
     body = {"role": "assistant", "content": None}
-    if plan.streamed:
-        value = {"id": "mock-null", "choices": [{"index": 0, "delta": body, "finish_reason": "stop"}]}
-        return replace(plan, pieces=(Piece(plan.done_at_s, event(value)), *plan.pieces[-1:]))
-    value = {
-        "id": "mock-null",
-        "object": "chat.completion",
-        "choices": [{"index": 0, "message": body, "finish_reason": "stop"}],
-    }
-    return json_plan(value, plan.done_at_s)
+    choice = {"index": 0, "delta" if plan.streamed else "message": body, "finish_reason": "stop"}
+    value = {"id": "mock-null", "object": "chat.completion", "choices": [choice]}
+    return _only(plan, event(value)) if plan.streamed else json_plan(value, plan.done_at_s)
 
 
 def drip(plan: Plan, arguments: Arguments) -> Plan:
@@ -230,16 +223,14 @@ def parse_fault(spec: str) -> Fault:
     what, at, when = spec.partition("@")
     kind, _, raw = what.partition(":")
     if kind not in KINDS:
-        raise UsageError(
-            f"--fault {spec!r}: unknown kind {kind!r}{did_you_mean(kind, KINDS)}; known: {', '.join(KINDS)}"
-        )
+        near, known = did_you_mean(kind, KINDS), ", ".join(KINDS)
+        raise UsageError(f"--fault {spec!r}: unknown kind {kind!r}{near}; known: {known}")
     fault = Fault(kind, dict(_pairs(raw, spec)), when if at else "1.0")
     try:
         fault.strikes(Occasion(10**9, 1, "", ""), 0)
     except ValueError:
-        raise UsageError(
-            f"--fault {spec!r}: {when!r} is not a probability (0.1), ordinals (5-9,20), first2, every10 or ~TEXT"
-        ) from None
+        known = "a probability (0.1), ordinals (5-9,20), first2, every10 or ~TEXT"
+        raise UsageError(f"--fault {spec!r}: {when!r} is not {known}") from None
     return fault
 
 

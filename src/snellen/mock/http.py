@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import cast
 
+from ..model.served.http1 import Chunked
+
 LONGEST_HEAD = 2**14
 END_OF_HEAD = b"\r\n\r\n"
 
@@ -69,28 +71,6 @@ def find_header(head: bytes, name: bytes) -> str | None:
     return None
 
 
-class Dechunker:
-    """Takes a chunked body out of a buffer once all of it is there."""
-
-    @staticmethod
-    def take(buffer: bytearray, start: int) -> tuple[bytes, int] | None:
-        """Return (body, end position), or None while chunks are still missing."""
-        parts: list[bytes] = []
-        position = start
-        while True:
-            line_end = buffer.find(b"\r\n", position)
-            if line_end < 0:
-                return None
-            size = int(bytes(buffer[position:line_end]).partition(b";")[0], 16)
-            position = line_end + 2
-            if len(buffer) < position + size + 2:
-                return None
-            if size == 0:
-                return b"".join(parts), position + 2
-            parts.append(bytes(buffer[position : position + size]))
-            position += size + 2
-
-
 class HttpProtocol(asyncio.Protocol):
     """One connection: requests in order, one task that answers them, cancelled when the client leaves."""
 
@@ -145,7 +125,9 @@ class HttpProtocol(asyncio.Protocol):
 
     def _take_body(self, lower_head: bytes, start: int) -> tuple[bytes, int] | None:
         if b"transfer-encoding: chunked" in lower_head:
-            return Dechunker.take(self._buffer, start)
+            chunked = Chunked()
+            body, complete = chunked.feed(bytes(self._buffer[start:]))
+            return (body, len(self._buffer) - len(chunked.surplus)) if complete else None
         size = int(find_header(lower_head, b"content-length") or 0)
         if len(self._buffer) < start + size:
             return None
@@ -162,7 +144,7 @@ class HttpProtocol(asyncio.Protocol):
 
 
 class ConstantProtocol(asyncio.BufferedProtocol):
-    """Answers every request with the same bytes and the least work: a yardstick for clients. Bodies are counted, never kept."""
+    """Answers every request with the same bytes and the least work: a yardstick. Bodies are counted, never kept."""
 
     _seen = memoryview(bytearray(2**20))
     """Where every connection's bytes arrive: each is looked at before the next one reads."""

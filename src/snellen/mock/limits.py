@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass
 
 
@@ -18,12 +19,8 @@ class Bucket:
         """Take `amount` and return 0, or take nothing and return the seconds until it would fit."""
         if self.per_minute is None:
             return 0.0
-        elapsed = 0.0 if self.updated is None else now - self.updated
-        self.level = (
-            self.per_minute
-            if self.updated is None
-            else min(self.per_minute, self.level + elapsed * self.per_minute / 60.0)
-        )
+        refilled = math.inf if self.updated is None else (now - self.updated) * self.per_minute / 60.0
+        self.level = min(self.per_minute, self.level + refilled)
         self.updated = now
         if self.level >= min(amount, self.per_minute):
             self.level -= amount

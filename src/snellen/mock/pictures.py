@@ -12,7 +12,7 @@ from ..data.images.decode import decode, read_bytes, read_header
 THUMBNAIL_SIDE = 32
 LOW_FREQUENCIES = 8
 STANDARD_SUM = 105
-"""Sum of the first eight entries of the JPEG standard's luminance table (Annex K, zigzag order), which is quality 50."""
+"""Sum of the first eight entries of the JPEG standard's luminance table (Annex K, zigzag): quality 50."""
 QUANTISATION = b"\xff\xdb"
 
 

@@ -25,16 +25,9 @@ class ServerProcess:
 @contextmanager
 def mock_process(arguments: Sequence[str] = ()) -> Iterator[ServerProcess]:
     """Run `snellen mock-server ARGUMENTS` until the block ends; wait for its ready line first."""
-    command = [
-        sys.executable,
-        "-c",
-        "from snellen.cli.main import main; main()",
-        "mock-server",
-        "--port",
-        "0",
-        *arguments,
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    program = "from snellen.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "mock-server", "--port", "0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:  # noqa: S603 - our own command
         try:
             line = process.stdout.readline() if process.stdout else b""
             if not line:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -74,13 +75,8 @@ def garble(text: str, chance: float, random_: random.Random) -> str:
 
 
 def _other(char: str, random_: random.Random) -> str:
-    pool = (
-        "0123456789"
-        if char.isdigit()
-        else "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-        if char.isupper()
-        else "abcdefghijklmnopqrstuvwxyz"
-    )
+    letters = string.ascii_uppercase if char.isupper() else string.ascii_lowercase
+    pool = string.digits if char.isdigit() else letters
     pool = pool if char.isascii() else "日月山川田木火水土金人口手目耳"
     return random_.choice([item for item in pool if item != char])
 

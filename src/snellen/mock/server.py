@@ -1,4 +1,4 @@
-"""Options -> a running OpenAI-compatible server on 127.0.0.1: chat, streaming, completions, log-probabilities, models."""
+"""Options to a running OpenAI-compatible server on 127.0.0.1: chat, streams, completions, log-probabilities, models."""
 
 from __future__ import annotations
 
@@ -76,12 +76,8 @@ class MockServer:
 
     def __init__(self, options: MockOptions) -> None:
         self.options = options
-        self.limits = Limits(
-            options.max_concurrency,
-            options.slots,
-            Bucket(options.tokens_per_minute),
-            Bucket(options.requests_per_minute),
-        )
+        rates = Bucket(options.tokens_per_minute), Bucket(options.requests_per_minute)
+        self.limits = Limits(options.max_concurrency, options.slots, *rates)
         self.stats: Counter[str] = Counter()
         self._attempts: Counter[str] = Counter()
         self._draws: Counter[str] = Counter()
@@ -112,10 +108,8 @@ class MockServer:
 
     def _plain(self, exchange: Exchange) -> Plan:
         if exchange.path == "/v1/models":
-            models = [
-                {"id": name, "object": "model", "created": 0, "owned_by": "snellen"} for name in self.options.models
-            ]
-            return json_plan({"object": "list", "data": models})
+            model = {"object": "model", "created": 0, "owned_by": "snellen"}
+            return json_plan({"object": "list", "data": [{"id": name, **model} for name in self.options.models]})
         if exchange.path == "/health":
             return json_plan({"status": "ok"})
         if exchange.path == "/mock/stats":
@@ -138,14 +132,8 @@ class MockServer:
             return
         fault = first_striking(self.options.faults, occasion, self.options.seed)
         entry = self.options.answers.find(ask) if self.options.answers is not None else None
-        self._note(
-            exchange,
-            occasion,
-            ask,
-            matched=entry is not None,
-            fault=fault.kind if fault else None,
-            status=fault.status if fault else 200,
-        )
+        kind, status = (fault.kind, fault.status) if fault else (None, 200)
+        self._note(exchange, occasion, ask, matched=entry is not None, fault=kind, status=status)
         async with self.limits:
             # Service begins when the request came, or when a slot became free for it.
             started = exchange.received if self.options.slots is None else time.perf_counter()
@@ -174,26 +162,22 @@ class MockServer:
     def _refuse_content(self, ask: Ask, exchange: Exchange, tokens: int) -> Plan | None:
         options = self.options
         if options.max_body_bytes is not None and len(exchange.body) > options.max_body_bytes:
-            return error_plan(
-                413, f"Request body is {len(exchange.body)} bytes, at most {options.max_body_bytes} are allowed"
-            )
+            message = f"Request body is {len(exchange.body)} bytes, at most {options.max_body_bytes} are allowed"
+            return error_plan(413, message)
         if options.strict_model and ask.body.model not in options.models:
             return error_plan(404, f"The model `{ask.body.model}` does not exist.", "model_not_found")
         if options.logprobs == "error" and (ask.body.logprobs or ask.body.prompt_logprobs is not None):
             return error_plan(400, "logprobs are not supported by this server")
         if options.max_context is not None and tokens > options.max_context:
-            message = f"This model's maximum context length is {options.max_context} tokens. However, you requested {tokens} tokens."
-            return error_plan(400, message, "context_length_exceeded")
+            message = f"This model's maximum context length is {options.max_context} tokens."
+            return error_plan(400, f"{message} However, you requested {tokens} tokens.", "context_length_exceeded")
         return None
 
     def _retry_header(self, wait_s: float) -> dict[str, str]:
         if self.options.retry_after is None:
             return {}
-        return {
-            "Retry-After": formatdate(time.time() + wait_s + 1, usegmt=True)
-            if self.options.retry_after == "date"
-            else f"{wait_s:.3f}"
-        }
+        date = formatdate(time.time() + wait_s + 1, usegmt=True)
+        return {"Retry-After": date if self.options.retry_after == "date" else f"{wait_s:.3f}"}
 
     def answer_plan(self, ask: Ask, entry: Entry | None, occasion: Occasion) -> Plan:
         """Return the good answer: what the reader says, in the form the request asks for."""
@@ -205,14 +189,8 @@ class MockServer:
         wanted = self._wanted(ask, entry)
         prompt = self._prompt_logprobs(ask, wanted)
         if not ask.chat:
-            return text_plan(
-                ask,
-                completions[0],
-                self.options.pace,
-                ident,
-                logprobs=self._echo(ask, completions[0], wanted),
-                prompt=prompt,
-            )
+            echo = self._echo(ask, completions[0], wanted)
+            return text_plan(ask, completions[0], self.options.pace, ident, logprobs=echo, prompt=prompt)
         shown = None
         if ask.body.logprobs and self._gives_logprobs:
             shown = token_logprobs(ask, completions[0].tokens, entry.options if entry else ())
@@ -237,13 +215,8 @@ class MockServer:
         if ask.body.logprobs is None or ask.body.logprobs is False or not self._gives_logprobs:
             return None
         tokens = (tokenize(ask.text) if ask.body.echo else []) + completion.tokens
-        return echo_logprobs(
-            tokens,
-            wanted,
-            shifted=self.options.logprobs == "shifted",
-            prompt=ask.text,
-            generated=len(completion.tokens),
-        )
+        shifted, generated = self.options.logprobs == "shifted", len(completion.tokens)
+        return echo_logprobs(tokens, wanted, shifted=shifted, prompt=ask.text, generated=generated)
 
     def _reply(self, ask: Ask, entry: Entry | None, index: int) -> Reply:
         if entry is None:

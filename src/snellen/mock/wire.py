@@ -1,8 +1,9 @@
-"""A reader's reply -> the plan of an OpenAI-compatible response: whole or streamed, with usage and log-probabilities."""
+"""A reader's reply to the plan of an OpenAI-compatible response: whole or streamed, usage and log-probabilities."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from .ask import Ask, find_mark
@@ -41,12 +42,8 @@ class Completion:
     def usage(self) -> dict[str, Any]:
         """Return the usage object."""
         output = len(self.tokens) + len(self.reasoning)
-        total = self.prompt_tokens + output
-        usage: dict[str, Any] = {
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": output,
-            "total_tokens": total,
-        }
+        usage: dict[str, Any] = {"prompt_tokens": self.prompt_tokens, "completion_tokens": output}
+        usage["total_tokens"] = self.prompt_tokens + output
         if self.reasoning:
             usage["completion_tokens_details"] = {"reasoning_tokens": len(self.reasoning)}
         return usage
@@ -74,7 +71,7 @@ def complete(ask: Ask, reply: Reply, length: int | None) -> Completion:
 
 
 def alternatives(ask: Ask, token: str, before: str, count: int, options: tuple[str, ...]) -> list[tuple[str, float]]:
-    """Return (token, log-probability) of the chosen token and its rivals, the chosen first; `options` matter for the first token."""
+    """Return (token, log-probability) of the chosen token, then of its rivals; `options` matter for the first token."""
     marks = [mark for option in options if (mark := find_mark(ask.text, option))]
     rivals = [mark for mark in [*marks, "the", "a", "I", "The", "not"] if mark != token.strip()]
     chosen = (token, log_probability(token, before, token))
@@ -102,9 +99,8 @@ def _token_entry(token: str, value: float) -> dict[str, Any]:
 def prompt_logprobs(text: str, answers: tuple[str, ...], *, shifted: bool) -> list[dict[str, Any] | None]:
     """Return vLLM's list: None for the first token, then {token id: {logprob, rank, decoded_token}}."""
     tokens = tokenize(text)
-    values = (
-        shift(sequence_log_probabilities(tokens, answers)) if shifted else sequence_log_probabilities(tokens, answers)
-    )
+    values = sequence_log_probabilities(tokens, answers)
+    values = shift(values) if shifted else values
     rows: list[dict[str, Any] | None] = [
         {str(token_id(token)): {"logprob": value, "rank": 1 if value > -1 else 9, "decoded_token": token}}
         for token, value in zip(tokens, values, strict=True)
@@ -120,17 +116,14 @@ def shift(values: list[float]) -> list[float]:
 def echo_logprobs(
     tokens: list[str], answers: tuple[str, ...], *, shifted: bool, prompt: str, generated: int = 0
 ) -> dict[str, Any]:
-    """Return `logprobs` of a text completion: tokens (with echo the prompt's too), token_logprobs (first null), text_offset."""
+    """Return `logprobs` of a text completion; `tokens` hold those of the prompt too where it is echoed."""
     scored = tokens[: len(tokens) - generated]
     values, before = sequence_log_probabilities(scored, answers), prompt[-64:]
     for token in tokens[len(scored) :]:
         values.append(log_probability(token, before, token))
         before = (before + token)[-64:]
     values = shift(values) if shifted and scored else values
-    offsets, position = [], 0
-    for token in tokens:
-        offsets.append(position)
-        position += len(token)
+    offsets = list(accumulate(map(len, tokens[:-1]), initial=0))[: len(tokens)]
     top = [{token: value} for token, value in zip(tokens, values, strict=True)]
     return {
         "tokens": tokens,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.errors import UsageError, did_you_mean
 from ..core.ids import rng
-from ..core.protocols import Capability, ImagePolicy
+from ..core.protocols import Capability, EncodedImages, ImagePolicy
 from ..core.types import Prediction, Request, Timing
 from .options import ModelOptions
 
@@ -31,7 +31,7 @@ def choose_first(request: Request, shown: Sequence[str]) -> int:
 
 
 def choose_majority(request: Request, shown: Sequence[str]) -> int:
-    """Choose the option that shares most words with the other options: distractors are often built around the answer."""
+    """Choose the option that shares most words with the others: distractors are often built around the answer."""
     bags = [Counter(option.casefold().split()) for option in shown]
 
     def _agreement(index: int) -> tuple[int, int]:
@@ -65,9 +65,8 @@ CHOOSERS: dict[str, Choose] = {
 def create(name: str, options: ModelOptions) -> Blind:
     """Return the model `blind/NAME`."""
     if name not in CHOOSERS:
-        raise UsageError(
-            f"no blind baseline {name!r}{did_you_mean(name, CHOOSERS)}; write blind/NAME with one of: {', '.join(CHOOSERS)}"
-        )
+        near, known = did_you_mean(name, CHOOSERS), ", ".join(CHOOSERS)
+        raise UsageError(f"no blind baseline {name!r}{near}; write blind/NAME with one of: {known}")
     return Blind(name, options)
 
 
@@ -84,7 +83,7 @@ class Blind:
         self._choose = CHOOSERS[rule]
         self._clock = options.clock
 
-    async def predict(self, request: Request) -> Prediction:
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Answer without looking at any picture."""
         now = self._clock.monotonic()
         timing = Timing(now, now)

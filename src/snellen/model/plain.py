@@ -10,7 +10,7 @@ ROLES = {"system": "", "user": "User: ", "assistant": "Assistant: "}
 
 
 def plain_text(messages: Sequence[Turn], *, answer: bool = True, image_token: str = "") -> str:
-    """Return the messages as text: one question stands as it is, a dialogue gets role names and, if told, an open answer.
+    """Return the messages as text: one question as it is, a dialogue with role names and, if told, an open answer.
 
     `image_token` stands before the text of a turn for each of its images, unless the text already holds it.
     """
@@ -22,7 +22,7 @@ def plain_text(messages: Sequence[Turn], *, answer: bool = True, image_token: st
 
 
 def separator(text: str) -> str:
-    """Return what stands between a prompt and its continuation: a space, unless white space or a special token ends it."""
+    """Return what stands between a prompt and its continuation: a space, unless one or a special token ends it."""
     return "" if not text or text[-1].isspace() or text[-1] == ">" else " "
 
 

@@ -20,7 +20,7 @@ import msgspec
 
 from ..core.errors import DataError, ModelError, UsageError, did_you_mean
 from ..core.ids import derive_seed
-from ..core.protocols import Capability, ImagePolicy
+from ..core.protocols import Capability, EncodedImages, ImagePolicy
 from ..core.registry import PLUGIN_PREFIX
 from ..core.types import Failure, FailureKind, Prediction, Request, Timing
 from ..data.images.decode import open_image
@@ -46,6 +46,8 @@ def create(name: str, options: ModelOptions) -> PluginModel:
 class PluginModel:
     """Someone's own model behind the interface; works in one thread of its own."""
 
+    cacheable = True
+
     def __init__(
         self, name: str, interface: Interface, batch_size: int, options: ModelOptions, identity: Mapping[str, Any]
     ) -> None:
@@ -61,13 +63,16 @@ class PluginModel:
         self._clock = options.clock
         self._thread = ThreadPoolExecutor(1, "snellen-plugin")
 
-    async def predict(self, request: Request) -> Prediction:
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Answer one request, or raise ModelError."""
-        return await predict_alone(self.predict_batch, request)
+        return await predict_alone(self.predict_batch, request, images)
 
-    async def predict_batch(self, requests: Sequence[Request]) -> list[Prediction]:
+    async def predict_batch(self, requests: Sequence[Request], images: EncodedImages) -> list[Prediction]:
         """Answer all, in order; a request that breaks the plug-in fails alone."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, requests)
+
+    def prefetch(self, request: Request) -> None:
+        """Nothing is prepared ahead: a plug-in gets its images when it is called."""
 
     async def check(self) -> None:
         """Nothing to check: the object was made when the plan was."""

@@ -10,7 +10,7 @@ import msgspec
 
 from ..core.errors import DataError, ModelError, UsageError
 from ..core.ids import sha256_hex
-from ..core.protocols import Capability, ImagePolicy
+from ..core.protocols import Capability, EncodedImages, ImagePolicy
 from ..core.types import BASE_VARIANT, FailureKind, Prediction, Request, Timing
 from .options import ModelOptions
 
@@ -44,7 +44,7 @@ class Replay:
         self._records = read_predictions(data, path)
         self._clock = options.clock
 
-    async def predict(self, request: Request) -> Prediction:
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Return the stored answer; raise ModelError if there is none."""
         now = self._clock.monotonic()
         record = self._find(request)

@@ -58,16 +58,13 @@ def _timing(record: RequestRecord) -> Timing:
 
 def timeline_of_run(folder: Path) -> Timeline:
     """Return the timeline of a stored run, from the timings that every streaming run keeps."""
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         records = [
             _record(prediction)
             for task in reader.header().tasks
             for _, _, prediction, _ in reader.trials(task.name)
             if _is_timed(prediction)
         ]
-    finally:
-        reader.close()
     if not records:
         raise DataError(f"{folder} holds no timed reply (all came from the cache, or failed before they were sent)")
     return Timeline(requests=tuple(sorted(records, key=lambda record: record.sent)), load={"run": str(folder)})

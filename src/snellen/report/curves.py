@@ -29,12 +29,9 @@ def plot_acuity(pairs: Iterable[tuple[Sample, Score]]) -> list[str]:
 
 def plot_run(folder: Path, task: str) -> list[str]:
     """Return the curves of one eye chart task of a scored run."""
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         samples = {sample.id: sample for sample in reader.samples(task)}
         return plot_acuity([(samples[score.key.sample], score) for score in reader.scores(task)])
-    finally:
-        reader.close()
 
 
 def plot_curve(

@@ -83,11 +83,8 @@ class Record(Struct, gc=False):
 def write_records(folder: Path) -> Path:
     """Write records.jsonl: one line a trial, in the order of the plan."""
     path = folder / "records.jsonl"
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         write_atomically(path, lambda file: file.writelines(record_lines([each]) for each in records(reader)))
-    finally:
-        reader.close()
     return path
 
 

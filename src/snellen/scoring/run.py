@@ -76,10 +76,8 @@ def score_run(
         together = ScoredTask(task, tables, lambda: pair_scores(reader, task.name, reader.scores(task.name)))
         return summarize_task(together, registry, options), gathered.usage
 
-    try:
+    with reader:
         return results_of(reader, profile, score_task)
-    finally:
-        reader.close()
 
 
 def results_of(

@@ -1,1 +1,1 @@
-"""run.db: the crash-safe log, the response cache, exports."""
+"""Predictions to run.db and back: one writer, any number of readers, and the response cache."""

@@ -1,4 +1,4 @@
-"""The response cache: one content-addressed SQLite file in the user's cache folder; successes only."""
+"""Requests to replies given before: one SQLite file in the user's cache folder, by content; successes only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,11 @@ import msgspec
 from ..core.errors import EnvironmentProblem
 from ..core.ids import canonical_json, sha256_hex
 from ..core.types import Prediction, Request, TrialKey
-from .database import connect
+from .database import Row, connect, insert_rows
 
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS responses (key TEXT PRIMARY KEY, model TEXT NOT NULL, created REAL NOT NULL, body BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS responses
+(key TEXT PRIMARY KEY, model TEXT NOT NULL, created REAL NOT NULL, body BLOB NOT NULL) STRICT;
 """
 PUT = "INSERT OR REPLACE INTO responses VALUES {rows}"
 GROUP_ROWS = 256
@@ -26,21 +27,14 @@ KNOWN_KEYS = 200_000
 
 
 def request_digest(identity: str, request: Request, image_hashes: Sequence[str]) -> str:
-    """Hash all that decides the reply: the model (`identity`, itself a hash), messages, images by content, parameters, repeat."""
+    """Hash all that decides the reply: the model (`identity`, a hash too), messages, images, parameters, repeat."""
     messages = [(turn.role, turn.text, len(turn.images)) for turn in request.messages]
     params = request.params
     if params.timeout_s is not None or params.stream is not None:  # how it is asked, not what
         params = msgspec.structs.replace(params, timeout_s=None, stream=None)
     # The repeat is part of the key even at temperature 0: each inference is its own draw.
-    parts: tuple[Any, ...] = (
-        identity,
-        messages,
-        image_hashes,
-        params,
-        request.choices,
-        request.prefix,
-        request.key.repeat,
-    )
+    parts: tuple[Any, ...] = (identity, messages, image_hashes, params)
+    parts += (request.choices, request.prefix, request.key.repeat)
     if request.choices:
         parts += (request.likelihood.baseline, request.likelihood.with_prompt)
     return sha256_hex(canonical_json(parts))
@@ -62,7 +56,7 @@ class ResponseCache:
             raise EnvironmentProblem(
                 f"the response cache {path} cannot be used: {error}; delete it, or run with --no-cache"
             ) from None
-        self._pending: list[tuple[str, str, float, bytes]] = []
+        self._pending: list[Row] = []
         self._writing = ThreadPoolExecutor(1, "snellen-cache")
 
     def get(self, digest: str, key: TrialKey) -> Prediction | None:
@@ -71,15 +65,12 @@ class ResponseCache:
             return None
         try:
             row = self._database.execute("SELECT body FROM responses WHERE key = ?", (digest,)).fetchone()
-            found = msgspec.json.decode(row[0], type=Prediction) if row is not None else None
-        except (
-            sqlite3.Error,
-            msgspec.DecodeError,
-        ):  # damaged, or of another version: asking again costs less than stopping
+            prediction = msgspec.json.decode(row[0], type=Prediction) if row is not None else None
+        except (sqlite3.Error, msgspec.DecodeError):
+            return None  # damaged, or of another version: asking again costs less than stopping
+        if prediction is None or prediction.failure is not None:
             return None
-        if found is None or found.failure is not None:
-            return None
-        return msgspec.structs.replace(found, key=key, cached=True)
+        return msgspec.structs.replace(prediction, key=key, cached=True)
 
     def put(self, digest: str, model: str, prediction: Prediction) -> None:
         """Keep a success; a failure is never kept."""
@@ -87,48 +78,40 @@ class ResponseCache:
             return
         self._pending.append((digest, model, time.time(), msgspec.json.encode(prediction)))
         if len(self._pending) >= GROUP_ROWS:
-            rows, self._pending = self._pending, []
-            self._writing.submit(self._write, rows)
+            self._write_pending()
 
     def flush(self) -> None:
         """Write what is pending."""
-        rows, self._pending = self._pending, []
-        self._writing.submit(self._write, rows).result()
+        self._write_pending().result()
 
-    def _write(self, rows: list[tuple[str, str, float, bytes]]) -> None:
-        if not rows:
-            return
-        marks = ",".join(["(?, ?, ?, ?)"] * len(rows))
+    def _write_pending(self) -> Future[None]:
+        rows, self._pending = self._pending, []
+        return self._writing.submit(self._write, rows)
+
+    def _write(self, rows: list[Row]) -> None:
         with contextlib.suppress(sqlite3.Error):  # a full disk costs the cache, never the run
-            self._database.execute(PUT.format(rows=marks), [value for row in rows for value in row])
+            insert_rows(self._database, PUT, rows)
             if self._known is not None:
                 self._known.update(row[0] for row in rows)
 
     def _load_known(self) -> set[str] | None:
         """Return all keys, so that a miss costs no query; None when there are too many to hold."""
-        count = self._database.execute(
-            "SELECT COUNT(*) FROM (SELECT 1 FROM responses LIMIT ?)", (KNOWN_KEYS + 1,)
-        ).fetchone()[0]
-        if count > KNOWN_KEYS:
+        bounded = "SELECT COUNT(*) FROM (SELECT 1 FROM responses LIMIT ?)"
+        if self._database.execute(bounded, (KNOWN_KEYS + 1,)).fetchone()[0] > KNOWN_KEYS:
             return None
-        return {row[0] for row in self._database.execute("SELECT key FROM responses")}
+        return {key for (key,) in self._database.execute("SELECT key FROM responses")}
 
     def info(self) -> dict[str, Any]:
         """Return path, count, bytes and count by model."""
         models = dict(self._database.execute("SELECT model, COUNT(*) FROM responses GROUP BY model ORDER BY model"))
-        return {
-            "path": str(self.path),
-            "replies": sum(models.values()),
-            "bytes": self.path.stat().st_size,
-            "models": models,
-        }
+        size = self.path.stat().st_size
+        return {"path": str(self.path), "replies": sum(models.values()), "bytes": size, "models": models}
 
     def prune(self, older_than_s: float, now: float) -> int:
         """Forget replies older than so many seconds; return how many."""
         removed = self._database.execute("DELETE FROM responses WHERE created < ?", (now - older_than_s,)).rowcount
-        with contextlib.suppress(
-            sqlite3.OperationalError
-        ):  # another run reads it just now: the space is used again anyway
+        # Where another run reads it just now the space is used again anyway.
+        with contextlib.suppress(sqlite3.OperationalError):
             self._database.execute("VACUUM")
         return removed
 

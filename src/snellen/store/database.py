@@ -1,14 +1,18 @@
-"""Opening run.db: pragmas, schema, versions, and file systems on which a write-ahead log is not safe."""
+"""Paths to open databases: pragmas, schema, versions, and file systems on which a write-ahead log is not safe."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from ..core.errors import EnvironmentProblem
 
 SCHEMA_VERSION = 1
+Row = tuple[Any, ...]
 NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "fuse.sshfs", "9p", "lustre", "ceph", "beegfs")
 
 
@@ -42,15 +46,20 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """Return a connection in autocommit mode that any thread may use, one at a time."""
     try:
         mode = "ro" if read_only else "rwc"
-        return sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
-            timeout=30,
-        )
+        address = f"{path.absolute().as_uri()}?mode={mode}"
+        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=30)
     except sqlite3.OperationalError as error:
         raise EnvironmentProblem(f"cannot open {path}: {error}") from None
+
+
+def insert_rows(database: sqlite3.Connection, statement: str, rows: Sequence[Row]) -> None:
+    """Insert all rows by one statement, which has `{rows}` where their values go.
+
+    The interpreter lock is given up and taken back once, not once a row.
+    """
+    if rows:
+        marks = ",".join(["(" + ",".join("?" * len(rows[0])) + ")"] * len(rows))
+        database.execute(statement.format(rows=marks), list(chain.from_iterable(rows)))
 
 
 def check_version(version: int, path: Path) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
 from ..core.errors import EnvironmentProblem, UsageError
 from ..core.tasks import RunHeader
 from ..core.types import Prediction, Request, Sample, Score, TrialKey
-from .database import connect, open_for_reading
+from .database import Row, connect, insert_rows, open_for_reading
 
 GROUP_ROWS = 100
 """Scores that go in by one statement."""
@@ -30,11 +30,17 @@ class Trial(NamedTuple):
 
 
 class RunReader:
-    """Reads one run folder."""
+    """Reads one run folder: `with RunReader(folder) as run: …`, or open until `close`."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self._database = open_for_reading(self.folder / "run.db")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def header(self) -> RunHeader:
         """Return who was measured on what, and how."""
@@ -68,7 +74,8 @@ class RunReader:
         samples, requests = msgspec.json.Decoder(Sample).decode, msgspec.json.Decoder(Request).decode
         predictions = msgspec.json.Decoder(Prediction).decode
         rows = self._database.execute(
-            "SELECT s.id, s.body, p.request, p.body, p.rowid FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample "
+            "SELECT s.id, s.body, p.request, p.body, p.rowid "
+            "FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample "
             "WHERE p.task = ? ORDER BY s.position, p.variant, p.repeat",
             (task,),
         )
@@ -87,8 +94,9 @@ class RunReader:
     def scores(self, task: str) -> Iterator[Score]:
         """Yield the stored scores of a task, in the order of the plan."""
         rows = self._database.execute(
-            "SELECT c.sample, c.variant, c.repeat, c.metric, c.value, c.answer, c.rule, c.reason, c.detail FROM scores c "
-            "JOIN samples s ON s.task = c.task AND s.id = c.sample WHERE c.task = ? ORDER BY s.position, c.variant, c.repeat, c.rowid",
+            "SELECT c.sample, c.variant, c.repeat, c.metric, c.value, c.answer, c.rule, c.reason, c.detail "
+            "FROM scores c JOIN samples s ON s.task = c.task AND s.id = c.sample "
+            "WHERE c.task = ? ORDER BY s.position, c.variant, c.repeat, c.rowid",
             (task,),
         )
         for sample, variant, repeat, metric, value, answer, rule, reason, detail in rows:
@@ -111,44 +119,30 @@ class RunReader:
 def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
     """Replace the stored scores of one task, all or nothing.
 
-    They are gathered in a table of this connection first: scoring takes its time, and a run that goes on must not wait for it.
+    They are gathered in a table of this connection first: scoring takes its time, and a run that goes on must not wait.
     """
     database = connect(folder / "run.db")
     try:
         database.execute("CREATE TEMP TABLE fresh AS SELECT * FROM scores WHERE 0")
         database.execute("BEGIN")
-        rows = map(_score_row, scores)
+        rows = (_score_row(task, score) for score in scores)
         while group := list(islice(rows, GROUP_ROWS)):
-            marks = ",".join(["(?1,?,?,?,?,?,?,?,?,?)"] * len(group))  # the task is bound once for all
-            database.execute(f"INSERT INTO fresh VALUES {marks}", [task, *chain.from_iterable(group)])
+            insert_rows(database, "INSERT INTO fresh VALUES {rows}", group)
         database.execute("COMMIT")
         database.execute("BEGIN IMMEDIATE")
         database.execute("DELETE FROM scores WHERE task = ?", (task,))
         database.execute("INSERT INTO scores SELECT * FROM fresh ORDER BY rowid")
         database.execute("COMMIT")
     except sqlite3.IntegrityError as error:
-        raise UsageError(
-            f"task {task!r}: two scorers give the same metric to the same trial ({error}): drop one of them"
-        ) from None
+        reason = f"two scorers give the same metric to the same trial ({error}): drop one of them"
+        raise UsageError(f"task {task!r}: {reason}") from None
     except sqlite3.Error as error:
-        raise EnvironmentProblem(
-            f"cannot write scores to {folder / 'run.db'}: {error}; every reply is stored, score it again"
-        ) from None
+        reason = f"{error}; every reply is stored, score it again"
+        raise EnvironmentProblem(f"cannot write scores to {folder / 'run.db'}: {reason}") from None
     finally:
         database.close()
 
 
-def _score_row(score: Score) -> tuple[Any, ...]:
-    key = score.key
-    detail = msgspec.json.encode(score.detail) if score.detail else None
-    return (
-        key.sample,
-        key.variant,
-        key.repeat,
-        score.metric,
-        score.value,
-        score.answer,
-        score.rule,
-        score.reason,
-        detail,
-    )
+def _score_row(task: str, score: Score) -> Row:
+    key, *values, detail = msgspec.structs.astuple(score)
+    return (task, key.sample, key.variant, key.repeat, *values, msgspec.json.encode(detail) if detail else None)

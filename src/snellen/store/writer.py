@@ -12,29 +12,30 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import astuple
 
 from ..core.errors import EnvironmentProblem, ModelError, RunMismatch
 from ..core.tasks import RunHeader
 from ..core.text import clean_text
 from ..core.types import Prediction, Request, Sample, TrialKey
-from .database import open_for_writing
+from .database import Row, insert_rows, open_for_writing
 from .difference import describe_difference
 from .lock import RunLock
 
 GROUP_ROWS = 128
-"""At most so many rows a commit; what is waiting goes together, nobody waits for company: all would stand still meanwhile."""
+"""At most so many rows a commit; what is waiting goes together, nobody waits for company: all would stand still."""
 
 REMEMBERED_SAMPLES = 10_000
 
+STORED = "SELECT body FROM predictions WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? AND failed = 0"
 PUT_SAMPLES = "INSERT OR IGNORE INTO samples (task, id, position, body) VALUES {rows}"
 PUT_PREDICTIONS = """
 INSERT INTO predictions (task, sample, variant, repeat, failed, digest, request, body) VALUES {rows}
 ON CONFLICT (task, sample, variant, repeat) DO UPDATE
-SET failed = excluded.failed, digest = excluded.digest, request = excluded.request, body = excluded.body WHERE predictions.failed = 1
+SET failed = excluded.failed, digest = excluded.digest, request = excluded.request, body = excluded.body
+WHERE predictions.failed = 1
 """
 PUT_ATTEMPTS = "INSERT INTO attempts (task, sample, variant, repeat, at, kind, status, message, detail) VALUES {rows}"
-
-Row = tuple[Any, ...]
 
 
 class Entry(NamedTuple):
@@ -83,10 +84,7 @@ class RunWriter:
 
     def stored(self, key: TrialKey) -> Prediction | None:
         """Return the stored reply of a finished trial."""
-        where = "task = ? AND sample = ? AND variant = ? AND repeat = ? AND failed = 0"
-        row = self._database.execute(
-            f"SELECT body FROM predictions WHERE {where}", msgspec.structs.astuple(key)
-        ).fetchone()
+        row = self._database.execute(STORED, astuple(key)).fetchone()
         return msgspec.json.decode(row[0], type=Prediction) if row else None
 
     async def put(self, position: int, sample: Sample, request: Request, prediction: Prediction, digest: str) -> None:
@@ -99,7 +97,7 @@ class RunWriter:
             self._samples_seen.add((key.task, sample.id))
             sample_row = (key.task, sample.id, position, _encode(sample))
         failed = int(prediction.failure is not None)
-        row = (key.task, key.sample, key.variant, key.repeat, failed, digest, _encode(request), _encode(prediction))
+        row = (*astuple(key), failed, digest, _encode(request), _encode(prediction))
         committed = asyncio.get_running_loop().create_future()
         self._enqueue(Entry(sample_row, row, None, committed))
         await committed
@@ -113,17 +111,7 @@ class RunWriter:
         """Note a failed attempt; not waited for."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         detail = _encode(error.detail) if error.detail else None
-        row = (
-            key.task,
-            key.sample,
-            key.variant,
-            key.repeat,
-            at,
-            error.kind.value,
-            error.status,
-            clean_text(str(error)),
-            detail,
-        )
+        row = (*astuple(key), at, error.kind.value, error.status, clean_text(str(error)), detail)
         self._enqueue(Entry(None, None, row, None))
 
     def close(self) -> None:
@@ -149,12 +137,11 @@ class RunWriter:
             self._keep_reading(stored, header)
         else:
             difference = describe_difference(stored.config, msgspec.to_builtins(header.config))
-            raise RunMismatch(
-                f"{self.folder} holds another configuration: {difference}; choose another -o, or repeat the first command"
-            )
+            advice = "choose another -o, or repeat the first command"
+            raise RunMismatch(f"{self.folder} holds another configuration: {difference}; {advice}")
 
     def _keep_reading(self, stored: RunHeader, header: RunHeader) -> None:
-        """Take over how replies are read (scorers, groups): it may differ from the first command's, the replies do not."""
+        """Take over how replies are read (scorers, groups): that may differ from the first command, replies do not."""
         if stored.tasks != header.tasks:
             fresh = msgspec.structs.replace(stored, tasks=header.tasks)
             self._database.execute("UPDATE meta SET value = ? WHERE key = 'header'", (_encode(fresh).decode(),))
@@ -175,26 +162,16 @@ class RunWriter:
         problem: Exception | None = None
         try:
             self._database.execute("BEGIN IMMEDIATE")
-            _insert(self._database, PUT_SAMPLES, [entry.sample for entry in group if entry.sample])
-            _insert(self._database, PUT_PREDICTIONS, [entry.prediction for entry in group if entry.prediction])
-            _insert(self._database, PUT_ATTEMPTS, [entry.attempt for entry in group if entry.attempt])
+            insert_rows(self._database, PUT_SAMPLES, [entry.sample for entry in group if entry.sample])
+            insert_rows(self._database, PUT_PREDICTIONS, [entry.prediction for entry in group if entry.prediction])
+            insert_rows(self._database, PUT_ATTEMPTS, [entry.attempt for entry in group if entry.attempt])
             self._database.execute("COMMIT")
-        except (
-            sqlite3.Error,
-            ValueError,
-            OverflowError,
-        ) as error:  # what cannot be bound must not end the thread: all would wait
+        # What cannot be bound must not end the thread either: all would wait.
+        except (sqlite3.Error, ValueError, OverflowError) as error:
             problem = _disk_problem(self.folder, error)
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
         _acknowledge([entry.committed for entry in group if entry.committed], problem)
-
-
-def _insert(database: sqlite3.Connection, statement: str, rows: list[Row]) -> None:
-    """Insert all rows by one statement: the interpreter lock is given up and taken back once, not once a row."""
-    if rows:
-        marks = ",".join(["(" + ",".join("?" * len(rows[0])) + ")"] * len(rows))
-        database.execute(statement.format(rows=marks), [value for row in rows for value in row])
 
 
 def _acknowledge(waiting: list[asyncio.Future[None]], problem: Exception | None) -> None:
@@ -214,6 +191,5 @@ def _resolve(futures: list[asyncio.Future[None]], problem: Exception | None) -> 
 
 
 def _disk_problem(folder: Path, error: Exception) -> EnvironmentProblem:
-    return EnvironmentProblem(
-        f"cannot write {folder / 'run.db'}: {error}; free some space and run the same command again, nothing stored is lost"
-    )
+    advice = "free some space and run the same command again, nothing stored is lost"
+    return EnvironmentProblem(f"cannot write {folder / 'run.db'}: {error}; {advice}")

@@ -14,7 +14,7 @@ import pytest
 
 from snellen.core.errors import DataError
 from snellen.core.protocols import ImagePolicy
-from snellen.core.types import Image
+from snellen.core.types import Image, Likelihood, Request, TrialKey, Turn
 from snellen.data.images import encode as encode_module
 from snellen.data.images.decode import decode, open_image, read_bytes, read_header, read_stamped
 from snellen.data.images.encode import ImageDoor
@@ -178,36 +178,32 @@ def test_each_picture_is_read_once_also_when_many_want_it_at_once(
     assert len(reads) == 1
 
 
-def test_the_cache_keeps_its_byte_budget(tmp_path: Path) -> None:
-    images = [write(tmp_path / f"{number}.png", save(noise((32, 24 + number)))) for number in range(6)]
-
-    async def fill() -> ImageDoor:
-        door = ImageDoor(cache_bytes=8_000)
-        for image in images:
-            await door.encode(image, ImagePolicy())
-        return door
-
-    door = asyncio.run(fill())
-    assert 0 < door._fresh.used_bytes <= 8_000
-    assert door._fresh.used_bytes == sum(len(each.base64) for each in door._fresh._pictures.values())
-
-
-def test_what_was_sent_is_kept_in_its_own_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encode_module, "RECENT_BYTES", 8_000)
+def test_what_is_kept_stays_within_its_bytes_and_is_what_was_asked_for_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     images = [write(tmp_path / f"{number}.png", save(noise((32, 24 + number)))) for number in range(6)]
     reads: list[Image] = []
-    monkeypatch.setattr(encode_module, "read_stamped", lambda each: reads.append(each) or read_stamped(each))
+    monkeypatch.setattr(encode_module, "read_stamped", lambda image: reads.append(image) or read_stamped(image))
 
-    async def send_all() -> ImageDoor:
-        door = ImageDoor()
-        for image in (*images, *images):  # all are known first, then all are sent
+    async def ask() -> ImageDoor:
+        door = ImageDoor(kept_bytes=8_000)
+        for image in (*images, images[-1], images[-2], images[0]):  # the last two are still there, the first is not
             await door.encode(image, ImagePolicy())
-        await door.encode(images[-1], ImagePolicy())  # the next variant of the last sample
         return door
 
-    door = asyncio.run(send_all())
-    assert len(reads) == len(images)
-    assert door._fresh.used_bytes == 0 < door._recent.used_bytes <= 8_000
+    door = asyncio.run(ask())
+    assert reads == [*images, images[0]]
+    assert 0 < door._kept.used_bytes <= 8_000
+    assert door._kept.used_bytes == sum(len(encoded.base64) for encoded in door._kept._images.values())
+
+
+def test_all_images_of_a_request_are_encoded_also_those_of_its_baseline(tmp_path: Path) -> None:
+    first, second, grey = (write(tmp_path / f"{name}.png", save(noise())) for name in "abc")
+    likelihood = Likelihood(baseline=(Turn("user", "N/A", (grey,)),))
+    messages = (Turn("user", "?", (first, second)), Turn("user", "and?", (first,)))
+    request = Request(TrialKey("t", "s"), messages, likelihood=likelihood)
+    images = asyncio.run(ImageDoor().encode_all(request, ImagePolicy()))
+    assert list(images) == [first, second, grey]
 
 
 def test_edits_box_crop_and_unknown(tmp_path: Path) -> None:

@@ -24,7 +24,9 @@ def answer(requests: Sequence[Request]) -> list[Prediction]:
 def ask(model: ScriptedBatch, requests: list[Request]) -> list[Prediction | BaseException]:
     async def go() -> list[Prediction | BaseException]:
         batcher = Batcher(model)
-        return await asyncio.wait_for(asyncio.gather(*map(batcher.predict, requests), return_exceptions=True), 5)
+        return await asyncio.wait_for(
+            asyncio.gather(*(batcher.predict(each, {}) for each in requests), return_exceptions=True), 5
+        )
 
     return asyncio.run(go())
 
@@ -51,7 +53,8 @@ def test_an_error_goes_to_all_of_its_batch_and_the_next_batch_works() -> None:
 
     model = ScriptedBatch(once)
     found = ask(model, [request(str(n), 10 - n) for n in range(6)])
-    assert [isinstance(each, RuntimeError) for each in found] == [True] * 4 + [False] * 2
+    assert [isinstance(each, ModelError) for each in found] == [True] * 4 + [False] * 2
+    assert all("the model raised RuntimeError: out of memory" in str(each) for each in found[:4])
 
 
 @pytest.mark.parametrize("wrong", [-1, 1])
@@ -84,8 +87,8 @@ def test_one_who_gave_up_does_not_disturb_the_others() -> None:
     async def go() -> str | None:
         batcher = Batcher(ScriptedBatch(answer))
         gone, stays = (
-            asyncio.create_task(batcher.predict(request("gone"))),
-            asyncio.create_task(batcher.predict(request("stays"))),
+            asyncio.create_task(batcher.predict(request("gone"), {})),
+            asyncio.create_task(batcher.predict(request("stays"), {})),
         )
         await asyncio.sleep(0)
         gone.cancel()
@@ -101,12 +104,14 @@ def test_one_who_gave_up_does_not_keep_the_error_from_the_others() -> None:
     async def go() -> BaseException | None:
         batcher = Batcher(ScriptedBatch(fail))
         gone, stays = (
-            asyncio.create_task(batcher.predict(request("gone"))),
-            asyncio.create_task(batcher.predict(request("stays"))),
+            asyncio.create_task(batcher.predict(request("gone"), {})),
+            asyncio.create_task(batcher.predict(request("stays"), {})),
         )
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.wait({stays}, timeout=5)
         return stays.exception()
 
-    assert isinstance(asyncio.run(go()), RuntimeError)
+    error = asyncio.run(go())
+    assert isinstance(error, ModelError)
+    assert isinstance(error.__cause__, RuntimeError)

@@ -51,6 +51,7 @@ def test_a_cancelled_waiter_gives_its_slot_back() -> None:
         await asyncio.gather(waiting, return_exceptions=True)
         limiter.release(1)
         await asyncio.wait_for(limiter.acquire(1), 1)
+        assert (limiter._active, limiter._bytes, len(limiter._waiting)) == (1, 1, 0)
 
     asyncio.run(check())
 
@@ -180,6 +181,8 @@ def test_one_cancelled_in_a_pause_gives_its_slot_back() -> None:
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
+        assert (limiter._active, limiter._bytes) == (0, 0)
         await asyncio.wait_for(limiter.acquire(60), 1)
+        assert (limiter._active, limiter._bytes) == (1, 60)
 
     asyncio.run(check())

@@ -19,11 +19,8 @@ from snellen.store.reader import RunReader
 
 
 def stored(folder: Path) -> dict[str, Prediction]:
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         return {trial.prediction.key.sample: trial.prediction for trial in reader.trials("t")}
-    finally:
-        reader.close()
 
 
 def number(request: Request) -> int:
@@ -238,10 +235,10 @@ def test_settled_trials_are_stored_observed_and_never_sent(tmp_path: Path) -> No
     skipped = Prediction(todo.key, failure=Failure(FailureKind.SKIPPED, "no pages"))
     model, told = Scripted(), []
 
-    def observe(engine: Engine) -> None:
-        engine.observe = lambda item, request, prediction: told.append((item.position, prediction))
+    def observe(item: Item, request: Request, prediction: Prediction) -> None:
+        told.append((item.position, prediction))
 
-    engine = work(tmp_path, model, iter([OneTrial(0, settled=skipped), OneTrial(1)]), prepare=observe)
+    engine = work(tmp_path, model, iter([OneTrial(0, settled=skipped), OneTrial(1)]), observe=observe)
     assert model.asked == ["s1"]
     assert [position for position, _ in told] == [0, 1]
     assert (engine.state.done, engine.state.failures) == (2, {"skipped": 1})
@@ -251,11 +248,11 @@ def test_an_observer_hears_of_stored_trials_too(tmp_path: Path) -> None:
     work(tmp_path, Scripted(), jobs(3))
     told: list[str] = []
 
-    def observe(engine: Engine) -> None:
-        engine.observe = lambda item, request, prediction: told.append(prediction.key.sample)
+    def observe(item: Item, request: Request, prediction: Prediction) -> None:
+        told.append(prediction.key.sample)
 
     model = Scripted()
-    engine = work(tmp_path, model, jobs(4), prepare=observe)
+    engine = work(tmp_path, model, jobs(4), observe=observe)
     assert sorted(told) == ["s0", "s1", "s2", "s3"]
     assert (model.asked, engine.state.resumed) == (["s3"], 3)
 

@@ -8,6 +8,7 @@ import pytest
 
 from fake_clock import FakeClock
 from snellen.core.errors import ModelError, StopRun
+from snellen.core.protocols import EncodedImages
 from snellen.core.types import FailureKind, Prediction, Request, TrialKey, Turn
 from snellen.engine.limit import Limiter
 from snellen.engine.policy import ErrorBudget, Policy
@@ -20,7 +21,7 @@ def ask(errors: list[ModelError | None], **policy: object) -> tuple[Prediction, 
     """Answer after the given errors; return prediction, calls, notes and seconds waited."""
     clock, notes, calls = FakeClock(), [], 0
 
-    async def call(request: Request) -> Prediction:
+    async def call(request: Request, images: EncodedImages) -> Prediction:
         nonlocal calls
         error = errors[calls] if calls < len(errors) else None
         calls += 1
@@ -31,7 +32,7 @@ def ask(errors: list[ModelError | None], **policy: object) -> tuple[Prediction, 
     async def run() -> Prediction:
         limiter = Limiter(4, 10**6, clock)
         return await Retrier(call, Policy(**policy), limiter, clock, lambda _, error: notes.append(error)).predict(
-            REQUEST
+            REQUEST, {}
         )
 
     started = clock.now
@@ -84,14 +85,14 @@ def test_the_total_deadline_ends_the_attempts() -> None:
 
 
 def test_a_call_that_never_returns_is_a_timeout() -> None:
-    async def hang(request: Request) -> Prediction:
+    async def hang(request: Request, images: EncodedImages) -> Prediction:
         await asyncio.Event().wait()
         raise AssertionError
 
     async def run() -> Prediction:
         clock = FakeClock()
         policy = Policy(timeout_s=-0.99, max_retries=0)
-        return await Retrier(hang, policy, Limiter(1, 10, clock), clock, lambda *_: None).predict(REQUEST)
+        return await Retrier(hang, policy, Limiter(1, 10, clock), clock, lambda *_: None).predict(REQUEST, {})
 
     prediction = asyncio.run(run())
     assert prediction.failure is not None
@@ -117,10 +118,10 @@ def test_503_with_retry_after_pauses_the_whole_pool_and_without_it_does_not() ->
         clock = FakeClock()
         limiter = Limiter(4, 10**6, clock)
 
-        async def call(request: Request) -> Prediction:
+        async def call(request: Request, images: EncodedImages) -> Prediction:
             raise error
 
-        asyncio.run(Retrier(call, Policy(max_retries=0), limiter, clock, lambda *_: None).predict(REQUEST))
+        asyncio.run(Retrier(call, Policy(max_retries=0), limiter, clock, lambda *_: None).predict(REQUEST, {}))
         return max(0.0, limiter.paused_until - clock.now)
 
     busy = {"status": 503, "retryable": True}
@@ -133,14 +134,14 @@ def test_another_ones_pause_holds_for_retries_too() -> None:
     clock = FakeClock()
     limiter, sent = Limiter(4, 10**6, clock), []
 
-    async def call(request: Request) -> Prediction:
+    async def call(request: Request, images: EncodedImages) -> Prediction:
         sent.append(clock.now)
         if len(sent) == 1:
             raise server_error()
         return Prediction(request.key, text="ok")
 
     async def run() -> None:
-        await Retrier(call, Policy(), limiter, clock, lambda *_: limiter.throttle(60.0)).predict(REQUEST)
+        await Retrier(call, Policy(), limiter, clock, lambda *_: limiter.throttle(60.0)).predict(REQUEST, {})
 
     asyncio.run(run())
     assert sent[1] - sent[0] >= 60.0

@@ -25,7 +25,7 @@ def request(sample: str = "s", shown: tuple[str, ...] = OPTIONS, text: str = "?"
 
 
 def ask_blind(rule: str, asked: Request) -> str | None:
-    return asyncio.run(blind.create(rule, ModelOptions()).predict(asked)).text
+    return asyncio.run(blind.create(rule, ModelOptions()).predict(asked, {})).text
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_blind_random_is_fair_and_repeatable() -> None:
 def test_blind_without_options_and_with_candidates() -> None:
     assert ask_blind("first", request(shown=(), text="Is it? Answer yes or no.")) == "yes"
     assert ask_blind("first", request(shown=(), text="Describe.")) == ""
-    predicted = asyncio.run(blind.create("shortest", ModelOptions()).predict(request(choices=("long one", "s"))))
+    predicted = asyncio.run(blind.create("shortest", ModelOptions()).predict(request(choices=("long one", "s")), {}))
     assert predicted.loglikelihoods == (-1.0, 0.0)
 
 
@@ -67,7 +67,7 @@ def test_replay_answers_by_sample_task_variant_and_repeat(tmp_path: Path) -> Non
         {"id": 7, "variant": "order=1", "response": "other order"},
     )
     found = [
-        asyncio.run(model.predict(Request(key, (Turn("user", "?"),)))).text
+        asyncio.run(model.predict(Request(key, (Turn("user", "?"),)), {})).text
         for key in (TrialKey("t", "s"), TrialKey("t", "r", "base", 1), TrialKey("t", "7", "order=1"))
     ]
     assert found == ["plain", "second", "other order"]
@@ -77,16 +77,16 @@ def test_replay_of_a_missing_or_failed_sample_is_a_typed_failure(tmp_path: Path)
     model = make_replay(tmp_path, {"sample": "s", "text": None, "error": "timeout"})
     for sample, message in (("missing", "no prediction for sample 'missing'"), ("s", "holds no answer: timeout")):
         with pytest.raises(ModelError, match=message) as caught:
-            asyncio.run(model.predict(request(sample)))
+            asyncio.run(model.predict(request(sample), {}))
         expected = FailureKind.SKIPPED if sample == "missing" else FailureKind.REQUEST
         assert (caught.value.kind, caught.value.retryable) == (expected, False)
 
 
 def test_replay_of_likelihoods(tmp_path: Path) -> None:
     model = make_replay(tmp_path, {"sample": "s", "loglikelihoods": [-1, -2]})
-    assert asyncio.run(model.predict(request(choices=("a", "b")))).loglikelihoods == (-1.0, -2.0)
+    assert asyncio.run(model.predict(request(choices=("a", "b")), {})).loglikelihoods == (-1.0, -2.0)
     with pytest.raises(ModelError, match="no log-likelihoods"):
-        asyncio.run(model.predict(request(choices=("a", "b", "c"))))
+        asyncio.run(model.predict(request(choices=("a", "b", "c")), {}))
 
 
 def test_replay_refuses_bad_files(tmp_path: Path) -> None:

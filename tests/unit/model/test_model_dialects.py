@@ -14,16 +14,18 @@ import pybase64
 import pytest
 
 from fake_clock import FakeClock
+from line_doubles import ask as ask_model
 from snellen.core.errors import EnvironmentProblem, ModelError, StopRun, UsageError
 from snellen.core.secret import Secret
-from snellen.core.types import FailureKind, Image, Params, Prediction, Request, TrialKey, Turn
+from snellen.core.types import FailureKind, Image, Params, Prediction, Request, TrialKey, Turn, Usage
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini
-from snellen.model.served.http_client import Body, HttpResponse, HttpStream
+from snellen.model.served.http_client import Body, HttpStream
 from snellen.model.served.openai import OpenAI
+from snellen.model.served.post import HttpResponse
+from snellen.model.served.replies import status_error
 from snellen.model.served.served_model import ServedModel
-from snellen.model.served.wire import status_error
 
 KEY = TrialKey("t", "s")
 
@@ -73,7 +75,7 @@ def ask(
 ) -> Prediction:
     options = ModelOptions(base_url="http://x/v1", api_key=Secret(key) if key else None, clock=FakeClock())
     model = ServedModel(dialect or OpenAI(), "m", options, http)
-    return asyncio.run(model.predict(request or Request(KEY, (Turn("user", "hi"),))))
+    return asyncio.run(ask_model(model, request or Request(KEY, (Turn("user", "hi"),))))
 
 
 def chat(content: object = "B", finish: str | None = "stop", **message: object) -> dict[str, object]:
@@ -318,3 +320,19 @@ def test_an_unreachable_server_is_an_environment_problem() -> None:
 
     with pytest.raises(EnvironmentProblem, match="not reachable"):
         asyncio.run(go())
+
+
+@pytest.mark.parametrize("details", [{}, {"prompt_tokens_details": None, "completion_tokens_details": None}])
+def test_details_that_a_server_leaves_out_or_empty_cost_no_counts(details: dict[str, object]) -> None:
+    reply = OpenAI().parse(chat() | {"usage": {"prompt_tokens": 3, "completion_tokens": "1", **details}})
+    assert reply.usage == Usage(3, 1)
+
+
+def test_details_are_read_where_they_are() -> None:
+    counts = {
+        "prompt_tokens": 9,
+        "completion_tokens": 4,
+        "prompt_tokens_details": {"cached_tokens": 2, "image_tokens": 5},
+    }
+    counts["completion_tokens_details"] = {"reasoning_tokens": 1, "audio_tokens": None}
+    assert OpenAI().parse(chat() | {"usage": counts}).usage == Usage(9, 4, 1, 2, 5)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import UsageError
+from snellen.core.protocols import EncodedImage
 from snellen.core.types import Image, ImageSent, Request, TrialKey, Turn
-from snellen.data.images.encode import EncodedImage
+from snellen.model.served.dialect import build_body
 from snellen.model.served.openai import OpenAI
-from snellen.model.served.wire import build_body
 
 KEPT = EncodedImage(b"QUJD", ImageSent("aa" * 32, "image/png", 8, 8, 3))
 SHRUNK = EncodedImage(b"REVG", ImageSent("bb" * 32, "image/png", 4, 4, 3, (8, 8)))
@@ -21,7 +21,7 @@ def parts(mode: str, *images: tuple[Image, EncodedImage]) -> list[dict[str, Any]
     request = Request(
         TrialKey("t", "s"), (Turn("system", "be brief"), Turn("user", "what?", tuple(image for image, _ in images)))
     )
-    body = build_body(OpenAI(mode), "m", request, [[], [encoded for _, encoded in images]])
+    body = build_body(OpenAI(mode), "m", request, dict(images))
     content = json.loads(b"".join(body))["messages"][1]["content"]
     assert content[-1] == {"type": "text", "text": "what?"}  # pages first, question last
     return content[:-1]

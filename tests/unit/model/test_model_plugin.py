@@ -72,7 +72,7 @@ def request(text="hello", name="s", **changes):
 
 
 def predict(model, *requests):
-    return asyncio.run(model.predict_batch(list(requests)))
+    return asyncio.run(model.predict_batch(list(requests), {}))
 
 
 def test_the_interface_class_generates_and_predicts_unchanged():
@@ -137,7 +137,7 @@ def test_a_request_that_breaks_the_plugin_fails_alone():
     (empty,) = predict(create("Interface", ModelOptions()), request(choices=("a", "")))
     assert "candidate '' has no tokens" in empty.failure.message
     with pytest.raises(ModelError, match="boom"):
-        asyncio.run(create("Interface", ModelOptions()).predict(request("boom")))
+        asyncio.run(create("Interface", ModelOptions()).predict(request("boom"), {}))
 
 
 def test_a_dialogue_becomes_lines_and_the_prefix_ends_the_prompt():

@@ -86,7 +86,7 @@ def ask(text="What is it?", name="s", **changes):
 
 
 def predict(model, *requests):
-    return asyncio.run(model.predict_batch(list(requests)))
+    return asyncio.run(model.predict_batch(list(requests), {}))
 
 
 def test_text_with_pictures_and_parameters_in_one_call():
@@ -141,7 +141,7 @@ def test_a_request_that_is_refused_fails_alone():
         FailureKind.DECODE,
     ]
     with pytest.raises(ModelError, match="maximum model length"):
-        asyncio.run(create("m", ModelOptions()).predict(ask("long " * 30)))
+        asyncio.run(create("m", ModelOptions()).predict(ask("long " * 30), {}))
 
 
 def test_what_is_wrong_is_named(monkeypatch):

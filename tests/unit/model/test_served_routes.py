@@ -26,7 +26,7 @@ def test_the_candidate_stands_as_the_assistants_unfinished_words():
         "continue_final_message": True,
     }
     assert (request.params.max_tokens, request.params.temperature) == (1, 0.0)
-    bare = routes.scoring_request(ASKED, None)
+    bare = routes.scoring_request(ASKED, "")
     assert bare.messages == ASKED.messages
     assert bare.params.extra_body == {"top_k": 1, "prompt_logprobs": 0}
 

@@ -51,7 +51,7 @@ def model_of(kind, **arguments):
 
 
 def predict(model, *requests):
-    return asyncio.run(model.predict_batch(list(requests)))
+    return asyncio.run(model.predict_batch(list(requests), {}))
 
 
 def library_loss(replica, request, choice_ids, prompt_text):
@@ -367,7 +367,7 @@ def test_bad_requests_fail_alone_and_by_name():
     assert "has no candidates" in messages["none"]
     assert "context is 1024" in messages["long"]
     with pytest.raises(ModelError, match="takes no images"):
-        asyncio.run(model.predict(ask("llava", name="image")))
+        asyncio.run(model.predict(ask("llava", name="image"), {}))
     (unreadable,) = predict(
         model_of("llava"), Request(TrialKey("t", "b"), (Turn("user", "?", (Image(ref="/not/there.png"),)),))
     )

@@ -12,7 +12,7 @@ from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.openai import OpenAI
 from snellen.perf.definitions import first_content, output_tokens
 from snellen.perf.load.collect import Collector, cancelled
-from snellen.perf.load.http1 import Response
+from snellen.model.served.http1 import Response
 from snellen.perf.timeline import CANCELLED, RequestRecord
 
 
@@ -29,7 +29,7 @@ END = event({}, finish="stop")
 DONE = b"data: [DONE]\n\n"
 
 
-def collect(*pieces: bytes, status: int = 200, error: str | None = None) -> tuple[RequestRecord, Collector]:
+def collect(*pieces: bytes, status: int = 200, error: Exception | None = None) -> tuple[RequestRecord, Collector]:
     """Play pieces at 1, 2, 3 … seconds into a collector and read it."""
 
     async def play() -> Collector:
@@ -149,7 +149,7 @@ def test_empty_choices_and_null_content_are_failures() -> None:
 
 
 def test_a_lost_connection_keeps_what_was_timed() -> None:
-    record, _ = collect(event({"content": "a"}), error="the connection was closed")
+    record, _ = collect(event({"content": "a"}), error=ConnectionError("the connection was closed"))
     assert (record.failure, record.done) == ("network", 1.0)
 
 

@@ -116,3 +116,16 @@ def test_a_writer_that_is_refused_gives_the_lock_back(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(EnvironmentProblem, match=r"run\.db"):
             RunWriter(tmp_path, header())
+
+
+def test_rows_go_in_by_one_statement_in_order_and_none_are_no_statement(tmp_path: Path) -> None:
+    connection = database.connect(tmp_path / "x.db")
+    connection.execute("CREATE TABLE x (a, b)")
+    statements: list[str] = []
+    connection.set_trace_callback(statements.append)
+    database.insert_rows(connection, "INSERT INTO x VALUES {rows}", [])
+    database.insert_rows(connection, "INSERT INTO x VALUES {rows}", [(1, "{y}"), (2, None), (3, b"z")])
+    connection.set_trace_callback(None)
+    assert len(statements) == 1
+    assert connection.execute("SELECT * FROM x ORDER BY rowid").fetchall() == [(1, "{y}"), (2, None), (3, b"z")]
+    connection.close()

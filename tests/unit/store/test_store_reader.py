@@ -234,3 +234,11 @@ def test_one_writer_keeps_the_samples_of_every_task(tmp_path: Path) -> None:
         "t": ["of t?"],
         "u": ["of u?"],
     }
+
+
+def test_a_reader_closes_at_the_end_of_its_block_also_after_an_error(tmp_path: Path) -> None:
+    RunWriter(tmp_path, header()).close()
+    with pytest.raises(KeyError), RunReader(tmp_path) as reader:
+        raise KeyError
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        reader.tasks()

@@ -40,8 +40,7 @@ def show(
     from ...report.pages.gallery import read_trial
     from ...store.reader import RunReader
 
-    reader = RunReader(run)
-    try:
+    with RunReader(run) as reader:
         if sample is None:
             _show_run(reader, as_json)
             return
@@ -53,8 +52,6 @@ def show(
         console = Console(highlight=False)
         for number, each in enumerate(trials):
             _show_trial(console, each, with_image=not no_image and number == 0)
-    finally:
-        reader.close()
 
 
 def _keys(reader: RunReader, sample: str, task: str, variant: str | None, repeat: int | None) -> list[TrialKey]:

@@ -36,24 +36,14 @@ NAME_LIMIT = 200
 """A reference longer than this is pixels, not a name."""
 EXIF_ORIENTATION = 0x0112
 
-PILLOW_ERRORS = (
-    OSError,
-    ValueError,
-    SyntaxError,
-    TypeError,
-    LookupError,
-    EOFError,
-    ArithmeticError,
-    zlib.error,
-    struct.error,
-)
+WRONG_OFFSETS = (TypeError, LookupError, EOFError, ArithmeticError, zlib.error, struct.error)
+PILLOW_ERRORS = (OSError, ValueError, SyntaxError, *WRONG_OFFSETS)
 """What Pillow's readers raise on damaged files: their own errors, and whatever a wrong length or offset leads to."""
 
 # Our own limit is lower than the one Pillow warns at, and it raises.
 warnings.filterwarnings("ignore", category=PIL.Image.DecompressionBombWarning)
-warnings.filterwarnings(
-    "ignore", category=UserWarning, module=r"PIL\."
-)  # what it says of damaged files, our errors say by name
+# What it says of damaged files, our errors say by name.
+warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
 
 
 class Header(Struct, frozen=True):

@@ -29,9 +29,8 @@ def apply_edits(picture: PIL.Image.Image, edits: Sequence[str]) -> PIL.Image.Ima
 
 def draw_box(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
     """Draw a rectangle given as fractions `x0,y0,x1,y1[,colour]`."""
-    *numbers, colour = (
-        [*arguments.split(","), ""][:5] if arguments.count(",") == 4 else [*arguments.split(","), BOX_COLOUR]
-    )
+    numbers = arguments.split(",")
+    colour = numbers.pop() if len(numbers) == 5 else ""
     left, top, right, bottom = _to_pixels(numbers, picture.size)
     marked = picture.convert("RGB")
     width = max(2, round(max(picture.size) * BOX_WIDTH_SHARE))

@@ -1,11 +1,11 @@
-"""Prepares each distinct picture once for a model's policy: base64 ready to splice, cached within a byte budget."""
+"""References to images as a model's policy wants them: each encoded once, as base64 ready to splice."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import PIL.Image
@@ -13,76 +13,67 @@ import pybase64
 
 from ...core.errors import DataError
 from ...core.ids import sha256_hex
-from ...core.protocols import ImagePolicy
-from ...core.types import Image, ImageSent
+from ...core.protocols import EncodedImage, EncodedImages, ImagePolicy
+from ...core.types import Image, ImageSent, Request
 from .decode import Header, decode, read_header, read_stamped, short_name
 from .edits import apply_edits
 from .examiner import Examination
 from .frames import Facts
 
-CACHE_BYTES = 256 * 2**20
-RECENT_BYTES = 32 * 2**20
-"""What was sent stays only so far, for the next variant of its sample: memory that is used again at once costs no page faults."""
+KEPT_BYTES = 32 * 2**20
+"""So far an image is kept for the next question on it: memory that is used again at once costs no page faults."""
 INLINE_BYTES = 2**20
 """Files up to this size that need no redrawing are read on the event loop: a thread hop would cost more."""
 JPEG_QUALITIES = (92, 85, 75, 60, 45)
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedImage:
-    """A picture ready for the wire, and the record of what it is."""
-
-    base64: bytes
-    sent: ImageSent
-
 
 Key = tuple[Image, ImagePolicy]
 
 
 class Shelf:
-    """Encoded pictures within a byte budget; the oldest go first."""
+    """Encoded images within a byte budget; those not asked for longest go first."""
 
     def __init__(self, budget_bytes: int) -> None:
         self._budget = budget_bytes
-        self._pictures: OrderedDict[Key, EncodedImage] = OrderedDict()
+        self._images: OrderedDict[Key, EncodedImage] = OrderedDict()
         self.used_bytes = 0
 
     def put(self, key: Key, encoded: EncodedImage) -> None:
-        """Keep a picture as the newest."""
-        self._pictures[key] = encoded
+        """Keep an image that is not here yet as the newest."""
+        self._images[key] = encoded
         self.used_bytes += len(encoded.base64)
-        while self.used_bytes > self._budget and self._pictures:
-            _, old = self._pictures.popitem(last=False)
+        while self.used_bytes > self._budget and self._images:
+            _, old = self._images.popitem(last=False)
             self.used_bytes -= len(old.base64)
 
-    def take(self, key: Key) -> EncodedImage | None:
-        """Return a picture and keep it no longer, or None."""
-        found = self._pictures.pop(key, None)
-        if found is not None:
-            self.used_bytes -= len(found.base64)
-        return found
+    def get(self, key: Key) -> EncodedImage | None:
+        """Return an image, now the newest, or None."""
+        encoded = self._images.get(key)
+        if encoded is not None:
+            self._images.move_to_end(key)
+        return encoded
 
 
 class ImageDoor:
-    """Encodes pictures for sending. Each distinct (picture, policy) is read and encoded once while it stays in the budget."""
+    """Encodes images for sending: each distinct (image, policy) once while it stays in the budget."""
 
-    def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
-        self._fresh = Shelf(cache_bytes)
-        """Asked for once, to be known; it will be asked for again, to be sent."""
-        self._recent = Shelf(min(cache_bytes, RECENT_BYTES))
+    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
+        self._kept = Shelf(kept_bytes)
         self._coming: dict[Key, asyncio.Future[EncodedImage]] = {}
         self._examination = Examination()
 
     async def encode(self, image: Image, policy: ImagePolicy) -> EncodedImage:
-        """Return the picture as the policy wants it; raise DataError when it cannot be read."""
+        """Return the image as the policy wants it; raise DataError when it cannot be read."""
         key = (image, policy)
-        ready = self._fresh.take(key) or self._recent.take(key)
-        if ready is not None:
-            self._recent.put(key, ready)
-            return ready
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept
         if key in self._coming:
             return await asyncio.shield(self._coming[key])
         return await self._encode_first(key)
+
+    async def encode_all(self, request: Request, policy: ImagePolicy) -> EncodedImages:
+        """Return every image of a request by its reference."""
+        return {image: await self.encode(image, policy) for image in images_of(request)}
 
     def close(self) -> None:
         """End the process that looks at files, if there is one; the door can be used again."""
@@ -93,24 +84,30 @@ class ImageDoor:
         future: asyncio.Future[EncodedImage] = asyncio.get_running_loop().create_future()
         self._coming[key] = future
         try:
-            is_file = ":" not in image.ref[:6]
-            opened = open_picture(image, await self._examination.examine(image.ref) if is_file else None)
-            if len(opened.data) <= INLINE_BYTES and is_sendable(opened, policy, image):
-                encoded = prepare(opened, image, policy)
-            else:
-                encoded = await asyncio.to_thread(prepare, opened, image, policy)
+            encoded = await self._read_and_encode(image, policy)
+            future.set_result(encoded)
         except DataError as error:
             future.set_exception(error)
             raise
-        else:
-            future.set_result(encoded)
         finally:
             self._coming.pop(key, None)
             if not future.done():  # cancelled, or a mistake of ours: whoever waits must not wait for ever
                 future.set_exception(DataError(f"reading image {short_name(image.ref)!r} was given up"))
             future.exception()  # waiters get their own copy; without any, nobody is left to warn
-        self._fresh.put(key, encoded)
+        self._kept.put(key, encoded)
         return encoded
+
+    async def _read_and_encode(self, image: Image, policy: ImagePolicy) -> EncodedImage:
+        is_file = ":" not in image.ref[:6]
+        opened = open_picture(image, await self._examination.examine(image.ref) if is_file else None)
+        if len(opened.data) <= INLINE_BYTES and is_sendable(opened, policy, image):
+            return prepare(opened, image, policy)
+        return await asyncio.to_thread(prepare, opened, image, policy)
+
+
+def images_of(request: Request) -> Iterable[Image]:
+    """Return the distinct images of a request: those of its messages, then those of the prompt for its priors."""
+    return dict.fromkeys(image for turn in (*request.messages, *request.likelihood.baseline) for image in turn.images)
 
 
 class OpenedPicture(NamedTuple):
@@ -134,14 +131,9 @@ def open_picture(image: Image, facts: Facts | None) -> OpenedPicture:
 def is_sendable(opened: OpenedPicture, policy: ImagePolicy, image: Image) -> bool:
     """Tell whether the file can leave as its own bytes."""
     header = opened.header
-    within = policy.max_bytes is None or len(opened.data) <= policy.max_bytes
-    return (
-        header.plain
-        and within
-        and not image.edits
-        and header.mime in policy.formats
-        and target_size(header, policy) == (header.width, header.height)
-    )
+    small = policy.max_bytes is None or len(opened.data) <= policy.max_bytes
+    plain = header.plain and header.mime in policy.formats and not image.edits
+    return plain and small and target_size(header, policy) == (header.width, header.height)
 
 
 def target_size(header: Header, policy: ImagePolicy) -> tuple[int, int]:
@@ -181,6 +173,5 @@ def _compress(picture: PIL.Image.Image, mime: str, policy: ImagePolicy, name: st
         picture.save(out, kind, **options)
         if policy.max_bytes is None or out.tell() <= policy.max_bytes:
             return out.getvalue(), out_mime
-    raise DataError(
-        f"image {short_name(name)!r} does not fit into {policy.max_bytes} bytes: set a smaller --image-max-side"
-    )
+    reason = f"does not fit into {policy.max_bytes} bytes: set a smaller --image-max-side"
+    raise DataError(f"image {short_name(name)!r} {reason}")

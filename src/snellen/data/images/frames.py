@@ -1,6 +1,7 @@
 """A picture file to its bytes, its frame and its hash, by the standard library alone.
 
-Runs in this process, and as a process of its own (`examiner.py`) that answers paths with facts: so it imports nothing of ours.
+Runs in this process, and as a process of its own (`examiner.py`) that answers paths with facts: so it imports nothing
+of ours.
 """
 
 import hashlib
@@ -40,20 +41,19 @@ class Facts(NamedTuple):
 
 
 def read_regular(path: str | bytes) -> tuple[bytes, int]:
-    """Return a regular file within the size limit and its time; a device or a pipe is never read, and never waited for."""
-    handle = os.open(
-        path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-    )  # no file object: its buffers cost as much as the reading
+    """Return a regular file within the size limit and its time; a device or a pipe is never read or waited for."""
+    # No file object: its buffers cost as much as the reading.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise PictureError("is not a regular file")
-        if found.st_size > MAX_FILE_BYTES:
-            raise PictureError(f"has {found.st_size / 2**20:.0f} MB; the limit is {MAX_FILE_BYTES // 2**20} MB")
-        data = os.read(handle, found.st_size)
-        while len(data) < found.st_size and (more := os.read(handle, found.st_size - len(data))):
+        if status.st_size > MAX_FILE_BYTES:
+            raise PictureError(f"has {status.st_size / 2**20:.0f} MB; the limit is {MAX_FILE_BYTES // 2**20} MB")
+        data = os.read(handle, status.st_size)
+        while len(data) < status.st_size and (more := os.read(handle, status.st_size - len(data))):
             data += more
-        return data, found.st_mtime_ns
+        return data, status.st_mtime_ns
     finally:
         os.close(handle)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...core.errors import ModelError
+from ...core.protocols import EncodedImages
 from ...core.types import FailureKind, Prediction, Request
 
 Item = TypeVar("Item")
@@ -19,10 +20,12 @@ CPU_LIMIT = 16
 
 
 async def predict_alone(
-    predict_batch: Callable[[Sequence[Request]], Awaitable[list[Prediction]]], request: Request
+    predict_batch: Callable[[Sequence[Request], EncodedImages], Awaitable[list[Prediction]]],
+    request: Request,
+    images: EncodedImages,
 ) -> Prediction:
     """Answer one request as a batch of its own, or raise ModelError."""
-    (prediction,) = await predict_batch([request])
+    (prediction,) = await predict_batch([request], images)
     if prediction.failure is not None:
         raise ModelError(prediction.failure.kind, prediction.failure.message)
     return prediction

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import ModelError, UsageError
-from ...core.protocols import ImagePolicy
+from ...core.protocols import EncodedImages, ImagePolicy
 from ...core.types import Failure, FailureKind, Prediction, Request, TrialKey
 from ..options import ModelOptions
 from .batch_size import is_out_of_memory, predict_alone
@@ -33,6 +33,8 @@ def create(name: str, options: ModelOptions) -> TransformersModel:
 class TransformersModel:
     """A checkpoint on one or more devices. Weights are loaded by `check` or by the first request."""
 
+    cacheable = True
+
     def __init__(self, name: str, options: ModelOptions) -> None:
         self.name = f"hf/{name}"
         self._options = read_options(options.arguments, "hf")
@@ -54,11 +56,11 @@ class TransformersModel:
             return (self._options.batch_size or 1) * len(self._devices)
         return sum(replica.sizer.size for replica in self._replicas)
 
-    async def predict(self, request: Request) -> Prediction:
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Answer one request, or raise ModelError."""
-        return await predict_alone(self.predict_batch, request)
+        return await predict_alone(self.predict_batch, request, images)
 
-    async def predict_batch(self, requests: Sequence[Request]) -> list[Prediction]:
+    async def predict_batch(self, requests: Sequence[Request], images: EncodedImages) -> list[Prediction]:
         """Answer all, in order; one that cannot be answered carries its failure."""
         await self._load()
         prepared = [self._prepare(request) for request in requests]

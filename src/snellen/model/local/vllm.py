@@ -12,7 +12,7 @@ from msgspec import Struct
 from ...core.config import convert
 from ...core.errors import ConfigError, EnvironmentProblem, MissingExtra, ModelError, UsageError
 from ...core.ids import derive_seed
-from ...core.protocols import Capability, ImagePolicy
+from ...core.protocols import Capability, EncodedImages, ImagePolicy
 from ...core.types import Failure, FailureKind, Prediction, Request, Timing, Usage
 from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
 from ..options import ModelOptions
@@ -46,6 +46,8 @@ def create(name: str, options: ModelOptions) -> VllmModel:
 class VllmModel:
     """The offline engine behind the model seam: text and likelihood, pictures as the checkpoint allows."""
 
+    cacheable = True
+
     def __init__(self, name: str, options: ModelOptions) -> None:
         self.name = f"vllm/{name}"
         self.capabilities = frozenset({Capability.GENERATE, Capability.LIKELIHOOD, Capability.IMAGES, Capability.BATCH})
@@ -61,14 +63,17 @@ class VllmModel:
         self._engine: Any = None
         self._thread = ThreadPoolExecutor(1, "snellen-vllm")
 
-    async def predict(self, request: Request) -> Prediction:
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Answer one request, or raise ModelError."""
-        return await predict_alone(self.predict_batch, request)
+        return await predict_alone(self.predict_batch, request, images)
 
-    async def predict_batch(self, requests: Sequence[Request]) -> list[Prediction]:
+    async def predict_batch(self, requests: Sequence[Request], images: EncodedImages) -> list[Prediction]:
         """Answer all, in order; one that the engine refuses carries its failure."""
         await self.check()
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, list(requests))
+
+    def prefetch(self, request: Request) -> None:
+        """Nothing is prepared ahead: the engine schedules by itself."""
 
     async def check(self) -> None:
         """Start the engine; raise if it cannot be."""

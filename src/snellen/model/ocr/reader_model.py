@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.errors import DataError, EnvironmentProblem, ModelError, UsageError, did_you_mean
 from ...core.ids import content_hash, sha256_hex
-from ...core.protocols import Capability, ImagePolicy
+from ...core.protocols import Capability, EncodedImages, ImagePolicy
 from ...core.types import FailureKind, Image, Prediction, Request, Timing, Usage
 from ...data.images.decode import decode, read_bytes
 from ...data.images.edits import apply_edits
@@ -38,6 +38,7 @@ class Reader:
     """Reads pictures in worker threads (both engines leave Python while they work) and answers from the text."""
 
     capabilities = frozenset({Capability.GENERATE, Capability.IMAGES})
+    cacheable = True
 
     def __init__(self, name: str, engine: Engine, options: ModelOptions) -> None:
         self.name = name
@@ -48,16 +49,16 @@ class Reader:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="reader")
         self._pages: OrderedDict[str, asyncio.Future[list[str]]] = OrderedDict()
 
-    async def predict(self, request: Request) -> Prediction:
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Answer one request from what stands on its pictures."""
         if request.choices:
             raise ModelError(
                 FailureKind.CAPABILITY, f"{self.name} cannot score candidates: use --infer-method generation"
             )
         sent = self._clock.monotonic()
-        images = [image for turn in request.messages for image in turn.images]
         try:
-            pages = [await self._read(image) for image in images]
+            # Read from the file, not from `images`: what is sent may be shrunk to the policy, and small print with it.
+            pages = [await self._read(image) for turn in request.messages for image in turn.images]
         except DataError as error:
             raise ModelError(FailureKind.DECODE, str(error)) from None
         lines = [line for page in pages for line in page]

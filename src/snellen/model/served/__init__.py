@@ -1,1 +1,1 @@
-"""Models behind HTTP: dialects, wire format, clients, and scoring through a server."""
+"""Models behind HTTP: dialects, replies, clients, and scoring through a server."""

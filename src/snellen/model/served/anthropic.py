@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.errors import ModelError
 from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
-from ...core.types import FailureKind, Request, Turn, Usage
+from ...core.types import Request, Turn, Usage
 from ..options import ModelOptions
+from .dialect import Picture
+from .replies import Reply, expect_object, stream_error
 from .served_model import ServedModel
-from .wire import Picture, Reply, expect_object
 
 DEFAULT_MAX_TOKENS = 1024
 """The provider demands a limit; this one is sent when none was given."""
@@ -53,15 +53,13 @@ class Anthropic:
             "model": model,
             "max_tokens": params.max_tokens or DEFAULT_MAX_TOKENS,
             "messages": messages,
-        }
-        optional = {
             "system": system or None,
             "temperature": params.temperature,
             "top_p": params.top_p,
             "stop_sequences": params.stop,
+            "stream": params.stream or None,
         }
-        optional["stream"] = params.stream or None
-        return body | {name: value for name, value in optional.items() if value is not None} | (params.extra_body or {})
+        return {name: value for name, value in body.items() if value is not None} | (params.extra_body or {})
 
     def parse(self, value: Any) -> Reply:
         """Read a whole message."""
@@ -83,9 +81,7 @@ class Anthropic:
         event = expect_object(value)
         kind = event.get("type")
         if kind == "error":
-            raise ModelError(
-                FailureKind.SERVER, f"the server failed in mid-stream: {event.get('error')}"[:300], retryable=True
-            )
+            raise stream_error(event.get("error"))
         if kind == "message_start":
             message = event.get("message") or {}
             reply.model, reply.usage = message.get("model"), _usage(message.get("usage"))
@@ -98,10 +94,8 @@ class Anthropic:
 
 
 def _message(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
-    images: list[dict[str, Any]] = [
-        {"type": "image", "source": {"type": "base64", "media_type": picture.mime, "data": picture.token}}
-        for picture in pictures
-    ]
+    sources = [{"type": "base64", "media_type": picture.mime, "data": picture.token} for picture in pictures]
+    images: list[dict[str, Any]] = [{"type": "image", "source": source} for source in sources]
     return {"role": turn.role, "content": [*images, {"type": "text", "text": turn.text}] if images else turn.text}
 
 
@@ -131,6 +125,5 @@ def _merge(first: Usage | None, last: Usage | None) -> Usage | None:
     """The start of a stream knows the input, its end the output."""
     if first is None or last is None:
         return last or first
-    return Usage(
-        first.input_tokens or last.input_tokens, last.output_tokens or first.output_tokens, None, first.cached_tokens
-    )
+    counts = first.input_tokens or last.input_tokens, last.output_tokens or first.output_tokens
+    return Usage(*counts, None, first.cached_tokens)

@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.errors import ModelError
 from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
-from ...core.types import FailureKind, Params, Request, Turn, Usage
+from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
+from .dialect import Picture
+from .replies import Reply, expect_object, stream_error
 from .served_model import ServedModel
-from .wire import Picture, Reply, expect_object
 
-FINISH = {
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
-    "SAFETY": "safety",
-    "PROHIBITED_CONTENT": "safety",
-    "BLOCKLIST": "safety",
-    "SPII": "safety",
-}
+UNSAFE = ("SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII")
+FINISH = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(UNSAFE, "safety")}
 ROLES = {"assistant": "model", "user": "user"}
 
 
@@ -71,9 +65,7 @@ class Gemini:
         """Read one response, whole or a piece of a stream: both have the same form."""
         response = expect_object(value)
         if response.get("error"):
-            raise ModelError(
-                FailureKind.SERVER, f"the server failed in mid-stream: {response['error']}"[:300], retryable=True
-            )
+            raise stream_error(response["error"])
         blocked = (response.get("promptFeedback") or {}).get("blockReason")
         reply.refusal = f"blocked: {blocked}" if blocked else reply.refusal
         reply.usage = _usage(response.get("usageMetadata")) or reply.usage
@@ -93,14 +85,14 @@ def _content(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
 
 
 def _generation_config(params: Params) -> dict[str, Any]:
-    names = {
-        "max_tokens": "maxOutputTokens",
-        "temperature": "temperature",
-        "top_p": "topP",
-        "seed": "seed",
-        "stop": "stopSequences",
+    config = {
+        "maxOutputTokens": params.max_tokens,
+        "temperature": params.temperature,
+        "topP": params.top_p,
+        "seed": params.seed,
+        "stopSequences": params.stop,
     }
-    return {theirs: getattr(params, ours) for ours, theirs in names.items() if getattr(params, ours) is not None}
+    return {name: value for name, value in config.items() if value is not None}
 
 
 def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> str | None:
@@ -119,9 +111,5 @@ def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> str | None:
 def _usage(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         return None
-    return Usage(
-        value.get("promptTokenCount"),
-        value.get("candidatesTokenCount"),
-        value.get("thoughtsTokenCount"),
-        value.get("cachedContentTokenCount"),
-    )
+    kinds = ("prompt", "candidates", "thoughts", "cachedContent")
+    return Usage(*(value.get(f"{kind}TokenCount") for kind in kinds))

@@ -1,7 +1,12 @@
-"""The HTTP seam, two methods wide: send a body and get a response, or stream one. Here on aiohttp."""
+"""The HTTP seam, two methods wide: send a body and get a response, or stream one.
+
+Whole answers to bodies of usual size come by `post.py`; streams, proxies and everything unusual by aiohttp's session.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import lru_cache
@@ -10,19 +15,21 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-from aiohttp.abc import AbstractStreamWriter
 
 from ...core.errors import ModelError
 from ...core.types import FailureKind
-from .post import CONNECT_TIMEOUT_S, Poster
-from .post import HttpResponse as HttpResponse
+from .connection import CONNECT_TIMEOUT_S
+from .post import SENT_ALWAYS, HttpResponse, Poster
 
 BETWEEN_CHUNKS_S = 60.0
 PIECE = 2**20
 """So many bytes are joined and written at once; of a larger body each part goes when the socket took the one before."""
 
 Body = Sequence[bytes]
-"""A body in parts: head, picture, tail."""
+"""A body in parts: head, image, tail."""
+
+PLAIN_URL = re.compile(r"https?://[\w.:\[\]-]+/[\w./:?=&+,;@~-]*", re.ASCII)
+"""An address that is sent as it is written."""
 
 
 class HttpStream(NamedTuple):
@@ -39,7 +46,10 @@ class HttpClient(Protocol):
     async def send(
         self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None
     ) -> HttpResponse:
-        """POST `body` (GET when None) and return the whole response, or raise ModelError. None: the caller keeps the time."""
+        """POST `body` (GET when None) and return the whole response, or raise ModelError.
+
+        Without `timeout_s` the caller keeps the time.
+        """
         ...
 
     def stream(
@@ -53,43 +63,22 @@ class HttpClient(Protocol):
         ...
 
 
-class PartsPayload(aiohttp.Payload):
-    """Parts as an aiohttp payload."""
-
-    def __init__(self, parts: Body) -> None:
-        super().__init__(parts, content_type="application/json")
-        self._size = sum(map(len, parts))
-
-    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """Return the body as text."""
-        return b"".join(self._value).decode(encoding, errors)
-
-    async def write(self, writer: AbstractStreamWriter) -> None:
-        """Write all parts, large ones piecewise."""
-        for part in self._value:
-            if len(part) <= PIECE:
-                await writer.write(part)
-                continue
-            view = memoryview(part)
-            for start in range(0, len(part), PIECE):
-                await writer.write(view[start : start + PIECE])
-
-
 class AiohttpClient:
-    """HttpClient on one aiohttp session: keep-alive, TLS verified, proxies from the environment."""
+    """HttpClient on one aiohttp session, with a shorter way for plain POSTs; TLS is verified, proxies are as set."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
-        self._poster: Poster | None = None
+        self._poster = Poster()
         # Asked once: aiohttp's own trust_env reads netrc in a thread for every request.
         self._proxies = getproxies()
+        self._plain: dict[str, bool] = {}
 
     async def send(
         self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None
     ) -> HttpResponse:
         """POST `body` (GET when None) and return the whole response."""
         try:
-            if body is not None and timeout_s is None and self._poster is not None and sum(map(len, body)) <= PIECE:
+            if body is not None and timeout_s is None and sum(map(len, body)) <= PIECE and self._is_plain(url):
                 return await self._poster.post(url, body, headers)
             async with self._open(url, body, headers, timeout_s, None) as response:
                 return HttpResponse(response.status, response.headers, await response.read())
@@ -109,31 +98,45 @@ class AiohttpClient:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._poster is not None:
-            self._poster.close()
+        self._poster.close()
         if self._session is not None:
             await self._session.close()
+        await asyncio.sleep(0)  # lets the sockets go
+
+    def _is_plain(self, url: str) -> bool:
+        """Tell whether an address needs nothing only the session knows: a proxy, a password, letters to be quoted."""
+        if url not in self._plain:
+            proxied = self._proxies and proxy_for(url, self._proxies)
+            self._plain[url] = PLAIN_URL.fullmatch(url) is not None and not proxied
+        return self._plain[url]
 
     def _open(
         self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None, read_s: float | None
-    ) -> aiohttp.client._RequestContextManager:
-        session = self._session or self._start(url)
-        timeout = _timeout(timeout_s, read_s)
-        proxy = proxy_for(url, self._proxies) if self._proxies else None
-        if body is None:
-            return session.get(url, headers=headers, timeout=timeout, allow_redirects=False, proxy=proxy)
-        data = body[0] if len(body) == 1 else PartsPayload(body)
-        return session.post(url, data=data, headers=headers, timeout=timeout, allow_redirects=False, proxy=proxy)
-
-    def _start(self, url: str) -> aiohttp.ClientSession:
-        """Open the session; a proxy's requests have another head, so only the session writes them."""
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         # The engine bounds how many requests are in flight; a second bound here would only hide it.
-        connector = aiohttp.TCPConnector(limit=0)
         # Cookies of one answer must not reach the next question.
-        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-        if Poster.is_supported() and not (self._proxies and proxy_for(url, self._proxies)):
-            self._poster = Poster(connector)
-        return self._session
+        self._session = self._session or aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
+        )
+        size = sum(map(len, body or ()))
+        headers = {**SENT_ALWAYS, **headers, **({"Content-Length": str(size)} if body else {})}
+        return self._session.request(
+            "GET" if body is None else "POST",
+            url,
+            data=_pieces(body) if body and (len(body) > 1 or size > PIECE) else body and body[0],
+            headers=headers,
+            timeout=_timeout(timeout_s, read_s),
+            allow_redirects=False,
+            proxy=proxy_for(url, self._proxies) if self._proxies else None,
+        )
+
+
+async def _pieces(body: Body) -> AsyncIterator[bytes | memoryview]:
+    """Yield all parts, large ones piecewise: the next leaves when the socket took the one before."""
+    for part in body:
+        view = memoryview(part)
+        for start in range(0, len(part), PIECE):
+            yield view[start : start + PIECE]
 
 
 @lru_cache(maxsize=64)
@@ -154,13 +157,10 @@ def network_error(error: Exception, url: str, timeout_s: float | None) -> ModelE
     if isinstance(error, aiohttp.InvalidURL):
         return ModelError(FailureKind.REQUEST, f"{url!r} is not a URL: check --base-url")
     if isinstance(error, aiohttp.ClientConnectorError):
-        return ModelError(
-            FailureKind.NETWORK, f"cannot connect to {url}: {error.os_error.strerror or error.os_error}", retryable=True
-        )
-    if isinstance(error, TimeoutError):
-        return ModelError(
-            FailureKind.TIMEOUT, f"no answer from {url} within {timeout_s or BETWEEN_CHUNKS_S:g} s", retryable=True
-        )
-    return ModelError(
-        FailureKind.NETWORK, f"connection to {url} failed: {type(error).__name__}: {error}", retryable=True
-    )
+        message = f"cannot connect to {url}: {error.os_error.strerror or error.os_error}"
+    elif isinstance(error, TimeoutError):
+        message = f"no answer from {url} within {timeout_s or BETWEEN_CHUNKS_S:g} s"
+        return ModelError(FailureKind.TIMEOUT, message, retryable=True)
+    else:
+        message = f"connection to {url} failed: {type(error).__name__}: {error}"
+    return ModelError(FailureKind.NETWORK, message, retryable=True)

@@ -1,7 +1,8 @@
 """The ways a server can be asked for log-probabilities, as pure functions: request bodies out, token values in.
 
-`chat-prompt-logprobs` and `text-prompt-logprobs` (vLLM), `echo` (text completions with `logprobs`), `letters` (`top_logprobs` of
-the first answer token). Only the chat ones can show pictures; only `letters` needs the candidates to be marks.
+`chat-prompt-logprobs` and `text-prompt-logprobs` (vLLM), `echo` (text completions with `logprobs`), `letters`
+(`top_logprobs` of the first answer token). Only the chat ones can show images; only `letters` needs candidates that are
+marks.
 """
 
 from __future__ import annotations
@@ -31,12 +32,11 @@ class Token(NamedTuple):
     logprob: float | None
 
 
-def scoring_request(request: Request, continuation: str | None) -> Request:
-    """Return the chat request whose prompt ends with the continuation as the assistant's words; None: with nothing said yet."""
+def scoring_request(request: Request, continuation: str) -> Request:
+    """Return the chat request whose prompt ends with the continuation as the assistant's words, if there is any."""
     extra: dict[str, Any] = {"prompt_logprobs": 0}
-    said = (
-        request.prefix + (separator(request.prefix) if request.prefix and continuation else "") + (continuation or "")
-    )
+    gap = separator(request.prefix) if request.prefix and continuation else ""
+    said = request.prefix + gap + continuation
     messages = request.messages
     if said:
         messages = (*messages, Turn("assistant", said))
@@ -82,7 +82,7 @@ def read_echo(value: Mapping[str, Any], start: int, end: int) -> list[Token]:
 
 
 def read_generated(value: Mapping[str, Any]) -> tuple[str, list[Token], list[list[Token]]]:
-    """Return a reply's text, its tokens with their values, and for each the likeliest tokens in its place; chat or text completion."""
+    """Return the text of a chat or text completion, its tokens with values, and for each the likeliest in its place."""
     choice = _first(value.get("choices"))
     logprobs = choice.get("logprobs") or {}
     if "text" in choice:
@@ -103,7 +103,7 @@ def _tokens(rows: Sequence[Mapping[str, Any]]) -> list[Token]:
 def continuation_values(whole: Sequence[Token], prompt: Sequence[Token]) -> list[float]:
     """Return the values of the tokens that `whole` has after `prompt`.
 
-    Where the last token of the prompt grows into the continuation, the first value is that of the grown token less the old one's.
+    Where the prompt's last token grows into the continuation, the first value is the grown token's less the old one's.
     """
     shared = 0
     while shared < min(len(whole), len(prompt)) and whole[shared].name == prompt[shared].name:

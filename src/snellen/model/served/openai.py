@@ -7,23 +7,23 @@ from typing import Any
 
 import msgspec
 
-from ...core.errors import ModelError, UsageError, did_you_mean
+from ...core.errors import UsageError, did_you_mean
 from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
-from ...core.types import FailureKind, Params, Request, Turn, Usage
+from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
-from .scoring_model import ScoringModel
+from .dialect import Picture
+from .replies import Reply, expect_object, stream_error, unreadable
 from .served_model import ServedModel
-from .wire import Picture, Reply, expect_object
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `openai/NAME`; `--model-arg images=…` is one of IMAGE_MODES."""
-    return ScoringModel(OpenAI(str(options.arguments.get("images", "inline"))), name, options)
+    return ServedModel(OpenAI(str(options.arguments.get("images", "inline"))), name, options)
 
 
 IMAGE_MODES = ("inline", "uuid", "file")
-"""Pictures as data URLs; with their content hash as vLLM's `uuid`; or as `file://` for a server that sees the same disk."""
+"""Images as data URLs; with their content hash as vLLM's `uuid`; or as `file://` for a server on the same disk."""
 
 
 class OpenAI:
@@ -32,14 +32,13 @@ class OpenAI:
     provider = "openai"
     default_url = "https://api.openai.com/v1"
     key_variable = "OPENAI_API_KEY"
-    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
+    capabilities = frozenset({Capability.GENERATE, Capability.LIKELIHOOD, Capability.STREAM, Capability.IMAGES})
     image_policy = ImagePolicy()
 
     def __init__(self, images: str = "inline") -> None:
         if images not in IMAGE_MODES:
-            raise UsageError(
-                f"--model-arg images={images}{did_you_mean(images, IMAGE_MODES)}; known: {', '.join(IMAGE_MODES)}"
-            )
+            near = did_you_mean(images, IMAGE_MODES)
+            raise UsageError(f"--model-arg images={images}{near}; known: {', '.join(IMAGE_MODES)}")
         self._images = images
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
@@ -64,23 +63,22 @@ class OpenAI:
         """Read a chat completion."""
         value = expect_object(value)
         choice = _first_choice(value)
-        reply = Reply(
-            usage=_usage(value.get("usage")), model=value.get("model"), choices=len(value.get("choices") or [])
-        )
         message = choice.get("message") or {}
-        reply.text = _content(message.get("content"))
-        reply.reasoning = message.get("reasoning_content") or message.get("reasoning")
-        reply.refusal = message.get("refusal")
-        reply.finish = choice.get("finish_reason")
-        return reply
+        return Reply(
+            text=_content(message.get("content")),
+            reasoning=message.get("reasoning_content") or message.get("reasoning"),
+            finish=choice.get("finish_reason"),
+            usage=_usage(value.get("usage")),
+            model=value.get("model"),
+            refusal=message.get("refusal"),
+            choices=len(value.get("choices") or []),
+        )
 
     def parse_event(self, value: Any, reply: Reply) -> str | None:
         """Read one chunk of a streamed completion."""
         value = expect_object(value)
         if value.get("error"):
-            raise ModelError(
-                FailureKind.SERVER, f"the server failed in mid-stream: {value['error']}"[:300], retryable=True
-            )
+            raise stream_error(value["error"])
         reply.usage = _usage(value.get("usage")) or reply.usage
         reply.model = value.get("model") or reply.model
         choice = _first_choice(value)
@@ -125,7 +123,7 @@ def _content(content: Any) -> str | None:
         return content
     if isinstance(content, list):  # some servers answer in parts
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    raise ModelError(FailureKind.DECODE, f"the server's content is a {type(content).__name__}", retryable=True)
+    raise unreadable(f"the server's content is a {type(content).__name__}")
 
 
 def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
@@ -142,11 +140,20 @@ def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
     return brought
 
 
+class _Details(msgspec.Struct, frozen=True):
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+    image_tokens: int | None = None
+
+
 class _Counts(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    prompt_tokens_details: dict[str, Any] | None = None
-    completion_tokens_details: dict[str, Any] | None = None
+    prompt_tokens_details: _Details | None = None
+    completion_tokens_details: _Details | None = None
+
+
+_NONE = _Details()
 
 
 def _usage(value: Any) -> Usage | None:
@@ -154,16 +161,8 @@ def _usage(value: Any) -> Usage | None:
         return None
     try:
         counts = msgspec.convert(value, _Counts, strict=False)
-        if counts.prompt_tokens_details is None and counts.completion_tokens_details is None:
-            return Usage(counts.prompt_tokens, counts.completion_tokens)
-        given, made = counts.prompt_tokens_details or {}, counts.completion_tokens_details or {}
-        found = {
-            "input_tokens": counts.prompt_tokens,
-            "output_tokens": counts.completion_tokens,
-            "reasoning_tokens": made.get("reasoning_tokens"),
-            "cached_tokens": given.get("cached_tokens"),
-            "visual_tokens": given.get("image_tokens"),
-        }
-        return msgspec.convert(found, Usage, strict=False)
     except msgspec.ValidationError:
         return None
+    prompt, reply = counts.prompt_tokens_details or _NONE, counts.completion_tokens_details or _NONE
+    totals = counts.prompt_tokens, counts.completion_tokens
+    return Usage(*totals, reply.reasoning_tokens, prompt.cached_tokens, prompt.image_tokens)

@@ -1,27 +1,28 @@
-"""POSTs over aiohttp's own connections without a request object each: what differs between two questions is only their body.
+"""Whole bodies to whole answers over kept connections: between two questions to a server only the body differs.
 
-A session builds and checks URL, headers, cookies, payload, a writer task and a response object for every request; that is half
-of its time. Here the head is built once for an address, by aiohttp's own `ClientRequest`; connecting, TLS and the parser
-remain aiohttp's.
+A session of a general client builds and checks URL, headers, cookies, payload, a writer task and a response object for
+every request; that is half of its time. Here the head is written once for an address.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
-import time
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.connector import Connection
-from aiohttp.http_exceptions import HttpProcessingError
-from yarl import URL
+from aiohttp.http import SERVER_SOFTWARE
 
-CONNECT_TIMEOUT_S = 10.0
+from .connection import Pool, Target, parse_url, request_head
+from .http1 import BadResponseError, Response
+
 KEEP_ALIVE_S = 15.0
-_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
+UNPACKED_LIMIT = 256 * 2**20
+"""No answer is longer; a few kilobytes of gzip can be."""
+SENT_ALWAYS = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate", "User-Agent": SERVER_SOFTWARE}
+"""What a session says of itself; both ways of asking say the same."""
+WINDOW_BITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
 class HttpResponse(NamedTuple):
@@ -32,97 +33,88 @@ class HttpResponse(NamedTuple):
     body: bytes
 
 
-class _Route(NamedTuple):
-    """An address: the request that opens connections to it, all of its head but the length, and the connections at rest."""
-
-    request: aiohttp.ClientRequest
-    head: bytes
-    resting: list[tuple[Connection, float]]
-    """The last one to come back is the first to go out, so that a pool that is too large dries up; with the time it came back."""
-
-
 class Poster:
-    """Sends whole bodies and returns whole answers; the caller keeps the time, a cancelled call closes its connection."""
+    """Sends bodies and returns answers; the caller keeps the time, a cancelled call closes its connection."""
 
-    def __init__(self, connector: aiohttp.BaseConnector, now: Callable[[], float] = time.monotonic) -> None:
-        self._connector = connector
-        self._now = now
-        self._routes: dict[tuple[object, ...], _Route] = {}
-
-    @staticmethod
-    def is_supported() -> bool:
-        """Tell whether this aiohttp opens connections as we ask it to; these few methods are not part of its written promises."""
-        known = inspect.signature(aiohttp.BaseConnector.connect).parameters
-        return list(known) == ["self", "req", "traces", "timeout"] and hasattr(ResponseHandler, "set_response_params")
+    def __init__(self) -> None:
+        self._pool = Pool(KEEP_ALIVE_S)
+        self._routes: dict[tuple[object, ...], tuple[Target, bytes]] = {}
 
     async def post(self, url: str, body: Sequence[bytes], headers: Mapping[str, str]) -> HttpResponse:
-        """Send the parts of a body as one and return the answer; raises what aiohttp raises."""
-        route = self._route(url, headers)
-        connection = self._rested(route) or await self._connector.connect(route.request, [], _TIMEOUT)
-        reusable = False
+        """Send the parts of a body as one and return the answer; raises ModelError, or what aiohttp would raise."""
+        key = (url, *headers.items())
+        route = self._routes.get(key)
+        if route is None:
+            target, path = parse_url(url)
+            route = self._routes[key] = target, request_head("POST", target, path, {**SENT_ALWAYS, **headers})
+        target, head = route
+        connection = self._pool.idle(target) or await self._pool.connect(target, url)
+        answer = _Answer()
+        connection.send(head, body, answer)
+        del body  # an image must not stay in memory for our sake while the model thinks
         try:
-            answer = await _exchange(connection, b"".join((route.head, b"%d\r\n\r\n" % sum(map(len, body)), *body)))
-            reusable = connection.protocol is not None and not connection.protocol.should_close
-        finally:
-            if reusable:
-                route.resting.append((connection, self._now()))
-            else:  # also when the question was given up: its answer must not meet the next one
-                connection.close()
-        return answer
+            response = await answer.done
+        except asyncio.CancelledError:
+            # The answer to a question that was given up must not meet the next one. If it came before we heard that we are
+            # cancelled, the connection rests already, or is someone else's by now.
+            if answer.done.cancelled():
+                connection.abort()
+            raise
+        content, encoding = b"".join(answer.pieces), response.headers.get("content-encoding")
+        return HttpResponse(response.status, response.headers, unpack(content, encoding) if encoding else content)
 
     def close(self) -> None:
-        """Give all connections at rest back to the connector."""
-        for route in self._routes.values():
-            for connection, _ in route.resting:
-                connection.release()
-            route.resting.clear()
-
-    def _route(self, url: str, headers: Mapping[str, str]) -> _Route:
-        key = (url, *headers.items())
-        known = self._routes.get(key)
-        if known is None:
-            request = aiohttp.ClientRequest(
-                "POST", URL(url), headers=headers, data=b"", loop=asyncio.get_running_loop()
-            )
-            lines = [f"{name}: {value}" for name, value in request.headers.items() if name != "Content-Length"]
-            if not all(map(str.isprintable, lines)):
-                raise ValueError("a header holds a control character: check the API key")
-            head = "\r\n".join([f"POST {request.url.raw_path_qs} HTTP/1.1", *lines, "Content-Length: "])
-            known = self._routes[key] = _Route(request, head.encode(), [])
-        return known
-
-    def _rested(self, route: _Route) -> Connection | None:
-        """Return a connection that can be used again.
-
-        One that rested too long may be about to be closed at the other end; one that brought something meanwhile (a proxy's
-        "408 Request Timeout") would give the next question a wrong answer.
-        """
-        while route.resting:
-            connection, since = route.resting.pop()
-            protocol = connection.protocol
-            if (
-                protocol is not None
-                and protocol.is_connected()
-                and not protocol.should_close
-                and self._now() - since < KEEP_ALIVE_S
-            ):
-                return connection
-            connection.close()
-        return None
+        """Close all connections at rest."""
+        self._pool.close()
 
 
-async def _exchange(connection: Connection, message: bytes) -> HttpResponse:
-    protocol = connection.protocol
-    if protocol is None or protocol.transport is None:
-        raise aiohttp.ServerDisconnectedError
-    protocol.set_response_params(read_until_eof=True)
-    protocol.transport.write(message)
-    del message  # a picture must not stay in memory while the model thinks
+class _Answer:
+    """The sink of one response."""
+
+    __slots__ = ("done", "pieces")
+
+    def __init__(self) -> None:
+        self.done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self.pieces: list[bytes] = []
+
+    def on_data(self, data: bytes, moment: float) -> None:
+        self.pieces.append(data)
+
+    def on_end(self, response: Response, moment: float, error: Exception | None) -> None:
+        if self.done.done():
+            return
+        if error is None:
+            self.done.set_result(response)
+        else:
+            self.done.set_exception(_client_error(response, error))
+
+
+def _client_error(response: Response, error: Exception) -> aiohttp.ClientError:
+    """Return the error a session would raise, so that both ways of asking are told alike."""
+    if isinstance(error, BadResponseError):
+        return aiohttp.ClientPayloadError(f"the answer is no HTTP: {error}")
+    if response.begun:
+        return aiohttp.ClientPayloadError(f"Response payload is not completed: {error}")
+    cause = error.__cause__
+    return aiohttp.ClientOSError(*cause.args) if isinstance(cause, OSError) else aiohttp.ServerDisconnectedError()
+
+
+def unpack(content: bytes, encoding: str) -> bytes:
+    """Return a body without its content encoding."""
+    name = encoding.strip().lower()
+    if name in ("", "identity") or not content:
+        return content
+    if name not in WINDOW_BITS:
+        raise aiohttp.ClientPayloadError(f"the answer's content encoding is {encoding!r}, which nobody asked for")
+    bits = WINDOW_BITS[name]
+    if name == "deflate" and content[0] & 0x0F != zlib.DEFLATED:  # some servers leave the zlib header out
+        bits = -zlib.MAX_WBITS
+    reader = zlib.decompressobj(bits)
     try:
-        head, content = await protocol.read()
-        while 100 <= head.code < 200 and head.code != 101:  # "continue" and its like come before the answer
-            head, content = await protocol.read()
-    except HttpProcessingError as error:
-        raise aiohttp.ClientPayloadError(f"the answer is no HTTP: {error.message}") from error
-    whole = content.is_eof() and content.exception() is None
-    return HttpResponse(head.code, head.headers, content.read_nowait() if whole else await content.read())
+        unpacked = reader.decompress(content, UNPACKED_LIMIT)
+    except zlib.error as error:
+        raise aiohttp.ClientPayloadError(f"the answer's {name} cannot be read: {error}") from None
+    if not reader.eof:
+        what = "is cut off" if len(unpacked) < UNPACKED_LIMIT else f"holds more than {UNPACKED_LIMIT // 2**20} MB"
+        raise aiohttp.ClientPayloadError(f"the answer's {name} {what}")
+    return unpacked

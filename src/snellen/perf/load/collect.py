@@ -10,10 +10,11 @@ import msgspec
 from ...core.clock import SystemClock
 from ...core.errors import ModelError
 from ...core.types import FailureKind, Usage
+from ...model.served.dialect import Dialect
 from ...model.served.events import DONE, event_data
-from ...model.served.wire import Dialect, Reply, check_reply, decode_body, status_error
+from ...model.served.http1 import Response
+from ...model.served.replies import Reply, check_reply, decode_body, status_error
 from ..timeline import CANCELLED, RequestRecord
-from .http1 import Response
 
 PARSE_EVERY = 64
 """Pieces kept before they are parsed: work per socket read stays small, and so does the longest pause."""
@@ -59,12 +60,12 @@ class Collector:
         if len(self._pieces) >= PARSE_EVERY and self._is_stream():
             self._parse_events()
 
-    def on_end(self, response: Response, moment: float, error: str | None) -> None:
+    def on_end(self, response: Response, moment: float, error: Exception | None) -> None:
         """Note the end and wake whoever waits."""
         self.response, self.end = response, moment
         self.status = response.status or None
         if error is not None:
-            self.fail(ModelError(FailureKind.NETWORK, error, retryable=True), moment)
+            self.fail(ModelError(FailureKind.NETWORK, str(error), retryable=True), moment)
         if not self.done.done():
             self.done.set_result(None)
 

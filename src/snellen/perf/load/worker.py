@@ -13,7 +13,7 @@ import msgspec
 
 from ...core.builtins import default_registry
 from ...model.options import ModelOptions
-from ...model.served.wire import Dialect
+from ...model.served.dialect import Dialect
 from .generator import Generator, LoadJob, LoadResult
 
 READY = b"ready\n"

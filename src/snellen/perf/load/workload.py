@@ -14,8 +14,8 @@ from ...core.types import Prediction, Request, Turn
 from ...data.images.encode import ImageDoor
 from ...infer.jobs import Item as PlannedSample
 from ...infer.jobs import Job
+from ...model.served.dialect import build_body
 from ...model.served.served_model import ServedModel
-from ...model.served.wire import build_body
 from .generator import REPLY_MARK, Item
 
 PREFIX_CACHE = ("as-is", "off", "on")
@@ -62,9 +62,9 @@ async def prepare_items(model: ServedModel, dialogues: Sequence[Dialogue], *, th
 async def _item(model: ServedModel, door: ImageDoor, dialogue: Dialogue, think_s: float) -> Item:
     bodies, pictures = [], []
     for request in dialogue:
-        encoded = [[await door.encode(image, model.image_policy) for image in turn.images] for turn in request.messages]
-        bodies.append(b"".join(build_body(model.dialect, model.remote_name, request, encoded)))
-        pictures.append(tuple(image.sent for of_turn in encoded for image in of_turn))
+        images = await door.encode_all(request, model.image_policy)
+        bodies.append(b"".join(build_body(model.dialect, model.remote_name, request, images)))
+        pictures.append(tuple(images[image].sent for turn in request.messages for image in turn.images))
     return Item(dialogue_id(dialogue[0]), tuple(bodies), tuple(pictures), think_s)
 
 

@@ -33,11 +33,8 @@ def export_run(folder: Path, form: str, output: Path) -> list[Path]:
     output.mkdir(parents=True, exist_ok=True)
     if form in FORMATS:
         return [write_export(folder, form, output / f"trials.{form}")]
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         files = EXPORTS[form](reader)
-    finally:
-        reader.close()
     return [_write(output / name, value) for name, value in files.items()]
 
 

@@ -79,25 +79,19 @@ def parquet_bytes(reader: RunReader) -> bytes:
 
 def write_export(folder: Path, form: str, target: Path) -> Path:
     """Write all trials of a run to a file in one of FORMATS."""
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         if form == "parquet":
             target.write_bytes(parquet_bytes(reader))
         else:
             with target.open("w", encoding="utf-8", errors="replace", newline="") as file:
                 file.writelines(csv_lines(reader) if form == "csv" else jsonl_lines(reader))
-    finally:
-        reader.close()
     return target
 
 
 def frame(run: str | Path) -> Any:
     """Return all trials of a run as a pandas data frame, else a polars one, else a list of dicts: one row a trial."""
-    reader = RunReader(run)
-    try:
+    with RunReader(run) as reader:
         rows = list(flat_records(reader))
-    finally:
-        reader.close()
     try:
         import pandas
 

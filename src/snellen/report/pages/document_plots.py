@@ -24,11 +24,8 @@ Rows = list[dict[str, Any]]
 
 def write_plots(run: Path, output: Path) -> list[Path]:
     """Write every plot the run has data for, as SVG, PNG, CSV and Vega-Lite."""
-    reader = RunReader(run)
-    try:
+    with RunReader(run) as reader:
         tables = {task.name: _table(reader, task.name) for task in reader.header().tasks}
-    finally:
-        reader.close()
     files: list[Path] = []
     for name, table in tables.items():
         if table is not None:

@@ -68,8 +68,7 @@ def render_report(
     picture_bytes: int = PICTURE_BYTES,
 ) -> str:
     """Return the whole page as text."""
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         header = reader.header()
         results = results or read_results(reader, header)
         budget = Budget(picture_bytes)
@@ -79,8 +78,6 @@ def render_report(
             parts += task_sections(reader, one, budget, alone=len(tasks) == 1)
         parts += [_failures(reader, tasks), _settings(header, results), _reproduce(header, folder)]
         return document(f"{header.model} – Snellen", parts)
-    finally:
-        reader.close()
 
 
 def _overview(reader: RunReader, task: Task, results: Results, gathered: GatheredTrials | None) -> TaskOverview:

@@ -288,13 +288,10 @@ def _problem(title: str, words: str, status: int) -> Response:
 
 def _lines(folder: Path, form: str) -> Iterator[bytes]:
     """Yield a large file piece by piece, from a reader of its own: nobody else waits for it."""
-    reader = RunReader(folder)
-    try:
+    with RunReader(folder) as reader:
         lines = jsonl_lines(reader) if form == "jsonl" else csv_lines(reader)
         while piece := "".join(islice(lines, LINES_AT_ONCE)):
             yield piece.encode("utf-8", "replace")
-    finally:
-        reader.close()
 
 
 def _shown(run: OpenRun, told: Told) -> Shown:

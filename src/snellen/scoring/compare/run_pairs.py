@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from ...core.errors import UsageError, did_you_mean
@@ -26,16 +27,13 @@ def compare_runs(
     """
     if len(folders) < 2:
         raise UsageError("compare needs at least two run folders: snellen compare runs/A runs/B")
-    readers = [RunReader(folder) for folder in folders]
-    try:
+    with ExitStack() as stack:
+        readers = [stack.enter_context(RunReader(folder)) for folder in folders]
         names = _names(folders)
         return {
             name: _compare_task(readers, names, name, metric, scored_only)
             for name in _common_tasks(readers, names, task)
         }
-    finally:
-        for reader in readers:
-            reader.close()
 
 
 def _names(folders: Sequence[str | Path]) -> list[str]:

@@ -25,12 +25,9 @@ def judge_folders(run: Path) -> list[Path]:
 def stored_verdicts(run: RunReader, task: str) -> Iterator[Score]:
     """Yield the score of every judged trial of a task, for each judge that was asked about this run."""
     for folder in judge_folders(run.folder):
-        votes = RunReader(folder)
-        try:
+        with RunReader(folder) as votes:
             judge = read_judge(votes.header().config["judge"], folder.name.removeprefix(FOLDER_PREFIX))
             yield from _scores(run, votes, judge, task)
-        finally:
-            votes.close()
 
 
 def _scores(run: RunReader, votes: RunReader, judge: Judge, task: str) -> Iterator[Score]:

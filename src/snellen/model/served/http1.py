@@ -1,10 +1,13 @@
-"""Bytes of an HTTP/1.1 response in, status, headers and body out; no sockets here, so every split can be tested."""
+"""Bytes of an HTTP/1.1 response to status, headers and body; no sockets here, so every split can be tested."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 HEAD_LIMIT = 64 * 2**10
+LONGEST_LENGTH = 18
+"""Digits of a length that is meant."""
+VERSION = b"HTTP/1."
 _END_OF_HEAD = b"\r\n\r\n"
 
 
@@ -23,7 +26,7 @@ class Response:
         self.keep_alive = True
         self._on_data = on_data
         self._rest = b""
-        self._body: _Length | _Chunked | _UntilClose | None = None
+        self._body: _Length | Chunked | _UntilClose | None = None
 
     def feed(self, data: bytes) -> bool:
         """Take bytes; return True when the response is complete."""
@@ -39,6 +42,8 @@ class Response:
         body, complete = self._body.feed(data)
         if body:
             self._on_data(body)
+        if complete and self._body.surplus:  # what comes after the end would be taken for the next answer
+            self.keep_alive = False
         return complete
 
     def finish(self) -> bool:
@@ -51,6 +56,8 @@ class Response:
         return bool(self.status or self._rest)
 
     def _keep_head(self, data: bytes) -> None:
+        if not data.startswith(VERSION[: len(data)]):  # what speaks another protocol may wait for us in turn
+            raise BadResponseError(f"not an HTTP/1.1 response: {data[:60]!r}")
         if len(data) > HEAD_LIMIT:
             raise BadResponseError("the response head does not end")
         self._rest = data
@@ -58,7 +65,7 @@ class Response:
     def _read_head(self, head: bytes) -> None:
         start, *lines = head.split(b"\r\n")
         version, _, rest = start.partition(b" ")
-        if not version.startswith(b"HTTP/1.") or not rest[:3].isdigit():
+        if not version.startswith(VERSION) or not rest[:3].isdigit():
             raise BadResponseError(f"not an HTTP/1.1 response: {start[:60]!r}")
         status = int(rest[:3])
         if 100 <= status < 200:
@@ -76,39 +83,41 @@ class Response:
         )
 
 
-def _body_of(status: int, headers: Mapping[str, str]) -> _Length | _Chunked | _UntilClose:
+def _body_of(status: int, headers: Mapping[str, str]) -> _Length | Chunked | _UntilClose:
     if status in (204, 304):
         return _Length(0)
     if "chunked" in headers.get("transfer-encoding", "").lower():
-        return _Chunked()
+        return Chunked()
     length = headers.get("content-length")
     if length is None:
         return _UntilClose()
-    if not length.isdigit():
-        raise BadResponseError(f"Content-Length is {length!r}")
+    if not length.isdecimal() or len(length) > LONGEST_LENGTH:
+        raise BadResponseError(f"Content-Length is {length[:60]!r}")
     return _Length(int(length))
 
 
 class _Length:
-    __slots__ = ("_left",)
+    __slots__ = ("_left", "surplus")
 
     def __init__(self, length: int) -> None:
         self._left = length
+        self.surplus = b""
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
-        data = data[: self._left]
+        data, self.surplus = data[: self._left], data[self._left :]
         self._left -= len(data)
         return data, self._left == 0
 
 
 class _UntilClose:
     __slots__ = ()
+    surplus = b""
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
         return data, False
 
 
-class _Chunked:
+class Chunked:
     """Chunked transfer encoding; trailers are skipped."""
 
     __slots__ = ("_left", "_rest", "_trailer")
@@ -119,6 +128,7 @@ class _Chunked:
         self._trailer = False
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
+        """Take bytes; return what they add to the body, and whether that is all of it."""
         data = self._rest + data if self._rest else data
         parts: list[bytes] = []
         at = 0
@@ -137,14 +147,20 @@ class _Chunked:
             at += self._left + 2
             self._left = -1
         self._rest = data[at:]
-        return b"".join(parts), self._trailer and self._ends()
+        # Trailers, if any, end with an empty line: without any that is the first one.
+        return b"".join(parts), self._trailer and _END_OF_HEAD in b"\r\n" + self._rest
 
-    def _ends(self) -> bool:
-        return self._rest.startswith(b"\r\n") or _END_OF_HEAD in self._rest
+    @property
+    def surplus(self) -> bytes:
+        """What came after the end."""
+        return (b"\r\n" + self._rest).partition(_END_OF_HEAD)[2]
 
 
 def _chunk_size(line: bytes) -> int:
+    digits = line.partition(b";")[0].strip()
+    if not digits.isalnum():  # int() would also take a sign
+        raise BadResponseError(f"not a chunk size: {line[:20]!r}")
     try:
-        return int(line.partition(b";")[0], 16)
+        return int(digits, 16)
     except ValueError:
         raise BadResponseError(f"not a chunk size: {line[:20]!r}") from None

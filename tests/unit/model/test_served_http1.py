@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import ModelError
-from snellen.perf.load.connection import parse_url, request_head
-from snellen.perf.load.http1 import HEAD_LIMIT, BadResponseError, Response
+from snellen.model.served.connection import parse_url, request_head
+from snellen.model.served.http1 import HEAD_LIMIT, BadResponseError, Response
 
 BODY = b'data: {"a": 1}\n\ndata: [DONE]\n\n'
 
@@ -71,7 +71,10 @@ def test_a_cut_body_is_not_complete() -> None:
         b"SSH-2.0-x\r\n\r\n",
         b"HTTP/1.1 OK\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
-        b"x" * (HEAD_LIMIT + 1),
+        b"HTTP/1.1 200 OK\r\nContent-Length: \xb2\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * HEAD_LIMIT,
+        b"+OK",
     ],
 )
 def test_nonsense_is_refused(raw: bytes) -> None:
@@ -88,7 +91,7 @@ def test_urls() -> None:
     target, path = parse_url("http://localhost:8000/v1/chat?x=1")
     assert (target.host, target.port, target.secure, path) == ("localhost", 8000, False, "/v1/chat?x=1")
     assert parse_url("https://h")[0].port == 443
-    assert b"Host: [::1]:80" in request_head("POST", parse_url("http://[::1]/")[0], "/", {}, 3)
+    assert b"Host: [::1]\r\n" in request_head("POST", parse_url("http://[::1]/")[0], "/", {})
     for wrong in ("ftp://x/", "localhost:8000", "http://x:port/"):
         with pytest.raises(ModelError, match="--base-url"):
             parse_url(wrong)
@@ -96,4 +99,4 @@ def test_urls() -> None:
 
 def test_a_header_with_a_line_break_never_reaches_the_wire() -> None:
     with pytest.raises(ModelError, match="line break"):
-        request_head("POST", parse_url("http://h/")[0], "/", {"Authorization": "Bearer a\r\nX: y"}, 0)
+        request_head("POST", parse_url("http://h/")[0], "/", {"Authorization": "Bearer a\r\nX: y"})

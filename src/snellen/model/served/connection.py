@@ -1,0 +1,210 @@
+"""HTTP/1.1 requests to responses straight on asyncio, over kept connections: where a general client costs too much.
+
+Used for whole answers (`post.py`) and for load, which stamps bytes as they leave the socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import ssl
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from time import perf_counter
+from typing import NamedTuple, Protocol, cast
+from urllib.parse import urlsplit
+
+from ...core.errors import ModelError
+from ...core.types import FailureKind
+from .http1 import BadResponseError, Response
+
+CONNECT_TIMEOUT_S = 10.0
+NEXT_ADDRESS_S = 0.25
+"""After so long a host's next address is tried as well: one that does not answer must not cost a time-out."""
+JOIN_LIMIT = 2**20
+"""Up to this size head and body leave in one write: a copy costs less than a second packet; more is not copied."""
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class Target(NamedTuple):
+    """Where a connection leads."""
+
+    host: str
+    port: int
+    secure: bool
+
+
+class Sink(Protocol):
+    """Who takes one response: called inside the socket's read, so it must be quick."""
+
+    def on_data(self, data: bytes, moment: float) -> None:
+        """Take a piece of the body and when it was read (`perf_counter`)."""
+        ...
+
+    def on_end(self, response: Response, moment: float, error: Exception | None) -> None:
+        """The response is complete, or `error` says why it never will be."""
+        ...
+
+
+def parse_url(url: str) -> tuple[Target, str]:
+    """Split a URL into where to connect and what to ask for."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
+        raise ModelError(FailureKind.REQUEST, f"{url!r} is not a URL: check --base-url")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(parts.hostname, port or DEFAULT_PORTS[parts.scheme], parts.scheme == "https"), path
+
+
+def request_head(method: str, target: Target, path: str, headers: Mapping[str, str]) -> bytes:
+    """Return the head of a request up to the number that says how long its body is."""
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    if target.port != DEFAULT_PORTS["https" if target.secure else "http"]:
+        host = f"{host}:{target.port}"
+    named = {"Host": host, **headers, "Content-Length": ""}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
+    if not all(map(str.isprintable, lines)):
+        message = "a header holds a line break or another control character: check the API key and --base-url"
+        raise ModelError(FailureKind.REQUEST, message)
+    return "\r\n".join(lines).encode()
+
+
+class Connection(asyncio.Protocol):
+    """One keep-alive connection with at most one response on the way; `rest` gets it when it can be used again."""
+
+    def __init__(self, rest: Callable[[Connection], None]) -> None:
+        self._rest = rest
+        self._transport: asyncio.Transport | None = None
+        self._sink: Sink | None = None
+        self._response: Response | None = None
+        self._moment = 0.0
+        self.used = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember where to write."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    @property
+    def open(self) -> bool:
+        """Whether it can still be written to."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def send(self, head: bytes, body: Sequence[bytes], sink: Sink) -> None:
+        """Write one request, its body in parts; its response goes to `sink`."""
+        self.used += 1
+        self._sink = sink
+        self._response = Response(self._pass_on)
+        transport = cast("asyncio.Transport", self._transport)
+        size = sum(map(len, body))
+        parts = (head, b"%d\r\n\r\n" % size, *body)
+        for part in parts if size > JOIN_LIMIT else (b"".join(parts),):
+            transport.write(part)
+
+    def data_received(self, data: bytes) -> None:
+        """Stamp the bytes, then read them."""
+        self._moment = perf_counter()
+        if self._response is None:  # nobody asked: a proxy's "408 Request Timeout" must not answer the next question
+            self.abort()
+            return
+        try:
+            complete = self._response.feed(data)
+        except BadResponseError as error:
+            self._end(error)
+            self.abort()
+            return
+        if complete:
+            self._finish(self._response)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell whoever still waits."""
+        self._moment = perf_counter()
+        if self._response is not None:
+            whole = self._response.finish() and exc is None
+            lost = ConnectionError(f"the connection was closed{f' ({exc})' if exc else ''}")
+            lost.__cause__ = exc
+            self._end(None if whole else lost)
+
+    def abort(self) -> None:
+        """Drop the connection at once; no one is told."""
+        self._sink = self._response = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _pass_on(self, data: bytes) -> None:
+        if self._sink is not None:
+            self._sink.on_data(data, self._moment)
+
+    def _finish(self, response: Response) -> None:
+        self._end(None)
+        if response.keep_alive and self.open:
+            self._rest(self)
+        elif self._transport is not None:
+            self._transport.close()
+
+    def _end(self, error: Exception | None) -> None:
+        sink, response = self._sink, self._response
+        self._sink = self._response = None
+        if sink is not None and response is not None:
+            sink.on_end(response, self._moment, error)
+
+
+class Pool:
+    """Keep-alive connections by target; one that rests is used before a new one is opened.
+
+    The last one to come back is the first to go out, so that a pool that is too large dries up.
+    """
+
+    def __init__(self, keep_alive_s: float = math.inf, now: Callable[[], float] = perf_counter) -> None:
+        self._keep_alive_s = keep_alive_s
+        self._now = now
+        self._resting: dict[Target, list[tuple[Connection, float]]] = defaultdict(list)
+        self._ssl: ssl.SSLContext | None = None
+
+    def idle(self, target: Target) -> Connection | None:
+        """Return a connection at rest, if there is one; what rested too long may be about to be closed over there."""
+        resting = self._resting[target]
+        while resting:
+            connection, since = resting.pop()
+            if connection.open and self._now() - since < self._keep_alive_s:
+                return connection
+            connection.abort()
+        return None
+
+    async def connect(self, target: Target, name: str = "") -> Connection:
+        """Open a new connection, or raise ModelError, which calls the other end by `name`."""
+        if target.secure and self._ssl is None:
+            self._ssl = ssl.create_default_context()
+            self._ssl.set_alpn_protocols(["http/1.1"])
+        opening = asyncio.get_running_loop().create_connection(
+            lambda: Connection(partial(self._keep, target)),
+            target.host,
+            target.port,
+            ssl=self._ssl if target.secure else None,
+            happy_eyeballs_delay=NEXT_ADDRESS_S,
+        )
+        try:
+            _, connection = await asyncio.wait_for(opening, CONNECT_TIMEOUT_S)
+        except (OSError, TimeoutError) as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            message = f"cannot connect to {name or f'{target.host}:{target.port}'}: {reason}"
+            raise ModelError(FailureKind.NETWORK, message, retryable=True) from None
+        return connection
+
+    async def open_ahead(self, target: Target, count: int) -> None:
+        """Open `count` connections and let them wait, so that no first request pays for connecting."""
+        for connection in await asyncio.gather(*(self.connect(target) for _ in range(count))):
+            self._keep(target, connection)
+
+    def close(self) -> None:
+        """Close the connections at rest."""
+        for resting in self._resting.values():
+            for connection, _ in resting:
+                connection.abort()
+            resting.clear()
+
+    def _keep(self, target: Target, connection: Connection) -> None:
+        self._resting[target].append((connection, self._now()))

@@ -1,0 +1,88 @@
+"""A request and its images to the body that is sent, in a provider's words.
+
+Base64 never passes through the JSON encoder: the body is encoded with short tokens and cut at them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from ...core.protocols import Capability, EncodedImage, EncodedImages, ImagePolicy
+from ...core.secret import Secret
+from ...core.types import Image, Request
+from .http_client import Body
+from .replies import Reply
+
+_NONCE = os.urandom(8).hex()
+"""Nobody can write a question that holds a token."""
+
+
+class Picture(NamedTuple):
+    """An image in a payload: `token` stands where its base64 will be; a dialect may name `file` instead."""
+
+    token: str
+    mime: str
+    sha256: str = ""
+    file: str | None = None
+    """The path of the image where it is sent as its own file, unchanged."""
+
+
+class Dialect(Protocol):
+    """How one provider writes requests and responses; pure, so it is tested without a network."""
+
+    provider: str
+    default_url: str
+    key_variable: str
+    capabilities: frozenset[Capability]
+    image_policy: ImagePolicy
+
+    def url(self, base_url: str, model: str, *, stream: bool) -> str:
+        """Return where a request goes."""
+        ...
+
+    def headers(self, key: Secret | None) -> dict[str, str]:
+        """Return the headers, with the key if there is one."""
+        ...
+
+    def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
+        """Return the body; `pictures` holds those of each message in turn."""
+        ...
+
+    def parse(self, value: Any) -> Reply:
+        """Read a whole response."""
+        ...
+
+    def parse_event(self, value: Any, reply: Reply) -> str | None:
+        """Read one stream event into `reply`; return `reasoning` or `content` when it brought some."""
+        ...
+
+
+def build_body(dialect: Dialect, model: str, request: Request, images: EncodedImages) -> Body:
+    """Return the request body with all its images in it, in parts."""
+    encoded = [images[image] for turn in request.messages for image in turn.images]
+    if not encoded:
+        return (msgspec.json.encode(dialect.payload(model, request, [()] * len(request.messages))),)
+    tokens = iter(range(len(encoded)))
+    pictures = [
+        [_picture(f"@{_NONCE}-{next(tokens)}@", image, images[image]) for image in turn.images]
+        for turn in request.messages
+    ]
+    skeleton = msgspec.json.encode(dialect.payload(model, request, pictures))
+    parts: list[bytes] = []
+    for number, image in enumerate(encoded):
+        head, token, rest = skeleton.partition(b"@%s-%d@" % (_NONCE.encode(), number))
+        if token:
+            parts += (head, image.base64)
+            skeleton = rest
+    if b"@" + _NONCE.encode() in skeleton:
+        raise AssertionError("a dialect must keep the order of images")
+    return (*parts, skeleton)
+
+
+def _picture(token: str, image: Image, encoded: EncodedImage) -> Picture:
+    own_file = not image.edits and encoded.sent.original is None and ":" not in image.ref[:6]
+    return Picture(token, encoded.sent.mime, encoded.sent.sha256, image.ref if own_file else None)
