@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from fake_clock import FakeClock
+from snellen.core.jobs import Ask, Item
 from snellen.core.protocols import Capability, ImagePolicy
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey, Turn
 from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
-from snellen.infer.jobs import Ask, Item
 from snellen.store.cache import ResponseCache
 from snellen.store.writer import RunWriter
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.ids import rng
+from ..core.jobs import Item
 from ..core.protocols import Scorer
 from ..core.types import Prediction, Request, Sample
-from ..infer.jobs import Item
 from ..stats.sequential import ConfidenceSequence
 
 

@@ -1,14 +1,15 @@
-"""The seams: what a loader, a model, a scorer and an aggregate must be. Nothing here runs."""
+"""The seams: what a loader, a model, an inferencer, a scorer and an aggregate must be. Nothing here runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from .jobs import Item, Job, RequestBuilder
 from .tasks import Task
 from .types import Estimate, Prediction, Request, Sample, Score
 
@@ -88,6 +89,25 @@ class BatchModel(Model, Protocol):
 
     async def predict_batch(self, requests: Sequence[Request]) -> list[Prediction]:
         """Answer all, in order. A request that cannot be answered gets a Prediction with a failure."""
+        ...
+
+
+class Inferencer(Protocol):
+    """Turns the trials of a task into jobs: which calls each needs, and which must wait for the answers of others.
+
+    A job that is run again asks again: `ask` answers a finished trial from the store, so a reply of an earlier round
+    enters the next one the same way whether it was given now or before a restart.
+    """
+
+    needs: frozenset[Capability]
+    """What the model must be able to do; one that cannot is refused before the first request, by name."""
+
+    def read_options(self, task: Task) -> Any:
+        """Check the task's `infer_options` before the first request; one without options has nothing to check."""
+        return None
+
+    def plan(self, task: Task, items: Iterable[Item], prompter: RequestBuilder) -> Iterator[Job]:
+        """Yield the jobs, lazily: a plan of a million trials is an iterator."""
         ...
 
 

@@ -1,10 +1,12 @@
-"""One lazy registry of four kinds (loader, model, scorer, aggregate): name -> object, imported on first use."""
+"""One lazy registry of five kinds (loader, model, inferencer, scorer, aggregate): name -> object, imported on first use."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -14,7 +16,7 @@ from .errors import ConfigError, SnellenError, UsageError, did_you_mean
 
 PLUGIN_PREFIX = "snellen_plugin_"
 """How the modules of plug-in files are named."""
-KINDS = ("loader", "model", "scorer", "aggregate")
+KINDS = ("loader", "model", "inferencer", "scorer", "aggregate")
 
 Target = Any
 """Either the object itself or `"package.module:attribute"`, resolved on first use."""
@@ -62,14 +64,11 @@ class Registry:
             raise UsageError(f"plug-in {str(path)!r} is not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
-        try:
+        with foreign_code(f"plug-in {str(path)!r} cannot be loaded:"):
             spec.loader.exec_module(module)
-        except SnellenError:
-            raise
-        except Exception as error:
-            raise UsageError(f"plug-in {str(path)!r} cannot be loaded: {type(error).__name__}: {error}") from error
         if callable(getattr(module, "register", None)):
-            module.register(self)
+            with foreign_code(f"plug-in {str(path)!r} cannot be registered:"):
+                module.register(self)
         elif not any(
             callable(value) and getattr(value, "__module__", "") == spec.name for value in vars(module).values()
         ):
@@ -86,6 +85,17 @@ class Registry:
         self._entry_points_loaded = True
         for kind, name, target in _installed():
             self.add(kind, name, target)
+
+
+@contextmanager
+def foreign_code(what: str, error_type: Callable[[str], SnellenError] = UsageError) -> Iterator[None]:
+    """Turn whatever a plug-in raises in the block into one error of ours that begins with `what`; ours pass as they are."""
+    try:
+        yield
+    except SnellenError:
+        raise
+    except Exception as error:
+        raise error_type(f"{what} {type(error).__name__}: {error}") from error
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -49,6 +49,10 @@ class Prompter:
         init=False, repr=False, compare=False, default_factory=dict
     )
     """By variant, number of options and whether the sample is a choice: what plain trials share, once a first one was built."""
+
+    def with_prompt(self, prompt: Prompt) -> Prompter:
+        """Return a Prompter of the same task, seed and examples with another prompt."""
+        return replace(self, prompt=prompt)
 
     def build(
         self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None
