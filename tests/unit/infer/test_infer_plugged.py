@@ -113,7 +113,7 @@ def test_an_inferencer_without_needs_is_refused_by_name(tmp_path: Path) -> None:
         make_plan(settings)
 
 
-PAIRS = '''
+PAIRS = """
 from snellen.core.jobs import Job
 from snellen.core.protocols import Capability, Inferencer
 from snellen.core.types import TrialKey
@@ -139,7 +139,7 @@ class Pairs(Inferencer):
 
 def register(registry):
     registry.add("inferencer", "pairs", Pairs())
-'''
+"""
 
 
 @pytest.mark.parametrize("asks", [0, 1])
