@@ -13,16 +13,16 @@ from typing import Any, NamedTuple, Protocol
 
 from ..core.clock import SystemClock
 from ..core.errors import EnvironmentProblem, UsageError
-from ..core.folders import cache_folder
 from ..core.garbage import rare_collections
 from ..core.protocols import Model
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
-from ..engine.state import RunState
+from ..engine.state import RunState as RunState
 from ..report.finish import finish_run
 from ..store.cache import ResponseCache
 from ..store.writer import RunWriter
 from .early_stop import EarlyStop
+from .machine import open_cache
 from .plan import Plan, make_plan
 from .settings import RunSettings
 
@@ -33,8 +33,8 @@ REPORTED_TRIALS = 50_000
 class Watcher(Protocol):
     """Someone who looks on: the terminal, or nobody."""
 
-    def planned(self, plan: Plan, policy: Policy) -> None:
-        """Called once, before the first request."""
+    def planned(self, plan: Plan, worst_case_s: float) -> None:
+        """Called once, before the first request, with the time it takes if every attempt runs into its timeout."""
         ...
 
     def watch(self, state: RunState) -> Any:
@@ -75,7 +75,7 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     plan = make_plan(settings)
     policy = make_policy(settings)
     if watcher is not None:
-        watcher.planned(plan, policy)
+        watcher.planned(plan, policy.worst_case_s(plan.trials))
     state, interrupted = asyncio.run(_ask_all(plan, policy, settings, watcher))
     results = finish(plan.folder, plan, settings.profile)
     return RunResult(
@@ -157,7 +157,7 @@ def response_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
     if not settings.cache:
         yield None
         return
-    with closing(ResponseCache(cache_folder() / "responses.db")) as cache:
+    with closing(open_cache()) as cache:
         yield cache
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -87,59 +85,16 @@ def mock_server(port: int, trivial: bool, as_json: bool, task: str | None, limit
     snellen mock-server --port 8000 --answers answers.jsonl --reader noisy:px50=8
     snellen mock-server --fault 429:retry_after=2@5-9 --fault reset@0.02 --log seen.jsonl
     """
-    if task is not None:
-        write_answer_file(task, arguments["answers"], arguments["seed"], limit)
+    from ..api import mock
+
+    if task is None:
+        mock.serve_mock(port, arguments, _say, trivial=trivial)
         return
-    asyncio.run(_serve(port, trivial, build_options(arguments)))
-
-
-def write_answer_file(task: str, path: Path | None, seed: int, limit: int | None) -> None:
-    """Write what a simulated reader may know about the samples of a task, and say how many there are."""
-    from ..api.load import load_dataset
-    from ..mock.answers import write_answers
-
+    path = arguments["answers"]
     if path is None:
         raise UsageError("--write-answers needs --answers FILE to write to")
-    count = write_answers(load_dataset(task, seed=seed, limit=limit), path)
-    click.echo(msgspec.json.encode({"answers": str(path), "entries": count}).decode())
+    _say({"answers": str(path), "entries": mock.write_answer_file(task, path, arguments["seed"], limit)})
 
 
-def build_options(arguments: dict[str, Any]) -> Any:
-    """Turn the command's arguments into MockOptions; a wrong one is a UsageError that names it."""
-    from ..mock.answers import AnswerBook
-    from ..mock.drafter import check_style
-    from ..mock.faults import parse_fault
-    from ..mock.readers import parse_reader
-    from ..mock.server import MockOptions
-    from ..mock.wire import Pace
-
-    values = dict(arguments)
-    values["drafter"] = check_style(values["drafter"])
-    answers = values.pop("answers")
-    if answers is not None and not answers.is_file():
-        raise UsageError(f"--answers {answers}: no such file")
-    pace = Pace(values.pop("ttft_ms") / 1e3, values.pop("itl_ms") / 1e3, values.pop("chunk_tokens"))
-    retry_after = values.pop("retry_after")
-    return MockOptions(
-        answers=AnswerBook.read(answers) if answers else None,
-        reader=parse_reader(values.pop("reader")),
-        faults=tuple(parse_fault(spec) for spec in values.pop("faults")),
-        pace=pace,
-        retry_after=None if retry_after == "none" else retry_after,
-        **values,
-    )
-
-
-async def _serve(port: int, trivial: bool, options: Any) -> None:
-    import os
-
-    from ..mock.server import start
-
-    running = await start(options, port, trivial=trivial)
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    ready = {"port": running.port, "base_url": running.base_url, "pid": os.getpid()}
-    click.echo(msgspec.json.encode(ready).decode())
-    await stop.wait()
-    await running.close()
+def _say(line: dict[str, Any]) -> None:
+    click.echo(msgspec.json.encode(line).decode())

@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 
-from ..api.settings import RunSettings
+from ..api.settings import RunSettings, perturbations
 from ..core.config import parse_assignment, read_config_file
 from ..core.errors import ConfigError, UsageError, did_you_mean
+from ..core.protocols import ImagePolicy
 from ..core.secret import Secret
 from .prompts import read_prompt_flags
 
@@ -211,7 +212,8 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         overrides.insert(0, ("dataset.capitalise", True))
     if flags.pop("online_multi_round"):
         flags["infer_method"] = "every_likelihood" if flags["infer_method"] == "likelihood" else "every"
-    variants = tuple(dict.fromkeys((*flags.pop("variants"), *_perturbations(flags.pop("perturb")))))
+    perturb = flags.pop("perturb")
+    variants = tuple(dict.fromkeys((*flags.pop("variants"), *(perturbations(perturb) if perturb else ()))))
     wording = read_prompt_flags(flags)
     arguments = _model_arguments(flags)
     told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "no_cache")}
@@ -226,7 +228,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         overrides=tuple(overrides),
         model_arguments=arguments,
         cache=not flags["no_cache"],
-        image_policy=_image_policy(side),
+        image_policy=ImagePolicy(max_side=side) if side else None,
         command=command_line(sys.argv),
         **(file | told),
     )
@@ -254,20 +256,6 @@ def _model_arguments(flags: dict[str, Any]) -> dict[str, Any]:
     """Take the flags of local models out of `flags`; `--half` and `--batch-size` are short for --model-arg."""
     given = dict(parse_assignment(each) for each in flags.pop("model_arguments"))
     return given | {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}
-
-
-def _image_policy(side: int | None) -> Any:
-    from ..core.protocols import ImagePolicy
-
-    return ImagePolicy(max_side=side) if side else None
-
-
-def _perturbations(spec: str | None) -> tuple[str, ...]:
-    if not spec:
-        return ()
-    from ..data.degrade.perturb import parse_variants
-
-    return ("base", *parse_variants(spec))
 
 
 def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str, Any]:
