@@ -43,7 +43,13 @@ class Watcher(Protocol):
 
 
 class RunResult(NamedTuple):
-    """What a run leaves."""
+    """What a run leaves.
+
+    Example:
+        >>> result = snellen.run("my.jsonl", "blind/first")
+        >>> sorted(path.name for path in result.folder.glob("re*"))
+        ['records.jsonl', 'report.html', 'results.json']
+    """
 
     folder: Path
     results: dict[str, Any]
@@ -61,7 +67,12 @@ class RunResult(NamedTuple):
 def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings: Any) -> RunResult:
     """Measure a model on tasks and return the results; the same call again continues an unfinished run.
 
-    Example: `snellen.run("eyechart", "openai/NAME", base_url="http://localhost:8000/v1").results["tasks"]`.
+    Settings are those of `RunSettings`: `snellen.run("eyechart", "openai/NAME", base_url="http://localhost:8000/v1")`.
+
+    Example:
+        >>> result = snellen.run("my.jsonl", "blind/longest")
+        >>> result.results["tasks"]["my"]["metrics"]["accuracy"]["value"]
+        0.5
     """
     if not isinstance(tasks, RunSettings):
         names = (tasks,) if isinstance(tasks, str) else tuple(tasks)

@@ -21,7 +21,13 @@ def perturbations(spec: str) -> tuple[str, ...]:
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to measure, on what, how; None means the task's own value."""
+    """What to measure, on what, how; None means the task's own value.
+
+    Example:
+        >>> settings = snellen.RunSettings(tasks=("my.jsonl",), model="blind/first", num_infers=3)
+        >>> snellen.run(settings).state.done
+        6
+    """
 
     tasks: tuple[str, ...]
     model: str

@@ -3,10 +3,10 @@
 SnellenError
 ├── UsageError              exit 2  a flag, argument or name is wrong
 │   ├── ConfigError         exit 2  a task, model or prompt file is wrong
-│   └── DataError           exit 2  a dataset record is wrong; names the record
+│   ├── DataError           exit 2  a dataset record is wrong; names the record
+│   └── RunMismatch         exit 2  the run folder belongs to another configuration
 ├── EnvironmentProblem      exit 3  disk, server, lock
 │   └── MissingExtra        exit 3  an optional package is not installed
-├── RunMismatch             exit 2  the run folder belongs to another configuration
 └── ModelError              a call failed; typed by FailureKind, becomes a Failure row
     └── StopRun             exit 3  a call failed in a way that dooms every other one (401)
 """
@@ -38,7 +38,15 @@ class FailureKind(StrEnum):
 
 
 class SnellenError(Exception):
-    """Root of all errors meant for the user; printed as one line without a traceback."""
+    """Root of all errors meant for the user; printed as one line without a traceback.
+
+    Example:
+        >>> try:
+        ...     snellen.run("eyechat", "blind/first")
+        ... except snellen.SnellenError as error:
+        ...     error.exit_code
+        2
+    """
 
     exit_code = 2
 

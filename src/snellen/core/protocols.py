@@ -46,7 +46,17 @@ class LoadContext(Struct, frozen=True):
 
 
 class Loader(Protocol):
-    """Turns a task's dataset table into samples, lazily, the same ones every time it is called."""
+    """Turns a task's dataset table into samples, lazily, the same ones every time it is called.
+
+    Example:
+        >>> from snellen.core.protocols import LoadContext
+        >>> def sums(task, context):
+        ...     for n in range(task.dataset["count"]):
+        ...         yield snellen.Sample(str(n), task.name, task.form, f"{n} + 1 = ?", answers=(str(n + 1),))
+        >>> task = snellen.Task("sums", {"loader": "sums", "count": 2}, snellen.Form.OPEN)
+        >>> [sample.question for sample in sums(task, LoadContext())]
+        ['0 + 1 = ?', '1 + 1 = ?']
+    """
 
     def __call__(self, task: Task, context: LoadContext) -> Iterator[Sample]:
         """Yield samples with unique ids."""
@@ -55,7 +65,16 @@ class Loader(Protocol):
 
 @runtime_checkable
 class Model(Protocol):
-    """Transport only: how to ask. Cache, limits, retries and deadlines are composed outside, by the engine."""
+    """Transport only: how to ask. Cache, limits, retries and deadlines are composed outside, by the engine.
+
+    Example:
+        >>> import asyncio
+        >>> from snellen.core.types import TrialKey, Turn
+        >>> marks, texts = ("A", "B"), ("a cat", "a black cat")
+        >>> request = snellen.Request(TrialKey("t", "1"), (Turn("user", "Which?"),), marks=marks, shown=texts)
+        >>> asyncio.run(snellen.load_model("blind/longest").predict(request)).text
+        'B'
+    """
 
     name: str
     """As the user wrote it, `provider/name`."""
@@ -97,6 +116,16 @@ class Inferencer(Protocol):
 
     A job that is run again asks again: `ask` answers a finished trial from the store, so a reply of an earlier round
     enters the next one the same way whether it was given now or before a restart.
+
+    Example:
+        >>> from snellen.core.jobs import Item
+        >>> from snellen.core.tasks import Prompt
+        >>> from snellen.infer.generate import GENERATE
+        >>> from snellen.prompt.build import Prompter
+        >>> task = snellen.Task("t", {}, repeats=2)
+        >>> sample = snellen.Sample("1", "t", snellen.Form.OPEN, "What is it?")
+        >>> [job.keys[0].repeat for job in GENERATE.plan(task, [Item(0, sample)], Prompter(task, Prompt(), seed=0))]
+        [0, 1]
     """
 
     needs: frozenset[Capability]
@@ -112,7 +141,17 @@ class Inferencer(Protocol):
 
 
 class Scorer(Protocol):
-    """Pure: one stored trial in, one or more scores out. Calls no network."""
+    """Pure: one stored trial in, one or more scores out. Calls no network.
+
+    Example:
+        >>> from snellen.core.types import TrialKey
+        >>> def brief(sample, request, prediction, options):
+        ...     return [snellen.Score(prediction.key, "brief", float(len(prediction.text) < 10))]
+        >>> sample = snellen.Sample("1", "t", snellen.Form.OPEN, "What is it?")
+        >>> reply = snellen.Prediction(TrialKey("t", "1"), text="a cat")
+        >>> brief(sample, snellen.Request(reply.key, ()), reply, {})[0].value
+        1.0
+    """
 
     def __call__(
         self, sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
@@ -122,8 +161,19 @@ class Scorer(Protocol):
 
 
 class Aggregate(Protocol):
-    """Pure: the scored trials of one metric of one task in, named estimates out."""
+    """Pure: the scored trials of one task in, named estimates out.
 
-    def __call__(self, table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
-        """Return named estimates."""
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from snellen.core.types import TrialKey
+        >>> def best(scored, options):
+        ...     return {"best": snellen.Estimate(max(score.value for _, score in scored.scores()))}
+        >>> sample = snellen.Sample("1", "t", snellen.Form.OPEN, "What is it?")
+        >>> scores = [snellen.Score(TrialKey("t", "1", repeat=n), "anls", n / 4) for n in range(3)]
+        >>> best(SimpleNamespace(scores=lambda: [(sample, score) for score in scores]), {})["best"].value
+        0.5
+    """
+
+    def __call__(self, scored: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
+        """Return named estimates; `scored` (`snellen.scoring.run.ScoredTask`) has a table a metric, and the scores."""
         ...

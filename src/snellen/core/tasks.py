@@ -66,7 +66,13 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Task(Struct, frozen=True, forbid_unknown_fields=True):
-    """A measurement as pure data: what to load, how to ask, how to score."""
+    """A measurement as pure data: what to load, how to ask, how to score.
+
+    Example:
+        >>> task = snellen.Task("mine", {"loader": "table", "path": "my.jsonl"}, repeats=3)
+        >>> task.infer, task.variants
+        ('generate', ('base',))
+    """
 
     name: str
     dataset: dict[str, Any]

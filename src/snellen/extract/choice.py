@@ -47,7 +47,11 @@ def extract_choice(
     """Read which option `response` chooses.
 
     `options` maps letter to text, or lists texts that are then lettered A, B, C, … `finish` is the reason generation
-    ended ("length" = cut off). `profile` names whose rules to apply; other harnesses' are in `score.profiles`.
+    ended ("length" = cut off). `profile` names whose rules to apply; other harnesses' are in `extract.profiles`.
+
+    Example:
+        >>> snellen.extract_choice("It is not a cat, so (B).", ["a cat", "a dog"]).letter
+        'B'
     """
     if profile == "snellen":
         return read(reader_for(options), response, finish)
