@@ -9,7 +9,6 @@ from typing import Any
 from ..core.builtins import default_registry
 from ..core.tasks import Task
 from ..data.catalog import Catalog
-from ..data.reform.card_loader import available, read_card
 from ..report.boards.published import Published, published_for
 
 
@@ -41,6 +40,8 @@ def published_card(task: str, metrics: Mapping[str, Any]) -> Published | None:
 
 
 def _row(task: Task, name: str, data_root: Path | None) -> dict[str, Any]:
+    from ..data.reform.card_loader import available, read_card  # only the listing needs the machinery behind cards
+
     needs_files = task.dataset["loader"] == "reform"
     return {
         "name": name,
