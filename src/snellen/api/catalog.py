@@ -1,4 +1,4 @@
-"""The catalog to what can be listed: tasks with the data there is for them, suites, one task whole, model providers, published figures."""
+"""The catalog to what can be listed: tasks with their data, suites, model providers, published figures."""
 
 from __future__ import annotations
 

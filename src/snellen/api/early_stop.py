@@ -13,9 +13,9 @@ from ..stats.sequential import ConfidenceSequence
 
 
 class EarlyStop:
-    """Feeds one question mean after another to a confidence sequence, in the order of the plan, whatever order replies come in.
+    """Feeds one question mean after another to a confidence sequence, in the order of the plan.
 
-    Taking replies as they come would let fast questions go first, and fast ones are often easy ones.
+    Taking replies in the order they come would let fast questions go first, and fast ones are often easy ones.
     """
 
     def __init__(

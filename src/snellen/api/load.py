@@ -28,8 +28,9 @@ def load_dataset(
 ) -> Dataset | ReformDataset:
     """Return the samples of a task, by name or file; iterate it as often as you like.
 
-    `overrides` set fields of its dataset table: `load_dataset("eyechart", charts=3)`. With `formulation=…` (SingleChoice,
-    Generation, OCROpenEnded, KIEOpenEnded) it gives ready-made dicts with random access instead: see `snellen.api.reform`.
+    `overrides` set fields of its dataset table: `load_dataset("eyechart", charts=3)`. With `formulation=…`
+    (SingleChoice, Generation, OCROpenEnded, KIEOpenEnded) it gives ready-made dicts with random access instead: see
+    `snellen.api.reform`.
 
     Example:
         >>> [sample.question for sample in snellen.load_dataset("my.jsonl")]
@@ -37,9 +38,9 @@ def load_dataset(
     """
     if "formulation" in overrides:
         return open_dataset(task, limit=limit, seed=seed, catalogs=catalogs, **overrides)
-    found = Catalog(catalogs).task(task, [(f"dataset.{key}", value) for key, value in overrides.items()])
+    card = Catalog(catalogs).task(task, [(f"dataset.{key}", value) for key, value in overrides.items()])
     context = LoadContext(seed=seed, workdir=cache_folder() / "generated", limit=limit)
-    return Dataset(found, default_registry().get("loader", found.dataset["loader"]), context)
+    return Dataset(card, default_registry().get("loader", card.dataset["loader"]), context)
 
 
 def load_model(name: str, **settings: Any) -> Model:

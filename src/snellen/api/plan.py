@@ -83,17 +83,17 @@ def make_plan(settings: RunSettings) -> Plan:
     registry = _registry_for(settings)
     model = create_model(settings, registry)
     catalog = Catalog(settings.catalogs)
-    names = list(dict.fromkeys(name for given in settings.tasks for name in catalog.expand(given)))
+    names = list(dict.fromkeys(name for wanted in settings.tasks for name in catalog.expand(wanted)))
     if not names:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
-    asked = [_resolve(catalog, name, settings) for name in names]
-    tasks = [task for task, _ in asked]
+    resolved = [_resolve(catalog, name, settings) for name in names]
+    tasks = [task for task, _ in resolved]
     check_names(tasks, names)
     for task in tasks:
         check_trials(task)
         check_capabilities(model, task, registry)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
-    planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in asked]
+    planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in resolved]
     check_images(model, planned)
     return Plan(planned, model, registry, _header(planned, model, settings), folder, settings.seed)
 
@@ -136,23 +136,21 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
     return model
 
 
-def check_names(tasks: list[Task], given: list[str]) -> None:
+def check_names(tasks: list[Task], names: list[str]) -> None:
     """Refuse two tasks of one name: their trials would be taken for each other's."""
     seen: dict[str, str] = {}
-    for task, name in zip(tasks, given, strict=True):
+    for task, name in zip(tasks, names, strict=True):
         other = seen.setdefault(task.name, name)
         if other != name:
-            raise UsageError(
-                f"{other!r} and {name!r} are both called {task.name!r}: rename one file, or run them one by one"
-            )
+            both = f"{other!r} and {name!r} are both called {task.name!r}"
+            raise UsageError(f"{both}: rename one file, or run them one by one")
 
 
 def check_trials(task: Task) -> None:
     """Refuse a task without trials, or with the same one twice."""
     if task.repeats < 1 or not task.variants:
-        raise UsageError(
-            f"task {task.name!r} has {task.repeats} repeats and {len(task.variants)} variants: at least one of each"
-        )
+        counts = f"{task.repeats} repeats and {len(task.variants)} variants"
+        raise UsageError(f"task {task.name!r} has {counts}: at least one of each")
     if not 0 <= (task.params.temperature or 0) < math.inf:
         raise UsageError(f"task {task.name!r}: temperature {task.params.temperature} is not a number from 0")
     if len(set(task.variants)) != len(task.variants):
@@ -247,12 +245,14 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings) -> Prompt:
 
 def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
     """Name a run by task and model, and by a hash of the settings so that another configuration gets its own folder."""
-    told = {field: getattr(settings, field) for field in settings.__struct_fields__ if field not in _NOT_IN_NAME}
-    told["prompt_pack"] = str(settings.prompt_pack or "")
+    settled = {field: getattr(settings, field) for field in settings.__struct_fields__ if field not in _NOT_IN_NAME}
+    settled["prompt_pack"] = str(settings.prompt_pack or "")
     label = f"{'+'.join(task.name for task in tasks)[:60]}--{model.name}"
-    return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(told, 8)}"
+    return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(settled, 8)}"
 
 
-_NOT_IN_NAME = {"api_key", "base_url", "output_dir", "data_root", "command", "plugins", "catalogs", "profile", "cache"} | {
-    "max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"
-}  # fmt: skip
+_NOT_IN_NAME = {
+    *("api_key", "base_url", "output_dir", "data_root", "command", "plugins", "catalogs", "profile", "cache"),
+    *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
+}
+"""Settings that change where things are or how they are asked, not what is measured."""

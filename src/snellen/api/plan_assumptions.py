@@ -1,8 +1,9 @@
-"""A gap to find, or the questions at hand, to how much to measure; a run with several inferences gives the assumptions."""
+"""A gap to find, or the questions at hand, to how much to measure; a pilot run gives the assumptions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -43,17 +44,13 @@ def plan_size(
 
 
 def measure_pilot(folder: Path, assumptions: Assumptions) -> tuple[Assumptions, str]:
-    """Return the assumptions with accuracy and variance shares of the run's first 0…1 metric, and the advice it implies."""
-    reader = RunReader(folder)
-    try:
+    """Return the assumptions with accuracy and variance shares of the run's first 0…1 metric, and its advice."""
+    with closing(RunReader(folder)) as reader:
         tables = [table for task in reader.tasks() for table in stored_tables(reader, task, tag_keys=()).values()]
-    finally:
-        reader.close()
     table = next((table for table in tables if _is_share(table)), None)
     if table is None:
-        raise UsageError(
-            f"{folder} has no scores between 0 and 1 to plan from: score it first with `snellen score {folder}`"
-        )
+        remedy = f"score it first with `snellen score {folder}`"
+        raise UsageError(f"{folder} has no scores between 0 and 1 to plan from: {remedy}")
     split = split_variance(table)
     measured = assume(split, float(mean(table)[table.metric].value or 0.0))
     shares = measured.question_share if split.sampling is not None else assumptions.question_share

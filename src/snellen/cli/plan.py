@@ -7,30 +7,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click import option
 
 if TYPE_CHECKING:
     from ..api.plan_assumptions import Sizing
 
 
 @click.command()
-@click.option("--gap", type=float, help="The difference to detect, in points (2.0 = two percentage points).")
-@click.option("--questions", type=int, help="The questions at hand; says which gap they can detect.")
-@click.option("--repeats", default="1,2,4,8", show_default=True, help="Numbers of inferences a question to consider.")
-@click.option("--accuracy", type=float, default=70.0, show_default=True, help="The accuracy you expect, in percent.")
-@click.option(
+@option("--gap", type=float, help="The difference to detect, in points (2.0 = two percentage points).")
+@option("--questions", type=int, help="The questions at hand; says which gap they can detect.")
+@option("--repeats", default="1,2,4,8", show_default=True, help="Numbers of inferences a question to consider.")
+@option("--accuracy", type=float, default=70.0, show_default=True, help="The accuracy you expect, in percent.")
+@option(
     "--question-share", type=float, default=0.7, show_default=True, help="Share of the variance that is the question's."
 )
-@click.option(
+@option(
     "--likeness", type=float, default=0.5, show_default=True, help="How alike the two models find the questions, 0…1."
 )
-@click.option("--power", type=float, default=0.8, show_default=True, help="The chance to find the gap if it is there.")
-@click.option(
-    "--alpha", type=float, default=0.05, show_default=True, help="The chance to find a gap that is not there."
-)
-@click.option(
+@option("--power", type=float, default=0.8, show_default=True, help="The chance to find the gap if it is there.")
+@option("--alpha", type=float, default=0.05, show_default=True, help="The chance to find a gap that is not there.")
+@option(
     "--from-run", type=click.Path(path_type=Path), help="Take accuracy and variance shares from a run with repeats."
 )
-@click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
+@option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
 def plan(
     *,
     gap: float | None,

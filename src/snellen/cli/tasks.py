@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 import msgspec
+from click import option
 
+PATH = click.Path(path_type=Path)
 EXAMPLE = """
 \b
 Examples:
@@ -19,14 +21,10 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @click.argument("name", required=False)
-@click.option("--dimension", help="Only tasks whose dimension holds this text.")
-@click.option(
-    "--data-root", type=click.Path(path_type=Path), help="Where to look for data.  [default: $SNELLEN_DATA or ./data]"
-)
-@click.option(
-    "--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards."
-)
-@click.option("--json", "as_json", is_flag=True, help="Machine output.")
+@option("--dimension", help="Only tasks whose dimension holds this text.")
+@option("--data-root", type=PATH, help="Where to look for data.  [default: $SNELLEN_DATA or ./data]")
+@option("--catalog", "catalogs", multiple=True, type=PATH, help="Folder with further cards.")
+@option("--json", "as_json", is_flag=True, help="Machine output.")
 def tasks(
     name: str | None, dimension: str | None, data_root: Path | None, catalogs: tuple[Path, ...], as_json: bool
 ) -> None:

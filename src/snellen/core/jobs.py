@@ -83,7 +83,7 @@ class RequestBuilder(Protocol):
     def build(
         self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None
     ) -> Request:
-        """Return the Request of one trial; `replies` are the model's own answers to the earlier rounds of a dialogue."""
+        """Return the Request of one trial; `replies` are the model's own answers to earlier rounds of a dialogue."""
         ...
 
     def with_prompt(self, prompt: Prompt) -> Self:

@@ -80,7 +80,7 @@ class Model(Protocol):
     """As the user wrote it, `provider/name`."""
     capabilities: frozenset[Capability]
     image_policy: ImagePolicy
-    # A model whose answers depend on more than the request's content says `cacheable = False`; the response cache is then not used.
+    # A model whose answers depend on more than the request's content says `cacheable = False`: no response cache.
 
     async def predict(self, request: Request) -> Prediction:
         """Answer one request, or raise ModelError. With `request.choices`, return log-likelihoods."""

@@ -1,4 +1,4 @@
-"""One lazy registry of five kinds (loader, model, inferencer, scorer, aggregate): name -> object, imported on first use."""
+"""One lazy registry of five kinds: name of a loader, model, inferencer, scorer or aggregate -> object."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Registry:
 
 @contextmanager
 def foreign_code(what: str, error_type: Callable[[str], SnellenError] = UsageError) -> Iterator[None]:
-    """Turn whatever a plug-in raises in the block into one error of ours that begins with `what`; ours pass as they are."""
+    """Turn whatever a plug-in raises in the block into one error of ours that begins with `what`; ours pass."""
     try:
         yield
     except SnellenError:
@@ -100,7 +100,7 @@ def foreign_code(what: str, error_type: Callable[[str], SnellenError] = UsageErr
 
 @cache
 def _installed() -> tuple[tuple[str, str, str], ...]:
-    """Return what installed packages bring, as (kind, name, target); reading every package's files is done once in a process."""
+    """Return what installed packages bring, as (kind, name, target); every package's files are read once a process."""
     found = entry_points()
     return tuple((kind, point.name, point.value) for kind in KINDS for point in found.select(group=f"snellen.{kind}"))
 

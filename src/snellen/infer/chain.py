@@ -25,7 +25,7 @@ class ChainJob:
     prompter: RequestBuilder
 
     async def run(self, ask: Ask) -> None:
-        """Ask the steps in order and hand their answers on. A step without a reply ends the chain until the next attempt."""
+        """Ask the steps in order and hand their answers on. A step without a reply ends the chain for this time."""
         answers: list[tuple[str, str]] = []
         for item, key in zip(self.items, self.keys, strict=True):
             sample = item.sample
@@ -44,7 +44,7 @@ class Chain(Inferencer):
     needs = frozenset({Capability.GENERATE})
 
     def plan(self, task: Task, items: Iterable[Item], prompter: RequestBuilder) -> Iterator[ChainJob]:
-        """Yield a job for every chain × variant × repeat; a chain is the neighbours of one group, its inference last."""
+        """Yield a job for every chain × variant × repeat; a chain is neighbours of one group, its inference last."""
         for _, members in groupby(items, key=lambda item: item.sample.group or item.sample.id):
             chain = tuple(sorted(members, key=lambda item: (_is_inference(item.sample), item.position)))
             for variant, repeat in product(task.variants, range(task.repeats)):

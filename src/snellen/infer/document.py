@@ -35,7 +35,7 @@ class DocumentJob:
     gate: asyncio.Semaphore
 
     async def run(self, ask: Ask) -> None:
-        """Ask the first question alone, then the others side by side; a single one has no cache to spare and waits not."""
+        """Ask the first question alone, then the others side by side; a single one fills no cache and need not wait."""
         (item, key), *others = zip(self.items, self.keys, strict=True)
         async with self.gate if others else nullcontext():
             await self._ask(ask, item, key)

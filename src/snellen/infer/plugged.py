@@ -26,7 +26,7 @@ class PluggedJob:
     """Sample id -> item; called only when something went wrong."""
 
     async def run(self, ask: Ask) -> None:
-        """Run the job. What it raises on purpose (`ConfigError`, `StopRun`) ends the run, anything else its own trials."""
+        """Run the job. What it raises on purpose (`ConfigError`, `StopRun`) ends the run, all else its own trials."""
         answered: set[TrialKey] = set()
 
         async def noting(

@@ -1,4 +1,4 @@
-"""What is said, turn by turn, to the one string a local model was trained to read; every style is data (catalog/styles)."""
+"""What is said, turn by turn, to the one string a local model was trained to read; a style is data (catalog/styles)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Speech(Struct, frozen=True, gc=False):
 
 
 class Style(Struct, frozen=True, forbid_unknown_fields=True):
-    """A conversation as one string. Formats name {role} {text} {system} {instruction} {prefix} {round}; others are literal."""
+    """A conversation as one string. Formats name {role} {text} {system} {instruction} {prefix} {round}, nothing else."""
 
     roles: tuple[str, str] = ("Question", "Answer")
     user: str = "{role}: {text}"

@@ -12,12 +12,12 @@ FIELD = re.compile(r"\{(\w+)\}")
 
 
 def render(template: str, fields: Mapping[str, str]) -> str:
-    """Fill the template, without empty lines at its ends. A line that held only fields and is empty once they are filled is dropped."""
+    """Fill the template, without empty lines at its ends. A line that held only fields, now all empty, is dropped."""
     return fill(template, fields).strip("\n")
 
 
 def fill(template: str, fields: Mapping[str, str]) -> str:
-    """Do the same and leave the ends as they are."""
+    """Fill the template as `render` does, but leave its ends as they are."""
     lines = []
     for pieces in _lines(template):
         try:
