@@ -1,4 +1,4 @@
-"""Jobs that are not a task's trials (drafts, checks, votes) down the same line: store, cache, limits, retries, resume."""
+"""Jobs that are not a task's trials (drafts, checks, votes) down the same line: store, cache, limits, resume."""
 
 from __future__ import annotations
 

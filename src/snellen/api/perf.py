@@ -1,4 +1,4 @@
-"""Serving performance of a task or a synthetic load: build, load, store, score, summarize; and the search for a limit."""
+"""Serving performance of a task or a synthetic load: build, load, store, score, sum up; the search for a limit."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def run_perf(settings: PerfSettings) -> PerfReport:
 def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) -> None:
     load = asyncio.run(_prepare(settings))
     for level in settings.levels:
-        place = folder if len(settings.levels) == 1 else folder / level_name(level)
-        place.mkdir(parents=True, exist_ok=True)
+        level_folder = folder if len(settings.levels) == 1 else folder / level_name(level)
+        level_folder.mkdir(parents=True, exist_ok=True)
         entry: dict[str, Any] = {"level": level_name(level), "plan": level.told()}
         report.levels.append(entry)
         measured = asyncio.run(load.put_on(level))
@@ -114,11 +114,13 @@ def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) ->
         entry |= describe_level(measured.timeline, settings.objectives)
         if not measured.timeline.requests:
             return
-        write_timeline(place / "timeline.json", measured.timeline)
+        write_timeline(level_folder / "timeline.json", measured.timeline)
         if load.plan is not None:
-            entry["value"] = _score(place, load, load.plan, measured, settings)
+            entry["value"] = _score(level_folder, load, load.plan, measured, settings)
         if settings.draw:
-            entry["pictures"] = [str((place / name).relative_to(folder)) for name in draw(place, measured.timeline)]
+            entry["pictures"] = [
+                str((level_folder / name).relative_to(folder)) for name in draw(level_folder, measured.timeline)
+            ]
         if report.interrupted:
             return
 
@@ -199,13 +201,13 @@ async def _prepare(settings: PerfSettings) -> _Load:
     models = [_served(msgspec.structs.replace(run, base_url=url)) for url in settings.base_urls or (run.base_url,)]
     stream = run.stream is not False
     plan: Plan | None = None
-    asked: list[list[Asked]] = []
+    captured: list[list[Asked]] = []
     if settings.synthetic is not None:
         dialogues = make_dialogues(settings.synthetic, settings.synthetic_count, run.seed, stream=stream)
     else:
         plan = make_plan(msgspec.structs.replace(run, stream=stream))
-        asked = await _asked(plan, settings)
-        dialogues = [[turn.request for turn in dialogue] for dialogue in asked]
+        captured = await _capture_all(plan, settings)
+        dialogues = [[turn.request for turn in dialogue] for dialogue in captured]
     dialogues = salt_dialogues(dialogues, settings.prefix_cache, run.seed)
     try:
         for model in models:
@@ -217,7 +219,7 @@ async def _prepare(settings: PerfSettings) -> _Load:
     endpoints = [model.endpoint(stream=stream) for model in models]
     trials = {  # what stands behind each turn of each item, with its request as it is sent
         f"{item.id}/{number}": turn._replace(request=request)
-        for item, dialogue, turns in zip(items, dialogues, asked, strict=False)
+        for item, dialogue, turns in zip(items, dialogues, captured, strict=False)
         for number, (request, turn) in enumerate(zip(dialogue, turns, strict=True))
     }
     urls, headers = [url for url, _ in endpoints], endpoints[0][1]
@@ -232,31 +234,31 @@ def _served(settings: RunSettings) -> ServedModel:
     return model
 
 
-async def _asked(plan: Plan, settings: PerfSettings) -> list[list[Asked]]:
-    """Return what the plan's jobs would ask, a dialogue a job; with --multi-turn a group's samples make one dialogue."""
+async def _capture_all(plan: Plan, settings: PerfSettings) -> list[list[Asked]]:
+    """Return what the plan's jobs would ask, a dialogue a job; with --multi-turn a group's samples make one."""
     groups: dict[str, list[Asked]] = {}
     for number, job in enumerate(plan.jobs()):
-        asked = await capture(job)
-        if not asked:
+        turns = await capture(job)
+        if not turns:
             continue
-        sample, key = asked[0].planned.sample, asked[0].request.key
-        together = settings.multi_turn and sample.group is not None and len(asked) == 1
+        sample, key = turns[0].planned.sample, turns[0].request.key
+        together = settings.multi_turn and sample.group is not None and len(turns) == 1
         group = f"{key.task}|{sample.group}|{key.variant}|{key.repeat}" if together else str(number)
-        groups.setdefault(group, []).extend(asked)
-    return [_joined(asked) if settings.multi_turn else asked for asked in groups.values()]
+        groups.setdefault(group, []).extend(turns)
+    return [_joined(turns) if settings.multi_turn else turns for turns in groups.values()]
 
 
-def _joined(asked: list[Asked]) -> list[Asked]:
-    if len(asked) < 2 or len(asked[1].request.messages) > len(asked[0].request.messages):
-        return asked  # one turn, or a job that builds its own history
-    joined = join_turns([turn.request for turn in asked])
-    return [turn._replace(request=request) for turn, request in zip(asked, joined, strict=True)]
+def _joined(turns: list[Asked]) -> list[Asked]:
+    if len(turns) < 2 or len(turns[1].request.messages) > len(turns[0].request.messages):
+        return turns  # one turn, or a job that builds its own history
+    joined = join_turns([turn.request for turn in turns])
+    return [turn._replace(request=request) for turn, request in zip(turns, joined, strict=True)]
 
 
-def _score(place: Path, load: _Load, plan: Plan, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
-    with closing(RunWriter(place, plan.header)) as writer:
+def _score(folder: Path, load: _Load, plan: Plan, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
+    with closing(RunWriter(folder, plan.header)) as writer:
         asyncio.run(_store(writer, load, plan, measured))
-    results = finish(place, plan, settings.run.profile)
+    results = finish(folder, plan, settings.run.profile)
     right, accuracy = right_answers(results)
     return value_for_money(measured.timeline, right, accuracy, settings.prices)
 
@@ -276,11 +278,11 @@ async def _store(writer: RunWriter, load: _Load, plan: Plan, measured: Measured)
             await writer.put(trial.position, trial.planned.sample, request, prediction, digest)
 
 
-def draw(place: Path, timeline: Timeline) -> list[str]:
+def draw(folder: Path, timeline: Timeline) -> list[str]:
     """Write every picture of a load as SVG and return their file names."""
     names = []
     for name, spec in pictures(timeline).items():
-        (place / f"{name}.svg").write_text(to_svg(spec))
+        (folder / f"{name}.svg").write_text(to_svg(spec))
         names.append(f"{name}.svg")
     return names
 

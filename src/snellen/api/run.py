@@ -17,7 +17,7 @@ from ..core.garbage import rare_collections
 from ..core.protocols import Model
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
-from ..engine.state import RunState as RunState
+from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
 from ..store.cache import ResponseCache
 from ..store.writer import RunWriter

@@ -103,7 +103,8 @@ def _run(arguments: list[str] | None) -> int:
         what_now = "interrupted; run the same command again to continue"
         return _refuse("Interrupted", what_now, EXIT_INTERRUPTED, arguments)
     except BrokenPipeError:  # whoever read our output has seen enough
-        code, sys.stdout = 0, open(os.devnull, "w")
+        # The interpreter's last flush must go somewhere.
+        code, sys.stdout = 0, open(os.devnull, "w")  # noqa: SIM115, PTH123
     except (SnellenError, OSError) as problem:
         error = _as_ours(problem)
         click.echo(f"error: {show_text(str(error))}", err=True)

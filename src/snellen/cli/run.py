@@ -181,7 +181,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     arguments = dict(map(parse_assignment, flags.pop("model_arguments")))
     arguments |= {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}  # short for --model-arg
     cache = not flags.pop("no_cache")
-    given = {name: value for name, value in flags.items() if value is not None}
+    others = {name: value for name, value in flags.items() if value is not None}
     return RunSettings(
         tasks=tasks,
         model=model,
@@ -195,18 +195,18 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         cache=cache,
         image_policy=ImagePolicy(max_side=side) if side else None,
         command=command_line(sys.argv),
-        **(file | given),
+        **(file | others),
     )
 
 
 def command_line(arguments: list[str]) -> str:
     """Return the command as typed, without the key."""
     shown = ["snellen", *arguments[1:]]
-    for place, argument in enumerate(shown):
-        if argument == "--api-key" and place + 1 < len(shown):
-            shown[place + 1] = "****"
+    for index, argument in enumerate(shown):
+        if argument == "--api-key" and index + 1 < len(shown):
+            shown[index + 1] = "****"
         elif argument.startswith("--api-key="):
-            shown[place] = "--api-key=****"
+            shown[index] = "--api-key=****"
     return re.sub(r"://[^/@\s]+@", "://****@", shlex.join(shown))  # a password in an address is a key too
 
 

@@ -101,8 +101,8 @@ def foreign_code(what: str, error_type: Callable[[str], SnellenError] = UsageErr
 @cache
 def _installed() -> tuple[tuple[str, str, str], ...]:
     """Return what installed packages bring, as (kind, name, target); every package's files are read once a process."""
-    found = entry_points()
-    return tuple((kind, point.name, point.value) for kind in KINDS for point in found.select(group=f"snellen.{kind}"))
+    points = entry_points()
+    return tuple((kind, point.name, point.value) for kind in KINDS for point in points.select(group=f"snellen.{kind}"))
 
 
 def _resolve(target: str) -> Any:

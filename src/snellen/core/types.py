@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .errors import FailureKind as FailureKind
+from .errors import FailureKind as FailureKind  # noqa: PLC0414 - part of the vocabulary
 
 BASE_VARIANT = "base"
 

@@ -12,7 +12,7 @@ CONTROLS = ("text", "oracle", "none", "transcript")
 
 
 def choose_pages(sample: Sample, axes: Mapping[str, str]) -> tuple[Image, ...]:
-    """Return the images of a trial: a rendering (`pages=NAME`), only the page that answers (`control=oracle`), or none."""
+    """Return a trial's images: a rendering (`pages=NAME`), only the page that answers (`control=oracle`), or none."""
     control = _control(axes)
     images = sample.images
     if "pages" in axes:

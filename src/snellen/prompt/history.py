@@ -71,12 +71,11 @@ def history_turns(
     shown = prompt.options_in_history and not hidden and bool(rounds)
     turns: list[Turn] = []
     for number in range(len(sample.turns) // 2):
-        asked, answered = sample.turns[2 * number], sample.turns[2 * number + 1]
-        text = answered.text if replies is None or number >= len(replies) else replies[number]
+        question, answer = sample.turns[2 * number], sample.turns[2 * number + 1]
+        text = answer.text if replies is None or number >= len(replies) else replies[number]
         options = rounds[number] if shown else ()
-        answer = say_answer(prompt, style, text, options) if options else text
-        turns += [Turn("user", say_question(prompt, style, asked.text, options), asked.images)]
-        turns += [Turn("assistant", answer)]
+        turns.append(Turn("user", say_question(prompt, style, question.text, options), question.images))
+        turns.append(Turn("assistant", say_answer(prompt, style, text, options) if options else text))
     return tuple(turns)
 
 

@@ -95,5 +95,5 @@ def _last_round(template: MetaTemplate, said: Sequence[tuple[Role, str]]) -> int
     """Return where the last round begins: where the order of roles starts again."""
     order = {role.role: rank for rank, role in enumerate(template.round)}
     ranks = [order.get(role.role, -1) for role, _ in said]
-    starts = [place for place in range(1, len(ranks)) if 0 <= ranks[place] <= ranks[place - 1]]
+    starts = [index for index in range(1, len(ranks)) if 0 <= ranks[index] <= ranks[index - 1]]
     return starts[-1] if starts else 0

@@ -89,26 +89,26 @@ class Bm25:
         self._lengths = [len(text) for text in words]
         self._mean = sum(self._lengths) / max(1, len(texts)) or 1.0
         self._holders: dict[str, list[tuple[int, int]]] = {}
-        for place, text in enumerate(words):
+        for number, text in enumerate(words):
             for word, count in Counter(text).items():
-                self._holders.setdefault(word, []).append((place, count))
+                self._holders.setdefault(word, []).append((number, count))
 
     def scores(self, query: str) -> dict[int, float]:
-        """Return place -> score for every text that shares a word with the query."""
+        """Return number of the text -> score for every text that shares a word with the query."""
         totals: dict[int, float] = {}
         for word in set(_words(query)):
-            places = self._holders.get(word, [])
-            weight = math.log(1 + (len(self._lengths) - len(places) + 0.5) / (len(places) + 0.5))
-            for place, count in places:
-                norm = K1 * (1 - B + B * self._lengths[place] / self._mean)
-                totals[place] = totals.get(place, 0.0) + weight * count * (K1 + 1) / (count + norm)
+            holders = self._holders.get(word, [])
+            weight = math.log(1 + (len(self._lengths) - len(holders) + 0.5) / (len(holders) + 0.5))
+            for number, count in holders:
+                norm = K1 * (1 - B + B * self._lengths[number] / self._mean)
+                totals[number] = totals.get(number, 0.0) + weight * count * (K1 + 1) / (count + norm)
         return totals
 
     def rank(self, query: str) -> list[int]:
-        """Return the places from best to worst; those without a shared word follow in order."""
+        """Return the numbers of the texts from best to worst; those without a shared word follow in order."""
         totals = self.scores(query)
-        best = sorted(totals, key=lambda place: (-totals[place], place))
-        return best + [place for place in range(len(self._lengths)) if place not in totals]
+        best = sorted(totals, key=lambda number: (-totals[number], number))
+        return best + [number for number in range(len(self._lengths)) if number not in totals]
 
 
 def _words(text: str) -> list[str]:

@@ -22,7 +22,7 @@ def fill(template: str, fields: Mapping[str, str]) -> str:
     for pieces in _lines(template):
         try:
             # Odd pieces are names of fields, even ones stand as they are.
-            filled = "".join([fields[piece] if place % 2 else piece for place, piece in enumerate(pieces)])
+            filled = "".join([fields[piece] if number % 2 else piece for number, piece in enumerate(pieces)])
         except KeyError as error:
             name = error.args[0]
             raise ConfigError(

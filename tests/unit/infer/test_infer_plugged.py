@@ -96,7 +96,7 @@ def test_a_finished_trial_is_never_replaced_by_a_failure(tmp_path: Path) -> None
 
 
 def test_what_a_job_raises_on_purpose_ends_the_run_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="^mend the card$"):
+    with pytest.raises(ConfigError, match=r"^mend the card$"):
         run(tmp_path, error="ConfigError('mend the card')")
 
 
