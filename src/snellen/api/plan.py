@@ -14,7 +14,7 @@ import msgspec
 
 from ..core.builtins import INFERENCERS, default_registry
 from ..core.config import convert
-from ..core.errors import DataError, UsageError, did_you_mean
+from ..core.errors import DataError, UsageError, did_you_mean, near_and_known
 from ..core.ids import content_hash
 from ..core.jobs import Item, Job
 from ..core.protocols import Capability, Inferencer, LoadContext, Model
@@ -74,8 +74,8 @@ class Plan(NamedTuple):
             if order is not None:
                 items = order(list(items), self.seed)
             make_jobs = partial(self.registry.get("inferencer", task.infer).plan, task, items, prompter)
-            again = starmap(Item, enumerate(dataset))
-            yield from make_jobs() if task.infer in INFERENCERS else contain(task.infer, make_jobs, again)
+            is_ours = task.infer in INFERENCERS
+            yield from make_jobs() if is_ours else contain(task.infer, make_jobs, partial(enumerate, dataset))
 
 
 def make_plan(settings: RunSettings) -> Plan:
@@ -162,8 +162,7 @@ def check_groups(task: Task, content: Survey) -> None:
     known = {"variant", "repeat", *content.tags}.union(*(parse_variant(variant) for variant in task.variants))
     for key in task.group_by:
         if key not in known:
-            tip = did_you_mean(key, known)
-            raise UsageError(f"task {task.name!r}: cannot group by {key!r}{tip}; known: {', '.join(sorted(known))}")
+            raise UsageError(f"task {task.name!r}: cannot group by {key!r}{near_and_known(key, sorted(known))}")
 
 
 def check_capabilities(model: Model, task: Task, registry: Registry) -> None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.config import convert
-from ..core.errors import ConfigError, did_you_mean
+from ..core.errors import ConfigError, near_and_known
 from ..core.jobs import Item, OneRequest, RequestBuilder
 from ..core.protocols import Capability, Inferencer
 from ..core.tasks import Prompt, Task
@@ -65,8 +65,7 @@ def read_likelihood_options(task: Task, table: Mapping[str, Any]) -> LikelihoodO
     for name, known in (("candidates", CANDIDATES), ("reduction", REDUCTIONS), ("calibration", CALIBRATIONS)):
         value = getattr(options, name)
         if value not in known:
-            near, names = did_you_mean(value, known), ", ".join(known)
-            raise ConfigError(f"task {task.name!r}: {name} {value!r} is unknown{near}; known: {names}")
+            raise ConfigError(f"task {task.name!r}: {name} {value!r} is unknown{near_and_known(value, known)}")
     if task.form not in (Form.CHOICE, Form.YESNO):
         raise ConfigError(
             f"task {task.name!r} is of form {task.form.value!r}: likelihood needs candidates (choice or yesno)"

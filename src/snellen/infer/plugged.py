@@ -10,7 +10,7 @@ from ..core.errors import FailureKind, ModelError, StopRun
 from ..core.jobs import Ask, Item, Job
 from ..core.registry import foreign_code
 from ..core.text import clean_text
-from ..core.types import Failure, Prediction, Request, TrialKey
+from ..core.types import Failure, Prediction, Request, Sample, TrialKey
 
 raised = "inferencer {!r} raised".format
 
@@ -47,12 +47,14 @@ class PluggedJob:
                 await ask(self.items()[key.sample], Request(key, ()), Prediction(key, failure=failure))
 
 
-def contain(name: str, make_jobs: Callable[[], Iterator[Job]], items: Iterable[Item]) -> Iterator[Job]:
-    """Yield the jobs of plug-in `name`, contained; `items` is read (again) when a job raised, to store what failed.
+def contain(
+    name: str, make_jobs: Callable[[], Iterator[Job]], read_samples: Callable[[], Iterable[tuple[int, Sample]]]
+) -> Iterator[Job]:
+    """Yield the jobs of plug-in `name`, contained; the samples are read again when a job raised, to store what failed.
 
     A plan that raises cannot go on: it ends the run with an error that names the plug-in.
     """
-    by_id = cache(lambda: {item.sample.id: item for item in items})
+    items = cache(lambda: {sample.id: Item(position, sample) for position, sample in read_samples()})
     with foreign_code(raised(name)):
         jobs = iter(make_jobs())
     while True:
@@ -61,4 +63,4 @@ def contain(name: str, make_jobs: Callable[[], Iterator[Job]], items: Iterable[I
             keys = job.keys if job is not None else ()
         if job is None:
             return
-        yield PluggedJob(name, job, keys, by_id)
+        yield PluggedJob(name, job, keys, items)
