@@ -31,17 +31,7 @@ if TYPE_CHECKING:
 )
 @option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
 def plan(
-    *,
-    gap: float | None,
-    questions: int | None,
-    repeats: str,
-    accuracy: float,
-    question_share: float,
-    likeness: float,
-    power: float,
-    alpha: float,
-    from_run: Path | None,
-    as_json: bool,
+    *, gap: float | None, questions: int | None, repeats: str, from_run: Path | None, as_json: bool, **assumed: float
 ) -> None:
     """Say how much to measure before measuring.
 
@@ -53,8 +43,7 @@ def plan(
     from ..core.types import to_json
 
     sizing = plan_size(
-        {"accuracy": accuracy / 100.0, "question_share": question_share, "likeness": likeness}
-        | {"power": power, "alpha": alpha},
+        assumed | {"accuracy": assumed["accuracy"] / 100.0},
         gap=None if gap is None else gap / 100.0,
         questions=questions,
         repeats=_numbers(repeats),
