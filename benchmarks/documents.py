@@ -23,6 +23,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from snellen.core.clock import SystemClock
 from snellen.core.ids import rng
+from snellen.core.jobs import Item, Job
 from snellen.core.protocols import Capability, EncodedImages, ImagePolicy
 from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Params, Prediction, Request, Sample
@@ -38,8 +39,8 @@ from snellen.data.images.encode import ImageDoor
 from snellen.data.needles.haystack import chronicle
 from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
-from snellen.infer import document, generate
-from snellen.infer.jobs import Item, Job
+from snellen.infer.document import DOCUMENT
+from snellen.infer.generate import GENERATE
 from snellen.prompt.build import Prompter
 from snellen.store.writer import RunWriter
 
@@ -206,8 +207,8 @@ class CachingModel:
 
 
 def prefix() -> bool:
-    ordered = asyncio.run(_hits(document.plan, shuffle=False))
-    shuffled = asyncio.run(_hits(generate.plan, shuffle=True))
+    ordered = asyncio.run(_hits(DOCUMENT.plan, shuffle=False))
+    shuffled = asyncio.run(_hits(GENERATE.plan, shuffle=True))
     print(f"      in random order, one request after another: {100 * shuffled:.1f} %")
     return bar(
         f"{DOCUMENTS} documents × {QUESTIONS} questions, image tokens found in a cache of {CACHED_DOCUMENTS}",

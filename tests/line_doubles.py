@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from fake_clock import FakeClock
+from snellen.core.jobs import Ask, Item
 from snellen.core.protocols import Capability, EncodedImages, ImagePolicy, Model
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey, Turn
 from snellen.data.images.encode import ImageDoor
 from snellen.engine.loop import Engine, Observer
 from snellen.engine.policy import Policy
-from snellen.infer.jobs import Ask, Item
 from snellen.store.cache import ResponseCache
 from snellen.store.writer import RunWriter
 

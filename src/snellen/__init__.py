@@ -15,56 +15,53 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 _PUBLIC = {
-    "run": "snellen.api.run",
-    "load_dataset": "snellen.api.load",
-    "load_model": "snellen.api.load",
-    "load_reform_dataset": "snellen.api.reform",
-    "load_run": "snellen.api.load",
-    "frame": "snellen.api.outputs",
-    "RunResult": "snellen.api.run",
-    "RunSettings": "snellen.api.settings",
-    "extract_choice": "snellen.extract.choice",
-    "Extraction": "snellen.extract.choice",
-    "score": "snellen.api.score",
-    "score_predictions": "snellen.scoring.outside.predictions",
-    "Estimate": "snellen.core.types",
-    "Form": "snellen.core.types",
-    "Image": "snellen.core.types",
-    "Params": "snellen.core.types",
-    "Prediction": "snellen.core.types",
-    "Request": "snellen.core.types",
-    "Sample": "snellen.core.types",
-    "Score": "snellen.core.types",
-    "Task": "snellen.core.tasks",
-    "SnellenError": "snellen.core.errors",
+    "api.load": ("load_dataset", "load_model", "load_run"),
+    "api.outputs": ("frame",),
+    "api.reform": ("load_reform_dataset",),
+    "api.run": ("RunResult", "run"),
+    "api.score": ("score",),
+    "api.settings": ("RunSettings",),
+    "core.errors": ("SnellenError",),
+    "core.tasks": ("Task",),
+    "core.types": ("Estimate", "Form", "Image", "Params", "Prediction", "Request", "Sample", "Score"),
+    "extract.choice": ("Extraction", "extract_choice"),
+    "scoring.outside.predictions": ("score_predictions",),
 }
-"""Public name -> the module that has it; at most 25."""
+"""Module -> the public names it has; at most 25 in all."""
+_MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
 
-if TYPE_CHECKING:
-    from .api.load import load_dataset, load_model, load_run
-    from .api.outputs import frame
-    from .api.reform import load_reform_dataset
-    from .api.run import RunResult, run
-    from .api.score import score
-    from .api.settings import RunSettings
-    from .core.errors import SnellenError
-    from .core.tasks import Task
-    from .core.types import Estimate, Form, Image, Params, Prediction, Request, Sample, Score
-    from .extract.choice import Extraction, extract_choice
-    from .scoring.outside.predictions import score_predictions
+if TYPE_CHECKING:  # the same names, for those who read types
+    from .api.load import load_dataset as load_dataset
+    from .api.load import load_model as load_model
+    from .api.load import load_run as load_run
+    from .api.outputs import frame as frame
+    from .api.reform import load_reform_dataset as load_reform_dataset
+    from .api.run import RunResult as RunResult
+    from .api.run import run as run
+    from .api.score import score as score
+    from .api.settings import RunSettings as RunSettings
+    from .core.errors import SnellenError as SnellenError
+    from .core.tasks import Task as Task
+    from .core.types import Estimate as Estimate
+    from .core.types import Form as Form
+    from .core.types import Image as Image
+    from .core.types import Params as Params
+    from .core.types import Prediction as Prediction
+    from .core.types import Request as Request
+    from .core.types import Sample as Sample
+    from .core.types import Score as Score
+    from .extract.choice import Extraction as Extraction
+    from .extract.choice import extract_choice as extract_choice
+    from .scoring.outside.predictions import score_predictions as score_predictions
 
-__all__ = [
-    "Estimate", "Extraction", "Form", "Image", "Params", "Prediction", "Request", "RunResult", "RunSettings", "Sample", "Score",
-    "SnellenError", "Task", "extract_choice", "frame", "load_dataset", "load_model", "load_reform_dataset", "load_run", "run", "score",
-    "score_predictions",
-]  # fmt: skip
+__all__ = sorted(_MODULE_OF)  # noqa: PLE0605 (a list, though not a literal one)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'snellen' has no attribute {name!r}")
-    return getattr(importlib.import_module(_PUBLIC[name]), name)
+    return getattr(importlib.import_module(f"snellen.{_MODULE_OF[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    return sorted({*globals(), *__all__})

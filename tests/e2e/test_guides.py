@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from snellen.api.plan import INFERENCERS
 from snellen.cli.main import _run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,11 +24,10 @@ def run(tmp_path, capsys, *flags):
     return json.loads(capsys.readouterr().out)["tasks"]["questions"]
 
 
-def test_the_inferencer_of_the_guide_asks_twice(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(INFERENCERS, "checked", None)
+def test_the_inferencer_of_the_guide_asks_twice(tmp_path, capsys):
     plugin = tmp_path / "checked.py"
     plugin.write_text(
-        code_of("add-your-own-inferencer.md", "INFERENCERS")
+        code_of("add-your-own-inferencer.md", "Inferencer")
         + '\ndef unsure(prompt):\n    return "B" if "Are you sure" in prompt else "A"\n'
     )
     flags = [

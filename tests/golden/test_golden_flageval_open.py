@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from snellen.core.tasks import Task
+from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Sample
 from snellen.prompt.build import Prompter
-from snellen.prompt.flageval import PromptTemplate
 from snellen.scoring.outside.flageval_open import extract_numbers, extract_open
 from snellen.scoring.outside.mmmu_open import judge_open, parse_open
 
@@ -44,8 +43,12 @@ def test_prompts() -> None:
         kind = "default" if row["question_type"] in ("open", "other") else row["question_type"]
         wordings["en" if row["question"].isascii() else "zh"][kind] = row["prompt"].split("\n", 1)[1]
     for row in rows("prompt_template"):
-        template = PromptTemplate(row.get("pre_prompt", ""), row.get("post_prompt"))
-        prompt = template.to_prompt(row["question"], row["question_type"], wordings)
+        by_type = wordings["en" if row["question"].isascii() else "zh"]
+        after = row.get("post_prompt")
+        after = by_type.get(row["question_type"], by_type.get("default")) if after is None else after
+        prompt = Prompt(
+            template=row.get("pre_prompt", "").lstrip() + "{question}\n{instruction}", instructions=(after.strip(),)
+        )
         request = Prompter(Task("t", {"loader": "table"}), prompt, seed=0).build(
             Sample("s", "d", Form.OPEN, row["question"])
         )

@@ -224,7 +224,7 @@ def test_doctor_shows_no_key_and_exits_3_when_something_needed_is_missing(
     snellen: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-1")
-    monkeypatch.setattr("snellen.cli.doctor.LEAST_FREE_BYTES", 2**70)
+    monkeypatch.setattr("snellen.api.machine.LEAST_FREE_BYTES", 2**70)
     code, out, err = snellen("doctor")
     assert (code, "canary" in out + err) == (3, False)
     assert "BAD free disk" in out

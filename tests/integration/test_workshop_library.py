@@ -13,6 +13,7 @@ import pytest
 from snellen.api.curate import draft, gates, publish
 from snellen.api.settings import RunSettings
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, UsageError
+from snellen.core.jobs import Item
 from snellen.core.tasks import RunHeader
 from snellen.core.types import Prediction, Request
 from snellen.curate.card import card_lines
@@ -22,7 +23,6 @@ from snellen.curate.desk import ReviewSettings
 from snellen.curate.records import SetAside
 from snellen.curate.workshop import Workshop
 from snellen.data.catalog import Catalog
-from snellen.infer.jobs import Item
 from snellen.scoring.scorers.judge import read_judge
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter

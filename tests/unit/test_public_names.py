@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import snellen
 
 
-def test_every_public_name_is_there_and_no_other() -> None:
-    assert len(snellen.__all__) <= 25
-    assert set(snellen.__all__) == set(snellen._PUBLIC)
+def names_for_readers_of_types() -> dict[str, str]:
+    """Return name -> module as the package's own `if TYPE_CHECKING` block imports them."""
+    tree = ast.parse(Path(snellen.__file__).read_text("utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    assert all(alias.asname == alias.name for node in imports for alias in node.names), "only `x as x` is exported"
+    return {alias.name: str(node.module) for node in imports for alias in node.names}
+
+
+def test_what_is_promised_is_there_and_the_same_for_readers_of_types() -> None:
+    assert 0 < len(snellen.__all__) <= 25
+    assert names_for_readers_of_types() == {name: module for module, names in snellen._PUBLIC.items() for name in names}
     for name in snellen.__all__:
         assert callable(getattr(snellen, name)), name
+        assert name in dir(snellen)
+
+
+def test_every_public_name_says_what_it_is() -> None:
+    assert [name for name in snellen.__all__ if not (getattr(snellen, name).__doc__ or "").strip()] == []
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +91,9 @@ def _read_drafts(
     workshop: Workshop, drafting: Drafting, unusable: list[SetAside]
 ) -> tuple[list[Draft], list[SetAside]]:
     with RunReader(workshop.drafting) as reader:
-        made = list(collect_drafts(reader, drafting))
-    drafts = [each for each in made if isinstance(each, Draft)]
-    set_aside = [*unusable, *(each for each in made if isinstance(each, SetAside))]
+        records = list(collect_drafts(reader, drafting))
+    drafts = [record for record in records if isinstance(record, Draft)]
+    set_aside = [*unusable, *(record for record in records if isinstance(record, SetAside))]
     write_lines(workshop.drafts, drafts)
     write_lines(workshop.set_aside("draft"), set_aside)
     return drafts, set_aside
@@ -111,9 +113,8 @@ def gates(
     judges = {settings.model: _ask_blindly(workshop, drafts, settings) for settings in blind_models}
     kept, set_aside, report = run_gates(drafts, gate_settings, checks, judges)
     if workshop.ledger.is_file() and workshop.gated.is_file() and kept != workshop.read_gated():
-        raise UsageError(
-            f"{folder} is under review: these gates would change what people decided on; gate a copy of the folder instead"
-        )
+        remedy = "these gates would change what people decided on; gate a copy of the folder instead"
+        raise UsageError(f"{folder} is under review: {remedy}")
     write_lines(workshop.gated, kept)
     write_lines(workshop.set_aside("gates"), set_aside)
     workshop.gate_report.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
@@ -143,15 +144,15 @@ def _ask_blindly(workshop: Workshop, drafts: Sequence[Draft], settings: RunSetti
     data = folder / "annotations.json"
     data.write_bytes(msgspec.json.encode(cure_rows(drafts)))
     overrides = (*settings.overrides, ("dataset.path", str(data)), ("dataset.pictures", False))
-    told = msgspec.structs.replace(settings, tasks=("cure",), overrides=overrides, output_dir=folder / "run")
-    run_settings(told, None)
-    found: dict[str, dict[str, list[float]]] = {}
+    blind = msgspec.structs.replace(settings, tasks=("cure",), overrides=overrides, output_dir=folder / "run")
+    run_settings(blind, None)
+    replies: dict[str, dict[str, list[float]]] = {}
     with RunReader(folder / "run") as reader:
         for score in reader.scores("cure"):
-            place, _, part = score.key.sample.partition(".")
+            number, _, part = score.key.sample.partition(".")
             role = "inference" if part == "h" else "step"
-            found.setdefault(drafts[int(place)].id, {}).setdefault(role, []).append(score.value or 0.0)
-    return found
+            replies.setdefault(drafts[int(number)].id, {}).setdefault(role, []).append(score.value or 0.0)
+    return replies
 
 
 def publish(folder: Path, out: Path | None = None, *, name: str = "", licence: str = "") -> Published:
@@ -160,17 +161,12 @@ def publish(folder: Path, out: Path | None = None, *, name: str = "", licence: s
     if not workshop.ledger.is_file():
         raise UsageError(f"{folder} has no review yet: run `snellen curate review {folder} --reviewer NAME` first")
     desk = workshop.open_desk()
-    try:
+    with closing(desk.ledger):
         gate_report: dict[str, Any] = msgspec.json.decode(workshop.gate_report.read_bytes())
         title = Title(name or workshop.name, licence)
         return write_published(desk, out or workshop.published, title, gate_report, workshop.read_set_aside())
-    finally:
-        desk.ledger.close()
 
 
 def _tally(set_aside: Sequence[SetAside]) -> dict[str, int]:
-    reasons: dict[str, int] = {}
-    for each in set_aside:
-        reason = each.reason.partition(" (after")[0]
-        reasons[reason] = reasons.get(reason, 0) + 1
-    return dict(sorted(reasons.items(), key=lambda pair: -pair[1]))
+    """Return reason -> how many, the most frequent first; how often a reply was asked for again does not count."""
+    return dict(Counter(record.reason.partition(" (after")[0] for record in set_aside).most_common())

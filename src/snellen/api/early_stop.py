@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..core.ids import rng
+from ..core.jobs import Item
 from ..core.protocols import Scorer
 from ..core.types import Prediction, Request, Sample
-from ..infer.jobs import Item
 from ..stats.sequential import ConfidenceSequence
 
 
 class EarlyStop:
-    """Feeds one question mean after another to a confidence sequence, in the order of the plan, whatever order replies come in.
+    """Feeds one question mean after another to a confidence sequence, in the order of the plan.
 
-    Taking replies as they come would let fast questions go first, and fast ones are often easy ones.
+    Taking replies in the order they come would let fast questions go first, and fast ones are often easy ones.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class EarlyStop:
     def shuffle(self, items: list[Item], seed: int) -> list[Item]:
         """Put the questions into seeded random order: a confidence sequence needs them exchangeable."""
         rng(seed, "until-ci").shuffle(items)
-        self._order = {item.position: place for place, item in enumerate(items)}
+        self._order = {item.position: rank for rank, item in enumerate(items)}
         return items
 
     def observe(self, item: Item, request: Request, prediction: Prediction) -> None:
@@ -69,5 +69,4 @@ class EarlyStop:
     def _value(self, sample: Sample, request: Request, prediction: Prediction) -> float | None:
         if prediction.failure is not None:
             return None
-        options: Mapping[str, Any] = {}
-        return self._scorer(sample, request, prediction, options)[0].value
+        return self._scorer(sample, request, prediction, {})[0].value

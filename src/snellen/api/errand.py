@@ -1,24 +1,22 @@
-"""Jobs that are not a task's trials (drafts, checks) down the same line: store, cache, limits, retries, resume."""
+"""Jobs that are not a task's trials (drafts, checks, votes) down the same line: store, cache, limits, resume."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import msgspec
-
 from ..core.clock import SystemClock
-from ..core.ids import content_hash
+from ..core.jobs import Job
 from ..core.protocols import Model
-from ..core.tasks import RunHeader
+from ..core.tasks import RunHeader, Task
 from ..engine.loop import Engine
 from ..engine.state import RunState
-from ..infer.jobs import Job
 from ..store.writer import RunWriter
+from .header import make_header
 from .run import Watcher, asking, make_policy, response_cache, stop_on_signals, watching
 from .settings import RunSettings
 
@@ -32,6 +30,8 @@ class Errand(NamedTuple):
     planned: Mapping[str, int]
     """Requests by task, at least."""
     config: dict[str, Any]
+    tasks: Sequence[Task] = ()
+    versions: Mapping[str, str] = MappingProxyType({})
 
 
 class Ran(NamedTuple):
@@ -62,6 +62,17 @@ async def _ask(errand: Errand, settings: RunSettings, watcher: Watcher | None, r
             return Ran(engine.state, engine.stopping, budget.spent)
 
 
+def _header(errand: Errand, settings: RunSettings) -> RunHeader:
+    return make_header(
+        errand.model,
+        errand.config,
+        versions=errand.versions,
+        command=settings.command,
+        tasks=errand.tasks,
+        planned=errand.planned,
+    )
+
+
 class Budget:
     """Hands out jobs until so many requests were paid for; what is stored or cached costs nothing."""
 
@@ -78,12 +89,3 @@ class Budget:
                 self.spent = True
                 return
             yield job
-
-
-def _header(errand: Errand, settings: RunSettings) -> RunHeader:
-    identity = {key: value for key, value in errand.model.identity().items() if key != "base_url"}
-    config = msgspec.json.decode(msgspec.json.encode({"model": identity, **errand.config}))
-    created = datetime.now(UTC).isoformat(timespec="seconds")
-    return RunHeader(
-        content_hash(config), config, {}, created, settings.command, errand.model.name, planned=dict(errand.planned)
-    )

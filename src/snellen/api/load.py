@@ -28,21 +28,38 @@ def load_dataset(
 ) -> Dataset | ReformDataset:
     """Return the samples of a task, by name or file; iterate it as often as you like.
 
-    `overrides` set fields of its dataset table: `load_dataset("eyechart", charts=3)`. With `formulation=…` (SingleChoice,
-    Generation, OCROpenEnded, KIEOpenEnded) it gives ready-made dicts with random access instead: see `snellen.api.reform`.
+    `overrides` set fields of its dataset table: `load_dataset("eyechart", charts=3)`. With `formulation=…`
+    (SingleChoice, Generation, OCROpenEnded, KIEOpenEnded) it gives ready-made dicts with random access instead: see
+    `snellen.api.reform`.
+
+    Example:
+        >>> [sample.question for sample in snellen.load_dataset("my.jsonl")]
+        ['What is it?', 'Is it asleep?']
     """
     if "formulation" in overrides:
         return open_dataset(task, limit=limit, seed=seed, catalogs=catalogs, **overrides)
-    found = Catalog(catalogs).task(task, [(f"dataset.{key}", value) for key, value in overrides.items()])
+    card = Catalog(catalogs).task(task, [(f"dataset.{key}", value) for key, value in overrides.items()])
     context = LoadContext(seed=seed, workdir=cache_folder() / "generated", limit=limit)
-    return Dataset(found, default_registry().get("loader", found.dataset["loader"]), context)
+    return Dataset(card, default_registry().get("loader", card.dataset["loader"]), context)
 
 
 def load_model(name: str, **settings: Any) -> Model:
-    """Return a model by `provider/name`; settings as for `run` (`base_url=…`)."""
+    """Return a model by `provider/name`; settings as for `run` (`base_url=…`).
+
+    Example:
+        >>> "likelihood" in snellen.load_model("blind/first").capabilities
+        True
+    """
     return create_model(RunSettings(tasks=(), model=name, **settings), default_registry())
 
 
 def load_run(folder: str | Path) -> RunReader:
-    """Return a stored run, read-only."""
+    """Return a stored run, read-only.
+
+    Example:
+        >>> run = snellen.load_run(snellen.run("my.jsonl", "blind/first").folder)
+        >>> [trial.prediction.text for trial in run.trials("my")]
+        ['A', 'A']
+        >>> run.close()
+    """
     return RunReader(folder)

@@ -41,7 +41,12 @@ def export(folder: str | Path, form: str, output: str | Path) -> list[Path]:
 
 
 def frame(run: str | Path) -> Any:
-    """Return all trials of a run as a data frame (pandas or polars, whichever is there), else as a list of dicts."""
+    """Return all trials of a run as a data frame (pandas or polars, whichever is there), else as a list of dicts.
+
+    Example:
+        >>> len(snellen.frame(snellen.run("my.jsonl", "blind/first").folder))
+        2
+    """
     return _frame(run)
 
 

@@ -1,4 +1,4 @@
-"""Serving performance of a task or a synthetic load: build, load, store, score, summarize; also the search for objectives."""
+"""Serving performance of a task or a synthetic load: build, load, store, score, sum up; the search for a limit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from ..core.builtins import default_registry
 from ..core.config import convert
 from ..core.errors import SnellenError, UsageError
 from ..core.ids import content_hash
-from ..core.types import Request
 from ..data.catalog import Catalog
 from ..model.served.served_model import ServedModel
 from ..perf.charts import latency_throughput, pictures, to_svg
@@ -77,6 +77,10 @@ class _Load(msgspec.Struct):
     plan: Plan | None
     stream: bool
 
+    async def put_on(self, level: LoadPlan) -> Measured:
+        """Load the servers as the level says."""
+        return await measure(level, self.items, self.provider, self.urls, self.headers, stream=self.stream)
+
 
 def run_perf(settings: PerfSettings) -> PerfReport:
     """Measure every level; Ctrl-C ends it with a valid report of what was measured."""
@@ -90,42 +94,39 @@ def run_perf(settings: PerfSettings) -> PerfReport:
     except KeyboardInterrupt:
         report.interrupted = True
     write_atomically(folder / "perf.json", lambda file: _write(file, report))
-    (folder / "perf.html").write_text(
-        render_page(f"{report.task} · {report.model}", report.levels, _drawn(folder, report))
-    )
-    return report
-
-
-def _drawn(folder: Path, report: PerfReport) -> dict[str, dict[str, str]]:
-    return {
+    drawn = {
         level["level"]: {name: (folder / name).read_text() for name in level.get("pictures", ())}
         for level in report.levels
     }
+    (folder / "perf.html").write_text(render_page(f"{report.task} · {report.model}", report.levels, drawn))
+    return report
 
 
 def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) -> None:
     load = asyncio.run(_prepare(settings))
     for level in settings.levels:
-        place = folder if len(settings.levels) == 1 else folder / level_name(level)
-        place.mkdir(parents=True, exist_ok=True)
+        level_folder = folder if len(settings.levels) == 1 else folder / level_name(level)
+        level_folder.mkdir(parents=True, exist_ok=True)
         entry: dict[str, Any] = {"level": level_name(level), "plan": level.told()}
         report.levels.append(entry)
-        measured = asyncio.run(measure(level, load.items, load.provider, load.urls, load.headers, stream=load.stream))
+        measured = asyncio.run(load.put_on(level))
         report.interrupted = measured.timeline.interrupted
         entry |= describe_level(measured.timeline, settings.objectives)
         if not measured.timeline.requests:
             return
-        write_timeline(place / "timeline.json", measured.timeline)
+        write_timeline(level_folder / "timeline.json", measured.timeline)
         if load.plan is not None:
-            entry["value"] = _score(place, load, load.plan, measured, settings)
+            entry["value"] = _score(level_folder, load, load.plan, measured, settings)
         if settings.draw:
-            entry["pictures"] = [str((place / name).relative_to(folder)) for name in draw(place, measured.timeline)]
+            entry["pictures"] = [
+                str((level_folder / name).relative_to(folder)) for name in draw(level_folder, measured.timeline)
+            ]
         if report.interrupted:
             return
 
 
 def describe_level(timeline: Timeline, objectives: Objectives | None) -> dict[str, Any]:
-    """Return the summaries of one level: whole run, steady state if there is one, and what the generator saw of itself."""
+    """Return the summaries of one level: whole run, steady state if there is one, what the generator saw of itself."""
     shared = {"planned": timeline.planned, "watch": timeline.watch, "interrupted": timeline.interrupted}
     if not timeline.requests:
         return {"total": None, "steady": None, **shared, "notes": ["stopped before the first reply"]}
@@ -138,7 +139,7 @@ def describe_level(timeline: Timeline, objectives: Objectives | None) -> dict[st
 
 
 class SweepSettings(msgspec.Struct, frozen=True):
-    """How to search: by rate or by concurrency, between which bounds, how finely, and how many requests must be good."""
+    """How to search: by rate or by concurrency, between which bounds, how finely; how many requests must be good."""
 
     by_rate: bool = True
     first: float = 1.0
@@ -153,14 +154,13 @@ def run_sweep(settings: PerfSettings, how: SweepSettings) -> tuple[Sweep, Path]:
         raise UsageError("a sweep needs objectives: --slo ttft=500ms,tpot=40ms")
     folder = settings.run.output_dir or Path("runs") / f"sweep-{_label(settings)}"
     points: list[Point] = []
+    note = ""
     try:
         asyncio.run(_search(settings, how, points))
-        note = ""
     except KeyboardInterrupt:
         note = "stopped by hand: the search is not finished"
-    sweep = conclude(
-        points, "requests/s" if how.by_rate else "concurrent requests", settings.objectives, how.attainment
-    )
+    unit = "requests/s" if how.by_rate else "concurrent requests"
+    sweep = conclude(points, unit, settings.objectives, how.attainment)
     sweep.note = note or sweep.note
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "sweep.json", lambda file: _write(file, sweep))
@@ -176,27 +176,24 @@ async def _search(settings: PerfSettings, how: SweepSettings, points: list[Point
     async def measure_point(value: float) -> Point:
         rate, slots = (value, None) if how.by_rate else (None, round(value))
         level = msgspec.structs.replace(base, rate=rate, concurrency=slots)
-        point, processes = await _measure_point(load, level, value, settings, how)
-        if (
-            point.limited
-        ):  # once more, with more processes where there are cores: a busy machine is often quiet the second time
-            more = min(2 * processes, os.cpu_count() or 1)
-            point, _ = await _measure_point(load, msgspec.structs.replace(level, processes=more), value, settings, how)
+        timeline = await _timeline_of(load, level)
+        point = judge(timeline, value, settings.objectives, how.attainment)
+        if point.limited:
+            # Once more, with more processes where there are cores: a busy machine is often quiet the second time.
+            more = min(2 * int(timeline.load["processes"]), os.cpu_count() or 1)
+            timeline = await _timeline_of(load, msgspec.structs.replace(level, processes=more))
+            point = judge(timeline, value, settings.objectives, how.attainment)
         points.append(point)
         return point
 
     await search(measure_point, first=how.first, ceiling=how.ceiling, precision=how.precision, whole=not how.by_rate)
 
 
-async def _measure_point(
-    load: _Load, level: LoadPlan, value: float, settings: PerfSettings, how: SweepSettings
-) -> tuple[Point, int]:
-    measured = await measure(level, load.items, load.provider, load.urls, load.headers, stream=load.stream)
-    if measured.timeline.interrupted:
+async def _timeline_of(load: _Load, level: LoadPlan) -> Timeline:
+    timeline = (await load.put_on(level)).timeline
+    if timeline.interrupted:
         raise KeyboardInterrupt
-    return judge(measured.timeline, value, settings.objectives, how.attainment), int(
-        measured.timeline.load["processes"]
-    )
+    return timeline
 
 
 async def _prepare(settings: PerfSettings) -> _Load:
@@ -204,13 +201,13 @@ async def _prepare(settings: PerfSettings) -> _Load:
     models = [_served(msgspec.structs.replace(run, base_url=url)) for url in settings.base_urls or (run.base_url,)]
     stream = run.stream is not False
     plan: Plan | None = None
-    asked: list[list[Asked]] = []
+    captured: list[list[Asked]] = []
     if settings.synthetic is not None:
         dialogues = make_dialogues(settings.synthetic, settings.synthetic_count, run.seed, stream=stream)
     else:
         plan = make_plan(msgspec.structs.replace(run, stream=stream))
-        asked = await _asked(plan, settings)
-        dialogues = [[each.request for each in dialogue] for dialogue in asked]
+        captured = await _capture_all(plan, settings)
+        dialogues = [[turn.request for turn in dialogue] for dialogue in captured]
     dialogues = salt_dialogues(dialogues, settings.prefix_cache, run.seed)
     try:
         for model in models:
@@ -220,100 +217,78 @@ async def _prepare(settings: PerfSettings) -> _Load:
         for model in models:
             await model.close()
     endpoints = [model.endpoint(stream=stream) for model in models]
-    return _Load(
-        items,
-        models[0].dialect.provider,
-        [url for url, _ in endpoints],
-        endpoints[0][1],
-        _trials(items, dialogues, asked),
-        plan,
-        stream,
-    )
-
-
-def _trials(
-    items: Sequence[Item], dialogues: Sequence[Sequence[Request]], asked: Sequence[Sequence[Asked]]
-) -> dict[str, Asked]:
-    """Return what stands behind each turn of each item, with its request as it is sent."""
-    return {
-        f"{item.id}/{turn}": each._replace(request=request)
-        for item, dialogue, trials in zip(items, dialogues, asked, strict=False)
-        for turn, (request, each) in enumerate(zip(dialogue, trials, strict=True))
+    trials = {  # what stands behind each turn of each item, with its request as it is sent
+        f"{item.id}/{number}": turn._replace(request=request)
+        for item, dialogue, turns in zip(items, dialogues, captured, strict=False)
+        for number, (request, turn) in enumerate(zip(dialogue, turns, strict=True))
     }
+    urls, headers = [url for url, _ in endpoints], endpoints[0][1]
+    return _Load(items, models[0].dialect.provider, urls, headers, trials, plan, stream)
 
 
 def _served(settings: RunSettings) -> ServedModel:
     model = create_model(settings, default_registry())
     if not isinstance(model, ServedModel):
-        raise UsageError(
-            f"model {settings.model!r} is not served over HTTP; `snellen perf` loads servers (openai/NAME --base-url URL)"
-        )
+        servers = "`snellen perf` loads servers (openai/NAME --base-url URL)"
+        raise UsageError(f"model {settings.model!r} is not served over HTTP; {servers}")
     return model
 
 
-async def _asked(plan: Plan, settings: PerfSettings) -> list[list[Asked]]:
-    """Return what the plan's jobs would ask, a dialogue a job; with --multi-turn the samples of a group make one dialogue."""
+async def _capture_all(plan: Plan, settings: PerfSettings) -> list[list[Asked]]:
+    """Return what the plan's jobs would ask, a dialogue a job; with --multi-turn a group's samples make one."""
     groups: dict[str, list[Asked]] = {}
     for number, job in enumerate(plan.jobs()):
-        asked = await capture(job)
-        if not asked:
+        turns = await capture(job)
+        if not turns:
             continue
-        sample, key = asked[0].planned.sample, asked[0].request.key
-        together = settings.multi_turn and sample.group is not None and len(asked) == 1
-        groups.setdefault(
-            f"{key.task}|{sample.group}|{key.variant}|{key.repeat}" if together else str(number), []
-        ).extend(asked)
-    return [_joined(asked) if settings.multi_turn else asked for asked in groups.values()]
+        sample, key = turns[0].planned.sample, turns[0].request.key
+        together = settings.multi_turn and sample.group is not None and len(turns) == 1
+        group = f"{key.task}|{sample.group}|{key.variant}|{key.repeat}" if together else str(number)
+        groups.setdefault(group, []).extend(turns)
+    return [_joined(turns) if settings.multi_turn else turns for turns in groups.values()]
 
 
-def _joined(asked: list[Asked]) -> list[Asked]:
-    if len(asked) < 2 or len(asked[1].request.messages) > len(asked[0].request.messages):
-        return asked  # one turn, or a job that builds its own history
-    return [
-        each._replace(request=request)
-        for each, request in zip(asked, join_turns([each.request for each in asked]), strict=True)
-    ]
+def _joined(turns: list[Asked]) -> list[Asked]:
+    if len(turns) < 2 or len(turns[1].request.messages) > len(turns[0].request.messages):
+        return turns  # one turn, or a job that builds its own history
+    joined = join_turns([turn.request for turn in turns])
+    return [turn._replace(request=request) for turn, request in zip(turns, joined, strict=True)]
 
 
-def _score(place: Path, load: _Load, plan: Plan, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
-    asyncio.run(_store(place, load, plan, measured))
-    results = finish(place, plan, settings.run.profile)
+def _score(folder: Path, load: _Load, plan: Plan, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
+    with closing(RunWriter(folder, plan.header)) as writer:
+        asyncio.run(_store(writer, load, plan, measured))
+    results = finish(folder, plan, settings.run.profile)
     right, accuracy = right_answers(results)
     return value_for_money(measured.timeline, right, accuracy, settings.prices)
 
 
-async def _store(place: Path, load: _Load, plan: Plan, measured: Measured) -> None:
-    writer = RunWriter(place, plan.header)
+async def _store(writer: RunWriter, load: _Load, plan: Plan, measured: Measured) -> None:
     pictures = {f"{item.id}/{turn}": sent for item in load.items for turn, sent in enumerate(item.pictures)}
     replies: dict[tuple[str, int], list[str]] = defaultdict(list)
     identity = content_hash(plan.model.identity(), 32)
-    try:
-        for outcome in measured.outcomes:
-            name, said = f"{outcome.item}/{outcome.record.turn}", replies[outcome.item, outcome.round]
-            trial = load.trials[name]
-            request, sent = with_replies(trial.request, said), pictures.get(name, ())
-            said.append(outcome.text or "")
-            if not trial.keep:
-                continue
+    for outcome in measured.outcomes:
+        name, said = f"{outcome.item}/{outcome.record.turn}", replies[outcome.item, outcome.round]
+        trial = load.trials[name]
+        request, sent = with_replies(trial.request, said), pictures.get(name, ())
+        said.append(outcome.text or "")
+        if trial.keep:
             digest = request_digest(identity, request, [image.sha256 for image in sent])
-            await writer.put(
-                trial.position, trial.planned.sample, request, to_prediction(request, outcome, sent), digest
-            )
-    finally:
-        writer.close()
+            prediction = to_prediction(request, outcome, sent)
+            await writer.put(trial.position, trial.planned.sample, request, prediction, digest)
 
 
-def draw(place: Path, timeline: Timeline) -> list[str]:
+def draw(folder: Path, timeline: Timeline) -> list[str]:
     """Write every picture of a load as SVG and return their file names."""
     names = []
     for name, spec in pictures(timeline).items():
-        (place / f"{name}.svg").write_text(to_svg(spec))
+        (folder / f"{name}.svg").write_text(to_svg(spec))
         names.append(f"{name}.svg")
     return names
 
 
 def prices_of(model: str, catalogs: Sequence[Path] = ()) -> Prices | None:
-    """Return the prices on the card of a model (catalog/models/NAME.toml with `model` and `[prices]`), if there are any."""
+    """Return the prices on the card of a model (catalog/models/NAME.toml with `model` and `[prices]`), if any."""
     catalog = Catalog(catalogs)
     for name in catalog.names("models"):
         card = catalog.card("models", name)
@@ -336,10 +311,8 @@ def _task_name(settings: PerfSettings) -> str:
 
 
 def _label(settings: PerfSettings) -> str:
-    safe = "".join(
-        letter if letter.isalnum() or letter in "._-" else "-"
-        for letter in f"{_task_name(settings)}--{settings.run.model}"
-    )
+    label = f"{_task_name(settings)}--{settings.run.model}"
+    safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in label)
     return f"{safe[:80]}--{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 

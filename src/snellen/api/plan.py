@@ -3,61 +3,46 @@
 from __future__ import annotations
 
 import math
-import platform
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import starmap
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import msgspec
 
-from ..core.builtins import default_registry
+from ..core.builtins import INFERENCERS, default_registry
 from ..core.config import convert
-from ..core.errors import DataError, UsageError, did_you_mean
+from ..core.errors import DataError, UsageError, did_you_mean, near_and_known
 from ..core.ids import content_hash
-from ..core.protocols import Capability, LoadContext, Model
-from ..core.registry import Registry
+from ..core.jobs import Item, Job
+from ..core.protocols import Capability, Inferencer, LoadContext, Model
+from ..core.registry import Registry, foreign_code
 from ..core.tasks import Prompt, RunHeader, Task
 from ..core.variants import parse_variant
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset, Survey, survey
 from ..extract.profiles import profile_named
-from ..infer import chain, dialogue, dialogue_likelihood, document, generate, likelihood
-from ..infer.jobs import Item, Job
+from ..infer.generate import GENERATE
+from ..infer.plugged import contain, raised
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
 from ..prompt.duplicate import duplicate
 from ..prompt.pack import apply_pack, read_pack
 from ..prompt.shots import make_retriever
+from .header import installed_versions, make_header
 from .settings import RunSettings
 
-INFERENCERS: dict[str, ModuleType] = {
-    "generate": generate,
-    "generation": generate,
-    "likelihood": likelihood,
-    "document": document,
-    "chain": chain,
-    "every": dialogue,
-    "every_likelihood": dialogue_likelihood,
-    "every_with_gt": generate,
-    "last": generate,
-}
-"""`every`: a dialogue's rounds with the model's own answers as history; with right ones each round is a trial like any other."""
 NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
 """Fields of a task that change how replies are read, not the replies: scoring again may differ."""
-VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
 
 
 class PlannedTask(NamedTuple):
     """One task, ready to be asked."""
 
     task: Task
-    prompt: Prompt
+    prompter: Prompter
     dataset: Dataset
     survey: Survey
 
@@ -84,13 +69,13 @@ class Plan(NamedTuple):
 
     def jobs(self, order: Callable[[list[Item], int], list[Item]] | None = None) -> Iterator[Job]:
         """Yield the jobs of all tasks, lazily, in the order of the data, or in the order that `order` makes of it."""
-        for task, prompt, dataset, _ in self.tasks:
-            drawn = prompt.shots.retriever != "zero"
-            prompter = Prompter(task, prompt, self.seed, make_retriever(prompt.shots, list(dataset)) if drawn else None)
+        for task, prompter, dataset, _ in self.tasks:
             items: Iterable[Item] = starmap(Item, enumerate(dataset))
             if order is not None:
                 items = order(list(items), self.seed)
-            yield from INFERENCERS[task.infer].plan(task, items, prompter)
+            make_jobs = partial(self.registry.get("inferencer", task.infer).plan, task, items, prompter)
+            is_ours = task.infer in INFERENCERS
+            yield from make_jobs() if is_ours else contain(task.infer, make_jobs, partial(enumerate, dataset))
 
 
 def make_plan(settings: RunSettings) -> Plan:
@@ -98,19 +83,19 @@ def make_plan(settings: RunSettings) -> Plan:
     registry = _registry_for(settings)
     model = create_model(settings, registry)
     catalog = Catalog(settings.catalogs)
-    names = list(dict.fromkeys(name for given in settings.tasks for name in catalog.expand(given)))
+    names = list(dict.fromkeys(name for wanted in settings.tasks for name in catalog.expand(wanted)))
     if not names:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
-    asked = [_resolve(catalog, name, settings) for name in names]
-    tasks = [task for task, _ in asked]
+    resolved = [_resolve(catalog, name, settings) for name in names]
+    tasks = [task for task, _ in resolved]
     check_names(tasks, names)
     for task in tasks:
         check_trials(task)
-        check_capabilities(model, task)
+        check_capabilities(model, task, registry)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
-    planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in asked]
+    planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in resolved]
     check_images(model, planned)
-    return Plan(planned, model, registry, make_header(planned, model, settings), folder, settings.seed)
+    return Plan(planned, model, registry, _header(planned, model, settings), folder, settings.seed)
 
 
 def _registry_for(settings: RunSettings) -> Registry:
@@ -138,9 +123,8 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
     if provider not in known:
         hint = f"openai/{settings.model}" if settings.base_url else ""
         tip = f" (did you mean {hint!r}?)" if hint else did_you_mean(provider, known)
-        raise UsageError(
-            f"model {settings.model!r}: unknown provider {provider!r}{tip}; write provider/name, providers: {', '.join(known)}"
-        )
+        wrong = f"model {settings.model!r}: unknown provider {provider!r}{tip}"
+        raise UsageError(f"{wrong}; write provider/name, providers: {', '.join(known)}")
     options = ModelOptions(
         base_url=settings.base_url,
         api_key=settings.api_key,
@@ -152,78 +136,65 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
     return model
 
 
-def check_names(tasks: list[Task], given: list[str]) -> None:
+def check_names(tasks: list[Task], names: list[str]) -> None:
     """Refuse two tasks of one name: their trials would be taken for each other's."""
     seen: dict[str, str] = {}
-    for task, name in zip(tasks, given, strict=True):
+    for task, name in zip(tasks, names, strict=True):
         other = seen.setdefault(task.name, name)
         if other != name:
-            raise UsageError(
-                f"{other!r} and {name!r} are both called {task.name!r}: rename one file, or run them one by one"
-            )
+            both = f"{other!r} and {name!r} are both called {task.name!r}"
+            raise UsageError(f"{both}: rename one file, or run them one by one")
 
 
 def check_trials(task: Task) -> None:
     """Refuse a task without trials, or with the same one twice."""
     if task.repeats < 1 or not task.variants:
-        raise UsageError(
-            f"task {task.name!r} has {task.repeats} repeats and {len(task.variants)} variants: at least one of each"
-        )
+        counts = f"{task.repeats} repeats and {len(task.variants)} variants"
+        raise UsageError(f"task {task.name!r} has {counts}: at least one of each")
     if not 0 <= (task.params.temperature or 0) < math.inf:
         raise UsageError(f"task {task.name!r}: temperature {task.params.temperature} is not a number from 0")
     if len(set(task.variants)) != len(task.variants):
         raise UsageError(f"task {task.name!r} names a variant twice: {', '.join(task.variants)}")
 
 
-def check_groups(task: Task, found: Survey) -> None:
+def check_groups(task: Task, content: Survey) -> None:
     """Refuse to group by what no sample has, before anything is asked."""
-    known = {"variant", "repeat", *found.tags}.union(*(parse_variant(variant) for variant in task.variants))
+    known = {"variant", "repeat", *content.tags}.union(*(parse_variant(variant) for variant in task.variants))
     for key in task.group_by:
         if key not in known:
-            tip = did_you_mean(key, known)
-            raise UsageError(f"task {task.name!r}: cannot group by {key!r}{tip}; known: {', '.join(sorted(known))}")
+            raise UsageError(f"task {task.name!r}: cannot group by {key!r}{near_and_known(key, sorted(known))}")
 
 
-def check_capabilities(model: Model, task: Task) -> None:
+def check_capabilities(model: Model, task: Task, registry: Registry) -> None:
     """Refuse, by name, what the model cannot do."""
-    if task.infer not in INFERENCERS:
-        raise UsageError(
-            f"task {task.name!r}: unknown inferencer {task.infer!r}{did_you_mean(task.infer, INFERENCERS)}"
-        )
-    check_options = getattr(INFERENCERS[task.infer], "read_options", None)
-    if check_options is not None:
-        check_options(task)
-    missing = INFERENCERS[task.infer].NEEDS - model.capabilities
+    known = registry.names("inferencer")
+    if task.infer not in known:
+        raise UsageError(f"task {task.name!r}: unknown inferencer {task.infer!r}{did_you_mean(task.infer, known)}")
+    with foreign_code(raised(task.infer)):
+        inferencer: Inferencer = registry.get("inferencer", task.infer)
+        inferencer.read_options(task)
+        missing = inferencer.needs - model.capabilities
     if missing:
-        raise UsageError(
-            f"model {model.name!r} cannot do {', '.join(sorted(missing))}, which task {task.name!r} needs ({task.infer})"
-        )
+        what = ", ".join(sorted(missing))
+        raise UsageError(f"model {model.name!r} cannot do {what}, which task {task.name!r} needs ({task.infer})")
 
 
 def check_images(model: Model, planned: list[PlannedTask]) -> None:
     """Refuse to show pictures to a model that cannot see."""
-    for each in planned:
-        if each.survey.images and Capability.IMAGES not in model.capabilities:
-            raise UsageError(
-                f"model {model.name!r} takes no images, and task {each.task.name!r} has {each.survey.images}"
-            )
+    for task, _, _, content in planned:
+        if content.images and Capability.IMAGES not in model.capabilities:
+            raise UsageError(f"model {model.name!r} takes no images, and task {task.name!r} has {content.images}")
 
 
-def make_header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:
-    """Return the run's header; its id is the hash of all that changes results."""
-    identity = {key: value for key, value in model.identity().items() if key != "base_url"}
-    tasks = {each.task.name: _identity_of(each) for each in planned}
-    told = {"model": identity, "seed": settings.seed, "limit": settings.limit, "tasks": tasks}
-    config = msgspec.json.decode(msgspec.json.encode(told))  # as it will be read back, so that equal is equal
-    return RunHeader(
-        id=content_hash(config),
-        config=config,
-        versions=dict(_versions()),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+def _header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:
+    tasks = {entry.task.name: _identity_of(entry) for entry in planned}
+    return make_header(
+        model,
+        {"seed": settings.seed, "limit": settings.limit, "tasks": tasks},
+        versions=installed_versions(),
         command=settings.command,
-        tasks=[each.task for each in planned],
-        planned={each.task.name: each.trials for each in planned},
-        model=model.name,
+        tasks=[entry.task for entry in planned],
+        planned={entry.task.name: entry.trials for entry in planned},
     )
 
 
@@ -231,36 +202,31 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
     table = msgspec.to_builtins(planned.task)
     for field in NOT_IN_IDENTITY:
         table.pop(field)
-    for field in (
-        "path",
-        "image_root",
-        "image_list",
-        "documents_in_flight",
-    ):  # the data's content counts, not where it lies
-        table["dataset"].pop(field, None)
-    table["params"].pop("timeout_s", None)
-    table["params"].pop("stream", None)
-    return {**table, "prompt": msgspec.to_builtins(planned.prompt), "data": planned.survey.fingerprint}
+    for field in ("path", "image_root", "image_list", "documents_in_flight"):
+        table["dataset"].pop(field, None)  # the data's content counts, not where it lies
+    for field in ("timeout_s", "stream"):
+        table["params"].pop(field, None)
+    return {**table, "prompt": msgspec.to_builtins(planned.prompter.prompt), "data": planned.survey.fingerprint}
 
 
 def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSettings, folder: Path) -> PlannedTask:
     context = LoadContext(seed=settings.seed, root=settings.data_root, workdir=folder / "images", limit=settings.limit)
     dataset = Dataset(task, registry.get("loader", task.dataset["loader"]), context)
-    found = survey(dataset)
-    if found.missing_count and not settings.allow_missing_images:
-        raise DataError(
-            f"task {task.name!r}: {found.missing_count} images missing ({'; '.join(found.missing)}); add them, or --allow-missing-images"
-        )
-    for scorer in task.scorers:
-        registry.get("scorer", scorer)
-    for aggregate in task.aggregates:
-        registry.get("aggregate", aggregate)
-    check_groups(task, found)
-    prompter = Prompter(task, prompt, settings.seed)
-    # A prompt that cannot be built must fail here, not at the first request. Other inferencers may have axes of their own.
-    for variant in task.variants if INFERENCERS.get(task.infer) is generate else ():
-        prompter.build(next(iter(dataset)), variant)
-    return PlannedTask(task, prompt, dataset, found)
+    content = survey(dataset)
+    if content.missing_count and not settings.allow_missing_images:
+        missing = f"{content.missing_count} images missing ({'; '.join(content.missing)})"
+        raise DataError(f"task {task.name!r}: {missing}; add them, or --allow-missing-images")
+    for kind, names in (("scorer", task.scorers), ("aggregate", task.aggregates)):
+        for name in names:
+            registry.get(kind, name)
+    check_groups(task, content)
+    drawn = prompt.shots.retriever != "zero"
+    prompter = Prompter(task, prompt, settings.seed, make_retriever(prompt.shots, list(dataset)) if drawn else None)
+    if registry.get("inferencer", task.infer) is GENERATE:
+        # A prompt that cannot be built must fail here, not at the first request. Others may have axes of their own.
+        for variant in task.variants:
+            prompter.build(next(iter(dataset)), variant)
+    return PlannedTask(task, prompter, dataset, content)
 
 
 def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings) -> Prompt:
@@ -278,24 +244,14 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings) -> Prompt:
 
 def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
     """Name a run by task and model, and by a hash of the settings so that another configuration gets its own folder."""
-    told = {field: getattr(settings, field) for field in settings.__struct_fields__ if field not in _NOT_IN_NAME}
-    told["prompt_pack"] = str(settings.prompt_pack or "")
+    settled = {field: getattr(settings, field) for field in settings.__struct_fields__ if field not in _NOT_IN_NAME}
+    settled["prompt_pack"] = str(settings.prompt_pack or "")
     label = f"{'+'.join(task.name for task in tasks)[:60]}--{model.name}"
-    return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(told, 8)}"
+    return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(settled, 8)}"
 
 
-_NOT_IN_NAME = {"api_key", "base_url", "output_dir", "data_root", "command", "plugins", "catalogs", "profile", "cache"} | {
-    "max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"
-}  # fmt: skip
-
-
-@cache
-def _versions() -> Mapping[str, str]:
-    """Return what the run was made with; packages do not change while a process runs."""
-    found = {"python": platform.python_version(), "platform": platform.platform()}
-    for package in VERSIONED:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+_NOT_IN_NAME = {
+    *("api_key", "base_url", "output_dir", "data_root", "command", "plugins", "catalogs", "profile", "cache"),
+    *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
+}
+"""Settings that change where things are or how they are asked, not what is measured."""

@@ -1,29 +1,55 @@
-"""A run with several inferences in, the assumptions of a plan and a word of advice out."""
+"""A gap to find, or the questions at hand, to how much to measure; a pilot run gives the assumptions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from ..core.errors import UsageError
 from ..scoring.aggregates.means import mean
 from ..scoring.aggregates.variance import advise, split_variance
 from ..scoring.stored import stored_tables
 from ..scoring.table import ScoreTable
-from ..stats.power import Assumptions, assume
+from ..stats.power import Assumptions, Design, assume, plan, recommend
 from ..store.reader import RunReader
 
 
+class Sizing(Struct, frozen=True):
+    """How much to measure: what was assumed, the designs considered, which to take, and what the pilot advises."""
+
+    assumptions: Assumptions
+    designs: list[Design]
+    verdict: str
+    advice: str | None = None
+
+
+def plan_size(
+    assumptions: Mapping[str, float],
+    *,
+    gap: float | None = None,
+    questions: int | None = None,
+    repeats: Sequence[int] = (1,),
+    pilot: Path | None = None,
+) -> Sizing:
+    """Return the designs that find `gap`, or the gaps that `questions` find; a `pilot` run corrects the assumptions."""
+    assumed, advice = Assumptions(**assumptions), None
+    if pilot is not None:
+        assumed, advice = measure_pilot(pilot, assumed)
+    designs = plan(assumed, gap=gap, questions=questions, repeats=repeats)
+    return Sizing(assumed, designs, recommend(designs, by_questions=questions is not None), advice)
+
+
 def measure_pilot(folder: Path, assumptions: Assumptions) -> tuple[Assumptions, str]:
-    """Return the assumptions with accuracy and variance shares of the run's first 0…1 metric, and the advice it implies."""
+    """Return the assumptions with accuracy and variance shares of the run's first 0…1 metric, and its advice."""
     with RunReader(folder) as reader:
         tables = [table for task in reader.tasks() for table in stored_tables(reader, task, tag_keys=()).values()]
     table = next((table for table in tables if _is_share(table)), None)
     if table is None:
-        raise UsageError(
-            f"{folder} has no scores between 0 and 1 to plan from: score it first with `snellen score {folder}`"
-        )
+        remedy = f"score it first with `snellen score {folder}`"
+        raise UsageError(f"{folder} has no scores between 0 and 1 to plan from: {remedy}")
     split = split_variance(table)
     measured = assume(split, float(mean(table)[table.metric].value or 0.0))
     shares = measured.question_share if split.sampling is not None else assumptions.question_share

@@ -227,6 +227,11 @@ def load_reform_dataset(
     """Return a dataset by ReForm-Eval's own names (`dataset_name="VQA"`, `dataset_config=".../VQA_vqa_v2_val.yaml"`).
 
     Defaults are those of ReForm-Eval's function: in-context sample, five repeats, other wordings, shuffled options, capitals.
+
+    Example:
+        >>> dataset = snellen.load_reform_dataset("VQA", "SingleChoice", "VQA_vqa_v2_val.yaml", source="raw", limit=1)
+        >>> len(dataset), dataset[0]["question"]
+        (5, 'What color is thing 0?')
     """
     defaults = {
         "in_context_sample": True,

@@ -13,28 +13,28 @@ from typing import Any, NamedTuple, Protocol
 
 from ..core.clock import SystemClock
 from ..core.errors import EnvironmentProblem, UsageError
-from ..core.folders import cache_folder
 from ..core.garbage import rare_collections
 from ..core.protocols import Model
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
-from ..engine.state import RunState
+from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
 from ..store.cache import ResponseCache
 from ..store.writer import RunWriter
 from .early_stop import EarlyStop
+from .machine import open_cache
 from .plan import Plan, make_plan
 from .settings import RunSettings
 
 REPORTED_TRIALS = 50_000
-"""Up to so many trials report.html is written by itself; a larger run is for `snellen view`, or `snellen report` when asked."""
+"""Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
 
 
 class Watcher(Protocol):
-    """Someone who looks on: the terminal, or nobody."""
+    """Whom a run tells about itself while it goes on: the terminal."""
 
-    def planned(self, plan: Plan, policy: Policy) -> None:
-        """Called once, before the first request."""
+    def planned(self, plan: Plan, worst_case_s: float) -> None:
+        """Called once, before the first request, with the time it takes if every attempt runs into its timeout."""
         ...
 
     def watch(self, state: RunState) -> Any:
@@ -43,7 +43,13 @@ class Watcher(Protocol):
 
 
 class RunResult(NamedTuple):
-    """What a run leaves."""
+    """What a run leaves.
+
+    Example:
+        >>> result = snellen.run("my.jsonl", "blind/first")
+        >>> sorted(path.name for path in result.folder.glob("re*"))
+        ['records.jsonl', 'report.html', 'results.json']
+    """
 
     folder: Path
     results: dict[str, Any]
@@ -55,13 +61,19 @@ class RunResult(NamedTuple):
     @property
     def failed(self) -> int:
         """Return how many trials have no reply."""
-        return sum(metrics["failed"] for metrics in _first_metrics(self.results))
+        metrics = [next(iter(task["metrics"].values()), {"failed": 0}) for task in self.results["tasks"].values()]
+        return sum(first["failed"] for first in metrics)
 
 
 def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings: Any) -> RunResult:
     """Measure a model on tasks and return the results; the same call again continues an unfinished run.
 
-    Example: `snellen.run("eyechart", "openai/NAME", base_url="http://localhost:8000/v1").results["tasks"]`.
+    Settings are those of `RunSettings`: `snellen.run("eyechart", "openai/NAME", base_url="http://localhost:8000/v1")`.
+
+    Example:
+        >>> result = snellen.run("my.jsonl", "blind/longest")
+        >>> result.results["tasks"]["my"]["metrics"]["accuracy"]["value"]
+        0.5
     """
     if not isinstance(tasks, RunSettings):
         names = (tasks,) if isinstance(tasks, str) else tuple(tasks)
@@ -71,16 +83,15 @@ def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings:
 
 @rare_collections()
 def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
-    """Run as told; `watcher` looks on."""
+    """Plan, ask, store, score and report, as the settings say; the `watcher` hears of it."""
     plan = make_plan(settings)
     policy = make_policy(settings)
     if watcher is not None:
-        watcher.planned(plan, policy)
+        watcher.planned(plan, policy.worst_case_s(plan.trials))
     state, interrupted = asyncio.run(_ask_all(plan, policy, settings, watcher))
     results = finish(plan.folder, plan, settings.profile)
-    return RunResult(
-        plan.folder, results, state, interrupted, {each.task.name: each.task.dimension for each in plan.tasks}
-    )
+    dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
+    return RunResult(plan.folder, results, state, interrupted, dimensions)
 
 
 def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:
@@ -89,7 +100,7 @@ def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:
 
 
 def make_policy(settings: RunSettings) -> Policy:
-    """Return the engine's limits as told."""
+    """Return the engine's limits; what the settings leave open has the engine's own defaults."""
     default = Policy()
     return Policy(
         max_workers=settings.max_workers or default.max_workers,
@@ -144,9 +155,8 @@ def _early_stop(plan: Plan, settings: RunSettings, engine: Engine) -> EarlyStop 
     if len(plan.tasks) != 1:
         raise UsageError("--until-ci works on one task at a time: each task has its own interval")
     task = plan.tasks[0].task
-    return EarlyStop(
-        settings.until_ci, plan.registry.get("scorer", task.scorers[0]), len(task.variants) * task.repeats, engine.stop
-    )
+    scorer = plan.registry.get("scorer", task.scorers[0])
+    return EarlyStop(settings.until_ci, scorer, len(task.variants) * task.repeats, engine.stop)
 
 
 @contextmanager
@@ -155,12 +165,12 @@ def response_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
     if not settings.cache:
         yield None
         return
-    with closing(ResponseCache(cache_folder() / "responses.db")) as cache:
+    with closing(open_cache()) as cache:
         yield cache
 
 
 def _is_complete(plan: Plan, writer: RunWriter) -> bool:
-    return all(len(writer.finished_keys(each.task.name)) >= each.trials for each in plan.tasks)
+    return all(len(writer.finished_keys(planned.task.name)) >= planned.trials for planned in plan.tasks)
 
 
 @contextmanager
@@ -189,14 +199,9 @@ def stop_on_signals(stop: Callable[[], None], task: asyncio.Task[Any] | None) ->
 
 @contextmanager
 def watching(watcher: Watcher | None, state: RunState) -> Iterator[None]:
-    """Let the watcher, if there is one, look on during the block."""
+    """Show the state to the watcher, if there is one, during the block."""
     if watcher is None:
         yield
     else:
         with watcher.watch(state):
             yield
-
-
-def _first_metrics(results: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for task in results["tasks"].values():
-        yield next(iter(task["metrics"].values()), {"failed": 0})

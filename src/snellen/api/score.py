@@ -32,6 +32,11 @@ def score(
 
     With `judge_name` and `judge_model` the judge is asked first (cached, resumable). With a judge but no model its fallback
     scorer is used, under a metric name that says so.
+
+    Example:
+        >>> folder = snellen.run("my.jsonl", "blind/longest").folder
+        >>> snellen.score(folder, scorers=["exact"])["tasks"]["my"]["metrics"]["exact_match"]["value"]
+        0.0
     """
     registry = default_registry()
     for plugin in plugins:

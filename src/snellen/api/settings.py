@@ -10,10 +10,24 @@ import msgspec
 
 from ..core.protocols import ImagePolicy
 from ..core.secret import Secret
+from ..core.types import BASE_VARIANT
+
+
+def perturbations(spec: str) -> tuple[str, ...]:
+    """Return the variants of `jpeg:1-5,blur:1-3`, the untouched picture first."""
+    from ..data.degrade.perturb import parse_variants  # numpy, which most commands do not need
+
+    return BASE_VARIANT, *parse_variants(spec)
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to measure, on what, how; None means the task's own value."""
+    """What to measure, on what, how; None means the task's own value.
+
+    Example:
+        >>> settings = snellen.RunSettings(tasks=("my.jsonl",), model="blind/first", num_infers=3)
+        >>> snellen.run(settings).state.done
+        6
+    """
 
     tasks: tuple[str, ...]
     model: str

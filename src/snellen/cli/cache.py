@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import click
 import msgspec
 
@@ -19,17 +17,14 @@ def cache() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Machine output.")
 def info(as_json: bool) -> None:
     """Say where the cache is, how large, and what it holds."""
-    from ..core.folders import cache_folder
-    from ..store.cache import ResponseCache
+    from ..api.machine import cache_info
 
-    store = ResponseCache(cache_folder() / "responses.db")
-    found = store.info()
-    store.close()
+    content = cache_info()
     if as_json:
-        click.echo(msgspec.json.encode(found).decode())
+        click.echo(msgspec.json.encode(content).decode())
         return
-    click.echo(f"{found['path']}: {found['replies']} replies, {found['bytes'] / 2**20:.1f} MB")
-    for model, count in found["models"].items():
+    click.echo(f"{content['path']}: {content['replies']} replies, {content['bytes'] / 2**20:.1f} MB")
+    for model, count in content["models"].items():
         click.echo(f"  {count:8} {model}")
 
 
@@ -44,10 +39,7 @@ def info(as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Machine output.")
 def prune(older_than_days: float, as_json: bool) -> None:
     """Forget cached replies; runs keep theirs."""
-    from ..core.folders import cache_folder
-    from ..store.cache import ResponseCache
+    from ..api.machine import prune_cache
 
-    store = ResponseCache(cache_folder() / "responses.db")
-    removed = store.prune(older_than_days * DAY_S, time.time())
-    store.close()
+    removed = prune_cache(older_than_days * DAY_S)
     click.echo(msgspec.json.encode({"removed": removed}).decode() if as_json else f"{removed} replies forgotten")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from .. import __version__
-from ..core.errors import EnvironmentProblem, SnellenError
+from ..core.errors import EnvironmentProblem, SnellenError, did_you_mean
 from ..core.text import clean_text, show_text
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -65,8 +65,6 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Say which command was probably meant when the name is unknown."""
-        from ..core.errors import did_you_mean
-
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             raise click.UsageError(f"no command {args[0]!r}{did_you_mean(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
@@ -102,11 +100,11 @@ def _run(arguments: list[str] | None) -> int:
         mistake.show()
         return _refuse("UsageError", mistake.format_message(), mistake.exit_code, arguments)
     except (click.Abort, KeyboardInterrupt):
-        return _refuse(
-            "Interrupted", "interrupted; run the same command again to continue", EXIT_INTERRUPTED, arguments
-        )
+        what_now = "interrupted; run the same command again to continue"
+        return _refuse("Interrupted", what_now, EXIT_INTERRUPTED, arguments)
     except BrokenPipeError:  # whoever read our output has seen enough
-        code, sys.stdout = 0, open(os.devnull, "w")
+        # The interpreter's last flush must go somewhere.
+        code, sys.stdout = 0, open(os.devnull, "w")  # noqa: SIM115, PTH123
     except (SnellenError, OSError) as problem:
         error = _as_ours(problem)
         click.echo(f"error: {show_text(str(error))}", err=True)

@@ -33,15 +33,14 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Machine output.")
 def models(name: str | None, base_url: str | None, as_json: bool) -> None:
     """List the providers, or check that one model can be reached and what it can do."""
-    from ..core.builtins import default_registry
+    from ..api.catalog import list_providers
 
     if name:
-        found = _check(name, base_url)
-        click.echo(
-            msgspec.json.encode(found).decode() if as_json else f"{name} is ready: {', '.join(found['capabilities'])}"
-        )
+        model = _check(name, base_url)
+        ready = f"{name} is ready: {', '.join(model['capabilities'])}"
+        click.echo(msgspec.json.encode(model).decode() if as_json else ready)
         return
-    known = {provider: PROVIDERS.get(provider, "") for provider in default_registry().names("model")}
+    known = {provider: PROVIDERS.get(provider, "") for provider in list_providers()}
     if as_json:
         click.echo(msgspec.json.encode(known).decode())
         return

@@ -7,42 +7,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click import option
 
 if TYPE_CHECKING:
-    from ..stats.power import Assumptions, Design
+    from ..api.plan_assumptions import Sizing
 
 
 @click.command()
-@click.option("--gap", type=float, help="The difference to detect, in points (2.0 = two percentage points).")
-@click.option("--questions", type=int, help="The questions at hand; says which gap they can detect.")
-@click.option("--repeats", default="1,2,4,8", show_default=True, help="Numbers of inferences a question to consider.")
-@click.option("--accuracy", type=float, default=70.0, show_default=True, help="The accuracy you expect, in percent.")
-@click.option(
+@option("--gap", type=float, help="The difference to detect, in points (2.0 = two percentage points).")
+@option("--questions", type=int, help="The questions at hand; says which gap they can detect.")
+@option("--repeats", default="1,2,4,8", show_default=True, help="Numbers of inferences a question to consider.")
+@option("--accuracy", type=float, default=70.0, show_default=True, help="The accuracy you expect, in percent.")
+@option(
     "--question-share", type=float, default=0.7, show_default=True, help="Share of the variance that is the question's."
 )
-@click.option(
+@option(
     "--likeness", type=float, default=0.5, show_default=True, help="How alike the two models find the questions, 0…1."
 )
-@click.option("--power", type=float, default=0.8, show_default=True, help="The chance to find the gap if it is there.")
-@click.option(
-    "--alpha", type=float, default=0.05, show_default=True, help="The chance to find a gap that is not there."
-)
-@click.option(
+@option("--power", type=float, default=0.8, show_default=True, help="The chance to find the gap if it is there.")
+@option("--alpha", type=float, default=0.05, show_default=True, help="The chance to find a gap that is not there.")
+@option(
     "--from-run", type=click.Path(path_type=Path), help="Take accuracy and variance shares from a run with repeats."
 )
-@click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
+@option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
 def plan(
-    *,
-    gap: float | None,
-    questions: int | None,
-    repeats: str,
-    accuracy: float,
-    question_share: float,
-    likeness: float,
-    power: float,
-    alpha: float,
-    from_run: Path | None,
-    as_json: bool,
+    *, gap: float | None, questions: int | None, repeats: str, from_run: Path | None, as_json: bool, **assumed: float
 ) -> None:
     """Say how much to measure before measuring.
 
@@ -50,25 +39,20 @@ def plan(
     snellen plan --gap 2.0 --accuracy 70
     snellen plan --questions 500 --from-run runs/pilot
     """
+    from ..api.plan_assumptions import plan_size
     from ..core.types import to_json
-    from ..stats.power import Assumptions, recommend
-    from ..stats.power import plan as make_plan
 
-    assumptions = Assumptions(
-        accuracy=accuracy / 100.0, question_share=question_share, likeness=likeness, power=power, alpha=alpha
+    sizing = plan_size(
+        assumed | {"accuracy": assumed["accuracy"] / 100.0},
+        gap=None if gap is None else gap / 100.0,
+        questions=questions,
+        repeats=_numbers(repeats),
+        pilot=from_run,
     )
-    advice = None
-    if from_run is not None:
-        assumptions, advice = _measure(from_run, assumptions)
-    designs = make_plan(
-        assumptions, gap=None if gap is None else gap / 100.0, questions=questions, repeats=_numbers(repeats)
-    )
-    verdict = recommend(designs, by_questions=questions is not None)
     if as_json:
-        body = {"assumptions": assumptions, "designs": designs, "verdict": verdict, "advice": advice}
-        sys.stdout.write(to_json(body).decode() + "\n")
-        return
-    _show(assumptions, designs, verdict, advice)
+        sys.stdout.write(to_json(sizing).decode() + "\n")
+    else:
+        _show(sizing)
 
 
 def _numbers(text: str) -> list[int]:
@@ -80,13 +64,7 @@ def _numbers(text: str) -> list[int]:
         raise UsageError(f"--repeats {text!r} is not a list of numbers like 1,2,4") from None
 
 
-def _measure(folder: Path, assumptions: Assumptions) -> tuple[Assumptions, str]:
-    from ..api.plan_assumptions import measure_pilot
-
-    return measure_pilot(folder, assumptions)
-
-
-def _show(assumptions: Assumptions, designs: list[Design], verdict: str, advice: str | None) -> None:
+def _show(sizing: Sizing) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -94,7 +72,7 @@ def _show(assumptions: Assumptions, designs: list[Design], verdict: str, advice:
     table = Table(title="Two models, the same questions", title_justify="left")
     for column in ("questions", "repeats", "calls a model", "smallest gap found", "interval of one model"):
         table.add_column(column, justify="right")
-    for design in designs:
+    for design in sizing.designs:
         table.add_row(
             f"{design.questions:,}",
             str(design.repeats),
@@ -103,11 +81,11 @@ def _show(assumptions: Assumptions, designs: list[Design], verdict: str, advice:
             f"± {design.half_width * 100:.2f}",
         )
     console.print(table)
+    assumed = sizing.assumptions
     console.print(
-        f"Assumed: accuracy {assumptions.accuracy:.1%}, {assumptions.question_share:.0%} of the variance between questions, "
-        f"likeness {assumptions.likeness:g}, power {assumptions.power:.0%}, alpha {assumptions.alpha:g}.",
+        f"Assumed: accuracy {assumed.accuracy:.1%}, {assumed.question_share:.0%} of the variance between questions, "
+        f"likeness {assumed.likeness:g}, power {assumed.power:.0%}, alpha {assumed.alpha:g}.",
         soft_wrap=True,
     )
-    console.print(verdict, soft_wrap=True)
-    if advice:
-        console.print(advice, soft_wrap=True)
+    for line in filter(None, (sizing.verdict, sizing.advice)):
+        console.print(line, soft_wrap=True)

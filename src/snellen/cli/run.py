@@ -10,25 +10,31 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import option
 
-from ..api.settings import RunSettings
+from ..api.settings import RunSettings, perturbations
 from ..core.config import parse_assignment, read_config_file
-from ..core.errors import ConfigError, UsageError, did_you_mean
+from ..core.errors import ConfigError, UsageError, near_and_known
+from ..core.protocols import ImagePolicy
 from ..core.secret import Secret
 from .prompts import read_prompt_flags
 
-MODEL_FILE_KEYS = (
-    "model_name",
-    "prompt_template",
-    "max_tokens",
-    "temperature",
-    "timeout",
-    "extra_body",
-    "presence_penalty",
-    "base_url",
-    "top_p",
-    "seed",
-)
+MODEL_FILE_KEYS = {
+    "model_name": "model",
+    "prompt_template": "prompt_template",
+    "max_tokens": "max_tokens",
+    "temperature": "temperature",
+    "timeout": "timeout_s",
+    "extra_body": "extra_body",
+    "presence_penalty": "presence_penalty",
+    "base_url": "base_url",
+    "top_p": "top_p",
+    "seed": "sampling_seed",
+}
+"""Key of a model file -> the setting it stands for."""
+PATH = click.Path(path_type=Path)
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+COUNT = click.IntRange(min=1)
 EXAMPLE = """
 \b
 Examples:
@@ -40,146 +46,101 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE...")
-@click.option(
-    "--model", help="provider/name: openai/NAME, anthropic/NAME, gemini/NAME, reader, blind/longest, replay/FILE …"
+@option("--model", help="provider/name: openai/NAME, anthropic/NAME, gemini/NAME, reader, blind/longest, replay/FILE …")
+@option("--base-url", "--url", "--base_url", "base_url", help="Where an OpenAI-compatible server answers.")
+@option("--api-key-env", help="Environment variable that holds the key.")
+@option("--api-key-file", type=FILE, help="File that holds the key.")
+@option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env).")
+@option(
+    "--config", "config_file", type=PATH, help="Model file (JSON or TOML): model_name, prompt_template, max_tokens …"
 )
-@click.option("--base-url", "--url", "--base_url", "base_url", help="Where an OpenAI-compatible server answers.")
-@click.option("--api-key-env", help="Environment variable that holds the key.")
-@click.option(
-    "--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key."
-)
-@click.option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env).")
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    help="Model file (JSON or TOML): model_name, prompt_template, max_tokens …",
-)
-@click.option(
-    "-o", "--output-dir", type=click.Path(path_type=Path), help="Run folder; the same command again continues it."
-)
-@click.option("--limit", type=click.IntRange(min=1), help="Use the first N samples of each task.")
-@click.option("--try-run", is_flag=True, help="Use the first 8 samples of each task.")
-@click.option("--num-infers", type=click.IntRange(min=1), help="Inferences per question.")
-@click.option("--temperature", type=float, help="Sent as given, 0 too; not sent when unset.")
-@click.option("--top-p", type=float)
-@click.option("--max-tokens", type=click.IntRange(min=1))
-@click.option("--sampling-seed", type=int, help="Seed sent to the server (plus the index of the inference).")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything Snellen draws itself.")
-@click.option("--stream/--no-stream", default=None, help="Stream replies: gives time to first token.")
-@click.option("--infer-method", help="generation (default) or likelihood.")
-@click.option("--likelihood-reduction", help="sum (default), mean, per-byte, none or prompt-mean.")
-@click.option("--candidates", help="Likelihood of the option text (default) or of the letters: text, letters.")
-@click.option("--calibration", help="Likelihood less its prior: none (default), unconditional, content-free.")
-@click.option(
-    "--option-mark", type=click.Choice(["upper", "lower", "number", "random"]), help="How options are labelled."
-)
-@click.option("--shuffle-options/--no-shuffle-options", default=None, help="Draw the order of options for each trial.")
-@click.option(
-    "--data-root",
-    type=click.Path(path_type=Path),
-    help="Folder that holds the datasets.  [default: $SNELLEN_DATA or ./data]",
-)
-@click.option(
-    "--dataset-duplication",
-    "duplication",
-    type=click.IntRange(min=1),
-    help="Ask every sample N times (variants and repeats).",
-)
-@click.option("--random-instruct", is_flag=True, help="Another wording of the instruction each time.")
-@click.option("--in-context-sample", is_flag=True, help="Show the prompt's fixed example first.")
-@click.option(
-    "--shots",
-    "shots",
-    metavar="RETRIEVER:N",
-    help="Examples from the data: random:2, similar:3, bm25:3, fixed:id1,id2.",
-)
-@click.option("--response-prefix", help="How the answer is made to begin.")
-@click.option("--answer-space-instruct", is_flag=True, help="Name the possible answers when options are hidden.")
-@click.option("--yesno-instruct", is_flag=True, help="Ask for yes or no where these are the options.")
-@click.option("--capitalize", is_flag=True, help="Begin questions and options with a capital letter.")
-@click.option(
+@option("-o", "--output-dir", type=PATH, help="Run folder; the same command again continues it.")
+@option("--limit", type=COUNT, help="Use the first N samples of each task.")
+@option("--try-run", is_flag=True, help="Use the first 8 samples of each task.")
+@option("--num-infers", type=COUNT, help="Inferences per question.")
+@option("--temperature", type=float, help="Sent as given, 0 too; not sent when unset.")
+@option("--top-p", type=float)
+@option("--max-tokens", type=COUNT)
+@option("--sampling-seed", type=int, help="Seed sent to the server (plus the index of the inference).")
+@option("--seed", type=int, default=0, show_default=True, help="Seed of everything Snellen draws itself.")
+@option("--stream/--no-stream", default=None, help="Stream replies: gives time to first token.")
+@option("--infer-method", help="generation (default) or likelihood.")
+@option("--likelihood-reduction", help="sum (default), mean, per-byte, none or prompt-mean.")
+@option("--candidates", help="Likelihood of the option text (default) or of the letters: text, letters.")
+@option("--calibration", help="Likelihood less its prior: none (default), unconditional, content-free.")
+@option("--option-mark", type=click.Choice(["upper", "lower", "number", "random"]), help="How options are labelled.")
+@option("--shuffle-options/--no-shuffle-options", default=None, help="Draw the order of options for each trial.")
+@option("--data-root", type=PATH, help="Folder that holds the datasets.  [default: $SNELLEN_DATA or ./data]")
+@option("--dataset-duplication", "duplication", type=COUNT, help="Ask every sample N times (variants and repeats).")
+@option("--random-instruct", is_flag=True, help="Another wording of the instruction each time.")
+@option("--in-context-sample", is_flag=True, help="Show the prompt's fixed example first.")
+@option("--shots", metavar="RETRIEVER:N", help="Examples from the data: random:2, similar:3, bm25:3, fixed:id1,id2.")
+@option("--response-prefix", help="How the answer is made to begin.")
+@option("--answer-space-instruct", is_flag=True, help="Name the possible answers when options are hidden.")
+@option("--yesno-instruct", is_flag=True, help="Ask for yes or no where these are the options.")
+@option("--capitalize", is_flag=True, help="Begin questions and options with a capital letter.")
+@option(
     "--style",
     help="Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE.",
 )
-@click.option(
-    "--prompt-pack", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with other wordings."
-)
-@click.option(
-    "--online-multi-round", is_flag=True, help="Dialogues with the model's own answers (--infer-method every)."
-)
-@click.option(
+@option("--prompt-pack", type=FILE, help="File with other wordings.")
+@option("--online-multi-round", is_flag=True, help="Dialogues with the model's own answers (--infer-method every).")
+@option(
     "--options-in-history/--no-options-in-history", default=None, help="Show options in earlier rounds of a dialogue."
 )
-@click.option(
-    "--variant", "variants", multiple=True, help="A variant to ask, e.g. wording=1 or order=2; may be repeated."
-)
-@click.option("--perturb", help="Image degradations as variants: jpeg:1-5,blur:1-3.")
-@click.option(
-    "--map", "columns", multiple=True, metavar="FIELD=COLUMN", help="Which column of your file is which field."
-)
-@click.option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the task.")
-@click.option(
+@option("--variant", "variants", multiple=True, help="A variant to ask, e.g. wording=1 or order=2; may be repeated.")
+@option("--perturb", help="Image degradations as variants: jpeg:1-5,blur:1-3.")
+@option("--map", "columns", multiple=True, metavar="FIELD=COLUMN", help="Which column of your file is which field.")
+@option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the task.")
+@option(
     "--max-workers",
     "--num-workers",
     "--max_workers",
     "max_workers",
-    type=click.IntRange(min=1),
+    type=COUNT,
     help="Requests in flight at most.  [default: 32]",
 )
-@click.option("--max-retries", type=click.IntRange(min=0), default=5, show_default=True)
-@click.option(
+@option("--max-retries", type=click.IntRange(min=0), default=5, show_default=True)
+@option(
     "--timeout",
     "timeout_s",
     type=click.FloatRange(min=0, min_open=True),
     help="Seconds for one attempt.  [default: 600]",
 )
-@click.option("--max-errors", help="Stop after so many failed trials: 20, or 5%.")
-@click.option("--image-max-side", type=click.IntRange(min=16), help="Shrink images whose longer side is larger (px).")
-@click.option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
-@click.option(
-    "--allow-missing-images", is_flag=True, help="Count samples without their image as failed instead of refusing."
-)
-@click.option("--profile", help="Read answers as another tool does: reform, vqa-scripts, flageval …")
-@click.option(
-    "--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards."
-)
-@click.option(
-    "--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Python file with register(registry)."
-)
-@click.option(
+@option("--max-errors", help="Stop after so many failed trials: 20, or 5%.")
+@option("--image-max-side", type=click.IntRange(min=16), help="Shrink images whose longer side is larger (px).")
+@option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
+@option("--allow-missing-images", is_flag=True, help="Count samples without their image as failed instead of refusing.")
+@option("--profile", help="Read answers as another tool does: reform, vqa-scripts, flageval …")
+@option("--catalog", "catalogs", multiple=True, type=PATH, help="Folder with further cards.")
+@option("--plugin", "plugins", multiple=True, type=PATH, help="Python file with register(registry).")
+@option(
     "--model-arg", "model_arguments", multiple=True, metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…"
 )
-@click.option(
-    "--price", metavar="IN,OUT", help="Price of a million input and output tokens, to show the cost while it runs."
-)
-@click.option("--plain", "as_lines", is_flag=True, help="Progress as plain lines, for logs.")
-@click.option(
+@option("--price", metavar="IN,OUT", help="Price of a million input and output tokens, to show the cost while it runs.")
+@option("--plain", "as_lines", is_flag=True, help="Progress as plain lines, for logs.")
+@option(
     "--until-ci",
     type=click.FloatRange(min=0, max=50, min_open=True, max_open=True),
     help="Stop when the interval is ± this many points.",
 )
-@click.option(
+@option(
     "--detailed-keys",
     "--detailed_keys",
     "detailed_keys",
     multiple=True,
     help="Tags to group by; may be repeated.  [default: all]",
 )
-@click.option("--half", is_flag=True, help="Local models in half precision (the same as --model-arg half=true).")
-@click.option(
-    "--batch-size",
-    type=click.IntRange(min=1),
-    help="Local models: requests a batch and device.  [default: as memory allows]",
-)
-@click.option(
+@option("--half", is_flag=True, help="Local models in half precision (the same as --model-arg half=true).")
+@option("--batch-size", type=COUNT, help="Local models: requests a batch and device.  [default: as memory allows]")
+@option(
     "--eval-stability",
     is_flag=True,
     expose_value=False,
     help="Accepted; instability is reported whenever there are repeats or variants.",
 )
-@click.option("--quiet", is_flag=True, help="No progress, no tables.")
-@click.option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
+@option("--quiet", is_flag=True, help="No progress, no tables.")
+@option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
 def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, **flags: Any) -> int:
     """Measure a model on tasks: plan, ask, store, score, report.
 
@@ -203,18 +164,24 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
     file = read_model_file(flags.pop("config_file"))
     key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
-    model = _model_name(flags.pop("model"), file.pop("model", None))
+    in_file = file.pop("model", None)
+    model = flags.pop("model") or in_file
+    if not model:
+        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
     columns = dict(map(parse_assignment, flags.pop("columns")))
-    overrides = list(map(parse_assignment, flags["overrides"]))
+    overrides = list(map(parse_assignment, flags.pop("overrides")))
     if flags.pop("capitalize"):
         overrides.insert(0, ("dataset.capitalise", True))
     if flags.pop("online_multi_round"):
         flags["infer_method"] = "every_likelihood" if flags["infer_method"] == "likelihood" else "every"
-    variants = tuple(dict.fromkeys((*flags.pop("variants"), *_perturbations(flags.pop("perturb")))))
+    perturb = flags.pop("perturb")
+    variants = tuple(dict.fromkeys((*flags.pop("variants"), *(perturbations(perturb) if perturb else ()))))
     wording = read_prompt_flags(flags)
-    arguments = _model_arguments(flags)
-    told = {name: value for name, value in flags.items() if value is not None and name not in ("overrides", "no_cache")}
+    arguments = dict(map(parse_assignment, flags.pop("model_arguments")))
+    arguments |= {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}  # short for --model-arg
+    cache = not flags.pop("no_cache")
+    others = {name: value for name, value in flags.items() if value is not None}
     return RunSettings(
         tasks=tasks,
         model=model,
@@ -225,49 +192,22 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         prompt=wording,
         overrides=tuple(overrides),
         model_arguments=arguments,
-        cache=not flags["no_cache"],
-        image_policy=_image_policy(side),
+        cache=cache,
+        image_policy=ImagePolicy(max_side=side) if side else None,
         command=command_line(sys.argv),
-        **(file | told),
+        **(file | others),
     )
-
-
-def _model_name(flag: str | None, from_file: str | None) -> str:
-    name = flag or from_file
-    if not name:
-        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
-    return name
 
 
 def command_line(arguments: list[str]) -> str:
     """Return the command as typed, without the key."""
     shown = ["snellen", *arguments[1:]]
-    for place, argument in enumerate(shown):
-        if argument == "--api-key" and place + 1 < len(shown):
-            shown[place + 1] = "****"
+    for index, argument in enumerate(shown):
+        if argument == "--api-key" and index + 1 < len(shown):
+            shown[index + 1] = "****"
         elif argument.startswith("--api-key="):
-            shown[place] = "--api-key=****"
+            shown[index] = "--api-key=****"
     return re.sub(r"://[^/@\s]+@", "://****@", shlex.join(shown))  # a password in an address is a key too
-
-
-def _model_arguments(flags: dict[str, Any]) -> dict[str, Any]:
-    """Take the flags of local models out of `flags`; `--half` and `--batch-size` are short for --model-arg."""
-    given = dict(parse_assignment(each) for each in flags.pop("model_arguments"))
-    return given | {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}
-
-
-def _image_policy(side: int | None) -> Any:
-    from ..core.protocols import ImagePolicy
-
-    return ImagePolicy(max_side=side) if side else None
-
-
-def _perturbations(spec: str | None) -> tuple[str, ...]:
-    if not spec:
-        return ()
-    from ..data.degrade.perturb import parse_variants
-
-    return ("base", *parse_variants(spec))
 
 
 def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -276,22 +216,15 @@ def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str
         return {}
     table = read_config_file(path)
     _check_model_file(table, path, needed)
-    extra = dict(table.get("extra_body") or {})
-    if table.get("presence_penalty") is not None:
-        extra["presence_penalty"] = table["presence_penalty"]
-    model_name = table.get("model_name")
-    settings = {
-        "model": f"openai/{model_name}" if model_name else None,
-        "prompt_template": table.get("prompt_template"),
-        "max_tokens": table.get("max_tokens"),
-        "temperature": table.get("temperature"),
-        "top_p": table.get("top_p"),
-        "sampling_seed": table.get("seed"),
-        "timeout_s": table.get("timeout"),
-        "base_url": table.get("base_url"),
-        "extra_body": extra or None,
-    }
-    return {name: value for name, value in settings.items() if value is not None}
+    settings = {setting: table[key] for key, setting in MODEL_FILE_KEYS.items() if table.get(key) is not None}
+    if name := settings.pop("model", None):
+        settings["model"] = f"openai/{name}"
+    body = settings.pop("extra_body", {})
+    if "presence_penalty" in settings:
+        body = {**body, "presence_penalty": settings.pop("presence_penalty")}
+    if body:
+        settings["extra_body"] = body
+    return settings
 
 
 def _check_model_file(table: dict[str, Any], path: Path, needed: tuple[str, ...]) -> None:
@@ -300,17 +233,14 @@ def _check_model_file(table: dict[str, Any], path: Path, needed: tuple[str, ...]
             raise ConfigError(f"{path}: key {name!r} is missing")
     for name in table:
         if name not in MODEL_FILE_KEYS:
-            raise ConfigError(
-                f"{path}: unknown key {name!r}{did_you_mean(name, MODEL_FILE_KEYS)}; known: {', '.join(MODEL_FILE_KEYS)}"
-            )
+            raise ConfigError(f"{path}: unknown key {name!r}{near_and_known(name, MODEL_FILE_KEYS)}")
 
 
 def read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:
     """Return the key from a flag, an environment variable or a file; None for a server that asks for none."""
     if value:
-        click.echo(
-            "warning: --api-key is visible in process lists; prefer --api-key-env NAME or --api-key-file FILE", err=True
-        )
+        better = "prefer --api-key-env NAME or --api-key-file FILE"
+        click.echo(f"warning: --api-key is visible in process lists; {better}", err=True)
         return Secret(value)
     if variable:
         if not os.environ.get(variable):

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager
 
 import click
 import msgspec
 from rich.console import Console
 
+from ..api.catalog import published_card
 from ..api.plan import Plan
 from ..api.run import RunResult
-from ..data.catalog import Catalog
-from ..engine.policy import Policy
-from ..engine.state import RunState
 from ..report.boards.dimensions import dimension_means
-from ..report.boards.published import comparison_table, published_for
+from ..report.boards.published import comparison_table
 from ..report.curves import plot_run
 from ..report.progress import Price, Progressbar
 from ..report.terminal import dimension_table, group_tables, plain, results_table
@@ -29,35 +26,22 @@ class TerminalWatcher:
 
     def __init__(self, *, quiet: bool, as_lines: bool = False, price: Price | None = None) -> None:
         self.console = Console(stderr=True)
+        self.watch = Progressbar(self.console, quiet=quiet, as_lines=as_lines, price=price).watch
         self._quiet = quiet
-        self._as_lines = as_lines
-        self._price = price
 
-    def planned(self, plan: Plan, policy: Policy) -> None:
+    def planned(self, plan: Plan, worst_case_s: float) -> None:
         """Print what is about to happen: counts, rough tokens, and the worst case."""
         if self._quiet:
             return
-        for each in plan.tasks:
-            shape = (
-                f"{each.survey.samples} samples × {len(each.task.variants)} variants × {each.task.repeats} inferences"
-            )
-            self.console.print(plain(f"{each.task.name}: {each.trials} trials ({shape}), {each.survey.images} images"))
-        asked = sum(
-            each.trials
-            / each.survey.samples
-            * (each.survey.characters * TOKENS_PER_CHARACTER + each.survey.images * TOKENS_PER_IMAGE)
-            for each in plan.tasks
-        )
-        worst = policy.worst_case_s(plan.trials)
-        self.console.print(
-            plain(
-                f"model {plan.model.name}; about {asked:,.0f} input tokens; at worst {_duration(worst)}; run folder {plan.folder}"
-            )
-        )
-
-    def watch(self, state: RunState) -> AbstractContextManager[None]:
-        """Show progress."""
-        return Progressbar(self.console, quiet=self._quiet, as_lines=self._as_lines, price=self._price).watch(state)
+        tokens = 0.0
+        for planned in plan.tasks:
+            task, content = planned.task, planned.survey
+            shape = f"{content.samples} samples × {len(task.variants)} variants × {task.repeats} inferences"
+            self.console.print(plain(f"{task.name}: {planned.trials} trials ({shape}), {content.images} images"))
+            once = content.characters * TOKENS_PER_CHARACTER + content.images * TOKENS_PER_IMAGE
+            tokens += planned.trials / content.samples * once
+        cost = f"about {tokens:,.0f} input tokens; at worst {_duration(worst_case_s)}"
+        self.console.print(plain(f"model {plan.model.name}; {cost}; run folder {plan.folder}"))
 
 
 def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, quiet: bool) -> None:
@@ -71,17 +55,13 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
             console.print(plain(f"{count} trials failed: {kind}"))
         if result.state.last_error and result.failed:
             console.print(plain(f"last error: {result.state.last_error}"))
-        console.print(
-            plain(f"results {result.folder / 'results.json'} · every trial {result.folder / 'records.jsonl'}")
-        )
-        page = f"page {result.folder / 'report.html'} · " if (result.folder / "report.html").exists() else ""
-        console.print(plain(f"{page}every reply in the browser: snellen view {result.folder}"))
+        folder = result.folder
+        console.print(plain(f"results {folder / 'results.json'} · every trial {folder / 'records.jsonl'}"))
+        page = f"page {folder / 'report.html'} · " if (folder / "report.html").exists() else ""
+        console.print(plain(f"{page}every reply in the browser: snellen view {folder}"))
     if result.interrupted:
-        done = result.state.done + result.state.resumed
-        click.echo(
-            f"interrupted after {done} of {result.state.planned} trials; run the same command again to continue",
-            err=True,
-        )
+        progress = f"{result.state.done + result.state.resumed} of {result.state.planned} trials"
+        click.echo(f"interrupted after {progress}; run the same command again to continue", err=True)
 
 
 def _print_tables(result: RunResult, console: Console) -> None:
@@ -91,7 +71,7 @@ def _print_tables(result: RunResult, console: Console) -> None:
             console.print(plain(note))
         for table in group_tables(task):
             console.print(table)
-        card = published_for(Catalog(), name, task["metrics"])
+        card = published_card(name, task["metrics"])
         if card is not None:
             console.print(comparison_table(task["metrics"], card, result.results["model"]))
         if "acuity_px" in task["metrics"]:

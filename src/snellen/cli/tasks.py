@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 import msgspec
+from click import option
 
+PATH = click.Path(path_type=Path)
 EXAMPLE = """
 \b
 Examples:
@@ -19,48 +21,26 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @click.argument("name", required=False)
-@click.option("--dimension", help="Only tasks whose dimension holds this text.")
-@click.option(
-    "--data-root", type=click.Path(path_type=Path), help="Where to look for data.  [default: $SNELLEN_DATA or ./data]"
-)
-@click.option(
-    "--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards."
-)
-@click.option("--json", "as_json", is_flag=True, help="Machine output.")
+@option("--dimension", help="Only tasks whose dimension holds this text.")
+@option("--data-root", type=PATH, help="Where to look for data.  [default: $SNELLEN_DATA or ./data]")
+@option("--catalog", "catalogs", multiple=True, type=PATH, help="Folder with further cards.")
+@option("--json", "as_json", is_flag=True, help="Machine output.")
 def tasks(
     name: str | None, dimension: str | None, data_root: Path | None, catalogs: tuple[Path, ...], as_json: bool
 ) -> None:
     """List the tasks and suites with the data there is for them, or show one task whole."""
-    from ..data.catalog import Catalog
+    from ..api import catalog
 
-    catalog = Catalog(catalogs)
     if name:
-        click.echo(msgspec.json.format(msgspec.json.encode(catalog.task(name))).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode(catalog.read_task(name, catalogs))).decode())
         return
-    rows = [_row(catalog, each, data_root) for each in catalog.names("datasets")]
+    rows = catalog.list_tasks(catalogs, data_root)
     rows = [row for row in rows if dimension is None or dimension.casefold() in row["dimension"].casefold()]
-    suites = {each: catalog.expand(each) for each in catalog.names("suites")} if dimension is None else {}
+    suites = catalog.list_suites(catalogs) if dimension is None else {}
     if as_json:
         click.echo(msgspec.json.encode({"tasks": rows, "suites": suites}).decode())
         return
     _print(rows, suites)
-
-
-def _row(catalog: Any, name: str, data_root: Path | None) -> dict[str, Any]:
-    from ..data.reform.card_loader import available, read_card
-
-    task = catalog.task(name)
-    needs_files = task.dataset["loader"] == "reform"
-    found = available(read_card(task), name, data_root) if needs_files else ["built in"]
-    return {
-        "name": name,
-        "form": task.form.value,
-        "dimension": task.dimension,
-        "title": task.title,
-        "version": task.version,
-        "licence": task.licence,
-        "data": found,
-    }
 
 
 def _print(rows: list[dict[str, Any]], suites: dict[str, list[str]]) -> None:

@@ -25,6 +25,20 @@ MODELS = {
     "replay": "snellen.model.replay:create",
 }
 
+INFERENCERS = {
+    "generate": "snellen.infer.generate:GENERATE",
+    "generation": "snellen.infer.generate:GENERATE",
+    "likelihood": "snellen.infer.likelihood:LIKELIHOOD",
+    "document": "snellen.infer.document:DOCUMENT",
+    "chain": "snellen.infer.chain:CHAIN",
+    "every": "snellen.infer.dialogue:EVERY",
+    "every_likelihood": "snellen.infer.dialogue:EVERY_BY_LIKELIHOOD",
+    "every_with_gt": "snellen.infer.generate:GENERATE",
+    "last": "snellen.infer.generate:GENERATE",
+}
+"""`every`: a dialogue's rounds with the model's own answers as history; with right ones (`every_with_gt`), or with the
+last round alone (`last`), each round is a trial like any other."""
+
 SCORERS = {
     "likelihood": "snellen.scoring.scorers.option_likelihood:score",
     "choice": "snellen.scoring.scorers.option_choice:score",
@@ -68,10 +82,19 @@ AGGREGATES = {
 }
 
 
+BUILTINS = {
+    "loader": LOADERS,
+    "model": MODELS,
+    "inferencer": INFERENCERS,
+    "scorer": SCORERS,
+    "aggregate": AGGREGATES,
+}
+
+
 def default_registry() -> Registry:
     """Return a registry that knows all built-ins."""
     registry = Registry()
-    for kind, names in (("loader", LOADERS), ("model", MODELS), ("scorer", SCORERS), ("aggregate", AGGREGATES)):
+    for kind, names in BUILTINS.items():
         for name, target in names.items():
             registry.add(kind, name, target)
     return registry

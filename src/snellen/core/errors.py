@@ -38,7 +38,15 @@ class FailureKind(StrEnum):
 
 
 class SnellenError(Exception):
-    """Root of all errors meant for the user; printed as one line without a traceback."""
+    """Root of all errors meant for the user; printed as one line without a traceback.
+
+    Example:
+        >>> try:
+        ...     snellen.run("eyechat", "blind/first")
+        ... except snellen.SnellenError as error:
+        ...     error.exit_code
+        2
+    """
 
     exit_code = 2
 
@@ -106,3 +114,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def near_and_known(name: str, known: Iterable[str]) -> str:
+    """Return how a message about an unknown name goes on: the nearest known one, then all of them in their order."""
+    names = list(known)
+    return f"{did_you_mean(name, names)}; known: {', '.join(names)}"

@@ -12,7 +12,7 @@ RARE = 50_000
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collect cycles rarely in the block: a trial leaves none behind, so every pass over those in flight finds nothing."""
+    """Collect cycles rarely in the block: a trial leaves none, so every pass over those in flight finds nothing."""
     before = gc.get_threshold()
     gc.set_threshold(max(RARE, before[0]) if before[0] else 0, *before[1:])
     try:

@@ -1,14 +1,15 @@
-"""The seams: what a loader, a model, a scorer and an aggregate must be. Nothing here runs."""
+"""The seams: what a loader, a model, an inferencer, a scorer and an aggregate must be. Nothing here runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from .jobs import Item, Job, RequestBuilder
 from .tasks import Task
 from .types import Estimate, Image, ImageSent, Prediction, Request, Sample, Score
 
@@ -56,7 +57,17 @@ class LoadContext(Struct, frozen=True):
 
 
 class Loader(Protocol):
-    """Turns a task's dataset table into samples, lazily, the same ones every time it is called."""
+    """Turns a task's dataset table into samples, lazily, the same ones every time it is called.
+
+    Example:
+        >>> from snellen.core.protocols import LoadContext
+        >>> def sums(task, context):
+        ...     for n in range(task.dataset["count"]):
+        ...         yield snellen.Sample(str(n), task.name, task.form, f"{n} + 1 = ?", answers=(str(n + 1),))
+        >>> task = snellen.Task("sums", {"loader": "sums", "count": 2}, snellen.Form.OPEN)
+        >>> [sample.question for sample in sums(task, LoadContext())]
+        ['0 + 1 = ?', '1 + 1 = ?']
+    """
 
     def __call__(self, task: Task, context: LoadContext) -> Iterator[Sample]:
         """Yield samples with unique ids."""
@@ -65,7 +76,16 @@ class Loader(Protocol):
 
 @runtime_checkable
 class Model(Protocol):
-    """Transport only: how to ask. Cache, limits, retries and deadlines are composed outside, by the engine."""
+    """Transport only: how to ask. Cache, limits, retries and deadlines are composed outside, by the engine.
+
+    Example:
+        >>> import asyncio
+        >>> from snellen.core.types import TrialKey, Turn
+        >>> marks, texts = ("A", "B"), ("a cat", "a black cat")
+        >>> request = snellen.Request(TrialKey("t", "1"), (Turn("user", "Which?"),), marks=marks, shown=texts)
+        >>> asyncio.run(snellen.load_model("blind/longest").predict(request)).text
+        'B'
+    """
 
     name: str
     """As the user wrote it, `provider/name`."""
@@ -110,8 +130,47 @@ class BatchModel(Model, Protocol):
         ...
 
 
+class Inferencer(Protocol):
+    """Turns the trials of a task into jobs: which calls each needs, and which must wait for the answers of others.
+
+    A job that is run again asks again: `ask` answers a finished trial from the store, so a reply of an earlier round
+    enters the next one the same way whether it was given now or before a restart.
+
+    Example:
+        >>> from snellen.core.jobs import Item
+        >>> from snellen.core.tasks import Prompt
+        >>> from snellen.infer.generate import GENERATE
+        >>> from snellen.prompt.build import Prompter
+        >>> task = snellen.Task("t", {}, repeats=2)
+        >>> sample = snellen.Sample("1", "t", snellen.Form.OPEN, "What is it?")
+        >>> [job.keys[0].repeat for job in GENERATE.plan(task, [Item(0, sample)], Prompter(task, Prompt(), seed=0))]
+        [0, 1]
+    """
+
+    needs: frozenset[Capability]
+    """What the model must be able to do; one that cannot is refused before the first request, by name."""
+
+    def read_options(self, task: Task) -> Any:
+        """Check the task's `infer_options` before the first request; one without options has nothing to check."""
+        return None
+
+    def plan(self, task: Task, items: Iterable[Item], prompter: RequestBuilder) -> Iterator[Job]:
+        """Yield the jobs, lazily: a plan of a million trials is an iterator."""
+        ...
+
+
 class Scorer(Protocol):
-    """Pure: one stored trial in, one or more scores out. Calls no network."""
+    """Pure: one stored trial in, one or more scores out. Calls no network.
+
+    Example:
+        >>> from snellen.core.types import TrialKey
+        >>> def brief(sample, request, prediction, options):
+        ...     return [snellen.Score(prediction.key, "brief", float(len(prediction.text) < 10))]
+        >>> sample = snellen.Sample("1", "t", snellen.Form.OPEN, "What is it?")
+        >>> reply = snellen.Prediction(TrialKey("t", "1"), text="a cat")
+        >>> brief(sample, snellen.Request(reply.key, ()), reply, {})[0].value
+        1.0
+    """
 
     def __call__(
         self, sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
@@ -121,8 +180,19 @@ class Scorer(Protocol):
 
 
 class Aggregate(Protocol):
-    """Pure: the scored trials of one metric of one task in, named estimates out."""
+    """Pure: the scored trials of one task in, named estimates out.
 
-    def __call__(self, table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
-        """Return named estimates."""
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from snellen.core.types import TrialKey
+        >>> def best(scored, options):
+        ...     return {"best": snellen.Estimate(max(score.value for _, score in scored.scores()))}
+        >>> sample = snellen.Sample("1", "t", snellen.Form.OPEN, "What is it?")
+        >>> scores = [snellen.Score(TrialKey("t", "1", repeat=n), "anls", n / 4) for n in range(3)]
+        >>> best(SimpleNamespace(scores=lambda: [(sample, score) for score in scores]), {})["best"].value
+        0.5
+    """
+
+    def __call__(self, scored: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
+        """Return named estimates; `scored` (`snellen.scoring.run.ScoredTask`) has a table a metric, and the scores."""
         ...

@@ -1,20 +1,22 @@
-"""One lazy registry of four kinds (loader, model, scorer, aggregate): name -> object, imported on first use."""
+"""One lazy registry of five kinds: name of a loader, model, inferencer, scorer or aggregate -> object."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from .errors import ConfigError, SnellenError, UsageError, did_you_mean
+from .errors import ConfigError, SnellenError, UsageError, near_and_known
 
 PLUGIN_PREFIX = "snellen_plugin_"
 """How the modules of plug-in files are named."""
-KINDS = ("loader", "model", "scorer", "aggregate")
+KINDS = ("loader", "model", "inferencer", "scorer", "aggregate")
 
 Target = Any
 """Either the object itself or `"package.module:attribute"`, resolved on first use."""
@@ -40,7 +42,7 @@ class Registry:
         if name not in known:
             self._load_entry_points()
         if name not in known:
-            raise UsageError(f"unknown {kind} {name!r}{did_you_mean(name, known)}; known: {', '.join(sorted(known))}")
+            raise UsageError(f"unknown {kind} {name!r}{near_and_known(name, sorted(known))}")
         target = known[name]
         return _resolve(target) if isinstance(target, str) else target
 
@@ -62,14 +64,11 @@ class Registry:
             raise UsageError(f"plug-in {str(path)!r} is not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
-        try:
+        with foreign_code(f"plug-in {str(path)!r} cannot be loaded:"):
             spec.loader.exec_module(module)
-        except SnellenError:
-            raise
-        except Exception as error:
-            raise UsageError(f"plug-in {str(path)!r} cannot be loaded: {type(error).__name__}: {error}") from error
         if callable(getattr(module, "register", None)):
-            module.register(self)
+            with foreign_code(f"plug-in {str(path)!r} cannot be registered:"):
+                module.register(self)
         elif not any(
             callable(value) and getattr(value, "__module__", "") == spec.name for value in vars(module).values()
         ):
@@ -88,11 +87,22 @@ class Registry:
             self.add(kind, name, target)
 
 
+@contextmanager
+def foreign_code(what: str, error_type: Callable[[str], SnellenError] = UsageError) -> Iterator[None]:
+    """Turn whatever a plug-in raises in the block into one error of ours that begins with `what`; ours pass."""
+    try:
+        yield
+    except SnellenError:
+        raise
+    except Exception as error:
+        raise error_type(f"{what} {type(error).__name__}: {error}") from error
+
+
 @cache
 def _installed() -> tuple[tuple[str, str, str], ...]:
-    """Return what installed packages bring, as (kind, name, target); reading every package's files is done once in a process."""
-    found = entry_points()
-    return tuple((kind, point.name, point.value) for kind in KINDS for point in found.select(group=f"snellen.{kind}"))
+    """Return what installed packages bring, as (kind, name, target); every package's files are read once a process."""
+    points = entry_points()
+    return tuple((kind, point.name, point.value) for kind in KINDS for point in points.select(group=f"snellen.{kind}"))
 
 
 def _resolve(target: str) -> Any:

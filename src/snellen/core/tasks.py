@@ -49,7 +49,8 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     hidden: tuple[str, ...] = ()
     """The pool of wordings when options are not shown; empty: `instructions`."""
     ask: str = "before"
-    """`before`: an instruction precedes the question; `instead`: it is the question and may name `{slots}` of the sample."""
+    """`before`: an instruction precedes the question; `instead`: it is the question and may name the sample's
+    `{slots}`."""
     answer_space: str = ""
     """A sentence after the instruction (or question) when options are hidden; may name `{answers}`."""
     yesno: str = ""
@@ -66,7 +67,13 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Task(Struct, frozen=True, forbid_unknown_fields=True):
-    """A measurement as pure data: what to load, how to ask, how to score."""
+    """A measurement as pure data: what to load, how to ask, how to score.
+
+    Example:
+        >>> task = snellen.Task("mine", {"loader": "table", "path": "my.jsonl"}, repeats=3)
+        >>> task.infer, task.variants
+        ('generate', ('base',))
+    """
 
     name: str
     dataset: dict[str, Any]

@@ -29,7 +29,7 @@ def show_text(text: str) -> str:
 
 
 def json_objects(text: str) -> Iterator[Any]:
-    """Yield the JSON objects in a text, outermost first and one after another; prose and code fences around them are ignored."""
+    """Yield the JSON objects in a text, one after another, outermost only; prose and code fences are ignored."""
     decoder, at = json.JSONDecoder(), text.find("{")
     while at >= 0:
         try:

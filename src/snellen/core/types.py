@@ -14,13 +14,18 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .errors import FailureKind as FailureKind
+from .errors import FailureKind as FailureKind  # noqa: PLC0414 - part of the vocabulary
 
 BASE_VARIANT = "base"
 
 
 class Form(StrEnum):
-    """The formulation of a question; it picks the default prompt and scorer."""
+    """The formulation of a question; it picks the default prompt and scorer.
+
+    Example:
+        >>> snellen.Form("choice") is snellen.Form.CHOICE
+        True
+    """
 
     CHOICE = "choice"
     YESNO = "yesno"
@@ -35,6 +40,10 @@ class Image(Struct, frozen=True, gc=False, omit_defaults=True):
 
     `ref` is an absolute path, an https URL or a `data:` URL. `edits` are applied in order when the
     picture is opened, each written `name:arguments` (`box:0.1,0.2,0.5,0.6`, `jpeg:3`).
+
+    Example:
+        >>> snellen.Image("/data/cat.png", edits=("crop:0,0,0.5,1",)).edits
+        ('crop:0,0,0.5,1',)
     """
 
     ref: str
@@ -59,6 +68,11 @@ class Sample(Struct, frozen=True, gc=False, omit_defaults=True):
 
     `options` stand in canonical order and `answers` are texts (for a choice: option texts), so that no
     shuffling can make a label wrong. `group` names the chain, document or dialogue it belongs to.
+
+    Example:
+        >>> options = ("a cat", "a dog")
+        >>> snellen.Sample("1", "pets", snellen.Form.CHOICE, "What?", options=options, answers=("a dog",)).answers
+        ('a dog',)
     """
 
     id: str
@@ -85,7 +99,13 @@ class TrialKey(Struct, frozen=True, gc=False, order=True):
 
 
 class Params(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
-    """Sampling parameters. None means not sent (and recorded so); 0 is sent as 0."""
+    """Sampling parameters. None means not sent (and recorded so); 0 is sent as 0.
+
+    Example:
+        >>> import msgspec
+        >>> msgspec.json.encode(snellen.Params(temperature=0.0))
+        b'{"temperature":0.0}'
+    """
 
     max_tokens: int | None = None
     temperature: float | None = None
@@ -115,7 +135,14 @@ class Likelihood(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Request(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What one trial asks. With `choices` it asks for the log-likelihood of each continuation."""
+    """What one trial asks. With `choices` it asks for the log-likelihood of each continuation.
+
+    Example:
+        >>> from snellen.core.types import TrialKey, Turn
+        >>> request = snellen.Request(TrialKey("pets", "1"), (Turn("user", "Cat or dog?"),), choices=("cat", "dog"))
+        >>> request.key.variant, request.params.temperature
+        ('base', None)
+    """
 
     key: TrialKey
     messages: tuple[Turn, ...]
@@ -176,7 +203,14 @@ class ImageSent(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The outcome of one trial: exactly one of `text`, `loglikelihoods`, `failure`."""
+    """The outcome of one trial: exactly one of `text`, `loglikelihoods`, `failure`.
+
+    Example:
+        >>> from snellen.core.types import TrialKey
+        >>> snellen.Prediction(TrialKey("pets", "1"))
+        Traceback (most recent call last):
+        ValueError: a prediction is exactly one of text, loglikelihoods or failure
+    """
 
     key: TrialKey
     text: str | None = None
@@ -197,7 +231,13 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Score(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One metric of one trial. `value` None means unscored, for `reason`; it is never counted as 0."""
+    """One metric of one trial. `value` None means unscored, for `reason`; it is never counted as 0.
+
+    Example:
+        >>> from snellen.core.types import TrialKey
+        >>> snellen.Score(TrialKey("pets", "1"), "accuracy", None, reason="no answer found").value is None
+        True
+    """
 
     key: TrialKey
     metric: str
@@ -215,7 +255,13 @@ class Score(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Estimate(Struct, frozen=True, gc=False, omit_defaults=False):
-    """One number of a report with its uncertainty; counts add up to what was planned."""
+    """One number of a report with its uncertainty; counts add up to what was planned.
+
+    Example:
+        >>> estimate = snellen.Estimate(0.7, ci95=(0.6, 0.8), n=90, unscored=8, failed=2)
+        >>> estimate.n + estimate.unscored + estimate.failed
+        100
+    """
 
     value: float | None
     stderr: float | None = None

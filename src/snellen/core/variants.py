@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -27,11 +27,3 @@ def parse_variant(variant: str) -> Mapping[str, str]:
 def format_variant(axes: Mapping[str, str]) -> str:
     """Return the name of a variant; the order of axes does not matter."""
     return "&".join(f"{axis}={axes[axis]}" for axis in sorted(axes)) or BASE_VARIANT
-
-
-def cross_variants(axes: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return every combination of one variant from each axis list, `base` dropped where others say more."""
-    names = [BASE_VARIANT]
-    for axis in axes:
-        names = [format_variant({**parse_variant(left), **parse_variant(right)}) for left in names for right in axis]
-    return tuple(dict.fromkeys(names))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import structs
 
+from ..core.jobs import Item, ReadyRequests
 from ..core.types import Form, Prediction, Request, Sample, TrialKey
-from ..infer.jobs import Ask, Item
 from ..scoring.scorers.judge import Judge, judge_key, plan_votes, score_votes
 from ..store.reader import RunReader
 from .records import Draft, Finding
@@ -18,30 +17,12 @@ CHECKERS = ("unique", "chain", "grounded")
 CARD = "curate_{}"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckJob:
-    """All votes of one checker on one item."""
-
-    item: Item
-    requests: tuple[Request, ...]
-
-    @property
-    def keys(self) -> Sequence[TrialKey]:
-        """Return the votes' keys."""
-        return [request.key for request in self.requests]
-
-    async def run(self, ask: Ask) -> None:
-        """Ask for every vote; one that fails is void."""
-        for request in self.requests:
-            await ask(self.item, request)
-
-
-def plan_checks(judge: Judge, drafts: Iterable[Draft], *, with_picture: bool) -> Iterator[CheckJob]:
+def plan_checks(judge: Judge, drafts: Iterable[Draft], *, with_picture: bool) -> Iterator[ReadyRequests]:
     """Yield a job an item."""
     for position, draft in enumerate(drafts):
         sample = check_sample(draft)
         votes = plan_votes(judge, [(sample, _told(draft))])
-        yield CheckJob(
+        yield ReadyRequests(
             Item(position, sample), tuple(_with_picture(vote, sample) if with_picture else vote for vote in votes)
         )
 

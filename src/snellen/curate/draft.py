@@ -9,8 +9,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, structs
 
+from ..core.jobs import Ask, Item
 from ..core.types import Form, Params, Prediction, Request, Sample, TrialKey, Turn
-from ..infer.jobs import Ask, Item
 from ..prompt.template import render
 from ..store.reader import RunReader
 from .records import INFERENCE, Draft, SetAside, Source, shuffled

@@ -13,11 +13,11 @@ import msgspec
 from ..core.clock import Clock
 from ..core.errors import DataError, EnvironmentProblem, ModelError, SnellenError
 from ..core.ids import content_hash
+from ..core.jobs import Item, Job
 from ..core.protocols import BatchModel, Capability, Model
 from ..core.text import clean_text
 from ..core.types import FailureKind, ImageSent, Prediction, Request, TrialKey
 from ..data.images.encode import ImageDoor
-from ..infer.jobs import Item, Job
 from ..store.cache import ResponseCache, request_digest
 from ..store.writer import RunWriter
 from .batch import Batcher
@@ -134,9 +134,6 @@ class Engine:
     async def _ask(
         self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True
     ) -> Prediction:
-        if settled is not None:
-            await self._keep(item, request, settled, "")
-            return settled
         if self._is_finished(request.key):
             stored = self._writer.stored(request.key)
             if stored is not None:
@@ -144,6 +141,9 @@ class Engine:
                 if self._observe is not None:
                     self._observe(item, request, stored)
                 return stored
+        if settled is not None:
+            await self._keep(item, request, settled, "")
+            return settled
         prediction, digest = await self._answer(request)
         if keep:
             await self._keep(item, request, prediction, digest)

@@ -55,8 +55,9 @@ def extract_choice(
     `options` maps letter to text, or lists texts that are then lettered A, B, C, … `finish` is the reason generation
     ended ("length" = cut off). `profile` names whose rules to apply; other harnesses' are in `extract.profiles`.
 
-    >>> extract_choice("Not (A). It must be (C).", ["cat", "dog", "cow"]).letter
-    'C'
+    Example:
+        >>> snellen.extract_choice("It is not a cat, so (B).", ["a cat", "a dog"]).letter
+        'B'
     """
     if profile == "snellen":
         return read(option_set(options), response, finish)

@@ -24,6 +24,11 @@ class Extraction(Struct, frozen=True, gc=False, omit_defaults=True):
     `letter` is one of the offered marks, or None for `reason`. `span` are the start and end of the deciding part in
     the original reply (thinking, markup and all), in characters, so that a viewer can highlight it; None where nothing
     in particular decided. `rule` names the rule that decided, also when it decided to abstain.
+
+    Example:
+        >>> extraction = snellen.extract_choice("A or B, I cannot tell.", ["a cat", "a dog"])
+        >>> extraction.letter is None, extraction.reason
+        (True, 'refused')
     """
 
     letter: str | None

@@ -1,1 +1,1 @@
-"""Which calls a trial needs: generate, dialogue, likelihood."""
+"""Trials to the calls they need: one each, by likelihood, in dialogues, chains and documents, or as a plug-in says."""

@@ -6,18 +6,17 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from msgspec import Struct
 
 from ..core.config import convert
-from ..core.protocols import Capability
+from ..core.jobs import Ask, Item, RequestBuilder
+from ..core.protocols import Capability, Inferencer
 from ..core.tasks import Task
 from ..core.types import Prediction, Request, Sample, TrialKey
 from ..extract.choice import chosen_text
-from ..prompt.build import Prompter
-from .jobs import Ask, Item
-
-NEEDS = frozenset({Capability.GENERATE})
+from .likelihood import LikelihoodOptions, build_request, read_likelihood_options, without_options
 
 Build = Callable[[Sample, str, int, Sequence[str] | None], Request]
 """Sample, variant, repeat and the model's own answers so far to a Request."""
@@ -32,7 +31,7 @@ class DialogueOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class DialogueJob:
-    """One dialogue: its rounds in order, in one lane (a variant and repeat) or, for a majority, in all of them side by side."""
+    """One dialogue: its rounds in order, in one lane (a variant and repeat) or, for a majority, in all side by side."""
 
     task: str
     items: tuple[Item, ...]
@@ -67,14 +66,45 @@ class DialogueJob:
                 replies.append(common if len(self.lanes) > 1 else answer)
 
 
-def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[DialogueJob]:
-    """Yield a job a dialogue and lane, in whatever order the items come; rounds follow their number."""
-    return plan_dialogues(task, items, prompter.build, read_options(task).majority)
+class Every(Inferencer):
+    """Asks every round, the model's own answers before it as history."""
+
+    needs = frozenset({Capability.GENERATE})
+
+    def read_options(self, task: Task) -> DialogueOptions:
+        """Check the task's options by name."""
+        return convert(task.infer_options, DialogueOptions, f"infer_options of task {task.name!r}")
+
+    def plan(self, task: Task, items: Iterable[Item], prompter: RequestBuilder) -> Iterator[DialogueJob]:
+        """Yield a job a dialogue and lane, in whatever order the items come; rounds follow their number."""
+        return plan_dialogues(task, items, prompter.build, self.read_options(task).majority)
+
+
+class EveryByLikelihood(Inferencer):
+    """Asks every round by likelihood; the likeliest option enters the history of the next."""
+
+    needs = frozenset({Capability.LIKELIHOOD})
+
+    def read_options(self, task: Task) -> LikelihoodOptions:
+        """Check the task's options by name: those of likelihood, and `majority`."""
+        own = {name: value for name, value in task.infer_options.items() if name != "majority"}
+        return read_likelihood_options(task, own)
+
+    def plan(self, task: Task, items: Iterable[Item], prompter: RequestBuilder) -> Iterator[DialogueJob]:
+        """Yield a job a dialogue and lane; the history takes the option of the largest summed log-likelihood."""
+        options = self.read_options(task)
+        asks = without_options(prompter, options)
+
+        def build(sample: Sample, variant: str, repeat: int, replies: Sequence[str] | None) -> Request:
+            key = TrialKey(task.name, sample.id, variant, repeat)
+            return build_request(asks, sample, key, options, replies)
+
+        return plan_dialogues(task, items, build, bool(task.infer_options.get("majority")))
 
 
 def plan_dialogues(task: Task, items: Iterable[Item], build: Build, majority: bool) -> Iterator[DialogueJob]:
-    """The same for any way to build a round's request."""
-    lanes = tuple((variant, repeat) for variant in task.variants for repeat in range(task.repeats))
+    """Yield the jobs of all dialogues for any way to build a round's request."""
+    lanes = tuple(product(task.variants, range(task.repeats)))
     dialogues: dict[str, list[Item]] = {}
     for item in items:
         dialogues.setdefault(item.sample.group or item.sample.id, []).append(item)
@@ -82,11 +112,6 @@ def plan_dialogues(task: Task, items: Iterable[Item], build: Build, majority: bo
         rounds = tuple(sorted(members, key=_round))
         for chosen in (lanes,) if majority else ((lane,) for lane in lanes):
             yield DialogueJob(task.name, rounds, chosen, build)
-
-
-def read_options(task: Task) -> DialogueOptions:
-    """Check the task's options by name."""
-    return convert(task.infer_options, DialogueOptions, f"infer_options of task {task.name!r}")
 
 
 def read_answer(request: Request, prediction: Prediction) -> str:
@@ -106,3 +131,7 @@ def most_common(answers: Sequence[str]) -> str:
 def _round(item: Item) -> tuple[int, int]:
     number = item.sample.tags.get("round")
     return (int(number) if isinstance(number, int | float) else item.position, item.position)
+
+
+EVERY = Every()
+EVERY_BY_LIKELIHOOD = EveryByLikelihood()

@@ -1,4 +1,4 @@
-"""Questions about long documents into jobs: one document after another, the first question as a warm-up, then the rest at once.
+"""Questions about long documents into jobs: the first question of a document as a warm-up, then the rest at once.
 
 A server's prefix cache holds the pages once they were read; asking a document's questions together lets it hit.
 """
@@ -10,19 +10,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 
 import msgspec
 
-from ..core.protocols import Capability
+from ..core.jobs import Ask, Item, RequestBuilder
+from ..core.protocols import Capability, Inferencer
 from ..core.tasks import Task
 from ..core.types import Failure, FailureKind, Prediction, Request, TrialKey, Turn
 from ..core.variants import parse_variant
-from ..prompt.build import Prompter
 from ..prompt.document import skip_reason
-from .jobs import Ask, Item
 
-NEEDS = frozenset({Capability.GENERATE})
 DOCUMENTS_IN_FLIGHT = 8
 """How many documents with several questions are open at once: few enough that a server's cache holds them all."""
 
@@ -33,11 +31,11 @@ class DocumentJob:
 
     items: Sequence[Item]
     keys: Sequence[TrialKey]
-    prompter: Prompter
+    prompter: RequestBuilder
     gate: asyncio.Semaphore
 
     async def run(self, ask: Ask) -> None:
-        """Ask the first question alone, then the others side by side; a single question has no cache to spare and waits for nobody."""
+        """Ask the first question alone, then the others side by side; a single one fills no cache and need not wait."""
         (item, key), *others = zip(self.items, self.keys, strict=True)
         async with self.gate if others else nullcontext():
             await self._ask(ask, item, key)
@@ -57,15 +55,19 @@ class DocumentJob:
             await ask(item, request)
 
 
-def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[DocumentJob]:
-    """Yield a job for every document × variant × repeat; a document's questions follow one another in the data."""
-    gate = asyncio.Semaphore(int(task.dataset.get("documents_in_flight", DOCUMENTS_IN_FLIGHT)))
-    for _, group in groupby(items, key=lambda item: item.sample.group or item.sample.id):
-        of_document = list(group)
-        for variant in task.variants:
-            for repeat in range(task.repeats):
-                keys = [TrialKey(task.name, item.sample.id, variant, repeat) for item in of_document]
-                yield DocumentJob(of_document, keys, prompter, gate)
+class Document(Inferencer):
+    """Asks all questions about a document together."""
+
+    needs = frozenset({Capability.GENERATE})
+
+    def plan(self, task: Task, items: Iterable[Item], prompter: RequestBuilder) -> Iterator[DocumentJob]:
+        """Yield a job for every document × variant × repeat; a document's questions follow one another in the data."""
+        gate = asyncio.Semaphore(int(task.dataset.get("documents_in_flight", DOCUMENTS_IN_FLIGHT)))
+        for _, group in groupby(items, key=lambda item: item.sample.group or item.sample.id):
+            questions = list(group)
+            for variant, repeat in product(task.variants, range(task.repeats)):
+                keys = [TrialKey(task.name, item.sample.id, variant, repeat) for item in questions]
+                yield DocumentJob(questions, keys, prompter, gate)
 
 
 async def vote(ask: Ask, item: Item, request: Request, pages: int) -> Prediction:
@@ -75,9 +77,9 @@ async def vote(ask: Ask, item: Item, request: Request, pages: int) -> Prediction
     if failed is not None:
         return msgspec.structs.replace(failed, key=request.key)
     texts = [(reply.text or "").strip() for reply in replies]
-    told = [text for text in texts if not _abstains(text)] or texts
-    counts = Counter(text.casefold() for text in told)
-    winner = max(told, key=lambda text: counts[text.casefold()])
+    votes = [text for text in texts if not _abstains(text)] or texts
+    counts = Counter(text.casefold() for text in votes)
+    winner = max(votes, key=lambda text: counts[text.casefold()])
     chosen = replies[texts.index(winner)]
     return msgspec.structs.replace(chosen, key=request.key, detail={**chosen.detail, "chunks": texts})
 
@@ -93,3 +95,6 @@ def chunks(request: Request, pages: int) -> Iterator[Request]:
 
 def _abstains(text: str) -> bool:
     return not text or "not found" in text.casefold()
+
+
+DOCUMENT = Document()

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
 
-from ..core.protocols import Capability
+from ..core.jobs import Item, OneRequest, RequestBuilder
+from ..core.protocols import Capability, Inferencer
 from ..core.tasks import Task
-from ..core.types import TrialKey
-from ..prompt.build import Prompter
-from .jobs import Ask, Item
-
-NEEDS = frozenset({Capability.GENERATE})
+from ..core.types import Request, Sample, TrialKey
 
 
-class GenerateJob(NamedTuple):
-    """One trial."""
+class Generate(Inferencer):
+    """Asks every trial for a text."""
 
-    item: Item
-    keys: tuple[TrialKey]
-    prompter: Prompter
+    needs = frozenset({Capability.GENERATE})
 
-    async def run(self, ask: Ask) -> None:
-        """Build the request and ask it."""
-        (key,) = self.keys
-        await ask(self.item, self.prompter.build(self.item.sample, key.variant, key.repeat))
+    def plan(self, task: Task, items: Iterable[Item], prompter: RequestBuilder) -> Iterator[OneRequest]:
+        """Yield a job for every trial."""
+        return one_request_each(task, items, lambda sample, key: prompter.build(sample, key.variant, key.repeat))
 
 
-def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[GenerateJob]:
+def one_request_each(
+    task: Task, items: Iterable[Item], build: Callable[[Sample, TrialKey], Request]
+) -> Iterator[OneRequest]:
     """Yield a job for every sample × variant × repeat, samples outermost: what shares images stays together."""
     for item in items:
-        for variant in task.variants:
-            for repeat in range(task.repeats):
-                yield GenerateJob(item, (TrialKey(task.name, item.sample.id, variant, repeat),), prompter)
+        for variant, repeat in product(task.variants, range(task.repeats)):
+            yield OneRequest(item, (TrialKey(task.name, item.sample.id, variant, repeat),), build)
+
+
+GENERATE = Generate()

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 import PIL.Image
 from msgspec import Struct
-from msgspec.structs import replace as change
+from msgspec.structs import replace
 
 from ..core.config import convert
-from ..core.errors import ConfigError, did_you_mean
-from ..core.protocols import Capability
+from ..core.errors import ConfigError, near_and_known
+from ..core.jobs import Item, OneRequest, RequestBuilder
+from ..core.protocols import Capability, Inferencer
 from ..core.tasks import Prompt, Task
 from ..core.types import REDUCTIONS, Form, Image, Likelihood, Request, Sample, TrialKey, Turn
 from ..data.catalog import Catalog
 from ..data.images.decode import encode_png
-from ..prompt.build import Prompter
 from ..prompt.template import render
-from .jobs import Ask, Item
+from .generate import one_request_each
 
-NEEDS = frozenset({Capability.LIKELIHOOD})
 CANDIDATES = ("text", "letters")
 CALIBRATIONS = ("none", "unconditional", "content-free")
 YES_NO = ("yes", "no")
@@ -40,59 +39,33 @@ class LikelihoodOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """`text`: the option texts, after a prompt without options; `letters`: their marks, after a prompt with them."""
     reduction: str = "sum"
     calibration: str = "none"
-    """`unconditional`: less the likelihood of the bare answer; `content-free`: less that after a grey picture and no question."""
+    """`unconditional`: less the likelihood of the bare answer; `content-free`: less that after a grey picture and no
+    question."""
 
 
-@dataclass(frozen=True, slots=True)
-class LikelihoodJob:
-    """One trial."""
+class ByLikelihood(Inferencer):
+    """Asks every trial how likely each candidate is."""
 
-    item: Item
-    key: TrialKey
-    prompter: Prompter
-    options: LikelihoodOptions
+    needs = frozenset({Capability.LIKELIHOOD})
 
-    @property
-    def keys(self) -> Sequence[TrialKey]:
-        """Return the one key."""
-        return (self.key,)
+    def read_options(self, task: Task) -> LikelihoodOptions:
+        """Check a task's likelihood options by name."""
+        return read_likelihood_options(task, task.infer_options)
 
-    async def run(self, ask: Ask) -> None:
-        """Build the request and ask it."""
-        await ask(self.item, build_request(self.prompter, self.item.sample, self.key, self.options))
+    def plan(self, task: Task, items: Iterable[Item], prompter: RequestBuilder) -> Iterator[OneRequest]:
+        """Yield a job for every trial; a wrong option is refused before the first."""
+        options = self.read_options(task)
+        prompter = without_options(prompter, options)
+        return one_request_each(task, items, lambda sample, key: build_request(prompter, sample, key, options))
 
 
-def plan(task: Task, items: Iterable[Item], prompter: Prompter) -> Iterator[LikelihoodJob]:
-    """Yield a job for every sample × variant × repeat; a wrong option is refused before the first."""
-    options = read_options(task)
-    return _jobs(task, items, without_options(prompter, options), options)
-
-
-def without_options(prompter: Prompter, options: LikelihoodOptions) -> Prompter:
-    """Return the prompter that asks for the candidates: options hidden, unless their letters are the candidates."""
-    return (
-        prompter
-        if options.candidates == "letters"
-        else replace(prompter, prompt=prompt_without_options(prompter.prompt))
-    )
-
-
-def _jobs(task: Task, items: Iterable[Item], prompter: Prompter, options: LikelihoodOptions) -> Iterator[LikelihoodJob]:
-    for item in items:
-        for variant in task.variants:
-            for repeat in range(task.repeats):
-                yield LikelihoodJob(item, TrialKey(task.name, item.sample.id, variant, repeat), prompter, options)
-
-
-def read_options(task: Task) -> LikelihoodOptions:
-    """Check a task's likelihood options by name."""
-    options = convert(task.infer_options, LikelihoodOptions, f"infer_options of task {task.name!r}")
+def read_likelihood_options(task: Task, table: Mapping[str, Any]) -> LikelihoodOptions:
+    """Check a table of likelihood options, and that the task has candidates."""
+    options = convert(dict(table), LikelihoodOptions, f"infer_options of task {task.name!r}")
     for name, known in (("candidates", CANDIDATES), ("reduction", REDUCTIONS), ("calibration", CALIBRATIONS)):
         value = getattr(options, name)
         if value not in known:
-            raise ConfigError(
-                f"task {task.name!r}: {name} {value!r} is unknown{did_you_mean(value, known)}; known: {', '.join(known)}"
-            )
+            raise ConfigError(f"task {task.name!r}: {name} {value!r} is unknown{near_and_known(value, known)}")
     if task.form not in (Form.CHOICE, Form.YESNO):
         raise ConfigError(
             f"task {task.name!r} is of form {task.form.value!r}: likelihood needs candidates (choice or yesno)"
@@ -100,16 +73,27 @@ def read_options(task: Task) -> LikelihoodOptions:
     return options
 
 
+def without_options(prompter: RequestBuilder, options: LikelihoodOptions) -> RequestBuilder:
+    """Return what asks for the candidates: options hidden, unless their letters are the candidates."""
+    if options.candidates == "letters":
+        return prompter
+    return prompter.with_prompt(prompt_without_options(prompter.prompt))
+
+
 def prompt_without_options(prompt: Prompt) -> Prompt:
     """Return the prompt to ask for option texts: no options in it, no forced beginning, and no plea for a letter."""
-    bare = change(prompt, template=OPTIONS.sub("", prompt.template), prefix="")
+    bare = replace(prompt, template=OPTIONS.sub("", prompt.template), prefix="")
     if prompt.hidden or list(prompt.instructions) != Catalog().card("prompts", "choice")["instructions"]:
         return bare
-    return change(bare, instructions=tuple(Catalog().card("prompts", "likelihood")["instructions"]))
+    return replace(bare, instructions=tuple(Catalog().card("prompts", "likelihood")["instructions"]))
 
 
 def build_request(
-    prompter: Prompter, sample: Sample, key: TrialKey, options: LikelihoodOptions, replies: Sequence[str] | None = None
+    prompter: RequestBuilder,
+    sample: Sample,
+    key: TrialKey,
+    options: LikelihoodOptions,
+    replies: Sequence[str] | None = None,
 ) -> Request:
     """Return the request of one trial, with its candidates and, if told, the prompt its priors are taken after."""
     request = prompter.build(sample, key.variant, key.repeat, replies)
@@ -120,7 +104,7 @@ def build_request(
         stands_for=stands_for,
         with_prompt=options.reduction == "prompt-mean",
     )
-    return change(request, choices=choices or ("",), likelihood=likelihood)
+    return replace(request, choices=choices or ("",), likelihood=likelihood)
 
 
 def make_candidates(
@@ -133,16 +117,12 @@ def make_candidates(
     if options.candidates == "letters" and request.marks:
         return tuple(mark_as_answered(prompt, mark) for mark in request.marks), ()
     texts = request.shown or YES_NO * (sample.form is Form.YESNO)
-    names = [_names_of(text, sample) for text in texts]
+    aliases = sample.meta.get("aliases") or {}
+    names = [dict.fromkeys([text, *aliases.get(text, [])]) for text in texts]  # each name once
     if all(len(of_one) == 1 for of_one in names):
         return tuple(texts), ()
-    places = [place for place, of_one in enumerate(names) for _ in of_one]
-    return tuple(chain.from_iterable(names)), tuple(places)
-
-
-def _names_of(text: str, sample: Sample) -> list[str]:
-    """Return an option's text and its other names, each once."""
-    return list(dict.fromkeys([text, *(sample.meta.get("aliases") or {}).get(text, [])]))
+    options_named = [index for index, of_one in enumerate(names) for _ in of_one]
+    return tuple(chain.from_iterable(names)), tuple(options_named)
 
 
 def mark_as_answered(prompt: Prompt, mark: str) -> str:
@@ -151,12 +131,12 @@ def mark_as_answered(prompt: Prompt, mark: str) -> str:
     return shown.rstrip(".: ") or mark
 
 
-def make_baseline(prompter: Prompter, sample: Sample, key: TrialKey, calibration: str) -> tuple[Turn, ...]:
+def make_baseline(prompter: RequestBuilder, sample: Sample, key: TrialKey, calibration: str) -> tuple[Turn, ...]:
     """Return the messages after which the candidates' priors are taken; none without calibration."""
     if calibration == "unconditional":
         return (Turn("user", "Answer:"),)
     if calibration == "content-free":
-        empty = change(sample, question=CONTENT_FREE, images=tuple(grey_image() for _ in sample.images), turns=())
+        empty = replace(sample, question=CONTENT_FREE, images=tuple(grey_image() for _ in sample.images), turns=())
         return prompter.build(empty, key.variant, key.repeat).messages
     return ()
 
@@ -165,3 +145,6 @@ def grey_image() -> Image:
     """Return a plain grey picture, as a data URL."""
     data = encode_png(PIL.Image.new("RGB", (GREY_SIDE_PX, GREY_SIDE_PX), (127, 127, 127)))
     return Image(ref="data:image/png;base64," + base64.b64encode(data).decode(), mime="image/png")
+
+
+LIKELIHOOD = ByLikelihood()

@@ -1,1 +1,1 @@
-"""Sample to Request: templates, marks, dialogue styles, shots."""
+"""Sample, variant and repeat to Request: templates, marks, dialogue styles, examples."""

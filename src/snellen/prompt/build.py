@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 import msgspec
 
-from ..core.errors import ConfigError, did_you_mean
+from ..core.errors import ConfigError, near_and_known
 from ..core.ids import derive_seed, rng
 from ..core.tasks import Prompt, Task
 from ..core.types import BASE_VARIANT, Form, Image, Params, Request, Sample, TrialKey, Turn
@@ -48,12 +48,16 @@ class Prompter:
     _moulds: dict[tuple[str, int, bool], Mould | None] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
-    """By variant, number of options and whether the sample is a choice: what plain trials share, once a first one was built."""
+    """By variant, number of options and whether the sample is a choice: what plain trials share, from the second on."""
+
+    def with_prompt(self, prompt: Prompt) -> Prompter:
+        """Return a Prompter of the same task, seed and examples with another prompt."""
+        return replace(self, prompt=prompt)
 
     def build(
         self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None
     ) -> Request:
-        """Return the Request of one trial; `replies` are the model's own answers to the earlier rounds of a dialogue."""
+        """Return the Request of one trial; `replies` are the model's own answers to earlier rounds of a dialogue."""
         # Dialogues, and what only a loader understands, are told sample by sample.
         plain = not sample.meta and not sample.turns and bool(sample.question)
         shape = (variant, len(sample.options), sample.form is Form.CHOICE)
@@ -67,15 +71,9 @@ class Prompter:
             marks, prefix = mould.marks, mould.prefix
             shown = self._order(sample, _axes(variant), variant, repeat) if marks else ()
             messages = mould.cast(sample.question, shown, sample.images)
-        key, params = TrialKey(self.task.name, sample.id, variant, repeat), self.task.params
-        return Request(
-            key,
-            messages,
-            _params_of_repeat(params, repeat) if repeat else params,
-            marks=marks,
-            shown=shown,
-            prefix=prefix,
-        )
+        key = TrialKey(self.task.name, sample.id, variant, repeat)
+        params = _params_of_repeat(self.task.params, repeat) if repeat else self.task.params
+        return Request(key, messages, params, marks=marks, shown=shown, prefix=prefix)
 
     def speak(
         self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None
@@ -83,9 +81,8 @@ class Prompter:
         """Return what is said in one trial, before it is given the form of messages or of one string."""
         prompt, axes = self.prompt, _axes(variant)
         shown = self._order(sample, axes, variant, repeat)
-        style = draw_style(
-            axes.get("marks", prompt.marks), partial(rng, self.seed, sample.id, variant, repeat, "marks")
-        )
+        draw = partial(rng, self.seed, sample.id, variant, repeat, "marks")
+        style = draw_style(axes.get("marks", prompt.marks), draw)
         marks = make_marks(style, len(shown))
         hidden = self._hides_options(sample)
         instruction, question = self._wording(sample, axes, hidden)
@@ -122,11 +119,10 @@ class Prompter:
             return chat(speech)
         images = [image for turn in speech.history for image in turn.images]
         kind, _, file = self.prompt.style.partition(":")
-        text = (
-            meta.speak(meta.load_meta_template(file), speech)
-            if kind == "meta"
-            else load_style(self.prompt.style).speak(speech)
-        )
+        if kind == "meta":
+            text = meta.speak(meta.load_meta_template(file), speech)
+        else:
+            text = load_style(self.prompt.style).speak(speech)
         return (Turn("user", text, (*images, *speech.images)),)
 
     def _before(
@@ -137,12 +133,8 @@ class Prompter:
         if self.prompt.in_context:
             turns = shot_turns(self.prompt, style, hidden)
         if self.retriever is not None:
-            found = self.retriever(sample, rng(self.seed, sample.id, variant, "shots"))
-            turns += tuple(
-                turn
-                for each in found
-                for turn in example_turns(self.prompt, style, each, hidden, self.prompt.shots.images)
-            )
+            for example in self.retriever(sample, rng(self.seed, sample.id, variant, "shots")):
+                turns += example_turns(self.prompt, style, example, hidden, self.prompt.shots.images)
         return (*turns, *history_turns(self.prompt, style, sample, hidden, replies)) if sample.turns else turns
 
     def _order(self, sample: Sample, axes: Mapping[str, str], variant: str, repeat: int) -> tuple[str, ...]:
@@ -162,10 +154,9 @@ class Prompter:
         """Return the instruction and the question of one wording."""
         pool = (self.prompt.hidden or self.prompt.instructions) if hidden else self.prompt.instructions
         own: Sequence[str] = sample.meta.get("wordings") or ()
-        choice = axes.get("wording", "0")
-        if not choice.isdigit() or int(choice) >= max(len(pool), len(own), 1):
-            last = max(len(pool), len(own), 1) - 1
-            raise ConfigError(f"variant wording={choice}: task {self.task.name!r} has wordings 0 to {last}")
+        choice, count = axes.get("wording", "0"), max(len(pool), len(own), 1)
+        if not choice.isdigit() or int(choice) >= count:
+            raise ConfigError(f"variant wording={choice}: task {self.task.name!r} has wordings 0 to {count - 1}")
         wording = pool[int(choice) % len(pool)] if pool else ""
         question = own[int(choice) % len(own)] if own else sample.question
         if self.prompt.ask == "instead" and wording:
@@ -173,7 +164,7 @@ class Prompter:
         return wording, question
 
     def _tail(self, sample: Sample, hidden: bool) -> str:
-        """Return the sentences that name the possible answers, each after a space; they end the instruction, or the question."""
+        """Return the sentences that name the possible answers; they end the instruction, or else the question."""
         tail = ""
         if hidden and self.prompt.answer_space and sample.options:
             tail += " " + render(self.prompt.answer_space, {"answers": _listed(sample.options)})
@@ -186,7 +177,7 @@ class Prompter:
         if "perturb" not in axes:
             return images
         steps = axes["perturb"].split("+")
-        seeds = [derive_seed(self.seed, document, place) % 2**32 for place in range(len(images))]
+        seeds = [derive_seed(self.seed, document, page) % 2**32 for page in range(len(images))]
         return tuple(
             msgspec.structs.replace(image, edits=(*image.edits, *(f"perturb:{step}:{seed}" for step in steps)))
             for image, seed in zip(images, seeds, strict=True)
@@ -198,7 +189,7 @@ def _axes(variant: str) -> Mapping[str, str]:
     axes = parse_variant(variant)
     for axis in axes:
         if axis not in AXES:
-            raise ConfigError(f"variant axis {axis!r} is unknown{did_you_mean(axis, AXES)}; known: {', '.join(AXES)}")
+            raise ConfigError(f"variant axis {axis!r} is unknown{near_and_known(axis, AXES)}")
     return axes
 
 
@@ -208,6 +199,4 @@ def _listed(texts: Sequence[str]) -> str:
 
 def _params_of_repeat(params: Params, repeat: int) -> Params:
     """Give each repeat its own sampling seed when one is sent, or all repeats would be one."""
-    if params.seed is None or repeat == 0:
-        return params
-    return msgspec.structs.replace(params, seed=params.seed + repeat)
+    return params if params.seed is None else msgspec.structs.replace(params, seed=params.seed + repeat)

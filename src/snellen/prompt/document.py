@@ -1,24 +1,24 @@
-"""A document's sample and the axes `pages` and `control` into the pictures that are shown and the text that goes with them."""
+"""A document's sample and the axes `pages` and `control` into the images that are shown and the text beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.errors import ConfigError, did_you_mean
+from ..core.errors import ConfigError, near_and_known
 from ..core.types import Image, Sample
 
 CONTROLS = ("text", "oracle", "none", "transcript")
-"""Same question, other evidence: the text itself, only the needle's page, nothing, what the embedded reader made of the pages."""
+"""Same question, other evidence: the text itself, only the needle's page, nothing, the embedded reader's transcript."""
 
 
 def choose_pages(sample: Sample, axes: Mapping[str, str]) -> tuple[Image, ...]:
-    """Return the pictures of a trial: a rendering (`pages=NAME`), only the page that answers (`control=oracle`), or none."""
+    """Return a trial's images: a rendering (`pages=NAME`), only the page that answers (`control=oracle`), or none."""
     control = _control(axes)
     images = sample.images
     if "pages" in axes:
-        found = sample.meta.get("pages", {}).get(axes["pages"], ())
+        pages = sample.meta.get("pages", {}).get(axes["pages"], ())
         edits = tuple(sample.meta.get("edits", {}).get(axes["pages"], ()))
-        images = tuple(Image(str(ref), page=number, edits=edits) for number, ref in found)
+        images = tuple(Image(str(ref), page=number, edits=edits) for number, ref in pages)
     if control == "oracle":
         wanted = set(sample.meta.get("needle_pages", ()))
         return tuple(image for image in images if image.page in wanted)
@@ -39,11 +39,8 @@ def skip_reason(sample: Sample, axes: Mapping[str, str]) -> str | None:
     control = _control(axes)
     if control in ("none", "text", "transcript"):
         name = {"text": "context", "transcript": "transcript"}.get(str(control))
-        return (
-            f"no {name} was loaded: add dataset.controls = [{control!r}]"
-            if name and not sample.meta.get(name)
-            else None
-        )
+        missing = name is not None and not sample.meta.get(name)
+        return f"no {name} was loaded: add dataset.controls = [{control!r}]" if missing else None
     return _no_pages(sample, axes.get("pages", ""), oracle=control == "oracle")
 
 
@@ -61,7 +58,5 @@ def _no_pages(sample: Sample, name: str, *, oracle: bool) -> str | None:
 def _control(axes: Mapping[str, str]) -> str | None:
     control = axes.get("control")
     if control is not None and control not in CONTROLS:
-        raise ConfigError(
-            f"control {control!r} is unknown{did_you_mean(control, CONTROLS)}; known: {', '.join(CONTROLS)}"
-        )
+        raise ConfigError(f"control {control!r} is unknown{near_and_known(control, CONTROLS)}")
     return control

@@ -15,16 +15,13 @@ def duplicate(task: Task, prompt: Prompt, count: int, random_instruct: bool) -> 
     pool = max(1, len(prompt.instructions)) if random_instruct else 1
     shuffled = task.shuffle_options
     if not shuffled and count > pool and count % pool:
-        raise UsageError(
-            f"--dataset-duplication {count}: with {pool} wordings make it a multiple of {pool} (or at most {pool})"
-        )
+        fitting = f"a multiple of {pool} (or at most {pool})"
+        raise UsageError(f"--dataset-duplication {count}: with {pool} wordings make it {fitting}")
     names = count if shuffled else min(count, pool)
-    variants = tuple(
-        name_variant(place % pool if random_instruct else None, place if shuffled else None) for place in range(names)
-    )
-    return msgspec.structs.replace(
-        task, variants=variants, repeats=task.repeats * (count // names), shuffle_options=False
-    )
+    wordings = [number % pool if random_instruct else None for number in range(names)]
+    variants = tuple(name_variant(word, number if shuffled else None) for number, word in enumerate(wordings))
+    repeats = task.repeats * (count // names)
+    return msgspec.structs.replace(task, variants=variants, repeats=repeats, shuffle_options=False)
 
 
 def name_variant(wording: int | None, order: int | None) -> str:

@@ -32,7 +32,7 @@ def split_option_format(form: str) -> tuple[str, str, str]:
 
 
 def say_answer(prompt: Prompt, style: str, text: str, options: Sequence[str]) -> str:
-    """Return an answer as the assistant would have said it: prefix, mark and text; a text that is no option stays as it is."""
+    """Return an answer as the assistant would have said it: prefix, mark and text; what is no option stays as it is."""
     if text in options:
         mark = make_marks(style, len(options))[list(options).index(text)]
         before, between, after = split_option_format(prompt.option_format)
@@ -53,9 +53,8 @@ def shot_turns(prompt: Prompt, style: str, hidden: bool) -> tuple[Turn, ...]:
         return ()
     marks = prompt.shot_marks or style
     options = () if hidden else shot.options
-    return Turn("user", say_question(prompt, marks, shot.question, options)), Turn(
-        "assistant", say_answer(prompt, marks, shot.answer, options)
-    )
+    question = say_question(prompt, marks, shot.question, options)
+    return Turn("user", question), Turn("assistant", say_answer(prompt, marks, shot.answer, options))
 
 
 def history_turns(
@@ -68,14 +67,11 @@ def history_turns(
     shown = prompt.options_in_history and not hidden and bool(rounds)
     turns: list[Turn] = []
     for number in range(len(sample.turns) // 2):
-        asked, answered = sample.turns[2 * number], sample.turns[2 * number + 1]
-        text = answered.text if replies is None or number >= len(replies) else replies[number]
+        question, answer = sample.turns[2 * number], sample.turns[2 * number + 1]
+        text = answer.text if replies is None or number >= len(replies) else replies[number]
         options = rounds[number] if shown else ()
-        question = say_question(prompt, style, asked.text, options)
-        turns += [
-            Turn("user", question, asked.images),
-            Turn("assistant", say_answer(prompt, style, text, options) if options else text),
-        ]
+        turns.append(Turn("user", say_question(prompt, style, question.text, options), question.images))
+        turns.append(Turn("assistant", say_answer(prompt, style, text, options) if options else text))
     return tuple(turns)
 
 

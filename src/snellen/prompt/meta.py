@@ -1,4 +1,4 @@
-"""A dialogue in roles and rounds to one string or to messages, by a meta template: plain data in, plain data out."""
+"""A dialogue in roles and rounds to one string, by a meta template that is plain data."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from ..core.config import convert, read_config_file
 from ..core.errors import ConfigError, did_you_mean
-from ..core.types import Turn
 from .styles import Speech, chat
-from .template import render
 
 API_ROLES = {"HUMAN": "user", "BOT": "assistant", "SYSTEM": "system"}
 
@@ -56,19 +53,8 @@ def read_meta_template(table: Mapping[str, Any]) -> MetaTemplate:
     return template
 
 
-def write_meta_template(template: MetaTemplate) -> dict[str, Any]:
-    """Return a meta template as plain data."""
-    table: dict[str, Any] = msgspec.to_builtins(template)
-    return table
-
-
-def fill_lines(lines: Sequence[Line], fields: Mapping[str, str]) -> list[Line]:
-    """Fill `{field}`s strictly in every line; a value is never scanned again."""
-    return [Line(line.role, render(line.prompt, fields) if line.prompt else "", line.fallback_role) for line in lines]
-
-
 def to_text(template: MetaTemplate, lines: Sequence[Line]) -> str:
-    """Return one string that ends where the model goes on; without a role to generate it ends with the template's `end`."""
+    """Return one string that ends where the model goes on; without such a role it ends with the template's `end`."""
     said = _speakers(template, lines)
     last = _last_round(template, said)
     goes_on = next((role for role, _ in said[last:] if role.generate), None)
@@ -76,23 +62,6 @@ def to_text(template: MetaTemplate, lines: Sequence[Line]) -> str:
     goes_on = goes_on or next((role for role in template.round if role.generate), None)
     text = template.begin + "".join(role.begin + words + role.end for role, words in kept)
     return text + (goes_on.begin if goes_on else template.end)
-
-
-def to_messages(template: MetaTemplate, lines: Sequence[Line]) -> tuple[Turn, ...]:
-    """Return messages for an API; neighbours with the same role are joined, the turn to generate is left out."""
-    said = _speakers(template, lines)
-    if said and said[-1][0].generate:
-        said = said[:-1]
-    turns: list[Turn] = [Turn("system", template.begin)] if template.begin else []
-    for role, text in said:
-        name = role.api_role.lower() or API_ROLES.get(role.role, role.role.lower())
-        name = {"human": "user", "bot": "assistant"}.get(name, name)
-        body = role.begin + text + role.end
-        if turns and turns[-1].role == name:
-            turns[-1] = Turn(name, f"{turns[-1].text}\n{body}")
-        else:
-            turns.append(Turn(name, body))
-    return tuple(turns)
 
 
 @lru_cache(maxsize=16)
@@ -126,5 +95,5 @@ def _last_round(template: MetaTemplate, said: Sequence[tuple[Role, str]]) -> int
     """Return where the last round begins: where the order of roles starts again."""
     order = {role.role: rank for rank, role in enumerate(template.round)}
     ranks = [order.get(role.role, -1) for role, _ in said]
-    starts = [place for place in range(1, len(ranks)) if 0 <= ranks[place] <= ranks[place - 1]]
+    starts = [index for index in range(1, len(ranks)) if 0 <= ranks[index] <= ranks[index - 1]]
     return starts[-1] if starts else 0

@@ -27,11 +27,9 @@ def read_pack(path: str | Path) -> Pack:
 
 
 def apply_pack(prompt: Prompt, task: Task, pack: Pack) -> Prompt:
-    """Return the prompt with the pack's fields laid over it, the widest first: `*`, the prompt's name, the task's name."""
+    """Return the prompt with the pack's fields over it, the widest first: `*`, the prompt's name, the task's name."""
     names = ("*", task.prompt if isinstance(task.prompt, str) else "", task.name)
     fields = {key: value for name in names for key, value in pack.get(name, {}).items()}
-    return (
-        convert({**msgspec.to_builtins(prompt), **fields}, Prompt, f"prompt pack for {task.name!r}")
-        if fields
-        else prompt
-    )
+    if not fields:
+        return prompt
+    return convert({**msgspec.to_builtins(prompt), **fields}, Prompt, f"prompt pack for {task.name!r}")

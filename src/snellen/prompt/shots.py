@@ -6,7 +6,7 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rapidfuzz import fuzz, process
 
@@ -22,7 +22,7 @@ Finder = Callable[[Sample, random.Random], Sequence[Sample]]
 
 
 def make_retriever(shots: Shots, pool: Sequence[Sample]) -> Finder | None:
-    """Return a finder over `pool`, or None for zero shots. A sample is never its own example, nor is one of its group."""
+    """Return a finder over `pool`, or None for zero shots. No sample of its own group is ever an example."""
     if shots.retriever == "zero" or not (shots.count or shots.ids):
         return None
     makers = {"fixed": _fixed, "random": _random, "similar": _similar, "bm25": _bm25}
@@ -45,14 +45,13 @@ def _fixed(shots: Shots, pool: Sequence[Sample]) -> Finder:
         if name not in by_id:
             raise ConfigError(f"fixed shot {name!r} is not a sample{did_you_mean(name, by_id)}")
     chosen = [by_id[name] for name in shots.ids] or list(pool[: shots.count])
-    return lambda sample, draw: [each for each in chosen if _may_show(each, sample)]
+    return lambda sample, draw: [example for example in chosen if _may_show(example, sample)]
 
 
 def _random(shots: Shots, pool: Sequence[Sample]) -> Finder:
     def find(sample: Sample, draw: random.Random) -> Sequence[Sample]:
-        """Return the examples for one sample."""
         drawn = draw.sample(range(len(pool)), min(len(pool), shots.count * 4 + 4))
-        return [pool[place] for place in drawn if _may_show(pool[place], sample)][: shots.count]
+        return [pool[index] for index in drawn if _may_show(pool[index], sample)][: shots.count]
 
     return find
 
@@ -60,23 +59,24 @@ def _random(shots: Shots, pool: Sequence[Sample]) -> Finder:
 def _similar(shots: Shots, pool: Sequence[Sample]) -> Finder:
     texts = [text_of(sample) for sample in pool]
 
-    def find(sample: Sample, draw: random.Random) -> Sequence[Sample]:
-        """Return the examples for one sample."""
+    def rank(sample: Sample) -> Iterable[int]:
         near = process.extract(text_of(sample), texts, scorer=fuzz.token_set_ratio, limit=shots.count * 4 + 8)
-        found = [pool[place] for _, _, place in near if _may_show(pool[place], sample)][: shots.count]
-        return found[::-1]  # the nearest stands next to the question
+        return (index for _, _, index in near)
 
-    return find
+    return _nearest(shots, pool, rank)
 
 
 def _bm25(shots: Shots, pool: Sequence[Sample]) -> Finder:
     index = Bm25([text_of(sample) for sample in pool])
+    return _nearest(shots, pool, lambda sample: index.rank(text_of(sample)))
+
+
+def _nearest(shots: Shots, pool: Sequence[Sample], rank: Callable[[Sample], Iterable[int]]) -> Finder:
+    """Return a finder of the best that may be shown; the nearest stands last, next to the question."""
 
     def find(sample: Sample, draw: random.Random) -> Sequence[Sample]:
-        """Return the examples for one sample."""
-        ranked = (pool[place] for place in index.rank(text_of(sample)))
-        found = [each for each in ranked if _may_show(each, sample)][: shots.count]
-        return found[::-1]
+        ranked = (pool[index] for index in rank(sample))
+        return [example for example in ranked if _may_show(example, sample)][: shots.count][::-1]
 
     return find
 
@@ -86,29 +86,29 @@ class Bm25:
 
     def __init__(self, texts: Sequence[str]) -> None:
         words = [_words(text) for text in texts]
-        self._lengths = [len(each) for each in words]
+        self._lengths = [len(text) for text in words]
         self._mean = sum(self._lengths) / max(1, len(texts)) or 1.0
-        self._found: dict[str, list[tuple[int, int]]] = {}
-        for place, each in enumerate(words):
-            for word, count in Counter(each).items():
-                self._found.setdefault(word, []).append((place, count))
+        self._holders: dict[str, list[tuple[int, int]]] = {}
+        for number, text in enumerate(words):
+            for word, count in Counter(text).items():
+                self._holders.setdefault(word, []).append((number, count))
 
     def scores(self, query: str) -> dict[int, float]:
-        """Return place -> score for every text that shares a word with the query."""
+        """Return number of the text -> score for every text that shares a word with the query."""
         totals: dict[int, float] = {}
         for word in set(_words(query)):
-            places = self._found.get(word, [])
-            weight = math.log(1 + (len(self._lengths) - len(places) + 0.5) / (len(places) + 0.5))
-            for place, count in places:
-                norm = K1 * (1 - B + B * self._lengths[place] / self._mean)
-                totals[place] = totals.get(place, 0.0) + weight * count * (K1 + 1) / (count + norm)
+            holders = self._holders.get(word, [])
+            weight = math.log(1 + (len(self._lengths) - len(holders) + 0.5) / (len(holders) + 0.5))
+            for number, count in holders:
+                norm = K1 * (1 - B + B * self._lengths[number] / self._mean)
+                totals[number] = totals.get(number, 0.0) + weight * count * (K1 + 1) / (count + norm)
         return totals
 
     def rank(self, query: str) -> list[int]:
-        """Return the places from best to worst; those without a shared word follow in order."""
+        """Return the numbers of the texts from best to worst; those without a shared word follow in order."""
         totals = self.scores(query)
-        best = sorted(totals, key=lambda place: (-totals[place], place))
-        return best + [place for place in range(len(self._lengths)) if place not in totals]
+        best = sorted(totals, key=lambda number: (-totals[number], number))
+        return best + [number for number in range(len(self._lengths)) if number not in totals]
 
 
 def _words(text: str) -> list[str]:
@@ -116,6 +116,5 @@ def _words(text: str) -> list[str]:
 
 
 def _may_show(example: Sample, sample: Sample) -> bool:
-    return (
-        example.id != sample.id and (example.group is None or example.group != sample.group) and bool(example.answers)
-    )
+    same_group = example.group is not None and example.group == sample.group
+    return example.id != sample.id and not same_group and bool(example.answers)

@@ -1,4 +1,4 @@
-"""What is said, turn by turn, to the one string a local model was trained to read; every style is data (catalog/styles)."""
+"""What is said, turn by turn, to the one string a local model was trained to read; a style is data (catalog/styles)."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Speech(Struct, frozen=True, gc=False):
 
 
 class Style(Struct, frozen=True, forbid_unknown_fields=True):
-    """A conversation as one string. Formats name {role} {text} {system} {instruction} {prefix} {round}; others are literal."""
+    """A conversation as one string. Formats name {role} {text} {system} {instruction} {prefix} {round} only."""
 
     roles: tuple[str, str] = ("Question", "Answer")
     user: str = "{role}: {text}"
     assistant: str = "{role}: {text}"
     ends: tuple[str, str] = (" ", "\n")
-    """What follows the turns at even and at odd places."""
+    """What follows the turns at even and at odd numbers."""
     last: str = "{role}: {prefix}"
     last_bare: str = "{role}:"
     """The same without a prefix."""
@@ -63,8 +63,8 @@ class Style(Struct, frozen=True, forbid_unknown_fields=True):
         if self.instruction and speech.instruction:
             pieces.append(_fill(self.instruction, instruction=speech.instruction))
         first = len(self.turns)
-        for place, turn in enumerate(turns):
-            pieces.append(self._turn(turn, place, place == first, speech) + self.ends[place % 2])
+        for number, turn in enumerate(turns):
+            pieces.append(self._turn(turn, number, number == first, speech) + self.ends[number % 2])
         tail = self.last if speech.prefix and self.takes_prefix else self.last_bare
         pieces.append(_fill(tail, role=self.roles[1], prefix=speech.prefix))
         return "".join(pieces)
@@ -75,13 +75,13 @@ class Style(Struct, frozen=True, forbid_unknown_fields=True):
         spoken[0] = Turn("user", f"{self.image_tag}{lead}{spoken[0].text}")
         return [*(Turn(role, text) for role, text in self.turns), *spoken]
 
-    def _turn(self, turn: Turn, place: int, first: bool, speech: Speech) -> str:
+    def _turn(self, turn: Turn, number: int, first: bool, speech: Speech) -> str:
         user = turn.role not in ("assistant", self.roles[1])
         form = self.assistant if not user else self.first_user if first and self.first_user else self.user
         before = self.later_user if user and not first else ""
         system = speech.system or self.system
         role = self.roles[0 if user else 1]
-        return before + _fill(form, role=role, text=turn.text, system=system, round=str(place // 2 + 1))
+        return before + _fill(form, role=role, text=turn.text, system=system, round=str(number // 2 + 1))
 
 
 def chat(speech: Speech) -> tuple[Turn, ...]:

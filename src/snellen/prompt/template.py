@@ -12,17 +12,17 @@ FIELD = re.compile(r"\{(\w+)\}")
 
 
 def render(template: str, fields: Mapping[str, str]) -> str:
-    """Fill the template, without empty lines at its ends. A line that held only fields and is empty once they are filled is dropped."""
+    """Fill the template, without empty lines at its ends. A line that held only fields, now all empty, is dropped."""
     return fill(template, fields).strip("\n")
 
 
 def fill(template: str, fields: Mapping[str, str]) -> str:
-    """Do the same and leave the ends as they are."""
+    """Fill the template as `render` does, but leave its ends as they are."""
     lines = []
     for pieces in _lines(template):
         try:
             # Odd pieces are names of fields, even ones stand as they are.
-            filled = "".join([fields[piece] if place % 2 else piece for place, piece in enumerate(pieces)])
+            filled = "".join([fields[piece] if number % 2 else piece for number, piece in enumerate(pieces)])
         except KeyError as error:
             name = error.args[0]
             raise ConfigError(

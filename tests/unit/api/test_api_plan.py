@@ -88,10 +88,11 @@ def test_a_model_that_cannot_is_named(tmp_path: Path) -> None:
         name, capabilities = "mute/x", frozenset()
 
     from snellen.api.plan import check_capabilities
+    from snellen.core.builtins import default_registry
     from snellen.core.tasks import Task
 
     with pytest.raises(UsageError, match="'mute/x' cannot do generate, which task 't' needs"):
-        check_capabilities(Mute(), Task("t", {"loader": "table"}))
+        check_capabilities(Mute(), Task("t", {"loader": "table"}), default_registry())
 
 
 SAME = [

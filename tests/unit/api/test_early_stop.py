@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from snellen.api.early_stop import EarlyStop
+from snellen.core.jobs import Item
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey
-from snellen.infer.jobs import Item
 
 
 def scorer(sample: Sample, request: Request, prediction: Prediction, options: Any) -> list[Score]:

@@ -18,7 +18,7 @@ from snellen.core.registry import Registry
 from snellen.core.secret import Secret
 from snellen.core.tasks import Task
 from snellen.core.types import Prediction, Score, TrialKey
-from snellen.core.variants import cross_variants, format_variant, parse_variant
+from snellen.core.variants import format_variant, parse_variant
 
 
 def test_unknown_key_names_the_near_one() -> None:
@@ -88,13 +88,7 @@ def test_variants_round_trip(axes: dict[str, str]) -> None:
     assert parse_variant(format_variant(axes)) == axes
 
 
-def test_variants_cross() -> None:
-    assert cross_variants([["base", "wording=1"], ["base", "order=1"]]) == (
-        "base",
-        "order=1",
-        "wording=1",
-        "order=1&wording=1",
-    )
+def test_bad_variants_are_refused() -> None:
     for bad in ("wording", "a=1&a=2", "=1", "a="):
         with pytest.raises(ConfigError):
             parse_variant(bad)

@@ -11,13 +11,13 @@ import pytest
 from PIL import Image as Picture
 
 from snellen.core.errors import ConfigError, DataError
+from snellen.core.jobs import Item
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import FailureKind, Form, Image, Prediction, Request, Sample
 from snellen.data.images.edits import apply_edits
 from snellen.data.loaders.document import load_choice, load_needles, pages_bin
-from snellen.infer.document import plan
-from snellen.infer.jobs import Item
+from snellen.infer.document import DOCUMENT
 from snellen.prompt.build import Prompter
 from snellen.prompt.document import choose_pages, skip_reason, with_context
 
@@ -161,7 +161,7 @@ class Recorder:
 def jobs_of(samples: list[Sample], variants: tuple[str, ...] = ("base",), **dataset: Any) -> list:
     task = Task("t", dataset, Form.OPEN, variants=variants)
     return list(
-        plan(
+        DOCUMENT.plan(
             task,
             [Item(index, sample) for index, sample in enumerate(samples)],
             Prompter(task, Prompt(template="{question}"), 0),

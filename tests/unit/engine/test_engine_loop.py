@@ -11,9 +11,9 @@ import pytest
 
 from line_doubles import OneTrial, Scripted, ScriptedBatch, jobs, work
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, ModelError, StopRun
+from snellen.core.jobs import Item
 from snellen.core.types import Failure, FailureKind, Form, Image, ImageSent, Prediction, Request, Sample, TrialKey, Turn
 from snellen.engine.loop import DEAD_AFTER, Engine
-from snellen.infer.jobs import Item
 from snellen.store.cache import ResponseCache
 from snellen.store.reader import RunReader
 

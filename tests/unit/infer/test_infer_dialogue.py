@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import ConfigError
+from snellen.core.jobs import Item
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Turn
-from snellen.infer import dialogue_likelihood
-from snellen.infer.dialogue import plan, read_answer
-from snellen.infer.jobs import Item
+from snellen.infer.dialogue import EVERY, EVERY_BY_LIKELIHOOD, read_answer
 from snellen.prompt.build import Prompter
 from snellen.scoring.scorers.option_choice import score
 
@@ -47,7 +46,7 @@ def dialogue(group: str, rounds: int) -> list[Sample]:
 def jobs_of(samples: list[Sample], **fields: Any) -> list[Any]:
     task = Task("t", {}, **fields)
     items = [Item(place, sample) for place, sample in enumerate(samples)]
-    return list(plan(task, items, Prompter(task, PROMPT, 0)))
+    return list(EVERY.plan(task, items, Prompter(task, PROMPT, 0)))
 
 
 class Model:
@@ -141,7 +140,7 @@ def test_likelihoods_choose_too() -> None:
 def test_a_dialogue_by_likelihood() -> None:
     task = Task("t", {}, prompt="p", infer_options={"majority": False})
     items = [Item(place, sample) for place, sample in enumerate(dialogue("a", 3))]
-    (job,) = dialogue_likelihood.plan(task, items, Prompter(task, PROMPT, 0))
+    (job,) = EVERY_BY_LIKELIHOOD.plan(task, items, Prompter(task, PROMPT, 0))
     asked: list[Request] = []
 
     async def ask(item: Item, request: Request) -> Prediction:
@@ -152,7 +151,7 @@ def test_a_dialogue_by_likelihood() -> None:
     assert [request.choices for request in asked] == [OPTIONS] * 3
     assert said(asked[2]) == ["blue", "green"], "no marks: the options were hidden"
     with pytest.raises(ConfigError, match="unknown key"):
-        dialogue_likelihood.read_options(Task("t", {}, infer_options={"reductoin": "sum"}))
+        EVERY_BY_LIKELIHOOD.read_options(Task("t", {}, infer_options={"reductoin": "sum"}))
 
 
 def test_unknown_options_are_refused() -> None:

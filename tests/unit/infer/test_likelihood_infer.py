@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from snellen.core.config import convert
 from snellen.core.errors import ConfigError
+from snellen.core.jobs import Item
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Image, Sample, TrialKey
 from snellen.data.catalog import Catalog
 from snellen.data.images.decode import open_image
-from snellen.infer.jobs import Item
-from snellen.infer.likelihood import LikelihoodOptions, build_request, grey_image, mark_as_answered, plan, read_options
+from snellen.infer.likelihood import LIKELIHOOD, LikelihoodOptions, build_request, grey_image, mark_as_answered
 from snellen.prompt.build import Prompter
 
 IMAGE = Image(ref="/nowhere.png")
@@ -29,7 +29,7 @@ def requests(task, sample=SAMPLE, prompt=CHOICE_PROMPT):
         asked.append(request)
 
     async def run():
-        for job in plan(task, [Item(0, sample)], Prompter(task, prompt, 0)):
+        for job in LIKELIHOOD.plan(task, [Item(0, sample)], Prompter(task, prompt, 0)):
             await job.run(ask)
 
     asyncio.run(run())
@@ -125,9 +125,9 @@ def test_only_prompt_mean_asks_for_the_prompts_own_probabilities():
 )
 def test_wrong_options_are_refused_by_name_before_any_sample_is_read(changes, message):
     with pytest.raises(ConfigError, match=message):
-        read_options(task(**changes))
+        LIKELIHOOD.read_options(task(**changes))
     with pytest.raises(ConfigError, match=message):
-        plan(task(**changes), iter(()), Prompter(task(), CHOICE_PROMPT, 0))
+        LIKELIHOOD.plan(task(**changes), iter(()), Prompter(task(), CHOICE_PROMPT, 0))
 
 
 def test_no_candidates_become_one_empty_candidate_that_every_model_refuses():
@@ -138,7 +138,9 @@ def test_no_candidates_become_one_empty_candidate_that_every_model_refuses():
 
 def test_every_variant_and_repeat_is_planned():
     jobs = list(
-        plan(task(variants=("base", "wording=1"), repeats=2), [Item(0, SAMPLE)], Prompter(task(), CHOICE_PROMPT, 0))
+        LIKELIHOOD.plan(
+            task(variants=("base", "wording=1"), repeats=2), [Item(0, SAMPLE)], Prompter(task(), CHOICE_PROMPT, 0)
+        )
     )
     assert [(key.variant, key.repeat) for job in jobs for key in job.keys] == [
         ("base", 0),

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import UsageError
+from snellen.core.jobs import Item as PlannedSample
 from snellen.core.types import FailureKind, Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
-from snellen.infer.jobs import Item as PlannedSample
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import create
 from snellen.perf.load.collect import Outcome

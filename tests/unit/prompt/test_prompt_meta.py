@@ -1,4 +1,4 @@
-"""Meta templates: roles and rounds to one string or to messages, in from plain data and out again."""
+"""Meta templates: roles and rounds to one string."""
 
 from __future__ import annotations
 
@@ -11,15 +11,7 @@ from snellen.core.errors import ConfigError
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Sample, Turn
 from snellen.prompt.build import Prompter
-from snellen.prompt.meta import (
-    Line,
-    MetaTemplate,
-    fill_lines,
-    read_meta_template,
-    to_messages,
-    to_text,
-    write_meta_template,
-)
+from snellen.prompt.meta import Line, MetaTemplate, Role, read_meta_template, to_text
 
 TABLE = {
     "begin": "<s>",
@@ -30,19 +22,13 @@ TABLE = {
     "reserved_roles": [{"role": "SYSTEM", "begin": "[SYS]", "end": "[/SYS]\n"}],
     "end": "</s>",
 }
-LINES = [Line("SYSTEM", "Be kind."), Line("HUMAN", "Hi"), Line("BOT", "Hello"), Line("HUMAN", "{question}")]
-
-
-def test_in_and_out_again() -> None:
-    template = read_meta_template(TABLE)
-    assert read_meta_template(write_meta_template(template)) == template
+LINES = [Line("SYSTEM", "Be kind."), Line("HUMAN", "Hi"), Line("BOT", "Hello"), Line("HUMAN", "What {is} it?")]
 
 
 def test_text_ends_where_the_model_goes_on() -> None:
-    lines = fill_lines(LINES, {"question": "What {is} it?"})
     expected = "<s>[SYS]Be kind.[/SYS]\n### Human: Hi\n### Assistant: Hello\n### Human: What {is} it?\n### Assistant: "
-    assert to_text(read_meta_template(TABLE), lines) == expected
-    assert to_text(read_meta_template(TABLE), [*lines, Line("BOT", "gold answer")]) == expected, (
+    assert to_text(read_meta_template(TABLE), LINES) == expected
+    assert to_text(read_meta_template(TABLE), [*LINES, Line("BOT", "gold answer")]) == expected, (
         "the answer never leaks"
     )
 
@@ -52,29 +38,11 @@ def test_text_without_a_role_to_generate_ends_the_template() -> None:
     assert to_text(plain, [Line("HUMAN", "a"), Line("BOT", "b")]) == "<s>ab</s>"
 
 
-def test_messages() -> None:
-    lines = [
-        Line("SYSTEM", "Be kind."),
-        Line("HUMAN", "one"),
-        Line("HUMAN", "two"),
-        Line("BOT", "three"),
-        Line("HUMAN", "four"),
-        Line("BOT"),
-    ]
-    turns = to_messages(MetaTemplate(), lines)
-    assert [(turn.role, turn.text) for turn in turns] == [
-        ("system", "Be kind."),
-        ("user", "one\ntwo"),
-        ("assistant", "three"),
-        ("user", "four"),
-    ]
-
-
 def test_fallback_and_unknown_roles() -> None:
-    turns = to_messages(MetaTemplate(), [Line("OBSERVER", "seen", "HUMAN")])
-    assert turns[0].role == "user"
+    template = MetaTemplate(round=(Role("HUMAN", begin="H: "), Role("BOT", generate=True)))
+    assert to_text(template, [Line("OBSERVER", "seen", "HUMAN")]) == "H: seen"
     with pytest.raises(ConfigError, match=r"knows no role 'HUMANE'.*did you mean"):
-        to_messages(MetaTemplate(), [Line("HUMANE", "x")])
+        to_text(MetaTemplate(), [Line("HUMANE", "x")])
 
 
 def test_bad_templates() -> None:
@@ -82,8 +50,6 @@ def test_bad_templates() -> None:
         read_meta_template({"round": [{"role": "HUMAN"}, {"role": "HUMAN"}]})
     with pytest.raises(ConfigError, match="unknown key"):
         read_meta_template({"rounds": []})
-    with pytest.raises(ConfigError, match=r"unknown field {answer}"):
-        fill_lines([Line("HUMAN", "{answer}")], {"question": "x"})
 
 
 def test_a_whole_trial_through_a_meta_template(tmp_path: Path) -> None:

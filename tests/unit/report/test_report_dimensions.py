@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from snellen.report.boards.dimensions import dimension_means, main_metric, rank_models
+from snellen.report.boards.dimensions import dimension_means, main_metric
 
 
 def task(**values: float | None) -> dict[str, object]:
@@ -28,12 +28,3 @@ def test_every_task_weighs_the_same() -> None:
     }
     means = dimension_means(tasks, {"a": "Coarse", "b": "Coarse", "c": "Fine", "d": "Fine", "e": ""})
     assert means == {"Coarse": (pytest.approx(0.4), 2), "Fine": (1.0, 1)}
-
-
-def test_ranks_with_ties_and_gaps() -> None:
-    scores = {"x": {"Coarse": 0.9, "Fine": 0.5}, "y": {"Coarse": 0.9, "Fine": 0.7}, "z": {"Coarse": 0.1}}
-    standing = rank_models(scores)
-    assert standing["x"].average_rank == (1.5 + 2) / 2
-    assert standing["y"].average_rank == (1.5 + 1) / 2
-    assert standing["z"].average_rank == 3
-    assert standing["x"].average_score == pytest.approx(0.7)

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cure_fixtures import item, write_cure
+from snellen.core.jobs import Item
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Prediction, Request, Sample
 from snellen.data.loaders.cure import load
-from snellen.infer import chain
-from snellen.infer.jobs import Item
+from snellen.infer.chain import CHAIN
 from snellen.prompt.build import Prompter
 from snellen.report.boards.published import comparison_rows, published_for
 from snellen.scoring.aggregates.blind_baselines import baselines
@@ -110,7 +110,7 @@ def test_the_credits_of_all_options_add_up_to_one(options: list[str], rule: str)
 def test_the_own_chain_is_told_before_the_inference(tmp_path: Path) -> None:
     samples = cure_samples(tmp_path)[:3]
     task = Task(name="cure", dataset={"loader": "cure"}, infer="chain")
-    [job] = chain.plan(task, [Item(place, sample) for place, sample in enumerate(samples)], Prompter(task, Prompt(), 0))
+    [job] = CHAIN.plan(task, [Item(place, sample) for place, sample in enumerate(samples)], Prompter(task, Prompt(), 0))
     asked: list[Request] = []
 
     async def ask(item: Item, request: Request) -> Prediction:
@@ -130,7 +130,7 @@ def test_a_failed_step_ends_the_chain(tmp_path: Path) -> None:
 
     samples = cure_samples(tmp_path)[:3]
     task = Task(name="cure", dataset={"loader": "cure"}, infer="chain")
-    [job] = chain.plan(task, [Item(place, sample) for place, sample in enumerate(samples)], Prompter(task, Prompt(), 0))
+    [job] = CHAIN.plan(task, [Item(place, sample) for place, sample in enumerate(samples)], Prompter(task, Prompt(), 0))
     asked = []
 
     async def ask(item: Item, request: Request) -> Prediction:

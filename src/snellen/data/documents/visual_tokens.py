@@ -120,11 +120,6 @@ def count_tokens(text: str, tokenizer: str = DEFAULT_TOKENIZER) -> int:
     return len(_encoder(tokenizer)(text))
 
 
-def token_starts(text: str, offset: int, tokenizer: str = DEFAULT_TOKENIZER) -> int:
-    """Return how many tokens stand before character `offset`."""
-    return count_tokens(text[:offset], tokenizer) if offset else 0
-
-
 @cache
 def _encoder(tokenizer: str) -> Callable[[str], list[int]]:
     if tokenizer in ("cl100k", "o200k"):

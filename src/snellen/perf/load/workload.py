@@ -10,10 +10,10 @@ import msgspec
 
 from ...core.errors import UsageError
 from ...core.ids import derive_seed
+from ...core.jobs import Item as PlannedSample
+from ...core.jobs import Job
 from ...core.types import Prediction, Request, Turn
 from ...data.images.encode import ImageDoor
-from ...infer.jobs import Item as PlannedSample
-from ...infer.jobs import Job
 from ...model.served.dialect import build_body
 from ...model.served.served_model import ServedModel
 from .generator import REPLY_MARK, Item

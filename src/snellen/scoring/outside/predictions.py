@@ -59,6 +59,11 @@ def score_predictions(predictions: Source, formulation: str, **options: Any) -> 
 
     `formulation` is one of SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference, Consistency; `options` are
     the fields of OutsideOptions. Values are fractions. Raises DataError naming the record, or UsageError.
+
+    Example:
+        >>> record = {"sample_id": 1, "answer": 1, "answer_options": ["cat", "dog"], "prediction": "The answer is B."}
+        >>> snellen.score_predictions([record], "SingleChoice").metrics["accuracy"].value
+        1.0
     """
     chosen = _check(formulation, options)
     rows = read_rows(predictions)

@@ -1,0 +1,54 @@
+"""The catalog to what can be listed: tasks with their data, suites, model providers, published figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..core.builtins import default_registry
+from ..core.tasks import Task
+from ..data.catalog import Catalog
+from ..report.boards.published import Published, published_for
+
+
+def read_task(name: str, catalogs: Sequence[Path] = ()) -> Task:
+    """Return one task of the catalog as it would be run."""
+    return Catalog(catalogs).task(name)
+
+
+def list_tasks(catalogs: Sequence[Path] = (), data_root: Path | None = None) -> list[dict[str, Any]]:
+    """Return a row a task: name, form, dimension, title, version, licence, and the data found for it."""
+    catalog = Catalog(catalogs)
+    return [_row(catalog.task(name), name, data_root) for name in catalog.names("datasets")]
+
+
+def list_suites(catalogs: Sequence[Path] = ()) -> dict[str, list[str]]:
+    """Return suite -> the names of its tasks."""
+    catalog = Catalog(catalogs)
+    return {name: catalog.expand(name) for name in catalog.names("suites")}
+
+
+def list_providers() -> list[str]:
+    """Return the model providers that are installed, plug-in packages included."""
+    return default_registry().names("model")
+
+
+def published_card(task: str, metrics: Mapping[str, Any]) -> Published | None:
+    """Return the published figures to set beside a task's metrics, or None where there is nothing to compare with."""
+    return published_for(Catalog(), task, metrics)
+
+
+def _row(task: Task, name: str, data_root: Path | None) -> dict[str, Any]:
+    from ..data.reform.card_loader import available, read_card  # only the listing needs the machinery behind cards
+
+    needs_files = task.dataset["loader"] == "reform"
+    return {
+        "name": name,
+        "form": task.form.value,
+        "dimension": task.dimension,
+        "title": task.title,
+        "version": task.version,
+        "licence": task.licence,
+        "data": available(read_card(task), name, data_root) if needs_files else ["built in"],
+    }

@@ -1,0 +1,95 @@
+"""This machine to findings: versions, extras, disk, keys, and what the response cache holds."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import __version__
+from ..core.folders import cache_folder
+from ..store.cache import ResponseCache
+from ..store.database import NETWORK_FILE_SYSTEMS, file_system_of
+
+EXTRAS = {
+    "ocr": (("rapidocr", "onnxruntime"), "the embedded reader"),
+    "parquet": (("pyarrow",), "Parquet files"),
+    "hub": (("huggingface_hub",), "datasets from a hub"),
+    "hf": (("torch", "transformers", "accelerate"), "local checkpoints"),
+    "vllm": (("vllm",), "the offline vLLM engine"),
+    "caption": (("pycocoevalcap",), "METEOR and PTB tokens for captions"),
+    "view": (("starlette", "uvicorn"), "the viewer"),
+    "plots": (("vl_convert",), "plots as SVG and PNG"),
+}
+"""Extra -> (the modules it brings, what they are for)."""
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
+LEAST_FREE_BYTES = 500 * 2**20
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    what: str
+    ok: bool
+    text: str
+    needed: bool = False
+
+
+def look_around() -> list[Finding]:
+    """Return what this machine has and lacks, and what to do about it."""
+    return [*_look_at_machine(), *_look_at_extras(), *_look_at_keys()]
+
+
+def _look_at_machine() -> list[Finding]:
+    free = shutil.disk_usage(Path.cwd()).free
+    system = file_system_of(Path.cwd() / "x")
+    on_network = system.startswith(NETWORK_FILE_SYSTEMS)
+    warning = ": runs are safer on a local disk" if on_network else ""
+    cache = cache_folder()
+    writable = os.access(next(folder for folder in (cache, *cache.parents) if folder.exists()), os.W_OK)
+    remedy = "" if writable else ": not writable, set SNELLEN_CACHE_DIR"
+    return [
+        Finding("snellen", True, f"{__version__} on Python {platform.python_version()}, {platform.platform()}"),
+        Finding("free disk", free > LEAST_FREE_BYTES, f"{free / 2**30:.1f} GB in {Path.cwd()}", needed=True),
+        Finding("file system", not on_network, f"{system or 'unknown'}{warning}"),
+        Finding("cache folder", writable, f"{cache}{remedy}", needed=True),
+    ]
+
+
+def _look_at_extras() -> list[Finding]:
+    findings = []
+    for extra, (modules, purpose) in EXTRAS.items():
+        complete = all(importlib.util.find_spec(module) for module in modules)
+        findings.append(
+            Finding(f"extra {extra}", complete, purpose if complete else f"{purpose}: pip install 'snellen[{extra}]'")
+        )
+    tesseract = shutil.which("tesseract")
+    hint = "for reader/tesseract: apt-get install tesseract-ocr"
+    return [*findings, Finding("tesseract", tesseract is not None, tesseract or hint)]
+
+
+def _look_at_keys() -> list[Finding]:
+    known = {name: bool(os.environ.get(name)) for name in KEYS}
+    return [Finding(name, is_set, "is set" if is_set else "is not set") for name, is_set in known.items()]
+
+
+def open_cache() -> ResponseCache:
+    """Return the response cache that all runs share."""
+    return ResponseCache(cache_folder() / "responses.db")
+
+
+def cache_info() -> dict[str, Any]:
+    """Return where the response cache is, how large, and how many replies of which models it holds."""
+    with closing(open_cache()) as cache:
+        return cache.info()
+
+
+def prune_cache(older_than_s: float) -> int:
+    """Forget cached replies older than so many seconds; return how many. Runs keep theirs."""
+    with closing(open_cache()) as cache:
+        return cache.prune(older_than_s, time.time())

@@ -1,0 +1,91 @@
+"""A job: trials that belong together, and how to ask them. The engine runs jobs side by side, a job asks in order."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, Protocol, Self
+
+from .tasks import Prompt
+from .types import BASE_VARIANT, Prediction, Request, Sample, TrialKey
+
+
+class Item(NamedTuple):
+    """A sample and its place in the plan."""
+
+    position: int
+    sample: Sample
+
+
+class Ask(Protocol):
+    """Sends one request down the line: cache, limits, retries, store. A finished trial answers from the store."""
+
+    def __call__(
+        self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True
+    ) -> Awaitable[Prediction]:
+        """Return the trial's prediction; a failure is a Prediction too.
+
+        `settled` is stored as it is and nothing is sent, unless the trial is finished; without `keep` the reply is only
+        a part of a trial and not stored.
+        """
+        ...
+
+
+class Job(Protocol):
+    """Some trials that must be asked one after another; a single trial in the simplest case."""
+
+    @property
+    def keys(self) -> Sequence[TrialKey]:
+        """Return the trials this job will produce, known before anything is asked."""
+        ...
+
+    async def run(self, ask: Ask) -> None:
+        """Ask them in order."""
+        ...
+
+
+class OneRequest(NamedTuple):
+    """The simplest job: one trial, whose request is built when its turn comes."""
+
+    item: Item
+    keys: tuple[TrialKey]
+    build: Callable[[Sample, TrialKey], Request]
+
+    async def run(self, ask: Ask) -> None:
+        """Build the request and ask it."""
+        await ask(self.item, self.build(self.item.sample, self.keys[0]))
+
+
+class ReadyRequests(NamedTuple):
+    """Requests about one item that wait for nothing but their turn."""
+
+    item: Item
+    requests: Sequence[Request]
+
+    @property
+    def keys(self) -> Sequence[TrialKey]:
+        """Return a key a request."""
+        return [request.key for request in self.requests]
+
+    async def run(self, ask: Ask) -> None:
+        """Ask one after another, whether or not one fails."""
+        for request in self.requests:
+            await ask(self.item, request)
+
+
+class RequestBuilder(Protocol):
+    """What an inferencer builds requests with: a `snellen.prompt.build.Prompter` knows the task's prompt and seed."""
+
+    @property
+    def prompt(self) -> Prompt:
+        """Return the prompt that requests are built from."""
+        ...
+
+    def build(
+        self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None
+    ) -> Request:
+        """Return the Request of one trial; `replies` are the model's own answers to earlier rounds of a dialogue."""
+        ...
+
+    def with_prompt(self, prompt: Prompt) -> Self:
+        """Return a builder of the same task and seed with another prompt."""
+        ...
