@@ -12,7 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..pages.markup import Html, tag
+from ...core.markup import Html, tag
 from ..terminal import plain
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")

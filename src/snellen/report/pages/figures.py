@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ...core.markup import Html
 from ...core.types import Sample, Score
 from ...scoring.aggregates.calibration import reliability
 from ...scoring.aggregates.means import split
@@ -21,7 +22,6 @@ from ...store.reader import RunReader
 from ..trials import Costs, TrialColumns, read_costs
 from . import vega
 from .draw import Axis, Point, Series, bars, heat, plot
-from .markup import Html
 
 Rows = list[dict[str, Any]]
 GRIDS = (("length", "depth"), ("pages", "depth"), ("column", "row"))

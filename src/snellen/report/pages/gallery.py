@@ -12,12 +12,12 @@ import PIL.Image
 import pybase64
 
 from ...core.errors import DataError
+from ...core.markup import Html, shorten, tag
 from ...core.types import Image, Prediction, Request, Sample, Score, TrialKey
 from ...data.images.decode import open_image
 from ...store.reader import RunReader
 from ..query import Query, select
 from ..trials import TrialColumns
-from .markup import Html, shorten, tag
 from .parts import facts, outcome_tag, reply_text
 
 THUMBNAIL_PX = 440

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ...core.markup import Html, join, shorten, tag
 from ..terminal import MACRO, SIDE_METRICS, number
 from ..trials import SIGNS, Outcome
 from . import draw
 from .figures import Figure
-from .markup import Html, join, shorten, tag
 
 Results = Mapping[str, Any]
 MOST_GROUPS = 60

@@ -6,6 +6,8 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ...core.markup import Child, Html, join, shorten, tag
 from ...core.tasks import RunHeader, Task
 from ...store.reader import RunReader
 from ..files import write_atomically
@@ -20,7 +23,6 @@ from ..gathered import GatheredTrials
 from ..trials import Outcome, TrialColumns, read_columns
 from . import draw
 from .gallery import Budget, gallery, read_trial, trial_key
-from .markup import Child, Html, join, shorten, static, tag
 from .overview import Results, TaskOverview, overview_of, read_results
 from .parts import (  # fmt: skip
     data_table,
@@ -106,6 +108,12 @@ def document(title: str, parts: list[Child]) -> Html:
         "<!doctype html>\n"
         + tag("html", head, tag("body", tag("a", "Skip to the results", href="#main", class_="skip"), main), lang="en")
     )
+
+
+@cache
+def static(name: str) -> str:
+    """Return one of our own style or script files."""
+    return (files("snellen.report") / "static" / name).read_text(encoding="utf-8")
 
 
 def _masthead(header: RunHeader, results: Results) -> Html:

@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from ...core.builtins import default_registry
 from ...core.errors import DataError, MissingExtra, SnellenError, UsageError
+from ...core.markup import Html, tag
 from ...core.types import TrialKey
 from ...data.images.decode import encode_png, open_image
 from ...extract.profiles import PROFILES
@@ -28,7 +29,7 @@ from ..boards.sheet import render
 from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
 from ..finish import finish_run
 from ..pages.gallery import Shown, read_trial, thumbnail
-from ..pages.markup import Html, static, tag
+from ..pages.report_page import static
 from ..pages.vega import to_csv
 from .browse_page import browse_page
 from .compare_page import compare_page

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from ...core.markup import Child, Html, shorten, tag
 from ...core.types import Failure, Timing, Usage
 from ..pages.gallery import trial_key
-from ..pages.markup import Child, Html, shorten, tag
 from ..pages.parts import outcome_tag
 from ..query import OUTCOMES, SORTS, Query, Rows, select
 from ..trials import TrialColumns

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...core.markup import Child, Html, tag
 from ...core.types import TrialKey
 from ...scoring.compare.paired import Comparison
 from ..boards.comparison import agreement_matrix, divergence_sheet, flips, pair_sheet
 from ..boards.sheet import sheet_table
-from ..pages.markup import Child, Html, tag
 from .shelf import OpenRun
 from .shell import address, link, shell, trial_address
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...core.markup import Child, Html, tag
 from ...extract.profiles import PROFILES
 from ..boards.ranking import Board, Line, board_metric
 from ..pages import draw
-from ..pages.markup import Child, Html, tag
 from ..pages.parts import written, written_interval
 from .shelf import OpenRun, Shelf
 from .shell import address, link, progress_bar, shell

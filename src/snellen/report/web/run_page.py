@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.errors import SnellenError
-from ..pages.markup import Child, Html, tag
+from ...core.markup import Child, Html, tag
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, figure_card, metric_table
 from ..pages.report_page import groups_section, hero, spread_section

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
+from ...core.markup import Child, Html, tag
 from ...core.types import TrialKey
 from ..pages.draw import logo
-from ..pages.markup import Child, Html, tag
 from .shelf import OpenRun, Progress
 
 PLACES = (("/", "Runs"), ("/leaderboard", "Leaderboard"))

@@ -8,9 +8,9 @@ from typing import Any, TypeGuard
 import msgspec
 import numpy as np
 
+from ...core.markup import Child, Html, join, shorten, tag
 from ...core.types import Image, Score, TrialKey
 from ..pages.gallery import Shown, read_trial, trial_key
-from ..pages.markup import Child, Html, join, shorten, tag
 from ..pages.parts import facts, outcome_tag, reply_text
 from ..trials import TrialColumns
 from .shelf import OpenRun
