@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.tasks import RunHeader
-from ..trials import LOWER_IS_BETTER
+from ...scoring.table import lower_is_better
 from .sheet import Sheet
 
 Z95 = 1.959963984540054
@@ -96,7 +96,7 @@ def _cell(entry: Entry, task: str) -> Cell:
 
 def _rank(cells: dict[str, Cell]) -> dict[str, Cell]:
     known = {name: cell.value for name, cell in cells.items() if cell.value is not None}
-    sign = 1.0 if any(cell.metric.startswith(LOWER_IS_BETTER) for cell in cells.values()) else -1.0
+    sign = 1.0 if any(lower_is_better(cell.metric) for cell in cells.values()) else -1.0
     ordered = sorted(sign * value for value in known.values())
     ranks = {name: ordered.index(sign * value) + (ordered.count(sign * value) + 1) / 2 for name, value in known.items()}
     return {name: Cell(c.metric, c.value, c.stderr, c.ci95, c.n, c.lost, ranks.get(name)) for name, c in cells.items()}
@@ -125,7 +125,7 @@ def _line(entry: Entry, board: Mapping[str, Mapping[str, Cell]], dimension_of: M
 
 
 def _is_share(cell: Cell) -> bool:
-    return cell.value is not None and 0.0 <= cell.value <= 1.0 and not cell.metric.startswith(LOWER_IS_BETTER)
+    return cell.value is not None and 0.0 <= cell.value <= 1.0 and not lower_is_better(cell.metric)
 
 
 def _mean(cells: Sequence[Cell]) -> tuple[float | None, tuple[float, float] | None]:

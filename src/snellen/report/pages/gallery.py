@@ -15,9 +15,9 @@ from ...core.errors import DataError
 from ...core.markup import Html, shorten, tag
 from ...core.types import Image, Prediction, Request, Sample, Score, TrialKey
 from ...data.images.decode import open_image
+from ...scoring.table import TrialColumns, lower_is_better
 from ...store.reader import RunReader
 from ..query import Query, select
-from ..trials import TrialColumns
 from .parts import facts, outcome_tag, reply_text
 
 THUMBNAIL_PX = 440
@@ -73,12 +73,6 @@ def _scores(reader: RunReader, key: TrialKey) -> Iterator[Score]:
         yield Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
 
 
-def trial_key(columns: TrialColumns, row: int) -> TrialKey:
-    """Return the key of a row."""
-    variant = columns.variants.texts[int(columns.variant[row])]
-    return TrialKey(columns.task.name, columns.samples[int(columns.sample[row])].id, variant, int(columns.repeat[row]))
-
-
 def thumbnail(image: Image, side_px: int = THUMBNAIL_PX) -> bytes:
     """Return a small WebP of a picture, decoded by our own door. Raises DataError where it cannot be had."""
     picture = open_image(image)
@@ -90,7 +84,7 @@ def thumbnail(image: Image, side_px: int = THUMBNAIL_PX) -> bytes:
 
 def pick_rows(columns: TrialColumns, most: int = CARDS) -> list[int]:
     """Return the rows of the worst trials, one a sample, worst first."""
-    rows = select(columns, Query(outcome="wrong", sort="value", descending=columns.lower_is_better))
+    rows = select(columns, Query(outcome="wrong", sort="value", descending=lower_is_better(columns.metric)))
     _, first = np.unique(columns.sample[rows], return_index=True)
     return [int(row) for row in rows[np.sort(first)][:most]]
 
@@ -99,7 +93,7 @@ def gallery(reader: RunReader, columns: TrialColumns, budget: Budget, most: int 
     """Return the worst trials of a task as cards; None when all was right."""
     cards = []
     for row in pick_rows(columns, most):
-        shown = read_trial(reader, trial_key(columns, row))
+        shown = read_trial(reader, columns.key(row))
         if shown is not None:
             cards.append(card(shown, int(columns.outcome[row]), float(columns.value[row]), budget))
     return tag("div", *cards, class_="gallery") if cards else None

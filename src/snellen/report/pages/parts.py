@@ -6,14 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...core.markup import Html, join, shorten, tag
+from ...scoring.table import Outcome
 from ..terminal import MACRO, SIDE_METRICS, number
-from ..trials import SIGNS, Outcome
 from . import draw
 from .figures import Figure
 
 Results = Mapping[str, Any]
 MOST_GROUPS = 60
 """Rows of a group table that are shown at once; the rest is counted and in results.json."""
+SIGNS = dict(zip(Outcome, "✓◐✗?!…", strict=True))
+"""An outcome is never shown by its colour alone."""
 PLAIN = ("acuity_px", "contrast_threshold", "instability")
 PLAIN_ENDS = ("_strict", "_micro", "_majority", "_rate")
 

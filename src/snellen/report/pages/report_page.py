@@ -17,12 +17,13 @@ import numpy as np
 
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.tasks import RunHeader, Task
+from ...scoring.gathered import GatheredTask
+from ...scoring.stored import read_columns
+from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
 from ..files import write_atomically
-from ..gathered import GatheredTrials
-from ..trials import Outcome, TrialColumns, read_columns
 from . import draw
-from .gallery import Budget, gallery, read_trial, trial_key
+from .gallery import Budget, gallery, read_trial
 from .overview import Results, TaskOverview, overview_of, read_results
 from .parts import (  # fmt: skip
     data_table,
@@ -52,7 +53,7 @@ def write_report(
     folder: Path,
     *,
     results: Results | None = None,
-    gathered: Mapping[str, GatheredTrials] = MappingProxyType({}),
+    gathered: Mapping[str, GatheredTask] = MappingProxyType({}),
     picture_bytes: int = PICTURE_BYTES,
 ) -> Path:
     """Write report.html beside run.db and return its path; tasks that were `gathered` while they were scored are not read again."""
@@ -66,7 +67,7 @@ def render_report(
     folder: Path,
     *,
     results: Results | None = None,
-    gathered: Mapping[str, GatheredTrials] = MappingProxyType({}),
+    gathered: Mapping[str, GatheredTask] = MappingProxyType({}),
     picture_bytes: int = PICTURE_BYTES,
 ) -> str:
     """Return the whole page as text."""
@@ -85,7 +86,7 @@ def render_report(
         reader.close()
 
 
-def _overview(reader: RunReader, task: Task, results: Results, gathered: GatheredTrials | None) -> TaskOverview:
+def _overview(reader: RunReader, task: Task, results: Results, gathered: GatheredTask | None) -> TaskOverview:
     return overview_of(reader, gathered.columns() if gathered else read_columns(reader, task), results, gathered)
 
 
@@ -207,7 +208,7 @@ def in_words(name: str | None, estimate: Mapping[str, Any], one: TaskOverview) -
         if not percent_metric(name, estimate) or estimate["n"] >= 100
         else " With so few trials, take the interval, not the value."
     )
-    return f"{what} {written(name, estimate)}{unit}, measured on {total:,} trials of {len(one.columns.samples):,} samples.{rest}.{share}"
+    return f"{what} {written(name, estimate)}{unit}, measured on {total:,} trials of {len(one.columns.facts):,} samples.{rest}.{share}"
 
 
 def groups_section(one: TaskOverview) -> Iterator[Child]:
@@ -257,7 +258,7 @@ def _every_reply(reader: RunReader, columns: TrialColumns) -> Iterator[Child]:
         return
     rows = []
     for row in range(len(columns)):
-        shown = read_trial(reader, trial_key(columns, row))
+        shown = read_trial(reader, columns.key(row))
         if shown is not None:
             key, prediction = shown.prediction.key, shown.prediction
             text = (
@@ -296,8 +297,8 @@ def _failures(reader: RunReader, tasks: list[TaskOverview]) -> Html:
     lost: Counter[tuple[str, str]] = Counter()
     for one in tasks:
         for kind, label in ((Outcome.FAILED, "no reply"), (Outcome.UNSCORED, "not scored")):
-            codes = one.columns.reason[one.columns.outcome == kind].tolist()
-            lost.update((label, one.columns.reasons.at(code) or "unknown") for code in codes)
+            places = np.flatnonzero(one.columns.outcome == kind).tolist()
+            lost.update((label, one.columns.text("reason", place) or "unknown") for place in places)
     mended = Counter(row[5] for row in reader.attempts())
     rows = [
         tag("tr", tag("th", reason, scope="row"), tag("td", label), tag("td", f"{count:,}", class_="n"))

@@ -9,10 +9,9 @@ import msgspec
 
 from ...core.markup import Child, Html, shorten, tag
 from ...core.types import Failure, Timing, Usage
-from ..pages.gallery import trial_key
+from ...scoring.table import TrialColumns
 from ..pages.parts import outcome_tag
 from ..query import OUTCOMES, SORTS, Query, Rows, select
-from ..trials import TrialColumns
 from .shelf import OpenRun
 from .shell import address, link, progress_bar, shell, trial_address
 
@@ -109,23 +108,23 @@ class _Body(msgspec.Struct):
 
 
 def _body(run: OpenRun, columns: TrialColumns, row: int) -> _Body:
-    found = next(run.reader.rows("SELECT body FROM predictions WHERE rowid = ?", (int(columns.row_id[row]),)), None)
+    found = next(run.reader.rows("SELECT body FROM predictions WHERE rowid = ?", (int(columns.row[row]),)), None)
     return msgspec.json.decode(found[0], type=_Body) if found else _Body()
 
 
 def _row(run: OpenRun, columns: TrialColumns, row: int) -> Html:
-    key, sample = trial_key(columns, row), columns.samples[int(columns.sample[row])]
+    key, sample = columns.key(row), columns.facts[int(columns.sample[row])]
     text, *numbers = _body(run, columns, row).cells()
     name = link(key.sample, trial_address(run, key), class_="mono")
     more = " ".join(
         [key.variant if key.variant != "base" else "", f"#{key.repeat + 1}" if columns.task.repeats > 1 else ""]
     ).strip()
-    read = columns.answers.at(int(columns.answer[row])) or columns.reasons.at(int(columns.reason[row])) or ""
+    read = columns.text("answer", row) or columns.text("reason", row) or ""
     cells = [
         shorten(sample.question, 120),
         shorten(", ".join(sample.answers), 60),
         shorten(read, 60),
-        columns.rules.at(int(columns.rule[row])) or "",
+        columns.text("rule", row) or "",
         shorten(text, 140),
     ]
     shown = tag("th", name, tag("div", more, class_="muted small") if more else None, scope="row")
@@ -163,7 +162,7 @@ def _head(run: OpenRun, kept: Mapping[str, str], query: Query) -> Html:
 def _form(run: OpenRun, columns: TrialColumns, query: Query) -> Html:
     groups = run.groups(columns.task.name)
     choices = [f"{key}={value}" for key, values in groups.items() for value in values][:MOST_CHOICES]
-    rules = sorted({*columns.rules.texts, *columns.reasons.texts})[:MOST_CHOICES]
+    rules = sorted({*columns.rules, *columns.reasons})[:MOST_CHOICES]
     current = f"{query.key}={query.group}" if query.key else ""
     hidden = [
         tag("input", type="hidden", name=name, value=value)

@@ -10,9 +10,9 @@ import numpy as np
 
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.types import Image, Score, TrialKey
-from ..pages.gallery import Shown, read_trial, trial_key
+from ...scoring.table import TrialColumns
+from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, outcome_tag, reply_text
-from ..trials import TrialColumns
 from .shelf import OpenRun
 from .shell import link, shell, trial_address
 
@@ -58,25 +58,21 @@ def _name(key: TrialKey) -> str:
 
 
 def _row_of(columns: TrialColumns, key: TrialKey) -> int | None:
-    place = next((number for number, sample in enumerate(columns.samples) if sample.id == key.sample), -1)
-    found = np.flatnonzero(
-        (columns.sample == place)
-        & (columns.variant == columns.variants.find(key.variant))
-        & (columns.repeat == key.repeat)
-    )
-    return int(found[0]) if found.size else None
+    of_key = columns.rows_with("sample", key.sample) & columns.rows_with("variant", key.variant)
+    rows = np.flatnonzero(of_key & (columns.repeat == key.repeat))
+    return int(rows[0]) if rows.size else None
 
 
 def _around(run: OpenRun, columns: TrialColumns, row: int | None) -> Html | None:
     if row is None:
         return None
     before = (
-        link("← Previous trial", trial_address(run, trial_key(columns, row - 1)), rel="prev", class_="button quiet")
+        link("← Previous trial", trial_address(run, columns.key(row - 1)), rel="prev", class_="button quiet")
         if row > 0
         else tag("span")
     )
     after = (
-        link("Next trial →", trial_address(run, trial_key(columns, row + 1)), rel="next", class_="button quiet")
+        link("Next trial →", trial_address(run, columns.key(row + 1)), rel="next", class_="button quiet")
         if row + 1 < len(columns)
         else tag("span")
     )
@@ -291,13 +287,12 @@ def _facts(run: OpenRun, shown: Shown) -> Html:
 
 
 def _siblings(run: OpenRun, columns: TrialColumns, key: TrialKey) -> Iterator[Child]:
-    place = next((number for number, sample in enumerate(columns.samples) if sample.id == key.sample), -1)
-    rows = np.flatnonzero(columns.sample == place)
+    rows = np.flatnonzero(columns.rows_with("sample", key.sample))
     if rows.size < 2:
         return
     cards = []
     for row in rows[:SIBLINGS].tolist():
-        other = trial_key(columns, row)
+        other = columns.key(row)
         shown = read_trial(run.reader, other)
         if shown is not None:
             text = shown.prediction.text if shown.prediction.failure is None else shown.prediction.failure.message
