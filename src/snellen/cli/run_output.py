@@ -14,7 +14,7 @@ from ..api.run import RunResult
 from ..data.catalog import Catalog
 from ..engine.policy import Policy
 from ..engine.state import RunState
-from ..report.boards.dimensions import dimension_means
+from ..report.boards.headline import dimension_means
 from ..report.boards.published import comparison_table, published_for
 from ..report.curves import plot_run
 from ..report.progress import Price, Progressbar

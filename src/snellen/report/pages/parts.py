@@ -20,13 +20,6 @@ PLAIN = ("acuity_px", "contrast_threshold", "instability")
 PLAIN_ENDS = ("_strict", "_micro", "_majority", "_rate")
 
 
-def main_metric(metrics: Mapping[str, Any]) -> str | None:
-    """Return the metric to show large: the acuity of an eye chart, else the first that was measured trial by trial."""
-    if metrics.get("acuity_px", {}).get("value") is not None:
-        return "acuity_px"
-    return next((name for name in metrics if f"{name}_strict" in metrics), next(iter(metrics), None))
-
-
 def percent_metric(name: str, estimate: Mapping[str, Any]) -> bool:
     """Tell whether a metric is a share that people read in percent."""
     bounds = [estimate.get("value"), *(estimate.get("ci95") or ())]

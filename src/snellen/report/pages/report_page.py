@@ -21,6 +21,7 @@ from ...scoring.gathered import GatheredTask
 from ...scoring.stored import read_columns
 from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
+from ..boards.headline import headline
 from ..files import write_atomically
 from . import draw
 from .gallery import Budget, gallery, read_trial
@@ -31,7 +32,6 @@ from .parts import (  # fmt: skip
     figure_card,
     figure_parts,
     group_table,
-    main_metric,
     metric_table,
     outcome_bar,
     outcome_tag,
@@ -171,8 +171,7 @@ def task_sections(reader: RunReader, one: TaskOverview, budget: Budget, *, alone
 
 def hero(one: TaskOverview, links: Html | None = None) -> Html:
     """Return the number to remember, in figures and in words, beside the most telling figure."""
-    name = main_metric(one.result["metrics"])
-    estimate = one.result["metrics"].get(name or "", {"value": None, "n": 0, "unscored": 0, "failed": 0})
+    name, estimate = headline(one.result["metrics"])
     counts = Counter(one.columns.outcome.tolist())
     number, _, unit = written(name or "", estimate).partition(" ")
     unit = unit or ("px" if name == "acuity_px" else "")

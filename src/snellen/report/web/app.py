@@ -22,6 +22,7 @@ from ...core.types import TrialKey
 from ...data.images.decode import encode_png, open_image
 from ...extract.profiles import PROFILES
 from ...scoring.compare.paired import Comparison
+from ...scoring.compare.run_pairs import compare_runs
 from ...store.reader import RunReader
 from ..boards.comparison import sheets_of
 from ..boards.ranking import Board, Entry, board_sheet, make_board
@@ -43,7 +44,6 @@ from .trial_page import pictures_of, trial_page
 STATIC = {"snellen.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
 MOST_RUNS = 5
 LINES_AT_ONCE = 500
-Compare = Callable[[Sequence[Path]], Mapping[str, Sequence[Comparison]]]
 Told = Mapping[str, str]
 
 
@@ -52,12 +52,10 @@ class NotFound(Exception):
 
 
 class Viewer:
-    """The pages over one shelf. `compare` comes from outside: it belongs to a room further right."""
+    """The pages over one shelf."""
 
-    def __init__(self, shelf: Shelf, compare: Compare, *, may_write: bool = False) -> None:
-        self._shelf = shelf
-        self._compare = compare
-        self._may_write = may_write
+    def __init__(self, shelf: Shelf, *, may_write: bool = False) -> None:
+        self._shelf, self._may_write = shelf, may_write
 
     def home(self, _: Request) -> Response:
         """All runs."""
@@ -201,7 +199,7 @@ class Viewer:
         if not 2 <= len(keys) <= MOST_RUNS:
             raise UsageError(f"choose two to {MOST_RUNS} runs to compare, not {len(keys)}")
         runs = [self._run(key) for key in keys]
-        results = self._compare([run.folder for run in runs])
+        results = compare_runs([run.folder for run in runs])
         short = [run.folder.name for run in runs]
         names = short if len(set(short)) == len(short) else [str(run.folder) for run in runs]
         return runs, names, results
@@ -222,9 +220,9 @@ class _Opened:
         self._run.lock.release()
 
 
-def create_app(shelf: Shelf, compare: Compare, token: str, *, may_write: bool = False) -> Asgi:
+def create_app(shelf: Shelf, token: str, *, may_write: bool = False) -> Asgi:
     """Return the whole viewer behind its guard."""
-    viewer = Viewer(shelf, compare, may_write=may_write)
+    viewer = Viewer(shelf, may_write=may_write)
     pages: dict[str, Callable[[Request], Any]] = {
         "/": viewer.home,
         "/leaderboard": viewer.board,

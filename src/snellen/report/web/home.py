@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...core.markup import Child, Html, tag
 from ...extract.profiles import PROFILES
-from ..boards.ranking import Board, Line, board_metric
+from ..boards.headline import headline
+from ..boards.ranking import Board, Line
 from ..pages import draw
 from ..pages.parts import written, written_interval
 from .shelf import OpenRun, Shelf
@@ -54,8 +55,8 @@ def _run_rows(run: OpenRun) -> list[Html]:
     header, results, progress = run.header(), run.results(), run.progress()
     rows = []
     for number, (task, result) in enumerate(results["tasks"].items()):
-        metric = board_metric(result["metrics"]) or "–"
-        estimate = result["metrics"].get(metric, {"value": None, "n": 0, "unscored": 0, "failed": 0})
+        name, estimate = headline(result["metrics"])
+        metric = name or "–"
         drawn = (
             draw.interval(estimate["value"], estimate.get("ci95"), 0.0, 1.0)
             if 0 <= (estimate["value"] or 0) <= 1
