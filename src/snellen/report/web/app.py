@@ -32,10 +32,12 @@ from ..finish import finish_run
 from ..pages.gallery import Shown, read_trial, thumbnail
 from ..pages.report_page import static
 from ..pages.vega import to_csv
+from .again_page import again_page
+from .board_page import board_page
 from .browse_page import browse_page
 from .compare_page import compare_page
 from .guard import Asgi, Guard
-from .home import again_page, board_page, runs_page
+from .home import runs_page
 from .run_page import figures_page, run_page
 from .shelf import OpenRun, Shelf
 from .shell import link, shell
