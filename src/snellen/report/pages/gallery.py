@@ -43,6 +43,17 @@ class Shown(NamedTuple):
     prediction: Prediction
     scores: list[Score]
 
+    @property
+    def text(self) -> str | None:
+        """Return the reply, or why there is none."""
+        failure = self.prediction.failure
+        return self.prediction.text if failure is None else f"{failure.kind.value}: {failure.message}"
+
+    @property
+    def span(self) -> Any:
+        """Return where in the reply the answer was read, as the first scorer says."""
+        return self.scores[0].detail.get("span") if self.scores else None
+
 
 class Budget:
     """Bytes that pictures may still take."""
@@ -102,25 +113,24 @@ def gallery(reader: RunReader, columns: TrialColumns, budget: Budget, most: int 
 def card(shown: Shown, outcome: int, value: float, budget: Budget) -> Html:
     """Return one trial as a card: picture, question, what was expected, what was read, the reply."""
     sample, score = shown.sample, shown.scores[0] if shown.scores else None
-    told: list[tuple[str, Any]] = [("expected", shorten("\n".join(sample.answers), 300))]
+    about: list[tuple[str, Any]] = [("expected", shorten("\n".join(sample.answers), 300))]
     if score is not None and score.answer != shown.prediction.text:
-        told.append(("read as", shorten(score.answer or "", 300)))
-    told += [("by rule", score.rule if score else None), ("variant", _variant(shown.prediction.key))]
-    span = score.detail.get("span") if score else None
+        about.append(("read as", shorten(score.answer or "", 300)))
+    about += [("by rule", score.rule if score else None), ("variant", _variant(shown.prediction.key))]
     body = tag(
         "div",
         tag("h3", shorten(sample.question, 220)),
         tag("div", outcome_tag(outcome, value), " ", tag("span", sample.id, class_="muted small mono")),
-        facts(told),
-        reply_text(shown.prediction.text, span, most=500),
+        facts(about),
+        reply_text(shown.prediction.text, shown.span, most=500),
         class_="body",
     )
     return tag("article", _picture(shown.request, budget), body, class_="shot")
 
 
 def _variant(key: TrialKey) -> str | None:
-    told = [key.variant] if key.variant != "base" else []
-    return ", ".join([*told, *([f"inference {key.repeat + 1}"] if key.repeat else [])]) or None
+    parts = (key.variant if key.variant != "base" else "", f"inference {key.repeat + 1}" if key.repeat else "")
+    return ", ".join(filter(None, parts)) or None
 
 
 def _picture(request: Request, budget: Budget) -> Html | None:
@@ -132,11 +142,8 @@ def _picture(request: Request, budget: Budget) -> Html | None:
     except DataError as error:
         return tag("div", tag("p", f"No picture: {shorten(str(error), 160)}", class_="muted small"), class_="pic")
     if not budget.take(len(data) * 4 // 3):
-        return tag(
-            "div",
-            tag("p", "Left out to keep this file small; `snellen view` shows it.", class_="muted small"),
-            class_="pic",
-        )
+        words = "Left out to keep this file small; `snellen view` shows it."
+        return tag("div", tag("p", words, class_="muted small"), class_="pic")
     url = f"data:image/webp;base64,{pybase64.b64encode(data).decode()}"
     more = f" (first of {len(images)} pictures)" if len(images) > 1 else ""
     return tag("div", tag("img", src=url, alt=f"What the model saw for {request.key.sample}{more}"), class_="pic")

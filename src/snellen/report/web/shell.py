@@ -32,6 +32,15 @@ def link(words: Child, to: str, **attributes: str | None) -> Html:
     return tag("a", words, href=to, **attributes)
 
 
+def pager(before: tuple[str, str] | None, words: str, after: tuple[str, str] | None, *, label: str) -> Html:
+    """Return the way to what stands before and after, each as words and address; None at an end."""
+    ways = [
+        link(*way, rel=rel, class_="button quiet") if way else tag("span")
+        for way, rel in ((before, "prev"), (after, "next"))
+    ]
+    return tag("nav", ways[0], tag("span", words, class_="muted"), ways[1], class_="pager", aria_label=label)
+
+
 def downloads(path: str, **query: object) -> Html:
     """Return links to a table in each form it can be kept."""
     forms = (("csv", "CSV"), ("markdown", "Markdown"), ("latex", "LaTeX"))
