@@ -13,7 +13,7 @@ from ..report.exports.trial_files import frame as _frame
 from ..report.pages.overview import overview_of, read_results
 from ..report.pages.report_page import PICTURE_BYTES, write_report
 from ..report.pages.vega import save_plot
-from ..report.trials import read_columns
+from ..scoring.stored import read_columns
 from ..store.reader import RunReader
 
 DEPTH = 3

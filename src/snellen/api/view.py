@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import EnvironmentProblem, MissingExtra
-from ..scoring.compare.run_pairs import compare_runs
 
 
 def make_viewer(folders: Sequence[str | Path], token: str, *, may_write: bool = False) -> Any:
@@ -22,7 +21,7 @@ def make_viewer(folders: Sequence[str | Path], token: str, *, may_write: bool = 
         raise MissingExtra("view", "the viewer") from None
     from ..report.web.shelf import Shelf
 
-    return create_app(Shelf([Path(folder) for folder in folders]), compare_runs, token, may_write=may_write)
+    return create_app(Shelf([Path(folder) for folder in folders]), token, may_write=may_write)
 
 
 def view(

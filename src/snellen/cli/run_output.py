@@ -11,7 +11,7 @@ from rich.console import Console
 from ..api.catalog import published_card
 from ..api.plan import Plan
 from ..api.run import RunResult
-from ..report.boards.dimensions import dimension_means
+from ..report.boards.headline import dimension_means
 from ..report.boards.published import comparison_table
 from ..report.curves import plot_run
 from ..report.progress import Price, Progressbar

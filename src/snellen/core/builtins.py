@@ -63,7 +63,7 @@ SCORERS = {
 }
 
 AGGREGATES = {
-    "calibration": "snellen.scoring.aggregates.confidence:calibration",
+    "calibration": "snellen.scoring.aggregates.calibration:calibration",
     "mean": "snellen.scoring.summary:mean_of_tables",
     "repeats": "snellen.scoring.summary:repeats_of_tables",
     "instability": "snellen.scoring.summary:instability_of_tables",

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from ..core.errors import MissingExtra
+from ..core.vega import Spec, category, chart, layer, quantity, render_svg
 from .definitions import DEFINITIONS
 from .load.arrivals import planned_rate
 from .steady import concurrency_steps
 from .sweep import Sweep
 from .timeline import RequestRecord, Timeline
 
-Spec = dict[str, Any]
 BINS = 60
 GANTT_ROWS = 400
 INK, ACCENT, PALE, WARN = "#1b3a4b", "#2a7f9e", "#9ec9d9", "#c8553d"
@@ -25,34 +23,21 @@ _CONFIG: Spec = {
 }
 
 
+_STEPS: Spec = {"type": "line", "interpolate": "step-after"}
+_SECONDS = quantity("t", title="seconds")
+
+
 def _chart(title: str, layers: list[Spec], width: int = 640, height: int = 220) -> Spec:
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "title": title,
-        "width": width,
-        "height": height,
-        "config": _CONFIG,
-        "layer": layers,
-    }
-
-
-def _axis(name: str, title: str, **more: Any) -> Spec:
-    return {"field": name, "type": "quantitative", "title": title, **more}
-
-
-def _values(rows: Sequence[Mapping[str, Any]]) -> Spec:
-    return {"values": [dict(row) for row in rows]}
+    return chart(title, _CONFIG, width=width, height=height, layer=layers)
 
 
 def concurrency_over_time(timeline: Timeline) -> Spec:
     """Requests in flight, as a step line."""
     start = min(record.sent for record in timeline.requests)
-    rows = [
-        {"t": moment - start, "in flight": level} for moment, level in _thin(concurrency_steps(timeline.requests), 2000)
-    ]
-    mark = {"type": "line", "interpolate": "step-after", "color": ACCENT}
-    encoding = {"x": _axis("t", "seconds"), "y": _axis("in flight", "requests in flight")}
-    return _chart("Concurrency over time", [{"data": _values(rows), "mark": mark, "encoding": encoding}])
+    steps = _thin(concurrency_steps(timeline.requests), 2000)
+    rows = [{"t": moment - start, "in flight": level} for moment, level in steps]
+    y = quantity("in flight", title="requests in flight")
+    return _chart("Concurrency over time", [layer(rows, _STEPS | {"color": ACCENT}, x=_SECONDS, y=y)])
 
 
 def throughput_over_time(timeline: Timeline) -> Spec:
@@ -60,21 +45,19 @@ def throughput_over_time(timeline: Timeline) -> Spec:
     records = timeline.requests
     start, end = min(record.sent for record in records), max(record.done for record in records)
     bin_s = max((end - start) / BINS, 1e-3)
-    ends = _histogram([record.done - start for record in records if record.ok], bin_s)
-    events = _histogram([moment - start for record in records for moment in record.chunks], bin_s)
-    top = {
-        "data": _values([{"t": t, "v": v} for t, v in ends]),
-        "mark": {"type": "line", "interpolate": "step-after", "color": ACCENT},
-    }
-    top["encoding"] = {"x": _axis("t", "seconds"), "y": _axis("v", "requests/s", axis={"titleColor": ACCENT})}
-    if not events:
-        return _chart("Throughput over time", [top])
-    low = {
-        "data": _values([{"t": t, "v": v} for t, v in events]),
-        "mark": {"type": "line", "interpolate": "step-after", "color": WARN},
-    }
-    low["encoding"] = {"x": _axis("t", "seconds"), "y": _axis("v", "events with text/s", axis={"titleColor": WARN})}
-    return {**_chart("Throughput over time", [top, low]), "resolve": {"scale": {"y": "independent"}}}
+
+    def line(moments: list[float], name: str, colour: str) -> Spec:
+        rows = [{"t": t, "v": v} for t, v in _histogram(moments, bin_s)]
+        y = quantity("v", title=name, axis={"titleColor": colour})
+        return layer(rows, _STEPS | {"color": colour}, x=_SECONDS, y=y)
+
+    ends = [record.done - start for record in records if record.ok]
+    events = [moment - start for record in records for moment in record.chunks]
+    lines = [line(ends, "requests/s", ACCENT)]
+    if not any(moment >= 0 for moment in events):
+        return _chart("Throughput over time", lines)
+    lines.append(line(events, "events with text/s", WARN))
+    return {**_chart("Throughput over time", lines), "resolve": {"scale": {"y": "independent"}}}
 
 
 def _histogram(moments: Sequence[float], bin_s: float) -> list[tuple[float, float]]:
@@ -97,30 +80,14 @@ def distribution(timeline: Timeline, metric: str) -> Spec:
     ]
     ordered = sorted(values)
     marks = [{"at": _quantile(ordered, share), "name": name} for share, name in ((0.5, "median"), (0.99, "P99"))]
-    return _chart(
-        f"{metric} (ms), {len(values)} values",
-        [
-            {
-                "data": _values(bars),
-                "mark": {"type": "bar", "color": PALE},
-                "encoding": {
-                    "x": {**_axis("from", f"{metric} in ms"), "bin": {"binned": True}},
-                    "x2": {"field": "to"},
-                    "y": _axis("n", "count"),
-                },
-            },
-            {
-                "data": _values(marks),
-                "mark": {"type": "rule", "color": WARN, "size": 2},
-                "encoding": {"x": {"field": "at", "type": "quantitative"}},
-            },
-            {
-                "data": _values(marks),
-                "mark": {"type": "text", "align": "left", "dx": 4, "y": 8, "color": WARN},
-                "encoding": {"x": {"field": "at", "type": "quantitative"}, "text": {"field": "name"}},
-            },
-        ],
-    )
+    x, at = quantity("from", title=f"{metric} in ms", bin={"binned": True}), quantity("at")
+    label = {"type": "text", "align": "left", "dx": 4, "y": 8, "color": WARN}
+    layers = [
+        layer(bars, {"type": "bar", "color": PALE}, x=x, x2={"field": "to"}, y=quantity("n", title="count")),
+        layer(marks, {"type": "rule", "color": WARN, "size": 2}, x=at),
+        layer(marks, label, x=at, text={"field": "name"}),
+    ]
+    return _chart(f"{metric} (ms), {len(values)} values", layers)
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
@@ -133,27 +100,19 @@ def gantt(timeline: Timeline) -> Spec:
     start = min(record.due for record in timeline.requests)
     rows = [part for row, record in enumerate(records) for part in _phases(record, row, start)]
     more = f" (first {GANTT_ROWS})" if len(timeline.requests) > GANTT_ROWS else ""
-    colour = {
-        "field": "phase",
-        "type": "nominal",
-        "title": None,
-        "scale": {
-            "domain": ["queued", "to first text", "decoding", "failed"],
-            "range": ["#cfd8dc", PALE, ACCENT, WARN],
-        },
-        "legend": {"orient": "top"},
+    phases = {
+        "domain": ["queued", "to first text", "decoding", "failed"],
+        "range": ["#cfd8dc", PALE, ACCENT, WARN],
     }
     encoding = {
-        "x": _axis("from", "seconds"),
+        "x": quantity("from", title="seconds"),
         "x2": {"field": "to"},
-        "y": {**_axis("row", "request"), "scale": {"reverse": True, "nice": False}},
+        "y": quantity("row", title="request", scale={"reverse": True, "nice": False}),
         "y2": {"field": "below"},
-        "color": colour,
+        "color": category("phase", title=None, scale=phases, legend={"orient": "top"}),
     }
     height = min(max(len(records) * 4, 120), 600)
-    return _chart(
-        f"Requests{more}", [{"data": _values(rows), "mark": {"type": "rect"}, "encoding": encoding}], height=height
-    )
+    return _chart(f"Requests{more}", [layer(rows, {"type": "rect"}, **encoding)], height=height)
 
 
 def _phases(record: RequestRecord, row: int, start: float) -> list[Spec]:
@@ -181,24 +140,14 @@ def planned_against_actual(timeline: Timeline) -> Spec:
         {"t": t, "rate": rate, "which": "planned"} for t, rate in _histogram(timeline.load.get("due") or due, bin_s)
     ]
     rows += [{"t": t, "rate": rate, "which": "sent"} for t, rate in _histogram(sent, bin_s)]
-    colour = {
-        "field": "which",
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": ["planned", "sent"], "range": [PALE, INK]},
-        "legend": {"orient": "top"},
+    which = {"domain": ["planned", "sent"]}
+    encoding = {
+        "x": _SECONDS,
+        "y": quantity("rate", title="requests/s"),
+        "color": category("which", title=None, scale=which | {"range": [PALE, INK]}, legend={"orient": "top"}),
+        "strokeDash": category("which", scale=which | {"range": [[1, 0], [4, 2]]}, legend=None),
     }
-    dash = {
-        "field": "which",
-        "type": "nominal",
-        "scale": {"domain": ["planned", "sent"], "range": [[1, 0], [4, 2]]},
-        "legend": None,
-    }
-    encoding = {"x": _axis("t", "seconds"), "y": _axis("rate", "requests/s"), "color": colour, "strokeDash": dash}
-    return _chart(
-        "Planned against actual rate",
-        [{"data": _values(rows), "mark": {"type": "line", "interpolate": "step-after"}, "encoding": encoding}],
-    )
+    return _chart("Planned against actual rate", [layer(rows, _STEPS, **encoding)])
 
 
 def latency_throughput(sweep: Sweep) -> Spec:
@@ -216,23 +165,22 @@ def latency_throughput(sweep: Sweep) -> Spec:
         if name in ("TTFTScheduled", "E2ELScheduled")
         for stat in ("Median", "P99")
     ]
-    x, y = _axis("throughput", "requests/s"), _axis("ms", "latency in ms (log)", scale={"type": "log"})
-    line = {
-        "mark": {"type": "line", "color": PALE},
-        "encoding": {"x": x, "y": y, "detail": {"field": "stat"}, "order": {"field": "load"}},
+    axes = {
+        "x": quantity("throughput", title="requests/s"),
+        "y": quantity("ms", title="latency in ms (log)", scale={"type": "log"}),
     }
-    met = {
-        "field": "meets",
-        "type": "nominal",
-        "title": "objectives",
-        "scale": {"domain": ["met", "missed"], "range": [ACCENT, WARN]},
-    }
-    dots = {
-        "mark": {"type": "point", "filled": True, "size": 55},
-        "encoding": {"x": x, "y": y, "color": met, "shape": {"field": "stat", "type": "nominal", "title": None}},
-    }
-    data = _values(rows)
-    return _chart("Latency against throughput", [{"data": data, **line}, {"data": data, **dots}], height=300)
+    met = {"domain": ["met", "missed"], "range": [ACCENT, WARN]}
+    layers = [
+        layer(rows, {"type": "line", "color": PALE}, **axes, detail={"field": "stat"}, order={"field": "load"}),
+        layer(
+            rows,
+            {"type": "point", "filled": True, "size": 55},
+            **axes,
+            color=category("meets", title="objectives", scale=met),
+            shape=category("stat", title=None),
+        ),
+    ]
+    return _chart("Latency against throughput", layers, height=300)
 
 
 def pictures(timeline: Timeline) -> dict[str, Spec]:
@@ -258,8 +206,4 @@ def _thin(steps: Sequence[tuple[float, int]], limit: int) -> Sequence[tuple[floa
 
 def to_svg(spec: Spec) -> str:
     """Render one picture; nothing is fetched."""
-    try:
-        import vl_convert
-    except ImportError:
-        raise MissingExtra("plots", "drawing pictures") from None
-    return str(vl_convert.vegalite_to_svg(spec, vl_version="5.20"))
+    return render_svg(spec, purpose="drawing pictures", version="5.20")

@@ -11,11 +11,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ..scoring.table import Costs, Mask, Outcome, TrialColumns
 from ..store.reader import RunReader
-from .trials import Costs, Outcome, TrialColumns
 
 Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 SEARCHED = 4_000
 """Characters of a reply that the text search looks at."""
 SORTS = ("plan", "value", "latency", "tokens", "sample")
@@ -43,22 +42,18 @@ class TextSearch:
 
     def __init__(self, reader: RunReader, columns: TrialColumns) -> None:
         decode = msgspec.json.Decoder(_Reply).decode
-        row_of = {row: place for place, row in enumerate(columns.row_id.tolist())}
+        places = {row: place for place, row in enumerate(columns.row.tolist())}
         pieces = [""] * len(columns)
         for row, body in reader.rows("SELECT rowid, body FROM predictions WHERE +task = ?", (columns.task.name,)):
-            place = row_of.get(row)
-            if place is not None:
-                pieces[place] = (decode(body).text or "")[:SEARCHED].lower()
-        self._questions = _Haystack([f"{sample.id}\n{sample.question}".lower() for sample in columns.samples])
+            if row in places:  # else it was stored after the columns were read
+                pieces[places[row]] = (decode(body).text or "")[:SEARCHED].lower()
+        self._questions = _Haystack([f"{sample.id}\n{sample.question}".lower() for sample in columns.facts])
         self._replies = _Haystack(pieces)
         self._sample = columns.sample
 
     def find(self, needle: str) -> Mask:
         """Return which trials have the text in their question, id or reply."""
-        asked = self._questions.find(needle.lower())
-        return self._replies.find(needle.lower()) | (
-            np.append(asked, False)[self._sample] if self._sample.size else np.empty(0, np.bool_)
-        )
+        return self._replies.find(needle.lower()) | self._questions.find(needle.lower())[self._sample]
 
 
 class _Haystack:
@@ -83,10 +78,10 @@ def select(
     search: Callable[[str], Mask] | None = None,
     costs: Callable[[], Costs] | None = None,
 ) -> Rows:
-    """Return the row numbers that match, in the order asked for; what costs to know is asked for only where it is needed."""
+    """Return the row numbers that match, in the order asked for; what is slow to read is read only where needed."""
     keep = _by_outcome(columns, query.outcome)
     if query.rule:
-        keep &= (columns.rule == columns.rules.find(query.rule)) | (columns.reason == columns.reasons.find(query.rule))
+        keep &= columns.rows_with("rule", query.rule) | columns.rows_with("reason", query.rule)
     if query.key:
         keep &= _by_group(columns, query.key, query.group)
     if query.text and search is not None:
@@ -112,21 +107,31 @@ def _by_outcome(columns: TrialColumns, name: str) -> Mask:
 
 def _by_group(columns: TrialColumns, key: str, value: str) -> Mask:
     if key == "variant":
-        return np.asarray(columns.variant == columns.variants.find(value), dtype=np.bool_)
+        return columns.rows_with("variant", value)
     if key == "group":
-        of_sample = [sample.group == value for sample in columns.samples]
+        chosen = [sample.group == value for sample in columns.facts]
     else:
-        of_sample = [key in sample.tags and str(sample.tags[key]) == value for sample in columns.samples]
-    return np.append(np.array(of_sample, np.bool_), False)[columns.sample]
+        chosen = [key in sample.tags and str(sample.tags[key]) == value for sample in columns.facts]
+    return np.array(chosen, np.bool_)[columns.sample]
+
+
+def group_values(columns: TrialColumns) -> dict[str, list[str]]:
+    """Return the keys one can filter by (tags, group, variant) and their values, sorted; one value is no choice."""
+    choices: dict[str, set[str]] = {}
+    for sample in columns.facts:
+        for key, value in sample.tags.items():
+            choices.setdefault(key, set()).add(str(value))
+        if sample.group is not None:
+            choices.setdefault("group", set()).add(sample.group)
+    choices["variant"] = set(columns.variants)
+    return {key: sorted(values) for key, values in sorted(choices.items()) if len(values) > 1}
 
 
 def _keys(columns: TrialColumns, sort: str, costs: Callable[[], Costs] | None) -> NDArray[np.float64]:
     if sort == "value":
-        return columns.value
-    if sort == "sample" and columns.samples:
-        names = np.argsort(np.argsort([sample.id for sample in columns.samples]))
-        return np.append(names, -1)[columns.sample].astype(np.float64)
+        return np.where(columns.scored, columns.value, np.nan)
+    if sort == "sample":  # codes are ranks of the names
+        return columns.sample.astype(np.float64)
     if sort in ("latency", "tokens") and costs is not None:
-        found = costs()
-        return found.latency_s if sort == "latency" else found.tokens.astype(np.float64)
+        return costs().latency_s if sort == "latency" else costs().tokens.astype(np.float64)
     return np.arange(len(columns), dtype=np.float64)

@@ -1,13 +1,17 @@
-"""Scored trials as they pass to the tables and the tokens of a task: coded some at a time, none is kept."""
+"""Scored trials as they pass to the tables, tokens and costs of a task: coded some at a time, none is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+import numpy as np
+
+from ..core.tasks import Task
 from ..core.types import Prediction, Score, Usage
 from ..store.reader import Trial
 from .reading import ScoreRow, TableBuilder, TrialRow
-from .table import ScoreTable
+from .table import Costs, SampleFacts, ScoreTable, TrialColumns
 
 Scored = tuple[Trial, Sequence[Score]]
 """A stored trial and its scores; a failed one has none."""
@@ -18,21 +22,33 @@ USAGE = (*TOKENS, "requests")
 
 
 class GatheredTask:
-    """What a task's trials add up to."""
+    """What a task's trials add up to; `for_pages` also keeps what pages show of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, task: Task, *, for_pages: bool = False) -> None:
+        self.task = task
         self.usage = dict.fromkeys(USAGE, 0)
+        self.metrics: tuple[str, ...] = ()
+        """Those of the first scored trial: the main one first."""
+        self._for_pages = for_pages
         self._builder = TableBuilder()
         self._trials: list[TrialRow] = []
         self._scores: list[ScoreRow] = []
-        self._has_scores = False
+        self._tables: dict[str, ScoreTable] = {}
+        self._facts: dict[str, SampleFacts] = {}
+        self._costs: list[tuple[float, int]] = []
 
     def add(self, batch: Sequence[Scored]) -> None:
         """Take trials with their scores."""
         samples = {trial.sample.id: trial.sample for trial, _ in batch}
         self._builder.add_samples([(name, sample.group, sample.tags) for name, sample in samples.items()])
-        self._trials += [_trial_row(trial.prediction) for trial, _ in batch]
+        self._trials += [_trial_row(trial) for trial, _ in batch]
         self._count([trial.prediction.usage for trial, _ in batch])
+        self.metrics = self.metrics or next((tuple(one.metric for one in scores) for _, scores in batch if scores), ())
+        if self._for_pages:
+            for name, sample in samples.items():
+                facts = SampleFacts(name, sample.question, sample.group, sample.answers, sample.tags)
+                self._facts.setdefault(name, facts)
+            self._costs += [_cost(trial.prediction) for trial, _ in batch]
         self.add_scores([score for _, scores in batch for score in scores])
 
     def _count(self, usages: Sequence[Usage | None]) -> None:
@@ -43,27 +59,46 @@ class GatheredTask:
 
     def add_scores(self, scores: Iterable[Score]) -> None:
         """Take more scores of trials."""
-        self._scores += [_score_row(score) for score in scores]
+        self._scores += [score_row(score) for score in scores]
         if len(self._scores) + len(self._trials) > ROWS_AT_ONCE:
             self._encode()
 
     def _encode(self) -> None:
-        self._has_scores = self._has_scores or bool(self._scores)
         self._builder.add_scores(self._scores)
         self._builder.add_trials(self._trials)
-        self._scores, self._trials = [], []
+        self._scores, self._trials, self._tables = [], [], {}
 
     def tables(self) -> dict[str, ScoreTable]:
         """Return one table a metric; where nothing could be scored, one of accuracy that says so."""
-        self._encode()
-        return self._builder.tables(() if self._has_scores else ("accuracy",))
+        if not self._tables:
+            self._encode()
+            self._tables = self._builder.tables() or self._builder.tables(("accuracy",))
+        return self._tables
+
+    def columns(self) -> TrialColumns:
+        """Return the trials under their main metric, as `read_columns` would read them."""
+        tables = self.tables()
+        table = tables[self.metrics[0]] if self.metrics else replace(next(iter(tables.values())), metric="")
+        return TrialColumns.of(table, self.task, self.metrics, list(self._facts.values()))
+
+    def costs(self) -> Costs:
+        """Return what the trials took, in the order of the columns: that of the plan, in which trials pass."""
+        latency, tokens = zip(*self._costs, strict=True) if self._costs else ((), ())
+        return Costs(np.array(latency, np.float64), np.array(tokens, np.int64))
 
 
-def _trial_row(prediction: Prediction) -> TrialRow:
-    key, failure = prediction.key, prediction.failure
-    return key.sample, key.variant, key.repeat, failure.kind if failure else None
+def _trial_row(trial: Trial) -> TrialRow:
+    key, failure = trial.prediction.key, trial.prediction.failure
+    return key.sample, key.variant, key.repeat, failure.kind.value if failure else None, trial.row
 
 
-def _score_row(score: Score) -> ScoreRow:
+def score_row(score: Score) -> ScoreRow:
+    """Return a score as a row of a table."""
     key = score.key
     return key.sample, key.variant, key.repeat, score.metric, score.value, score.answer, score.rule, score.reason
+
+
+def _cost(prediction: Prediction) -> tuple[float, int]:
+    timing, usage = prediction.timing, prediction.usage
+    latency_s = np.nan if timing is None or prediction.cached else timing.done - timing.sent
+    return latency_s, (usage.output_tokens or 0) if usage else 0

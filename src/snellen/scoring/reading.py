@@ -8,29 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import DataError
 from ..stats.intervals import Floats
-from .table import Codes, Outcome, ScoreTable
+from .table import Codes, Outcome, ScoreTable, grade
 
 ScoreRow = tuple[str, str, int, str, float | None, str | None, str | None, str | None]
 """sample, variant, repeat, metric, value, answer, rule, reason: the columns of table `scores`."""
-TrialRow = tuple[str, str, int, str | None]
-"""sample, variant, repeat, kind of failure (None: it has a reply): from table `predictions`."""
+TrialRow = tuple[str, str, int, str | None] | tuple[str, str, int, str | None, int]
+"""sample, variant, repeat, kind of failure (None: it has a reply), and its row in table `predictions` if it is stored."""
 SampleRow = tuple[str, str | None, Mapping[str, Any]]
 """id, group, tags: from the bodies of table `samples`."""
+Keys = NDArray[np.int64]
+"""(sample, variant, repeat) in one number each, so that sorting and joining trials is sorting and joining numbers."""
 
 NO_TAG = "(none)"
-NOT_SCORED = "not_scored"
 LARGEST_VALUE = 1e100
 _CHUNK = 65_536
+_TEXT_COLUMNS = ("sample", "variant", "answer", "rule", "reason")
+_SCORE_COLUMNS = ("sample", "variant", "metric", "answer", "rule", "reason", "repeat", "value")
+_TRIAL_COLUMNS = ("sample", "variant", "repeat", "reason", "row")
+_DTYPES = {"value": np.float64, "row": np.int64}
 
 
-class _CodeBook(dict[Hashable, int]):
+class CodeBook(dict[Hashable, int]):
     """Gives every new text the next number; None is -1."""
 
     def __init__(self) -> None:
@@ -45,9 +50,8 @@ class _CodeBook(dict[Hashable, int]):
         try:
             return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
         except KeyError:
-            self.update(
-                zip([key for key in dict.fromkeys(column) if key not in self], count(len(self) - 1), strict=False)
-            )
+            new = [key for key in dict.fromkeys(column) if key not in self]
+            self.update(zip(new, count(len(self) - 1), strict=False))
             return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
 
     def sort(self) -> tuple[list[str], Codes]:
@@ -70,7 +74,7 @@ def read_tables(
 ) -> dict[str, ScoreTable]:
     """Build one table a metric from the rows of one task.
 
-    Every trial named in `trials` is in every table: a failed one as failed, one without a score as unscored. Only tags
+    Every trial named in `trials` is in every table: a failed one as failed, one without a score as pending. Only tags
     in `tag_keys` are kept (None: all that were seen). A metric in `metrics` gets a table even if no trial has it.
     Raises DataError for duplicates and for values that are no numbers.
     """
@@ -106,7 +110,7 @@ class _SampleBook:
         if not self.group:
             return np.arange(len(samples), dtype=np.int32)
         groups = map(self.group.get, samples)
-        return _CodeBook().encode(
+        return CodeBook().encode(
             [(group is None, name if group is None else group) for name, group in zip(samples, groups, strict=True)]
         )
 
@@ -129,7 +133,7 @@ def tag_text(value: Any) -> str:
 
 
 def _sorted_codes(texts: Sequence[str]) -> tuple[Codes, Sequence[str]]:
-    book = _CodeBook()
+    book = CodeBook()
     codes = book.encode(texts)
     values, ranks = book.sort()
     return ranks[codes], values
@@ -139,7 +143,7 @@ class TableBuilder:
     """Takes rows in any order, some at a time, into code columns over all metrics at once: no row is kept."""
 
     def __init__(self, tag_keys: Sequence[str] | None = None) -> None:
-        self.books = {name: _CodeBook() for name in ("sample", "variant", "metric", "answer", "rule", "reason")}
+        self.books = {name: CodeBook() for name in (*_TEXT_COLUMNS, "metric")}
         self._samples = _SampleBook(tag_keys)
         self._scores: list[dict[str, NDArray[Any]]] = []
         self._trials: list[dict[str, NDArray[Any]]] = []
@@ -150,76 +154,113 @@ class TableBuilder:
 
     def add_scores(self, rows: Sequence[ScoreRow]) -> None:
         """Take scores of any metrics."""
-        if not rows:
-            return
-        sample, variant, repeat, metric, value, answer, rule, reason = zip(*rows, strict=True)
-        columns = self._encode(sample=sample, variant=variant, metric=metric, answer=answer, rule=rule, reason=reason)
-        columns["repeat"] = _repeats(repeat, rows)
-        columns["value"], columns["outcome"] = _values(value, rows)
-        self._scores.append(columns)
+        if rows:
+            sample, variant, repeat, metric, value, answer, rule, reason = zip(*rows, strict=True)
+            texts = {"sample": sample, "variant": variant, "metric": metric}
+            texts |= {"answer": answer, "rule": rule, "reason": reason}
+            self._scores.append(self._encode(texts, repeat=_repeats(repeat, rows), value=_values(value, rows)))
 
     def add_trials(self, rows: Sequence[TrialRow]) -> None:
-        """Take trials, with or without a reply."""
+        """Take trials, with or without a reply; all of a task have a row in the store, or none."""
         if rows:
-            sample, variant, repeat, kind = zip(*rows, strict=True)
-            self._trials.append(
-                self._encode(sample=sample, variant=variant, reason=kind) | {"repeat": _repeats(repeat, rows)}
-            )
+            sample, variant, repeat, kind, *stored = zip(*rows, strict=True)
+            texts = {"sample": sample, "variant": variant, "reason": kind}
+            row = np.array(stored[0] if stored else (), np.int64)
+            self._trials.append(self._encode(texts, repeat=_repeats(repeat, rows), row=row))
 
-    def _encode(self, **texts: Sequence[Hashable]) -> dict[str, NDArray[Any]]:
-        return {name: self.books[name].encode(column) for name, column in texts.items()}
+    def _encode(self, texts: Mapping[str, Any], **numbers: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return {name: self.books[name].encode(column) for name, column in texts.items()} | numbers
 
     def tables(self, expected: Sequence[str] = ()) -> dict[str, ScoreTable]:
-        """Split by metric, add the trials without a score, and sort. The metrics `expected` are there even without a score."""
-        scores, trials = (
-            _join(self._scores, _SCORE_COLUMNS),
-            _join(self._trials, ("sample", "variant", "repeat", "reason")),
-        )
+        """Join scores and trials, one table a metric; the metrics `expected` are there even without a score."""
+        scores, trials = _join(self._scores, _SCORE_COLUMNS), _join(self._trials, _TRIAL_COLUMNS)
         self._scores, self._trials = [scores], [trials]
-        not_scored = self.books["reason"].code(NOT_SCORED)
-        names, ranks = zip(*(self.books[name].sort() for name in _TEXT_COLUMNS), strict=True)
-        texts = dict(zip(_TEXT_COLUMNS, names, strict=True))
-        rank = dict(zip(_TEXT_COLUMNS, ranks, strict=True))
-        shared: dict[str, Any] = {f"{name}s": texts[name] for name in _TEXT_COLUMNS}
-        shared |= {
-            "cluster_of_sample": self._samples.clusters(texts["sample"]),
-            "tags": self._samples.columns(texts["sample"]),
-        }
         metrics = {str(name) for name in self.books["metric"] if name is not None} | set(expected)
-        tables = {}
-        for metric in sorted(metrics):
-            columns = _rows_of(self.books["metric"].code(metric), scores)
-            columns = _with_missing(columns, trials, len(self.books["variant"]), not_scored)
-            columns |= {name: rank[name][columns[name]] for name in _TEXT_COLUMNS}
-            tables[metric] = ScoreTable(**shared, metric=metric, **_sort_trials(columns, texts))
-        return tables
+        join = _Join(self.books, scores, trials)
+        shared: dict[str, Any] = {f"{name}s": join.texts[name] for name in _TEXT_COLUMNS}
+        shared["cluster_of_sample"] = self._samples.clusters(join.texts["sample"])
+        shared["tags"] = self._samples.columns(join.texts["sample"])
+        codes = {metric: self.books["metric"].code(metric) for metric in sorted(metrics)}
+        return {metric: ScoreTable(metric=metric, **shared, **join.columns(metric, codes[metric])) for metric in codes}
 
 
-def _rows_of(metric: int, scores: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    chosen = scores["metric"] == metric
-    return {name: column[chosen] for name, column in scores.items() if name != "metric"}
+class _Rows(NamedTuple):
+    """Trials in their canonical order: what they have without any score."""
+
+    keys: Keys
+    reason: Codes
+    """The kind of failure; -1 where there is a reply."""
+    row: NDArray[np.int64]
 
 
-def _with_missing(
-    columns: dict[str, NDArray[Any]], trials: dict[str, NDArray[Any]], variants: int, not_scored: int
-) -> dict[str, Any]:
-    """Add the trials that have no score of this metric: as failed, or as not scored."""
-    if not trials["sample"].size:
-        return columns
-    repeats = 1 + max(int(part["repeat"].max(initial=0)) for part in (trials, columns))
-    missing = ~np.isin(_keys(trials, variants, repeats), _keys(columns, variants, repeats))
-    failed = trials["reason"][missing] >= 0
-    rows = failed.size
-    extra = {name: trials[name][missing] for name in ("sample", "variant", "repeat")}
-    extra["reason"] = np.where(failed, trials["reason"][missing], not_scored)
-    extra["outcome"] = np.where(failed, Outcome.FAILED, Outcome.UNSCORED).astype(np.int8)
-    extra |= {"value": np.zeros(rows), "answer": np.full(rows, -1, np.int32), "rule": np.full(rows, -1, np.int32)}
-    return {name: np.concatenate([columns[name], extra[name]]) for name in columns}
+class _Join:
+    """The scores of every metric laid beside the trials they belong to."""
 
+    def __init__(
+        self, books: Mapping[str, CodeBook], scores: Mapping[str, NDArray[Any]], trials: Mapping[str, NDArray[Any]]
+    ) -> None:
+        ranked = {name: books[name].sort() for name in _TEXT_COLUMNS}
+        self.texts = {name: texts for name, (texts, _) in ranked.items()}
+        self._ranks = {name: ranks for name, (_, ranks) in ranked.items()}
+        self._variants = max(1, len(self.texts["variant"]))
+        self._repeats = 1 + max(int(part["repeat"].max(initial=0)) for part in (trials, scores))
+        self._scores, self._score_keys = scores, self._pack(scores)
+        keys = self._pack(trials)
+        order = np.argsort(keys, kind="stable")
+        row = trials["row"][order] if trials["row"].size else trials["row"]
+        self._trials = _Rows(keys[order], self._ranks["reason"][trials["reason"]][order], row)
+        self._refuse_twice(self._trials.keys)
+        self._unpacked = self._unpack(self._trials.keys)
 
-_TEXT_COLUMNS = ("sample", "variant", "answer", "rule", "reason")
-_SCORE_COLUMNS = ("sample", "variant", "metric", "answer", "rule", "reason", "repeat", "value", "outcome")
-_DTYPES = {"value": np.float64, "outcome": np.int8}
+    def _pack(self, columns: Mapping[str, NDArray[Any]]) -> Keys:
+        sample = self._ranks["sample"][columns["sample"]].astype(np.int64)
+        packed: Keys = (sample * self._variants + self._ranks["variant"][columns["variant"]]) * self._repeats
+        packed += columns["repeat"]
+        return packed
+
+    def _unpack(self, keys: Keys) -> dict[str, Codes]:
+        prompt, repeat = np.divmod(keys, self._repeats)
+        sample, variant = np.divmod(prompt, self._variants)
+        columns = {"sample": sample, "variant": variant, "repeat": repeat}
+        return {name: column.astype(np.int32) for name, column in columns.items()}
+
+    def columns(self, metric: str, code: int) -> dict[str, Any]:
+        """Return the columns of one metric: its scores, and every trial without one as failed or pending."""
+        chosen = np.flatnonzero(self._scores["metric"] == code)
+        chosen = chosen[np.argsort(self._score_keys[chosen], kind="stable")]
+        keys = self._score_keys[chosen]
+        self._refuse_twice(keys)
+        trials = self._with(keys)
+        own = self._unpacked if trials is self._trials else self._unpack(trials.keys)
+        place, values = np.searchsorted(trials.keys, keys), self._scores["value"][chosen]
+        kinds = np.where(trials.reason >= 0, np.int8(Outcome.FAILED), np.int8(Outcome.PENDING))
+        columns = {"value": np.zeros(kinds.size), "outcome": kinds, "reason": trials.reason.copy()}
+        columns |= {name: np.full(kinds.size, -1, np.int32) for name in ("answer", "rule")}
+        columns["value"][place], columns["outcome"][place] = np.nan_to_num(values), grade(values, metric)
+        for name in ("answer", "rule", "reason"):
+            columns[name][place] = self._ranks[name][self._scores[name][chosen]]
+        return own | columns | {"row": trials.row}
+
+    def _with(self, keys: Keys) -> _Rows:
+        """Return the trials and those that only a score names; as a rule there are none of these: nothing is copied."""
+        trials = self._trials
+        extra = keys[~np.isin(keys, trials.keys, assume_unique=True)]
+        if not extra.size:
+            return trials
+        joined = np.concatenate([trials.keys, extra])
+        order = np.argsort(joined, kind="stable")
+        reason = np.concatenate([trials.reason, np.full(extra.size, -1, np.int32)])
+        row = np.concatenate([trials.row, np.full(extra.size, -1)])[order] if trials.row.size else trials.row
+        return _Rows(joined[order], reason[order], row)
+
+    def _refuse_twice(self, keys: Keys) -> None:
+        same = np.flatnonzero(np.diff(keys) == 0)
+        if same.size:
+            row = {name: int(column[0]) for name, column in self._unpack(keys[same[:1]]).items()}
+            name, variant = self.texts["sample"][row["sample"]], self.texts["variant"][row["variant"]]
+            raise DataError(
+                f"sample {name!r}, variant {variant!r}, repeat {row['repeat']} was scored twice: remove one of the rows"
+            )
 
 
 def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
@@ -234,29 +275,23 @@ def _join(chunks: list[dict[str, NDArray[Any]]], names: Sequence[str]) -> dict[s
     return {name: np.concatenate([empty[name], *(chunk.pop(name) for chunk in chunks)]) for name in names}
 
 
-def _values(column: Sequence[float | None], chunk: Sequence[tuple[Any, ...]]) -> tuple[Floats, NDArray[np.int8]]:
+def _values(column: Sequence[float | None], chunk: Sequence[tuple[Any, ...]]) -> Floats:
+    """Return the values of scores; NaN stands for none and for nothing else."""
     try:
         values = np.array(column, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(f"sample {_first_bad(chunk)}: a score must be a number or null") from None
-    unscored = np.fromiter((value is None for value in column), dtype=bool, count=len(column))
-    bad = ~unscored & ~(np.abs(values) <= LARGEST_VALUE)
+    bad = ~(np.abs(values) <= LARGEST_VALUE)
+    if bad.any():
+        bad &= np.fromiter((value is not None for value in column), dtype=bool, count=len(column))
     if bad.any():
         row = chunk[int(np.argmax(bad))]
         raise DataError(f"sample {row[0]!r} (variant {row[1]}, repeat {row[2]}): score {row[4]} is not a usable number")
-    return np.where(unscored, 0.0, values), unscored.astype(np.int8)
+    return values
 
 
 def _first_bad(chunk: Sequence[tuple[Any, ...]]) -> str:
     return next((repr(row[0]) for row in chunk if not isinstance(row[4], (int, float, type(None)))), "?")
-
-
-def _keys(columns: Mapping[str, NDArray[Any]], variants: int, repeats: int) -> NDArray[np.int64]:
-    """Pack (sample, variant, repeat) into one integer."""
-    packed: NDArray[np.int64] = (
-        columns["sample"].astype(np.int64) * variants + columns["variant"]
-    ) * repeats + columns["repeat"]
-    return packed
 
 
 def _repeats(column: Sequence[int], chunk: Sequence[tuple[Any, ...]]) -> Codes:
@@ -267,18 +302,3 @@ def _repeats(column: Sequence[int], chunk: Sequence[tuple[Any, ...]]) -> Codes:
     if repeats.min() < 0:
         raise DataError(f"sample {chunk[int(np.argmin(repeats))][0]!r}: repeat {repeats.min()} is negative")
     return repeats
-
-
-def _sort_trials(columns: dict[str, NDArray[Any]], texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    order = np.lexsort((columns["repeat"], columns["variant"], columns["sample"]))
-    columns = {name: column[order] for name, column in columns.items()}
-    same = np.flatnonzero(
-        (np.diff(columns["sample"]) == 0) & (np.diff(columns["variant"]) == 0) & (np.diff(columns["repeat"]) == 0)
-    )
-    if same.size:
-        row = int(same[0])
-        name, variant = texts["sample"][columns["sample"][row]], texts["variant"][columns["variant"][row]]
-        raise DataError(
-            f"sample {name!r}, variant {variant!r}, repeat {columns['repeat'][row]} was scored twice: remove one of the rows"
-        )
-    return columns

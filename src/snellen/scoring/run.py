@@ -3,49 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
-
-import msgspec
+from typing import Any, TypeVar
 
 from ..core.registry import Registry
-from ..core.tasks import RunHeader, Task
-from ..core.types import Estimate, Sample, Score
+from ..core.tasks import Task
+from ..core.types import Sample, Score
 from ..store.reader import RunReader, write_scores
-from .aggregates.variance import advise, split_variance
-from .gathered import USAGE, GatheredTask, Scored
+from .gathered import GatheredTask, Scored
+from .results import chance_of, results_of, summarize_task
 from .scorers.judged import stored_verdicts
-from .summary import summarize
-from .table import ScoreTable
+from .table import ScoredTask
 
-MOST_GROUPS = 40
-"""A tag with more values than this is an identifier, not a group."""
 BATCH = 64
 """Trials that are scored, stored and counted together."""
 Item = TypeVar("Item")
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredTask:
-    """What an aggregate may look at: the tables of every metric, and the scores themselves."""
-
-    task: Task
-    tables: Mapping[str, ScoreTable]
-    scores: Callable[[], Iterator[tuple[Sample, Score]]]
-
-
-class Onlooker(Protocol):
-    """Someone who looks on while a run is scored, and so need not read it again."""
-
-    def see_trials(self, task: Task, batch: Sequence[Scored]) -> None:
-        """Some trials with what the scorers said of them (not the judges), in the order of the plan."""
-        ...
-
-    def see_tables(self, task: Task, tables: Mapping[str, ScoreTable]) -> None:
-        """The table of every metric, after the last trial of the task."""
-        ...
+Watch = Callable[[GatheredTask, Sequence[Scored]], None]
+"""Sees trials pass with what the scorers said of them (not the judges), in the order of the plan."""
 
 
 def score_run(
@@ -56,51 +31,41 @@ def score_run(
     scorers: Sequence[str] = (),
     more: Sequence[str] = (),
     reduction: str | None = None,
-    onlooker: Onlooker | None = None,
+    watch: Watch | None = None,
+    for_pages: bool = False,
 ) -> dict[str, Any]:
     """Score every stored trial, keep the scores in run.db, and return results.json as plain data.
 
-    `scorers` replace those of the tasks, `more` are added; `profile` and `reduction` (of log-likelihoods) are options to them.
+    `scorers` replace those of the tasks, `more` are added; `profile` and `reduction` (of log-likelihoods) are options
+    to them. `watch` is shown each batch, and the gatherer that took it, which keeps what pages show if `for_pages`.
     """
     reader = RunReader(folder)
-    told = {name: value for name, value in (("profile", profile), ("reduction", reduction)) if value}
+    chosen = {name: value for name, value in (("profile", profile), ("reduction", reduction)) if value}
 
     def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
-        """Score one task."""
-        options, gathered = {"chance": chance_of(reader, task), **told}, GatheredTask()
+        """Score one task, and store its scores as they come."""
+        gathered, options = GatheredTask(task, for_pages=for_pages), {"chance": chance_of(reader, task), **chosen}
         scored = scored_trials(reader, task, registry, options, [*(scorers or task.scorers), *more])
-        write_scores(folder, task.name, gather(reader, task, scored, gathered, onlooker))
-        tables = gathered.tables()
-        if onlooker is not None:
-            onlooker.see_tables(task, tables)
-        together = ScoredTask(task, tables, lambda: pair_scores(reader, task.name, reader.scores(task.name)))
-        return summarize_task(together, registry, options), gathered.usage
+        write_scores(folder, task.name, gather(reader, scored, gathered, watch))
+        pairs = ScoredTask(task, gathered.tables(), lambda: _pairs(reader, task.name, reader.scores(task.name)))
+        return summarize_task(pairs, registry, options), gathered.usage
 
     with reader:
         return results_of(reader, profile, score_task)
 
 
-def results_of(
-    reader: RunReader, profile: str | None, score_task: Callable[[Task], tuple[dict[str, Any], dict[str, int]]]
-) -> dict[str, Any]:
-    """Return results.json as plain data; `score_task` gives the part of a task, and its tokens."""
-    header = reader.header()
-    scored = {task.name: score_task(task) for task in header.tasks}
-    run = {
-        "id": header.id,
-        "created": header.created,
-        "command": header.command,
-        "config": header.config,
-        "profile": profile or "snellen",
-    }
-    return {
-        "run": run,
-        "model": header.model,
-        "tasks": {name: result for name, (result, _) in scored.items()},
-        "usage": {name: sum(usage[name] for _, usage in scored.values()) for name in USAGE},
-        "versions": header.versions,
-        "status": status_of(reader, header),
-    }
+def score_again(reader: RunReader, registry: Registry, *, profile: str | None = None) -> dict[str, Any]:
+    """Score what is stored now, in memory: another profile, a run that goes on. Nothing is written."""
+
+    def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
+        """Score one task."""
+        options: dict[str, Any] = {"chance": chance_of(reader, task)} | ({"profile": profile} if profile else {})
+        gathered = GatheredTask(task)
+        scores = list(gather(reader, scored_trials(reader, task, registry, options, task.scorers), gathered))
+        pairs = ScoredTask(task, gathered.tables(), lambda: _pairs(reader, task.name, scores))
+        return summarize_task(pairs, registry, options), gathered.usage
+
+    return results_of(reader, profile, score_task)
 
 
 def scored_trials(
@@ -119,16 +84,16 @@ def scored_trials(
 
 
 def gather(
-    reader: RunReader, task: Task, scored: Iterator[Scored], gathered: GatheredTask, onlooker: Onlooker | None = None
+    reader: RunReader, scored: Iterator[Scored], gathered: GatheredTask, watch: Watch | None = None
 ) -> Iterator[Score]:
-    """Yield the scores of a task and the verdicts of its judges; `gathered` and the `onlooker` see them pass."""
+    """Yield the scores of a task and the verdicts of its judges; `gathered` and `watch` see them pass."""
     for batch in _batches(scored):
         gathered.add(batch)
-        if onlooker is not None:
-            onlooker.see_trials(task, batch)
+        if watch is not None:
+            watch(gathered, batch)
         for _, scores in batch:
             yield from scores
-    for verdicts in _batches(stored_verdicts(reader, task.name)):
+    for verdicts in _batches(stored_verdicts(reader, gathered.task.name)):
         gathered.add_scores(verdicts)
         yield from verdicts
 
@@ -138,64 +103,7 @@ def _batches(items: Iterator[Item]) -> Iterator[list[Item]]:
         yield batch
 
 
-def summarize_task(scored: ScoredTask, registry: Registry, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one task's part of results.json."""
-    result = summarize(scored.tables, group_by=group_keys(scored.tables, scored.task), options=options)
-    for name in aggregates_of(scored.task):
-        estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, options)
-        result["metrics"] |= msgspec.to_builtins(dict(estimates))
-    return result | {"notes": notes_on(scored.tables)}
-
-
-def notes_on(tables: Mapping[str, ScoreTable]) -> list[str]:
-    """Say in words what the spread of the trials means for the next run."""
-    return [
-        f"{name}: {advise(split_variance(table))}"
-        for name, table in sorted(tables.items())
-        if table.is_repeated or table.is_varied
-    ]
-
-
-class _Options(msgspec.Struct):
-    """The part of a sample that chance hangs on."""
-
-    options: tuple[str, ...] = ()
-
-
-def chance_of(reader: RunReader, task: Task) -> float:
-    """Return what guessing would score: robustness is counted from there."""
-    decode = msgspec.json.Decoder(_Options).decode
-    bodies = reader.rows("SELECT body FROM samples WHERE task = ? ORDER BY position", (task.name,))
-    shares = [1.0 / len(options) for (body,) in bodies if (options := decode(body).options)]
-    return sum(shares) / len(shares) if shares else 0.0
-
-
-def aggregates_of(task: Task) -> list[str]:
-    """Return the task's aggregates; perturbed pictures also get theirs, where chance and unread replies count."""
-    perturbed = any("perturb=" in variant for variant in task.variants)
-    return list(dict.fromkeys([*task.aggregates, *(["perturbed"] if perturbed else [])]))
-
-
-def group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
-    """Return what to group by: as the task says, else every tag with a few values, and the variants."""
-    table = next(iter(tables.values()), None)
-    if table is None:
-        return []
-    keys = list(task.group_by) or [key for key, (_, values) in table.tags.items() if 2 <= len(values) <= MOST_GROUPS]
-    return [*keys, *(["variant"] if table.is_varied else [])]
-
-
-def pair_scores(reader: RunReader, task: str, scores: Iterable[Score]) -> Iterator[tuple[Sample, Score]]:
+def _pairs(reader: RunReader, task: str, scores: Iterable[Score]) -> Iterator[tuple[Sample, Score]]:
     """Yield every score with its sample."""
     samples = {sample.id: sample for sample in reader.samples(task)}
-    for score in scores:
-        yield samples[score.key.sample], score
-
-
-def status_of(reader: RunReader, header: RunHeader) -> dict[str, Any]:
-    """Return whether every planned trial is stored."""
-    stored = dict(reader.rows("SELECT task, COUNT(*) FROM predictions GROUP BY task"))
-    missing = {task: planned - stored.get(task, 0) for task, planned in header.planned.items()}
-    until_ci = reader.meta("until_ci")
-    complete = not any(missing.values()) or bool(until_ci and until_ci["stopped"])
-    return {"complete": complete, "planned": header.planned, "not_yet_asked": missing, "until_ci": until_ci}
+    return ((samples[score.key.sample], score) for score in scores)

@@ -1,30 +1,47 @@
-"""A stored run in, the ScoreTables of one task out; only the few columns they need are read."""
+"""A stored run in, the tables of one task out; only the few columns they need are read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
+import numpy as np
+from msgspec import Struct
 
+from ..core.builtins import default_registry
+from ..core.tasks import Task
 from ..store.reader import RunReader
-from .reading import SampleRow, read_tables
-from .table import ScoreTable
+from .gathered import score_row
+from .reading import SampleRow, ScoreRow, read_tables
+from .run import scored_trials
+from .table import Costs, SampleFacts, ScoreTable, TrialColumns
 
+LIVE_SCORING = 20_000
+"""A run that was never scored is scored while it is read, up to so many trials."""
 _SCORES = "SELECT sample, variant, repeat, metric, value, answer, rule, reason FROM scores WHERE task = ?"
 _TRIALS = (
-    "SELECT sample, variant, repeat, CASE failed WHEN 1 THEN coalesce(json_extract(CAST(body AS TEXT), '$.failure.kind'), 'failed') END "
+    "SELECT sample, variant, repeat, CASE failed WHEN 1 "
+    "THEN coalesce(json_extract(CAST(body AS TEXT), '$.failure.kind'), 'failed') END, rowid "
     "FROM predictions WHERE task = ?"
 )
-_SAMPLES = "SELECT body FROM samples WHERE task = ?"
+_SAMPLES = "SELECT body FROM samples WHERE task = ? ORDER BY position"
 
 
-class _Label(msgspec.Struct):
-    """The part of a sample that groups it; the rest is skipped, not decoded."""
+class _Usage(Struct):
+    output_tokens: int | None = None
 
-    id: str
-    group: str | None = None
-    tags: dict[str, Any] = {}
+
+class _Timing(Struct):
+    sent: float
+    done: float
+
+
+class _Cost(Struct):
+    """The part of a prediction that says what it took."""
+
+    usage: _Usage | None = None
+    timing: _Timing | None = None
+    cached: bool = False
 
 
 def stored_tables(
@@ -32,12 +49,62 @@ def stored_tables(
 ) -> dict[str, ScoreTable]:
     """Return one table a metric of a stored task; `metrics` are there even when every trial failed."""
     scores, trials = reader.rows(_SCORES, (task,)), reader.rows(_TRIALS, (task,))
-    return read_tables(scores, trials, _read_labels(reader, task), tag_keys=tag_keys, metrics=metrics)
+    return read_tables(scores, trials, _labels(_facts(reader, task)), tag_keys=tag_keys, metrics=metrics)
 
 
-def _read_labels(reader: RunReader, task: str) -> Iterator[SampleRow]:
-    """Yield what groups every sample: id, group, tags."""
-    decode = msgspec.json.Decoder(_Label).decode
-    for (body,) in reader.rows(_SAMPLES, (task,)):
-        label = decode(body)
-        yield label.id, label.group, label.tags
+def _facts(reader: RunReader, task: str) -> Iterator[SampleFacts]:
+    """Yield what is shown of every sample, in the order of the plan."""
+    decode = msgspec.json.Decoder(SampleFacts).decode
+    return (decode(body) for (body,) in reader.rows(_SAMPLES, (task,)))
+
+
+def _labels(facts: Iterable[SampleFacts]) -> Iterator[SampleRow]:
+    return ((sample.id, sample.group, sample.tags) for sample in facts)
+
+
+def read_columns(reader: RunReader, task: Task, metric: str | None = None) -> TrialColumns:
+    """Read the trials of one task under one metric; `metric` defaults to the first that its first scorer gives."""
+    known = metrics_of(reader, task.name)
+    chosen = metric if metric in known else next(iter(known), "")
+    scores: Iterable[ScoreRow]
+    if chosen:
+        scores = reader.rows(f"{_SCORES} AND metric = ?", (task.name, chosen))
+    else:
+        scores = _live_scores(reader, task)
+        chosen = scores[0][3] if scores else ""
+    facts = list(_facts(reader, task.name))
+    tables = read_tables(scores, reader.rows(_TRIALS, (task.name,)), _labels(facts), metrics=(chosen,))
+    return TrialColumns.of(tables[chosen], task, known, facts)
+
+
+def _live_scores(reader: RunReader, task: Task) -> list[ScoreRow]:
+    """Score a run that never was, in memory, where that is quick: under the metric that comes first."""
+    stored = next(reader.rows("SELECT COUNT(*) FROM predictions WHERE task = ?", (task.name,)))[0]
+    if stored > LIVE_SCORING:
+        return []
+    trials = scored_trials(reader, task, default_registry(), {}, task.scorers)
+    rows = [score_row(score) for _, scores in trials for score in scores]
+    return [row for row in rows if row[3] == rows[0][3]]
+
+
+def metrics_of(reader: RunReader, task: str) -> list[str]:
+    """Return the metrics stored for a task, the main one first: those of its first scored trial."""
+    query = "SELECT sample, variant, repeat FROM scores WHERE +task = ? ORDER BY rowid LIMIT 1"
+    first = next(reader.rows(query, (task,)), None)
+    if first is None:
+        return []
+    query = "SELECT metric FROM scores WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? ORDER BY rowid"
+    return [row[0] for row in reader.rows(query, (task, *first))]
+
+
+def read_costs(reader: RunReader, columns: TrialColumns) -> Costs:
+    """Read latency and tokens of every trial."""
+    decode = msgspec.json.Decoder(_Cost).decode
+    places = {row: place for place, row in enumerate(columns.row.tolist())}
+    latency, tokens = np.full(len(columns), np.nan), np.zeros(len(columns), np.int64)
+    for row, body in reader.rows("SELECT rowid, body FROM predictions WHERE +task = ?", (columns.task.name,)):
+        place, cost = places.get(row), decode(body)
+        if place is not None:  # else the trial was stored after the columns were read
+            latency[place] = np.nan if cost.timing is None or cost.cached else cost.timing.done - cost.timing.sent
+            tokens[place] = (cost.usage.output_tokens or 0) if cost.usage else 0
+    return Costs(latency, tokens)

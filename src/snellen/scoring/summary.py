@@ -1,27 +1,18 @@
-"""The tables of one task in, its part of results.json out: every aggregate that the trials allow."""
+"""The tables of one task in, its metrics and groups out: every aggregate that the trials allow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from ..core.types import Estimate
-from .aggregates import chains, consistency, instability, repeats, robustness, variance
+from .aggregates import consistency, instability, repeats, robustness, variance
 from .aggregates.means import groups, macro_over_groups, mean, rates
-from .table import ScoreTable
+from .table import ScoredTask, ScoreTable
 
 AggregateFunction = Callable[[ScoreTable, Mapping[str, Any]], Mapping[str, Estimate]]
-
-
-class HasTables(Protocol):
-    """What a registered aggregate is given: something that holds a table for every metric."""
-
-    @property
-    def tables(self) -> Mapping[str, ScoreTable]:
-        """Return the tables by metric."""
-        ...
 
 
 def fitting_aggregates(table: ScoreTable) -> Iterator[AggregateFunction]:
@@ -35,7 +26,7 @@ def fitting_aggregates(table: ScoreTable) -> Iterator[AggregateFunction]:
     if "round" in table.tags:
         yield instability.rounds
     if {"role", "step"} <= set(table.tags):
-        yield chains.chain_estimates if "steps" in table.tags else consistency.aggregate
+        yield consistency.chain_estimates if "steps" in table.tags else consistency.aggregate
 
 
 def summarize(
@@ -71,10 +62,10 @@ def _add(metrics: dict[str, Estimate], new: Mapping[str, Estimate], metric: str)
         metrics[name if name not in metrics or metrics[name] == estimate else f"{name}_{metric}"] = estimate
 
 
-def _for_all(function: AggregateFunction) -> Callable[[HasTables, Mapping[str, Any]], dict[str, Estimate]]:
+def _for_all(function: AggregateFunction) -> Callable[[ScoredTask, Mapping[str, Any]], dict[str, Estimate]]:
     """Make a registered aggregate of a function of one table."""
 
-    def over_tables(scored: HasTables, options: Mapping[str, Any]) -> dict[str, Estimate]:
+    def over_tables(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
         metrics: dict[str, Estimate] = {}
         for name in sorted(scored.tables):
             _add(metrics, function(scored.tables[name], options), name)

@@ -1,32 +1,63 @@
-"""The scored trials of one metric of one task as numpy columns, in one canonical order: what every aggregate reads."""
+"""The trials of one task as numpy columns, with what one metric says of each: what aggregates, pages and viewer read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
+from ..core.tasks import Task
+from ..core.types import Sample, Score, TrialKey
 from ..stats.intervals import Floats
 
 Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+LOWER_IS_BETTER = ("wer", "cer", "edit_distance", "word_error", "error", "acuity_px", "contrast_threshold")
+"""How metrics begin whose best value is the lowest."""
+UNKNOWN = -2
+"""The code of a text that no trial has; -1 is none."""
 
 
 class Outcome(IntEnum):
-    """What became of a trial; the three always add up to what was planned."""
+    """What became of a trial. Scored are the first three; unscored, those without a value; the rest failed."""
 
-    SCORED = 0
-    UNSCORED = 1
-    FAILED = 2
+    RIGHT = 0
+    PARTLY = 1
+    """A value between the best and the worst: some lines of a chart, some words of a page."""
+    WRONG = 2
+    UNSCORED = 3
+    FAILED = 4
+    PENDING = 5
+    """There is a reply, and no score of this metric yet; it counts as unscored."""
+
+
+def lower_is_better(metric: str) -> bool:
+    """Tell whether the lowest value of a metric is its best."""
+    return metric.startswith(LOWER_IS_BETTER)
+
+
+def grade(values: Floats, metric: str) -> NDArray[np.int8]:
+    """Return the outcome of every value of a metric; NaN is unscored."""
+    good = 1.0 - values if lower_is_better(metric) else values
+    cases = [np.isnan(values), good >= 1.0, good <= 0.0]
+    kinds = [int(kind) for kind in (Outcome.UNSCORED, Outcome.RIGHT, Outcome.WRONG)]
+    return np.select(cases, kinds, int(Outcome.PARTLY)).astype(np.int8)
 
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """The trials of one metric of one task. Columns are parallel; a code of -1 means none."""
+    """The trials of one task under one metric, in order of sample, variant, repeat.
+
+    Columns are parallel. A code is the place of a text in its sorted book; -1 means none. The tables of a task share
+    the books and, as a rule, the columns that do not depend on the metric.
+    """
 
     metric: str
     sample: Codes
@@ -39,6 +70,8 @@ class ScoreTable:
     rule: Codes
     reason: Codes
     """Why it was not scored, or the kind of failure."""
+    row: NDArray[np.int64]
+    """The trial's row in the store; empty where the trials are not from a store."""
     samples: Sequence[str]
     variants: Sequence[str]
     answers: Sequence[str]
@@ -53,9 +86,19 @@ class ScoreTable:
         return int(self.sample.size)
 
     @cached_property
-    def scored(self) -> NDArray[np.bool_]:
+    def scored(self) -> Mask:
         """Return which trials have a value."""
-        return np.asarray(self.outcome == Outcome.SCORED)
+        return np.asarray(self.outcome <= Outcome.WRONG)
+
+    @cached_property
+    def unscored(self) -> Mask:
+        """Return which trials have a reply and no value."""
+        return np.asarray((self.outcome == Outcome.UNSCORED) | (self.outcome == Outcome.PENDING))
+
+    @cached_property
+    def failed(self) -> Mask:
+        """Return which trials have no reply."""
+        return np.asarray(self.outcome == Outcome.FAILED)
 
     @cached_property
     def cluster(self) -> Codes:
@@ -64,9 +107,9 @@ class ScoreTable:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Return how many trials were scored, unscored and failed."""
-        scored, unscored, failed = np.bincount(self.outcome, minlength=3)
-        return int(scored), int(unscored), int(failed)
+        """Return how many trials were scored, unscored and failed; they add up to what was planned."""
+        scored, unscored, failed = (int(np.count_nonzero(part)) for part in (self.scored, self.unscored, self.failed))
+        return scored, unscored, failed
 
     @property
     def is_repeated(self) -> bool:
@@ -79,11 +122,97 @@ class ScoreTable:
         return bool(len(self)) and bool(np.any(self.variant != self.variant[0]))
 
     def take(self, rows: NDArray[Any]) -> ScoreTable:
-        """Return the chosen trials (a mask, or ascending row numbers) as a table with the same code books."""
-        columns = {name: getattr(self, name)[rows] for name in _ROW_COLUMNS}
-        shared = {name: getattr(self, name) for name in _SHARED_FIELDS}
-        return ScoreTable(**columns, **shared)
+        """Return the chosen trials (a mask, or row numbers) as a table with the same code books."""
+        return replace(self, **self._taken(rows))
+
+    def _taken(self, rows: NDArray[Any]) -> dict[str, Any]:
+        columns = {name: getattr(self, name)[rows] for name in ROW_COLUMNS}
+        return columns | ({"row": self.row[rows]} if self.row.size else {})
 
 
-_ROW_COLUMNS = ("sample", "variant", "repeat", "value", "outcome", "answer", "rule", "reason")
-_SHARED_FIELDS = ("metric", "samples", "variants", "answers", "rules", "reasons", "cluster_of_sample", "tags")
+ROW_COLUMNS = ("sample", "variant", "repeat", "value", "outcome", "answer", "rule", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredTask:
+    """What an aggregate may look at: the tables of every metric, and the scores themselves."""
+
+    task: Task
+    tables: Mapping[str, ScoreTable]
+    scores: Callable[[], Iterator[tuple[Sample, Score]]]
+
+
+class SampleFacts(Struct, frozen=True):
+    """The part of a sample that tables show; the rest is skipped, not decoded."""
+
+    id: str
+    question: str = ""
+    group: str | None = None
+    answers: tuple[str, ...] = ()
+    tags: dict[str, Any] = {}
+
+
+class Costs(Struct, frozen=True):
+    """What the trials took, parallel to the columns; NaN and 0 where it is not known."""
+
+    latency_s: Floats
+    """Of replies that did not come from the cache."""
+    tokens: NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialColumns(ScoreTable):
+    """A table of stored trials in the order of the plan, with what pages show beside the numbers."""
+
+    task: Task
+    metrics: tuple[str, ...]
+    """The metrics stored for the task, the main one first."""
+    facts: Sequence[SampleFacts]
+    """Parallel to `samples`."""
+
+    @classmethod
+    def of(cls, table: ScoreTable, task: Task, metrics: Sequence[str], facts: Sequence[SampleFacts]) -> TrialColumns:
+        """Put a table into the order of the plan, which is that of the `facts`."""
+        known = {sample.id: place for place, sample in enumerate(facts)}
+        places = np.array([known.get(name, len(known)) for name in table.samples], np.int64)
+        ordered = np.lexsort((table.repeat, table.variant, places[table.sample]))
+        shown = [facts[known[name]] if name in known else SampleFacts(name) for name in table.samples]
+        fields = {name: getattr(table, name) for name in table.__dataclass_fields__} | table._taken(ordered)
+        return cls(**fields, task=task, metrics=tuple(metrics), facts=shown)
+
+    @cached_property
+    def by_sample(self) -> ScoreTable:
+        """Return the same trials in the order that aggregates read, in which no figure hangs on the plan."""
+        return self.take(np.lexsort((self.repeat, self.variant, self.sample)))
+
+    @cached_property
+    def flipped(self) -> Mask:
+        """Return the trials whose sample has some right and some wrong ones."""
+        right, wrong = (
+            np.bincount(self.sample[chosen], minlength=len(self.samples)) > 0
+            for chosen in (
+                self.outcome == Outcome.RIGHT,
+                (self.outcome == Outcome.WRONG) | (self.outcome == Outcome.PARTLY),
+            )
+        )
+        return np.asarray((right & wrong)[self.sample], dtype=np.bool_)
+
+    def key(self, row: int) -> TrialKey:
+        """Return the key of a row."""
+        variant, sample = self.variants[int(self.variant[row])], self.samples[int(self.sample[row])]
+        return TrialKey(self.task.name, sample, variant, int(self.repeat[row]))
+
+    def text(self, column: str, row: int) -> str | None:
+        """Return the answer, rule or reason of a row."""
+        code = int(getattr(self, column)[row])
+        return getattr(self, f"{column}s")[code] if code >= 0 else None
+
+    def rows_with(self, column: str, text: str) -> Mask:
+        """Return which rows have a text in a coded column."""
+        return np.asarray(getattr(self, column) == code_of(getattr(self, f"{column}s"), text), dtype=np.bool_)
+
+
+def code_of(book: Sequence[str], text: str) -> int:
+    """Return the code of a text in a sorted book, or UNKNOWN."""
+    place = bisect_left(book, text)
+    return place if place < len(book) and book[place] == text else UNKNOWN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,15 @@ from made_runs import make_run, make_task
 from snellen.core.builtins import default_registry
 from snellen.core.errors import UsageError
 from snellen.core.registry import Registry
-from snellen.core.tasks import Task
 from snellen.core.types import Score
-from snellen.report import finish as module
 from snellen.report.files import write_records
 from snellen.report.finish import finish_run
-from snellen.report.gathered import GatheredTrials
 from snellen.report.pages.figures import quantile
 from snellen.report.pages.report_page import render_report
-from snellen.report.trials import TrialColumns, read_columns, read_costs
-from snellen.scoring.gathered import Scored
+from snellen.scoring import gathered as gathered_module
+from snellen.scoring.gathered import GatheredTask
 from snellen.scoring.run import score_run
-from snellen.scoring.stored import stored_tables
+from snellen.scoring.stored import read_columns, read_costs, stored_tables
 from snellen.store.reader import RunReader
 
 TASKS = {
@@ -40,19 +37,6 @@ TASKS = {
 @pytest.fixture(scope="module", params=TASKS)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_run(tmp_path_factory.mktemp("runs") / request.param, count=90, task=TASKS[request.param], score=False)
-
-
-class Looking:
-    """Someone who keeps all that is shown."""
-
-    def __init__(self, task: Task) -> None:
-        self.gathered = GatheredTrials(task)
-
-    def see_trials(self, task: Task, batch: Sequence[Scored]) -> None:
-        self.gathered.add(batch)
-
-    def see_tables(self, task: Task, tables: Any) -> None:
-        self.gathered.tables = tables
 
 
 def scorer_registry(scorer: Any) -> Registry:
@@ -75,27 +59,22 @@ def test_files_of_one_pass_are_those_of_the_stored_run(folder: Path) -> None:
 def test_what_is_gathered_is_what_would_be_read(folder: Path) -> None:
     reader = RunReader(folder)
     task = reader.header().tasks[0]
-    looking = Looking(task)
-    score_run(folder, default_registry(), onlooker=looking)
-    seen, stored = looking.gathered.columns(), read_columns(reader, task)
-    assert seen.samples == stored.samples
-    assert (seen.metric, seen.metrics) == (stored.metric, stored.metrics)
-    for name in ("sample", "repeat", "outcome", "value", "row_id", "flipped"):
-        np.testing.assert_array_equal(getattr(seen, name), getattr(stored, name), name)
-    for column, book in (("variant", "variants"), ("answer", "answers"), ("rule", "rules"), ("reason", "reasons")):
-        assert texts(seen, column, book) == texts(stored, column, book)
-    costs, read = looking.gathered.costs(), read_costs(reader, stored)
+    seen: list[GatheredTask] = []
+    score_run(folder, default_registry(), watch=lambda gathered, _: seen.append(gathered), for_pages=True)
+    gathered = seen[0]
+    assert all(one is gathered for one in seen)
+    columns, stored = gathered.columns(), read_columns(reader, task)
+    assert vars(stored).keys() == vars(columns).keys()
+    for name, value in vars(stored).items():
+        np.testing.assert_equal(getattr(columns, name), value, name)
+    costs, read = gathered.costs(), read_costs(reader, stored)
     np.testing.assert_array_equal(costs.latency_s, read.latency_s)
     np.testing.assert_array_equal(costs.tokens, read.tokens)
     tables = stored_tables(reader, task.name)
-    assert list(tables) == list(looking.gathered.tables)
+    assert list(tables) == list(gathered.tables())
     for metric, table in tables.items():
         for name, value in vars(table).items():
-            np.testing.assert_equal(vars(looking.gathered.tables[metric])[name], value, name)
-
-
-def texts(columns: TrialColumns, column: str, book: str) -> list[str | None]:
-    return [getattr(columns, book).at(code) for code in getattr(columns, column).tolist()]
+            np.testing.assert_equal(vars(gathered.tables()[metric])[name], value, name)
 
 
 def test_whole_numbers_and_lazy_scorers_are_written_as_they_are_stored(tmp_path: Path) -> None:
@@ -143,7 +122,11 @@ def test_scoring_that_breaks_leaves_everything_as_it_was(tmp_path: Path) -> None
 
 
 def test_without_a_report_nothing_is_kept_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "GatheredTrials", None)
+    def refuse(*_: Any) -> None:
+        raise AssertionError("a page was prepared that nobody asked for")
+
+    monkeypatch.setattr(gathered_module, "SampleFacts", refuse)
+    monkeypatch.setattr(gathered_module, "_cost", refuse)
     finish_run(make_run(tmp_path, count=5, score=False), default_registry(), report=False)
     assert not (tmp_path / "report.html").exists()
     assert len((tmp_path / "records.jsonl").read_text().splitlines()) == 5

@@ -50,6 +50,14 @@ def test_errors_rank_upwards() -> None:
     assert board.lines[0].mean is None, "an error rate is no share to average"
 
 
+def test_without_a_mean_bands_compare_the_tasks_themselves() -> None:
+    names = ("far", "near", "best")
+    board = make_board(
+        [entry(name, metric="wer", a=value) for name, value in zip(names, (0.9, 0.13, 0.1), strict=True)]
+    )
+    assert [(line.name, line.band) for line in board.lines] == [("best", 1), ("near", 1), ("far", 2)]
+
+
 def test_a_missing_task_does_not_count_and_is_shown() -> None:
     board = make_board([entry("both", a=0.5, b=0.5), entry("one", a=0.9)])
     assert [line.name for line in board.lines] == ["both", "one"], "who did more tasks stands above"

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from made_runs import make_run, make_task
-from snellen.report.pages.gallery import pick_rows, trial_key
-from snellen.report.query import OUTCOMES, SORTS, Query, TextSearch, _Haystack, select
-from snellen.report.trials import Names, Outcome, TrialColumns, _outcomes, group_values, read_columns, read_costs
+from snellen.report.pages.gallery import pick_rows
+from snellen.report.query import OUTCOMES, SORTS, Query, TextSearch, _Haystack, group_values, select
+from snellen.scoring.stored import read_columns, read_costs
+from snellen.scoring.table import Outcome, TrialColumns
 from snellen.store.reader import RunReader
 
 
@@ -34,19 +35,19 @@ def test_columns_equal_the_store_row_by_row(reader: RunReader, columns: TrialCol
     assert len(columns) == len(stored) == 240
     for row, trial in enumerate(stored):
         key = trial.prediction.key
-        assert trial_key(columns, row) == key, "the order is that of the plan"
+        assert columns.key(row) == key, "the order is that of the plan"
         score = scores.get(key)
         if trial.prediction.failure is not None:
             assert columns.outcome[row] == Outcome.FAILED
-            assert columns.reasons.at(int(columns.reason[row])) == "timeout"
+            assert columns.text("reason", row) == "timeout"
         elif score is not None and score.value is None:
             assert columns.outcome[row] == Outcome.UNSCORED
-            assert columns.reasons.at(int(columns.reason[row])) == score.reason
+            assert columns.text("reason", row) == score.reason
         elif score is not None:
             assert columns.value[row] == score.value
             assert columns.outcome[row] == (Outcome.RIGHT if score.value == 1 else Outcome.WRONG)
-            assert columns.answers.at(int(columns.answer[row])) == score.answer
-            assert columns.rules.at(int(columns.rule[row])) == score.rule
+            assert columns.text("answer", row) == score.answer
+            assert columns.text("rule", row) == score.rule
 
 
 def test_costs_are_those_of_the_stored_replies(reader: RunReader, columns: TrialColumns) -> None:
@@ -63,23 +64,6 @@ def test_flipped_means_some_right_and_some_wrong(columns: TrialColumns) -> None:
         of_sample = columns.sample == place
         kinds = set(columns.outcome[of_sample].tolist())
         assert columns.flipped[of_sample].all() == ({Outcome.RIGHT, Outcome.WRONG} <= kinds)
-
-
-def test_graded_values_are_partly_right_and_errors_count_down() -> None:
-    value = np.array([1.0, 0.4, 0.0, math.nan])
-    nobody = np.zeros(4, np.bool_)
-    assert _outcomes(value, nobody, nobody, "read").tolist() == [
-        Outcome.RIGHT,
-        Outcome.PARTLY,
-        Outcome.WRONG,
-        Outcome.UNSCORED,
-    ]
-    assert _outcomes(value, nobody, nobody, "wer").tolist() == [
-        Outcome.WRONG,
-        Outcome.PARTLY,
-        Outcome.RIGHT,
-        Outcome.UNSCORED,
-    ]
 
 
 def test_a_run_never_scored_is_scored_while_it_is_read(tmp_path: Path) -> None:
@@ -113,20 +97,24 @@ def test_select_equals_a_plain_filter(
     rows = select(columns, Query(outcome, rule, *group, sort=sort, descending=descending), costs=lambda: costs)
 
     def kept(row: int) -> bool:
-        kind, sample = Outcome(int(columns.outcome[row])), columns.samples[int(columns.sample[row])]
+        kind, sample = Outcome(int(columns.outcome[row])), columns.facts[int(columns.sample[row])]
         of_outcome = {
             "all": True, "flipped": bool(columns.flipped[row]), "unparsed": kind is Outcome.UNSCORED, "wrong": kind in (Outcome.WRONG, Outcome.PARTLY),
         }.get(outcome, kind.name.lower() == outcome)  # fmt: skip
-        told = {columns.rules.at(int(columns.rule[row])), columns.reasons.at(int(columns.reason[row]))}
+        told = {columns.text("rule", row), columns.text("reason", row)}
         facts = {
             **{key: str(value) for key, value in sample.tags.items()},
             "group": sample.group,
-            "variant": trial_key(columns, row).variant,
+            "variant": columns.key(row).variant,
         }
         return of_outcome and (not rule or rule in told) and (not group[0] or facts.get(group[0]) == group[1])
 
     assert sorted(rows.tolist()) == [row for row in range(len(columns)) if kept(row)]
-    keys = {"value": columns.value, "latency": costs.latency_s, "tokens": costs.tokens.astype(float)}.get(sort)
+    keys = {
+        "value": np.where(columns.scored, columns.value, np.nan),
+        "latency": costs.latency_s,
+        "tokens": costs.tokens.astype(float),
+    }.get(sort)
     if keys is not None:
         known = [value for value in keys[rows].tolist() if not math.isnan(value)]
         assert known == sorted(known, reverse=descending)
@@ -146,13 +134,6 @@ def test_text_search_finds_questions_ids_and_replies(reader: RunReader, columns:
 @given(st.lists(st.text("ab\n", max_size=6), max_size=12), st.text("ab\n", min_size=1, max_size=3))
 def test_haystack_equals_in(pieces: list[str], needle: str) -> None:
     assert _Haystack(pieces).find(needle).tolist() == [needle in piece for piece in pieces]
-
-
-@given(st.lists(st.none() | st.text(max_size=2)))
-def test_names_code_and_decode(names: list[str | None]) -> None:
-    book = Names()
-    assert [book.at(code) for code in book.codes(names).tolist()] == names
-    assert book.find("never seen before") == -2
 
 
 def test_groups_offer_only_what_splits(columns: TrialColumns) -> None:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payloads import PAYLOADS
-from snellen.report.pages.markup import Html, join, shorten, tag, text
+from snellen.core.markup import Html, join, shorten, tag, text
 from snellen.report.pages.parts import outcome_tag, reply_text
-from snellen.report.trials import Outcome
+from snellen.scoring.table import Outcome
 
 
 class Seen(HTMLParser):

@@ -19,8 +19,7 @@ from snellen.report.files import write_results
 from snellen.report.pages.gallery import Budget, read_trial, thumbnail
 from snellen.report.pages.overview import read_results
 from snellen.report.pages.report_page import render_report, write_report
-from snellen.scoring.again import score_again
-from snellen.scoring.run import score_run
+from snellen.scoring.run import score_again, score_run
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 

@@ -131,7 +131,7 @@ def test_confidence_is_held_against_being_right():
     from types import SimpleNamespace
 
     from snellen.core.types import Score
-    from snellen.scoring.aggregates.confidence import calibration
+    from snellen.scoring.aggregates.calibration import calibration
 
     scores = [
         Score(KEY, "accuracy", value, detail={"confidence": sure})

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.scoring.reading import NO_TAG, NOT_SCORED, TableBuilder, read_tables
-from snellen.scoring.table import Outcome
+from snellen.scoring.reading import NO_TAG, CodeBook, TableBuilder, read_tables
+from snellen.scoring.table import UNKNOWN, Outcome, code_of, grade
 
 ROWS: list[Any] = [
     ("b", "base", 1, "accuracy", 1.0, "cat", "letter", None),
@@ -69,9 +69,18 @@ def test_trials_without_a_score_are_in_every_table() -> None:
     assert tables["accuracy"].counts == (2, 1, 2)
     hit = tables["hit"]
     assert hit.counts == (1, 2, 2)
-    reasons = {hit.reasons[code] for code in hit.reason[hit.outcome == Outcome.UNSCORED]}
-    assert reasons == {NOT_SCORED}
+    assert np.count_nonzero(hit.outcome == Outcome.PENDING) == 2, "there is a reply, and no score of this metric"
+    assert set(hit.reason[hit.outcome == Outcome.PENDING].tolist()) == {-1}
     assert {hit.reasons[code] for code in hit.reason[hit.outcome == Outcome.FAILED]} == {"timeout", "server"}
+
+
+def test_tables_of_a_task_share_what_no_metric_changes() -> None:
+    tables = read_tables(ROWS, [("a", "base", 0, None, 7), ("b", "base", 0, None, 9), ("b", "base", 1, None, 8)])
+    assert all(
+        tables["hit"].__dict__[name] is tables["accuracy"].__dict__[name] for name in ("sample", "row", "samples")
+    )
+    assert tables["hit"].row.tolist() == [7, 9, 8]
+    assert tables["hit"].take(np.array([2])).row.tolist() == [8]
 
 
 def test_all_failed_and_empty_are_defined() -> None:
@@ -129,3 +138,33 @@ def test_counts_add_up_and_order_does_not_matter(
     for name in ("sample", "variant", "repeat", "value", "outcome", "answer", "rule", "reason"):
         assert np.array_equal(getattr(table, name), getattr(again, name))
     assert (table.samples, table.reasons) == (again.samples, again.reasons)
+
+
+@given(st.lists(st.none() | st.text(max_size=2)))
+def test_texts_are_coded_and_decoded(texts: list[str | None]) -> None:
+    book = CodeBook()
+    codes = book.encode(texts)
+    sorted_texts, ranks = book.sort()
+    assert [sorted_texts[code] if code >= 0 else None for code in ranks[codes].tolist()] == texts
+    assert sorted_texts == sorted(set(texts) - {None})  # type: ignore[type-var]
+    assert all(code_of(sorted_texts, text) == sorted_texts.index(text) for text in sorted_texts)
+    assert code_of(sorted_texts, "never seen") == UNKNOWN
+
+
+def test_graded_values_are_partly_right_and_errors_count_down() -> None:
+    value = np.array([1.0, 0.4, 0.0, np.nan])
+    up, down = grade(value, "read").tolist(), grade(value, "wer").tolist()
+    assert up == [Outcome.RIGHT, Outcome.PARTLY, Outcome.WRONG, Outcome.UNSCORED]
+    assert down == [Outcome.WRONG, Outcome.PARTLY, Outcome.RIGHT, Outcome.UNSCORED]
+
+
+def test_every_outcome_is_scored_unscored_or_failed() -> None:
+    rows: list[Any] = [
+        (name, "base", 0, "m", value, None, None, None)
+        for name, value in zip("abcd", (1.0, 0.5, 0.0, None), strict=True)
+    ]
+    trials: list[Any] = [(name, "base", 0, "server" if name == "e" else None) for name in "abcdef"]
+    table = read_tables(rows, trials)["m"]
+    assert table.outcome.tolist() == [0, 1, 2, Outcome.UNSCORED, Outcome.FAILED, Outcome.PENDING]
+    assert (table.scored.sum(), table.unscored.sum(), table.failed.sum()) == table.counts == (3, 2, 1)
+    assert not (table.scored & table.unscored | table.scored & table.failed | table.unscored & table.failed).any()

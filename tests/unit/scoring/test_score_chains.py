@@ -21,7 +21,7 @@ from snellen.prompt.build import Prompter
 from snellen.report.boards.published import comparison_rows, published_for
 from snellen.scoring.aggregates.blind_baselines import baselines
 from snellen.scoring.aggregates.blind_rules import RULES, credit
-from snellen.scoring.aggregates.chains import chain_estimates
+from snellen.scoring.aggregates.consistency import chain_estimates
 from snellen.scoring.reading import read_tables
 
 

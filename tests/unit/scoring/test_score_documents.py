@@ -19,7 +19,7 @@ from snellen.scoring.aggregates.document_ladder import (
     variant_differences,
 )
 from snellen.scoring.reading import read_tables
-from snellen.scoring.run import ScoredTask
+from snellen.scoring.table import ScoredTask
 
 OPTIONS = ("a", "b", "c", "d")
 

@@ -12,7 +12,8 @@ import snellen
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.core.types import Estimate, Score
-from snellen.scoring.run import MOST_GROUPS, score_run
+from snellen.scoring.results import MOST_GROUPS
+from snellen.scoring.run import score_run
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.tasks import RunHeader
-from ..trials import LOWER_IS_BETTER
+from ...scoring.table import lower_is_better
+from .headline import headline
 from .sheet import Sheet
 
 Z95 = 1.959963984540054
@@ -73,33 +75,20 @@ def make_board(entries: Sequence[Entry]) -> Board:
     return Board(tasks, dimensions if telling else (), _with_bands(lines))
 
 
-def board_metric(metrics: Mapping[str, Any]) -> str | None:
-    """Return the metric to rank by: the first that is measured trial by trial."""
-    return next((name for name in metrics if f"{name}_strict" in metrics), next(iter(metrics), None))
-
-
 def _cell(entry: Entry, task: str) -> Cell:
-    metrics = entry.results["tasks"][task]["metrics"]
-    name = board_metric(metrics)
-    estimate = metrics.get(name, {}) if name else {}
+    name, estimate = headline(entry.results["tasks"][task]["metrics"])
     bounds = estimate.get("ci95")
     lost = estimate.get("unscored", 0) + estimate.get("failed", 0)
-    return Cell(
-        name or "–",
-        estimate.get("value"),
-        estimate.get("stderr"),
-        (bounds[0], bounds[1]) if bounds else None,
-        estimate.get("n", 0),
-        lost,
-    )
+    interval = (bounds[0], bounds[1]) if bounds else None
+    return Cell(name or "–", estimate.get("value"), estimate.get("stderr"), interval, estimate.get("n", 0), lost)
 
 
 def _rank(cells: dict[str, Cell]) -> dict[str, Cell]:
     known = {name: cell.value for name, cell in cells.items() if cell.value is not None}
-    sign = 1.0 if any(cell.metric.startswith(LOWER_IS_BETTER) for cell in cells.values()) else -1.0
+    sign = 1.0 if any(lower_is_better(cell.metric) for cell in cells.values()) else -1.0
     ordered = sorted(sign * value for value in known.values())
     ranks = {name: ordered.index(sign * value) + (ordered.count(sign * value) + 1) / 2 for name, value in known.items()}
-    return {name: Cell(c.metric, c.value, c.stderr, c.ci95, c.n, c.lost, ranks.get(name)) for name, c in cells.items()}
+    return {name: replace(cell, rank=ranks.get(name)) for name, cell in cells.items()}
 
 
 def _dimensions(entries: Sequence[Entry]) -> dict[str, str]:
@@ -125,7 +114,7 @@ def _line(entry: Entry, board: Mapping[str, Mapping[str, Cell]], dimension_of: M
 
 
 def _is_share(cell: Cell) -> bool:
-    return cell.value is not None and 0.0 <= cell.value <= 1.0 and not cell.metric.startswith(LOWER_IS_BETTER)
+    return cell.value is not None and 0.0 <= cell.value <= 1.0 and not lower_is_better(cell.metric)
 
 
 def _mean(cells: Sequence[Cell]) -> tuple[float | None, tuple[float, float] | None]:
@@ -142,34 +131,31 @@ def _mean(cells: Sequence[Cell]) -> tuple[float | None, tuple[float, float] | No
 
 
 def _with_bands(lines: Sequence[Line]) -> tuple[Line, ...]:
-    band, leader, told = 0, None, []
+    band, leader, banded = 0, None, []
     for line in lines:
         if leader is None or not _alike(leader, line):
             band, leader = band + 1, line
-        told.append(
-            Line(
-                line.name,
-                line.model,
-                line.run,
-                line.average_rank,
-                line.mean,
-                line.ci95,
-                band,
-                line.tasks,
-                line.dimensions,
-            )
-        )
-    return tuple(told)
+        banded.append(replace(line, band=band))
+    return tuple(banded)
 
 
 def _alike(first: Line, second: Line) -> bool:
-    """Tell whether two means differ by less than the error of their difference (unpaired: on the safe side)."""
+    """Tell whether two runs did the same tasks and cannot be told apart: by their means, or, without one, task by task."""
     if first.tasks.keys() != second.tasks.keys():
         return False
-    if first.mean is None or second.mean is None or first.ci95 is None or second.ci95 is None:
-        return first.mean == second.mean
-    errors = [(line.ci95[1] - line.ci95[0]) / (2 * Z95) for line in (first, second) if line.ci95]
-    return abs(first.mean - second.mean) < Z95 * math.hypot(*errors)
+    if first.mean is None and second.mean is None:
+        return all(
+            _close(cell, cell.value, second.tasks[task], second.tasks[task].value) for task, cell in first.tasks.items()
+        )
+    return _close(first, first.mean, second, second.mean)
+
+
+def _close(first: Line | Cell, one: float | None, second: Line | Cell, other: float | None) -> bool:
+    """Tell whether two values differ by less than the error of their difference (unpaired: on the safe side)."""
+    if one is None or other is None or first.ci95 is None or second.ci95 is None:
+        return one == other
+    errors = [(high - low) / (2 * Z95) for low, high in (first.ci95, second.ci95)]
+    return abs(one - other) < Z95 * math.hypot(*errors)
 
 
 def board_sheet(board: Board) -> Sheet:

@@ -12,7 +12,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..pages.markup import Html, tag
+from ...core.markup import Html, tag
+from ..pages.tables import head, scrolled
 from ..terminal import plain
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -38,9 +39,9 @@ class Sheet(Struct, frozen=True):
 
 
 def safe_cell(value: object) -> str:
-    """Return a CSV cell that no spreadsheet takes for a formula: foreign text that begins like one gets a quote before it."""
-    told = "" if value is None else str(value)
-    return f"'{told}" if told.lstrip(" ").startswith(FORMULA) and not NUMBER.fullmatch(told) else told
+    """Return a CSV cell that no spreadsheet takes for a formula: foreign text that begins like one gets a quote."""
+    text = "" if value is None else str(value)
+    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) and not NUMBER.fullmatch(text) else text
 
 
 def to_markdown(sheet: Sheet) -> str:
@@ -61,39 +62,16 @@ def to_csv(sheet: Sheet) -> str:
 
 def to_latex(sheet: Sheet) -> str:
     """Return a LaTeX table for the package booktabs."""
-    columns = "l" * len(sheet.head)
-    body = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in sheet.rows]
-    head = " & ".join(_latex(cell) for cell in sheet.head) + r" \\"
-    caption = f"\\caption{{{_latex(sheet.title)}}}"
-    return "\n".join(
-        [
-            r"\begin{table}",
-            caption,
-            f"\\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            head,
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
+    names, *body = (" & ".join(_latex(cell) for cell in row) + r" \\" for row in (sheet.head, *sheet.rows))
+    opening = (r"\begin{table}", f"\\caption{{{_latex(sheet.title)}}}")
+    table = (f"\\begin{{tabular}}{{{'l' * len(sheet.head)}}}", r"\toprule", names, r"\midrule", *body, r"\bottomrule")
+    return "\n".join([*opening, *table, r"\end{tabular}", r"\end{table}", ""])
 
 
 def sheet_table(sheet: Sheet) -> Html:
     """Return the table as HTML."""
-    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in sheet.head)))
     body = [tag("tr", *(tag("td", cell) for cell in row)) for row in sheet.rows]
-    return tag(
-        "div",
-        tag("table", tag("caption", sheet.note or sheet.title), head, tag("tbody", *body)),
-        class_="scroll",
-        tabindex=0,
-        role="region",
-        aria_label=sheet.title,
-    )
+    return scrolled(sheet.title, tag("caption", sheet.note or sheet.title), head(*sheet.head), tag("tbody", *body))
 
 
 def to_html(sheet: Sheet) -> str:
@@ -135,14 +113,8 @@ def render(sheets: Sequence[Sheet], form: str) -> str:
     if form == "html":
         from ..pages.report_page import document
 
-        return document(
-            sheets[0].title if sheets else "Snellen",
-            [
-                part
-                for sheet in sheets
-                for part in (tag("h2", sheet.title), tag("div", sheet_table(sheet), class_="card"))
-            ],
-        )
+        cards = [(tag("h2", sheet.title), tag("div", sheet_table(sheet), class_="card")) for sheet in sheets]
+        return document(sheets[0].title if sheets else "Snellen", list(cards))
     return "\n".join(FORMS[form](sheet) for sheet in sheets)
 
 

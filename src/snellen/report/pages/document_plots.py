@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.types import Estimate
+from ...core.vega import Spec
 from ...scoring.aggregates.document_ladder import nulls_as_wrong
 from ...scoring.aggregates.means import split
 from ...scoring.aggregates.robustness import curve, ladders
@@ -16,7 +17,7 @@ from ...scoring.stored import stored_tables
 from ...scoring.table import ScoreTable
 from ...stats.intervals import estimate_mean
 from ...store.reader import RunReader
-from .vega import Spec, curves, heat_map, interval_bars, save_plot
+from .vega import curves, heat_map, interval_bars, save_plot
 
 MAIN = "accuracy"
 Rows = list[dict[str, Any]]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from .markup import Html, join, tag
+from ...core.markup import Html, join, tag
 
 WIDTH, HEIGHT = 640, 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 18, 14, 46
@@ -69,15 +69,12 @@ def plot(series: Sequence[Series], x: Axis, y: Axis, *, label: str, mark: float 
     shapes = [*_frame(x, y, across, up), *(_mark(mark, across, x) if mark is not None else ())]
     for number, one in enumerate(series):
         shapes += _series(one, number % COLOURS + 1, across, up)
-    return tag(
-        "svg",
-        tag("title", label),
-        *shapes,
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        class_="plot",
-        role="img",
-        aria_label=label,
-    )
+    return _canvas(shapes, label)
+
+
+def _canvas(shapes: Sequence[Html], label: str, width: float = WIDTH, height: float = HEIGHT) -> Html:
+    size = f"0 0 {width} {height}"
+    return tag("svg", tag("title", label), *shapes, viewBox=size, class_="plot", role="img", aria_label=label)
 
 
 def bars(counts: Sequence[tuple[float, float, int]], x: Axis, *, label: str) -> Html:
@@ -88,26 +85,9 @@ def bars(counts: Sequence[tuple[float, float, int]], x: Axis, *, label: str) -> 
     shapes = list(_frame(x, y, across, up))
     for low, high, count in counts:
         left, right, top = across(low), across(high), up(count)
-        shapes.append(
-            tag(
-                "rect",
-                class_="f1",
-                x=left + 1,
-                y=top,
-                width=max(1.0, round(right - left - 2, 2)),
-                height=max(0.0, round(up(0) - top, 2)),
-                rx=2,
-            )
-        )
-    return tag(
-        "svg",
-        tag("title", label),
-        *shapes,
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        class_="plot",
-        role="img",
-        aria_label=label,
-    )
+        width, height = max(1.0, round(right - left - 2, 2)), max(0.0, round(up(0) - top, 2))
+        shapes.append(tag("rect", class_="f1", x=left + 1, y=top, width=width, height=height, rx=2))
+    return _canvas(shapes, label)
 
 
 def heat(cells: Sequence[tuple[str, str, float | None, int]], *, x_name: str, y_name: str, label: str) -> Html:
@@ -126,30 +106,15 @@ def heat(cells: Sequence[tuple[str, str, float | None, int]], *, x_name: str, y_
     for column, row, value, n in cells:
         spot = (left + columns.index(column) * wide, top + rows.index(row) * high)
         shapes.append(_cell(spot, (wide, high), value, n))
-    size = f"0 0 {left + wide * len(columns) + 4} {top + high * len(rows) + 4}"
-    return tag("svg", tag("title", label), *shapes, viewBox=size, class_="plot", role="img", aria_label=label)
+    return _canvas(shapes, label, left + wide * len(columns) + 4, top + high * len(rows) + 4)
 
 
 def _cell(spot: tuple[float, float], size: tuple[float, float], value: float | None, n: int) -> Html:
     x, y, wide, high = *spot, *size
-    shade = tag(
-        "rect",
-        x=x,
-        y=y,
-        width=wide - 2,
-        height=high - 2,
-        rx=4,
-        class_="f1",
-        fill_opacity=round(0.06 + 0.5 * (value or 0), 3),
-    )
-    words = "–" if value is None else f"{value:.0%}"
-    return join(
-        (
-            shade,
-            tag("text", words, x=x + wide / 2, y=y + 18, font_size=13, text_anchor="middle", class_="ink"),
-            tag("text", f"n {n}", x=x + wide / 2, y=y + 31, font_size=9, text_anchor="middle"),
-        )
-    )
+    depth, words = round(0.06 + 0.5 * (value or 0), 3), "–" if value is None else f"{value:.0%}"
+    shade = tag("rect", x=x, y=y, width=wide - 2, height=high - 2, rx=4, class_="f1", fill_opacity=depth)
+    shown = tag("text", words, x=x + wide / 2, y=y + 18, font_size=13, text_anchor="middle", class_="ink")
+    return join((shade, shown, tag("text", f"n {n}", x=x + wide / 2, y=y + 31, font_size=9, text_anchor="middle")))
 
 
 def interval(value: float | None, bounds: Sequence[float] | None, low: float, high: float) -> Html:
@@ -157,9 +122,8 @@ def interval(value: float | None, bounds: Sequence[float] | None, low: float, hi
     axis = Axis("", low, high)
     shapes = [tag("line", x1=0, x2=200, y1=9, y2=9, class_="axis")]
     if bounds is not None:
-        shapes.append(
-            tag("line", x1=axis.at(bounds[0], 4, 196), x2=axis.at(bounds[1], 4, 196), y1=9, y2=9, class_="span")
-        )
+        left, right = (axis.at(bound, 4, 196) for bound in bounds)
+        shapes.append(tag("line", x1=left, x2=right, y1=9, y2=9, class_="span"))
     if value is not None:
         shapes.append(tag("circle", cx=axis.at(value, 4, 196), cy=9, r=4.5, class_="dot halo"))
     return tag("svg", *shapes, viewBox="0 0 200 18", class_="range", aria_hidden="true")
@@ -169,65 +133,31 @@ def stack(parts: Sequence[tuple[str, float]], *, label: str) -> Html:
     """Draw shares as one bar; `parts` are (class, share)."""
     shapes, at = [], 0.0
     for name, share in parts:
-        shapes.append(
-            tag(
-                "rect",
-                class_=name,
-                x=round(at * 600, 2),
-                y=0,
-                width=max(0.0, round(share * 600 - 1.5, 2)),
-                height=14,
-                rx=3,
-            )
-        )
+        width = max(0.0, round(share * 600 - 1.5, 2))
+        shapes.append(tag("rect", class_=name, x=round(at * 600, 2), y=0, width=width, height=14, rx=3))
         at += share
-    return tag(
-        "svg",
-        tag("title", label),
-        *shapes,
-        viewBox="0 0 600 14",
-        class_="stack",
-        preserveAspectRatio="none",
-        role="img",
-        aria_label=label,
-    )
+    frame = {"viewBox": "0 0 600 14", "class_": "stack", "preserveAspectRatio": "none"}
+    return tag("svg", tag("title", label), *shapes, **frame, role="img", aria_label=label)
 
 
 def logo() -> Html:
     """Draw the sign: three lines of an eye chart."""
     rows = ((("E",), 26, 25), (("F", "P"), 17, 47), (("T", "O", "Z"), 11, 64))
-    letters = [
-        tag(
-            "text",
-            letter,
-            x=30 + (i - (len(line) - 1) / 2) * size * 1.25,
-            y=y,
-            font_size=size,
-            text_anchor="middle",
-            font_weight=700,
-            class_="ink",
-        )
-        for line, size, y in rows
-        for i, letter in enumerate(line)
-    ]
-    return tag(
-        "svg",
-        *letters,
-        tag("rect", x=10, y=71, width=40, height=3, class_="f2"),
-        viewBox="0 0 60 76",
-        class_="logo",
-        aria_hidden="true",
-    )
+    letters = []
+    for line, size, y in rows:
+        for i, letter in enumerate(line):
+            x = 30 + (i - (len(line) - 1) / 2) * size * 1.25
+            letters.append(
+                tag("text", letter, x=x, y=y, font_size=size, text_anchor="middle", font_weight=700, class_="ink")
+            )
+    ground = tag("rect", x=10, y=71, width=40, height=3, class_="f2")
+    return tag("svg", *letters, ground, viewBox="0 0 60 76", class_="logo", aria_hidden="true")
 
 
 def swatch(number: int) -> Html:
     """Draw the key of the n-th series."""
-    return tag(
-        "svg",
-        tag("circle", cx=7, cy=7, r=5, class_=f"f{number % COLOURS + 1}"),
-        viewBox="0 0 14 14",
-        aria_hidden="true",
-    )
+    dot = tag("circle", cx=7, cy=7, r=5, class_=f"f{number % COLOURS + 1}")
+    return tag("svg", dot, viewBox="0 0 14 14", aria_hidden="true")
 
 
 Scale = Callable[[float], float]
@@ -245,53 +175,29 @@ def _frame(x: Axis, y: Axis, across: Scale, up: Scale) -> list[Html]:
     for value in x.ticks():
         shapes.append(tag("line", x1=across(value), x2=across(value), y1=floor, y2=floor + 5, class_="strongaxis"))
         shapes.append(tag("text", x.write(value), x=across(value), y=floor + 19, font_size=12, text_anchor="middle"))
-    shapes.append(
-        tag(
-            "text",
-            x.name,
-            x=(LEFT + WIDTH - RIGHT) / 2,
-            y=HEIGHT - 6,
-            font_size=12.5,
-            text_anchor="middle",
-            class_="ink",
-        )
-    )
-    return shapes
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    return [*shapes, tag("text", x.name, x=middle, y=HEIGHT - 6, font_size=12.5, text_anchor="middle", class_="ink")]
 
 
 def _mark(value: float, across: Scale, axis: Axis) -> list[Html]:
-    place, right = across(value), across(value) < WIDTH * 0.62
-    words = tag(
-        "text",
-        f"half is read at {value:.3g}",
-        x=place + (8 if right else -8),
-        y=HEIGHT - BOTTOM - 12,
-        font_size=12.5,
-        text_anchor="start" if right else "end",
-        class_="ink",
-    )
-    return (
-        [tag("line", x1=place, x2=place, y1=TOP, y2=HEIGHT - BOTTOM, class_="half"), words]
-        if axis.low <= value <= axis.high
-        else []
-    )
+    if not axis.low <= value <= axis.high:
+        return []
+    at, floor = across(value), HEIGHT - BOTTOM
+    shift, anchor = (8, "start") if at < WIDTH * 0.62 else (-8, "end")
+    words = f"half is read at {value:.3g}"
+    return [
+        tag("line", x1=at, x2=at, y1=TOP, y2=floor, class_="half"),
+        tag("text", words, x=at + shift, y=floor - 12, font_size=12.5, text_anchor=anchor, class_="ink"),
+    ]
 
 
 def _series(one: Series, colour: int, across: Scale, up: Scale) -> list[Html]:
     shapes = _band(one, colour, across, up)
     line = one.line or [(point.x, point.y) for point in one.points]
     shapes.append(tag("polyline", points=_path([(across(x), up(y)) for x, y in line]), class_=f"line s{colour}"))
-    shapes += [
-        tag(
-            "circle",
-            tag("title", f"{one.name}: {p.x:.4g} → {p.y:.3f}"),
-            cx=across(p.x),
-            cy=up(p.y),
-            r=4.5,
-            class_=f"f{colour} halo",
-        )
-        for p in one.points
-    ]
+    for point in one.points:
+        words = tag("title", f"{one.name}: {point.x:.4g} → {point.y:.3f}")
+        shapes.append(tag("circle", words, cx=across(point.x), cy=up(point.y), r=4.5, class_=f"f{colour} halo"))
     return shapes
 
 

@@ -11,17 +11,17 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ...core.markup import Html
 from ...core.types import Sample, Score
 from ...scoring.aggregates.calibration import reliability
 from ...scoring.aggregates.means import split
 from ...scoring.aggregates.robustness import curve, ladders
 from ...scoring.scorers.acuity import curve_of
-from ...scoring.table import ScoreTable
+from ...scoring.stored import read_costs
+from ...scoring.table import Costs, ScoreTable, TrialColumns
 from ...store.reader import RunReader
-from ..trials import Costs, TrialColumns, read_costs
 from . import vega
 from .draw import Axis, Point, Series, bars, heat, plot
-from .markup import Html
 
 Rows = list[dict[str, Any]]
 GRIDS = (("length", "depth"), ("pages", "depth"), ("column", "row"))
@@ -53,7 +53,7 @@ def figures_of(
 
 
 def _acuity(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
-    if not any("axis" in sample.tags for sample in columns.samples):
+    if not any("axis" in sample.tags for sample in columns.facts):
         return
     samples = {sample.id: sample for sample in reader.samples(columns.task.name)}
     pairs = [

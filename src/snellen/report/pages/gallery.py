@@ -12,12 +12,12 @@ import PIL.Image
 import pybase64
 
 from ...core.errors import DataError
+from ...core.markup import Html, shorten, tag
 from ...core.types import Image, Prediction, Request, Sample, Score, TrialKey
 from ...data.images.decode import open_image
+from ...scoring.table import TrialColumns, lower_is_better
 from ...store.reader import RunReader
 from ..query import Query, select
-from ..trials import TrialColumns
-from .markup import Html, shorten, tag
 from .parts import facts, outcome_tag, reply_text
 
 THUMBNAIL_PX = 440
@@ -42,6 +42,17 @@ class Shown(NamedTuple):
     request: Request
     prediction: Prediction
     scores: list[Score]
+
+    @property
+    def text(self) -> str | None:
+        """Return the reply, or why there is none."""
+        failure = self.prediction.failure
+        return self.prediction.text if failure is None else f"{failure.kind.value}: {failure.message}"
+
+    @property
+    def span(self) -> Any:
+        """Return where in the reply the answer was read, as the first scorer says."""
+        return self.scores[0].detail.get("span") if self.scores else None
 
 
 class Budget:
@@ -73,12 +84,6 @@ def _scores(reader: RunReader, key: TrialKey) -> Iterator[Score]:
         yield Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
 
 
-def trial_key(columns: TrialColumns, row: int) -> TrialKey:
-    """Return the key of a row."""
-    variant = columns.variants.texts[int(columns.variant[row])]
-    return TrialKey(columns.task.name, columns.samples[int(columns.sample[row])].id, variant, int(columns.repeat[row]))
-
-
 def thumbnail(image: Image, side_px: int = THUMBNAIL_PX) -> bytes:
     """Return a small WebP of a picture, decoded by our own door. Raises DataError where it cannot be had."""
     picture = open_image(image)
@@ -90,7 +95,7 @@ def thumbnail(image: Image, side_px: int = THUMBNAIL_PX) -> bytes:
 
 def pick_rows(columns: TrialColumns, most: int = CARDS) -> list[int]:
     """Return the rows of the worst trials, one a sample, worst first."""
-    rows = select(columns, Query(outcome="wrong", sort="value", descending=columns.lower_is_better))
+    rows = select(columns, Query(outcome="wrong", sort="value", descending=lower_is_better(columns.metric)))
     _, first = np.unique(columns.sample[rows], return_index=True)
     return [int(row) for row in rows[np.sort(first)][:most]]
 
@@ -99,7 +104,7 @@ def gallery(reader: RunReader, columns: TrialColumns, budget: Budget, most: int 
     """Return the worst trials of a task as cards; None when all was right."""
     cards = []
     for row in pick_rows(columns, most):
-        shown = read_trial(reader, trial_key(columns, row))
+        shown = read_trial(reader, columns.key(row))
         if shown is not None:
             cards.append(card(shown, int(columns.outcome[row]), float(columns.value[row]), budget))
     return tag("div", *cards, class_="gallery") if cards else None
@@ -108,25 +113,24 @@ def gallery(reader: RunReader, columns: TrialColumns, budget: Budget, most: int 
 def card(shown: Shown, outcome: int, value: float, budget: Budget) -> Html:
     """Return one trial as a card: picture, question, what was expected, what was read, the reply."""
     sample, score = shown.sample, shown.scores[0] if shown.scores else None
-    told: list[tuple[str, Any]] = [("expected", shorten("\n".join(sample.answers), 300))]
+    about: list[tuple[str, Any]] = [("expected", shorten("\n".join(sample.answers), 300))]
     if score is not None and score.answer != shown.prediction.text:
-        told.append(("read as", shorten(score.answer or "", 300)))
-    told += [("by rule", score.rule if score else None), ("variant", _variant(shown.prediction.key))]
-    span = score.detail.get("span") if score else None
+        about.append(("read as", shorten(score.answer or "", 300)))
+    about += [("by rule", score.rule if score else None), ("variant", _variant(shown.prediction.key))]
     body = tag(
         "div",
         tag("h3", shorten(sample.question, 220)),
         tag("div", outcome_tag(outcome, value), " ", tag("span", sample.id, class_="muted small mono")),
-        facts(told),
-        reply_text(shown.prediction.text, span, most=500),
+        facts(about),
+        reply_text(shown.prediction.text, shown.span, most=500),
         class_="body",
     )
     return tag("article", _picture(shown.request, budget), body, class_="shot")
 
 
 def _variant(key: TrialKey) -> str | None:
-    told = [key.variant] if key.variant != "base" else []
-    return ", ".join([*told, *([f"inference {key.repeat + 1}"] if key.repeat else [])]) or None
+    parts = (key.variant if key.variant != "base" else "", f"inference {key.repeat + 1}" if key.repeat else "")
+    return ", ".join(filter(None, parts)) or None
 
 
 def _picture(request: Request, budget: Budget) -> Html | None:
@@ -138,11 +142,8 @@ def _picture(request: Request, budget: Budget) -> Html | None:
     except DataError as error:
         return tag("div", tag("p", f"No picture: {shorten(str(error), 160)}", class_="muted small"), class_="pic")
     if not budget.take(len(data) * 4 // 3):
-        return tag(
-            "div",
-            tag("p", "Left out to keep this file small; `snellen view` shows it.", class_="muted small"),
-            class_="pic",
-        )
+        words = "Left out to keep this file small; `snellen view` shows it."
+        return tag("div", tag("p", words, class_="muted small"), class_="pic")
     url = f"data:image/webp;base64,{pybase64.b64encode(data).decode()}"
     more = f" (first of {len(images)} pictures)" if len(images) > 1 else ""
     return tag("div", tag("img", src=url, alt=f"What the model saw for {request.key.sample}{more}"), class_="pic")

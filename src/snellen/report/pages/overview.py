@@ -10,14 +10,12 @@ from msgspec import Struct
 
 from ...core.builtins import default_registry
 from ...core.tasks import RunHeader, Task
-from ...scoring.again import score_again
 from ...scoring.aggregates.variance import advise, split_variance
-from ...scoring.run import status_of
-from ...scoring.stored import stored_tables
-from ...scoring.table import ScoreTable
+from ...scoring.gathered import GatheredTask
+from ...scoring.results import frame_results
+from ...scoring.run import score_again
+from ...scoring.table import ScoreTable, TrialColumns
 from ...store.reader import RunReader
-from ..gathered import GatheredTrials
-from ..trials import TrialColumns
 from .figures import Figure, figures_of
 
 Results = dict[str, Any]
@@ -50,30 +48,16 @@ def read_results(reader: RunReader, header: RunHeader, *, most: int | None = Non
     except (OSError, msgspec.DecodeError, KeyError, TypeError, AttributeError):
         pass  # missing, foreign or half-written: the database is the truth
     if most is not None and stored > most:
-        return _without_metrics(reader, header)
+        return frame_results(reader, header, {task.name: {"metrics": {}, "groups": {}} for task in header.tasks}, {})
     return score_again(reader, default_registry())
 
 
-def _without_metrics(reader: RunReader, header: RunHeader) -> Results:
-    run = {
-        "id": header.id,
-        "created": header.created,
-        "command": header.command,
-        "config": header.config,
-        "profile": "snellen",
-    }
-    tasks: dict[str, Any] = {task.name: {"metrics": {}, "groups": {}} for task in header.tasks}
-    told = {"run": run, "model": header.model, "tasks": tasks, "usage": {}, "versions": header.versions}
-    return told | {"status": status_of(reader, header)}
-
-
 def overview_of(
-    reader: RunReader, columns: TrialColumns, results: Results, gathered: GatheredTrials | None = None
+    reader: RunReader, columns: TrialColumns, results: Results, gathered: GatheredTask | None = None
 ) -> TaskOverview:
     """Return one task with its figures; what was gathered while it was scored is not read again."""
     task = columns.task
-    tables = gathered.tables if gathered else stored_tables(reader, task.name) if columns.metrics else {}
-    table = tables.get(columns.metric)
+    table = columns.by_sample if columns.metrics else None
     advice, shares = _spread(table)
     result = results["tasks"].get(task.name) or {"metrics": {}, "groups": {}}
     figures = figures_of(reader, columns, table, gathered.costs() if gathered else None)

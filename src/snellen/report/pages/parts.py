@@ -5,36 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ...core.markup import Html, join, shorten, tag
+from ...scoring.table import Outcome
 from ..terminal import MACRO, SIDE_METRICS, number
-from ..trials import SIGNS, Outcome
 from . import draw
 from .figures import Figure
-from .markup import Html, join, shorten, tag
+from .tables import DRAWN, head, numbers, row, scrolled
 
 Results = Mapping[str, Any]
 MOST_GROUPS = 60
 """Rows of a group table that are shown at once; the rest is counted and in results.json."""
+SIGNS = dict(zip(Outcome, "✓◐✗?!…", strict=True))
+"""An outcome is never shown by its colour alone."""
 PLAIN = ("acuity_px", "contrast_threshold", "instability")
+UNITS = ("acuity_px", "contrast_threshold", "critical_severity")
+"""How metrics begin that have a unit of their own."""
 PLAIN_ENDS = ("_strict", "_micro", "_majority", "_rate")
-
-
-def main_metric(metrics: Mapping[str, Any]) -> str | None:
-    """Return the metric to show large: the acuity of an eye chart, else the first that was measured trial by trial."""
-    if metrics.get("acuity_px", {}).get("value") is not None:
-        return "acuity_px"
-    return next((name for name in metrics if f"{name}_strict" in metrics), next(iter(metrics), None))
 
 
 def percent_metric(name: str, estimate: Mapping[str, Any]) -> bool:
     """Tell whether a metric is a share that people read in percent."""
     bounds = [estimate.get("value"), *(estimate.get("ci95") or ())]
-    unit = name.startswith(("acuity_px", "contrast_threshold", "critical_severity"))
-    return (
-        not unit
-        and all(value is None or 0.0 <= value <= 1.0 for value in bounds)
-        and "_variance_" not in name
-        and name != "instability"
-    )
+    other = name.startswith(UNITS) or name == "instability" or "_variance_" in name
+    return not other and all(value is None or 0.0 <= value <= 1.0 for value in bounds)
 
 
 def written(name: str, estimate: Mapping[str, Any]) -> str:
@@ -50,32 +43,23 @@ def written_interval(name: str, estimate: Mapping[str, Any]) -> str:
     bounds = estimate.get("ci95")
     if not bounds:
         return "–"
-    return (
-        f"{bounds[0] * 100:.1f} – {bounds[1] * 100:.1f}"
-        if percent_metric(name, estimate)
-        else f"{number(bounds[0])} – {number(bounds[1])}"
-    )
+    return " – ".join(f"{bound * 100:.1f}" if percent_metric(name, estimate) else number(bound) for bound in bounds)
 
 
 def metric_table(metrics: Mapping[str, Any], caption: str) -> Html:
     """Return all metrics with their intervals and counts; shares that are 0 for all are left out."""
-    shown = [
-        (name, estimate) for name, estimate in metrics.items() if not (name.endswith("_rate") and not estimate["value"])
-    ]
+    shown = [pair for pair in metrics.items() if pair[1]["value"] or not pair[0].endswith("_rate")]
     plain = [pair for pair in shown if not _derived(pair[0], metrics)]
     return _estimates(plain or shown, caption, "metric")
 
 
 def derived_table(metrics: Mapping[str, Any]) -> Html | None:
     """Return the metrics derived from repeats, variants and groups, folded away."""
-    shown = [(name, estimate) for name, estimate in metrics.items() if _derived(name, metrics)]
+    shown = [pair for pair in metrics.items() if _derived(pair[0], metrics)]
     if not shown or len(shown) == len(metrics):
         return None
-    summary = tag(
-        "summary",
-        "Derived metrics ",
-        tag("span", f"{len(shown)} more: repeats, variants, degradations, means over groups", class_="muted"),
-    )
+    words = f"{len(shown)} more: repeats, variants, degradations, means over groups"
+    summary = tag("summary", "Derived metrics ", tag("span", words, class_="muted"))
     return tag("details", summary, _estimates(shown, "Derived metrics", "metric"))
 
 
@@ -87,49 +71,26 @@ def _derived(name: str, metrics: Mapping[str, Any]) -> bool:
 def group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Html:
     """Return the groups of one key by their main metric."""
     metric = next((name for name in next(iter(groups.values())) if not name.endswith(SIDE_METRICS)), "")
-    rows = [(value, estimates[metric]) for value, estimates in groups.items() if metric in estimates]
-    more = len(rows) - MOST_GROUPS
-    lost = [
-        (value, {**estimate, "lost": estimate["unscored"] + estimate["failed"]})
-        for value, estimate in rows[:MOST_GROUPS]
+    rows = [
+        (value, {**estimates[metric], "lost": estimates[metric]["unscored"] + estimates[metric]["failed"]})
+        for value, estimates in groups.items()
+        if metric in estimates
     ]
-    table = _estimates(lost, f"{metric} by {key}", key, metric)
-    return (
-        join((table, tag("p", f"and {more:,} more groups: see results.json", class_="muted small")))
-        if more > 0
-        else table
-    )
+    table = _estimates(rows[:MOST_GROUPS], f"{metric} by {key}", key, metric)
+    more = f"and {len(rows) - MOST_GROUPS:,} more groups: see results.json"
+    return join((table, tag("p", more, class_="muted small"))) if len(rows) > MOST_GROUPS else table
 
 
 def _estimates(rows: Sequence[tuple[str, Mapping[str, Any]]], caption: str, first: str, metric: str = "") -> Html:
-    counted = ["n", *(key for key in (("lost",) if metric else ("unscored", "failed")) if _any(key, rows))]
-    numeric = [tag("th", name, scope="col", class_="n") for name in ("value", "95 % interval", *counted)]
-    head = tag(
-        "thead",
-        tag(
-            "tr",
-            tag("th", first, scope="col"),
-            *numeric,
-            tag("th", "", tag("span", "drawn", class_="hidden"), scope="col"),
-        ),
-    )
+    lost = ("lost",) if metric else ("unscored", "failed")
+    counted = ["n", *(key for key in lost if any(estimate.get(key) for _, estimate in rows))]
+    columns = head(first, *((name, "n") for name in ("value", "95 % interval", *counted)), DRAWN)
     spans = _spans([(metric or name, estimate) for name, estimate in rows])
     body = [
         _estimate_row(name, estimate, metric or name, spans.get(_unit(metric or name, estimate)), counted)
         for name, estimate in rows
     ]
-    return tag(
-        "div",
-        tag("table", tag("caption", caption), head, tag("tbody", *body)),
-        class_="scroll",
-        tabindex=0,
-        role="region",
-        aria_label=caption,
-    )
-
-
-def _any(key: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
-    return any(estimate.get(key) for _, estimate in rows)
+    return scrolled(caption, tag("caption", caption), columns, tag("tbody", *body))
 
 
 def _unit(metric: str, estimate: Mapping[str, Any]) -> str:
@@ -151,16 +112,10 @@ def _estimate_row(
     name: str, estimate: Mapping[str, Any], metric: str, span: tuple[float, float] | None, counted: Sequence[str]
 ) -> Html:
     drawn = draw.interval(estimate.get("value"), estimate.get("ci95"), *span) if span else ""
-    cells = [
-        written(metric, estimate),
-        written_interval(metric, estimate),
-        *(f"{estimate.get(key, 0):,}" for key in counted),
-    ]
+    counts = (f"{estimate.get(key, 0):,}" for key in counted)
+    cells = numbers([written(metric, estimate), written_interval(metric, estimate), *counts])
     side = metric == name and (name.endswith(SIDE_METRICS) or MACRO in name)
-    numbers = [tag("td", cell, class_="n") for cell in cells]
-    return tag(
-        "tr", tag("th", name, scope="row"), *numbers, tag("td", drawn, class_="bar"), class_="side" if side else None
-    )
+    return row(name, *cells, tag("td", drawn, class_="bar"), class_="side" if side else None)
 
 
 def figure_card(figure: Figure, links: Html | None = None) -> Html:
@@ -170,36 +125,17 @@ def figure_card(figure: Figure, links: Html | None = None) -> Html:
 
 def figure_parts(figure: Figure, links: Html | None = None) -> tuple[Html | None, ...]:
     """Return title, key, drawing and caption."""
-    key = (
-        tag("ul", *(tag("li", draw.swatch(i), name) for i, name in enumerate(figure.series)), class_="key")
-        if len(figure.series) > 1
-        else None
-    )
-    return (
-        tag("div", tag("h3", figure.title), links, class_="plothead"),
-        key,
-        figure.drawing,
-        tag("figcaption", figure.caption),
-    )
+    names = [tag("li", draw.swatch(i), name) for i, name in enumerate(figure.series)]
+    key = tag("ul", *names, class_="key") if len(names) > 1 else None
+    title = tag("div", tag("h3", figure.title), links, class_="plothead")
+    return title, key, figure.drawing, tag("figcaption", figure.caption)
 
 
 def data_table(rows: Sequence[Mapping[str, Any]], caption: str, most: int = 200) -> Html:
     """Return plain rows as a table, folded away."""
-    names = list(dict.fromkeys(key for row in rows for key in row))
-    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in names)))
-    body = [tag("tr", *(tag("td", _cell(row.get(name))) for name in names)) for row in rows[:most]]
-    return tag(
-        "details",
-        tag("summary", caption),
-        tag(
-            "div",
-            tag("table", head, tag("tbody", *body)),
-            class_="scroll",
-            tabindex=0,
-            role="region",
-            aria_label=caption,
-        ),
-    )
+    names = list(dict.fromkeys(key for line in rows for key in line))
+    body = [tag("tr", *(tag("td", _cell(line.get(name))) for name in names)) for line in rows[:most]]
+    return tag("details", tag("summary", caption), scrolled(caption, head(*names), tag("tbody", *body)))
 
 
 def _cell(value: object) -> str:
@@ -220,9 +156,8 @@ def outcome_bar(counts: Mapping[int, int]) -> Html:
     total = sum(counts.values()) or 1
     present = [(Outcome(kind), count) for kind, count in sorted(counts.items()) if count]
     words = ", ".join(f"{count:,} {kind.name.lower()}" for kind, count in present)
-    bar = draw.stack(
-        [(f"legend-{kind.name.lower()}", count / total) for kind, count in present], label=f"Outcomes: {words}"
-    )
+    shares = [(f"legend-{kind.name.lower()}", count / total) for kind, count in present]
+    bar = draw.stack(shares, label=f"Outcomes: {words}")
     key = [tag("li", outcome_tag(kind), f" {count:,} ({count / total:.1%})") for kind, count in present]
     return join((bar, tag("ul", *key, class_="key")))
 
@@ -238,12 +173,8 @@ def reply_text(text: str | None, span: Sequence[int] | None = None, *, most: int
         inside: Html = join((before, tag("mark", text[start:end], title="this decided the answer"), after))
     else:
         inside = join((shorten(text, most),))
-    return tag(
-        "pre",
-        inside if text else tag("span", "(empty reply)", class_="muted"),
-        class_="reply tall" if tall else "reply",
-        tabindex=0,
-    )
+    shown = inside if text else tag("span", "(empty reply)", class_="muted")
+    return tag("pre", shown, class_="reply tall" if tall else "reply", tabindex=0)
 
 
 def _clamp(span: Sequence[int] | None, length: int) -> tuple[int, int]:
@@ -255,15 +186,11 @@ def _clamp(span: Sequence[int] | None, length: int) -> tuple[int, int]:
 
 def facts(pairs: Iterable[tuple[str, object]]) -> Html:
     """Return names and values as a list of definitions; what is unknown is left out."""
-    return tag(
-        "dl",
-        *(join((tag("dt", name), tag("dd", str(value)))) for name, value in pairs if value not in (None, "")),
-        class_="facts",
-    )
+    known = (join((tag("dt", name), tag("dd", str(value)))) for name, value in pairs if value not in (None, ""))
+    return tag("dl", *known, class_="facts")
 
 
 def tiles(pairs: Iterable[tuple[str, str]]) -> Html:
     """Return a row of numbers with their names below."""
-    return tag(
-        "ul", *(tag("li", tag("b", value), tag("span", name), class_="tile") for name, value in pairs), class_="tiles"
-    )
+    shown = (tag("li", tag("b", value), tag("span", name), class_="tile") for name, value in pairs)
+    return tag("ul", *shown, class_="tiles")

@@ -6,6 +6,8 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,14 +15,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ...core.markup import Child, Html, join, shorten, tag
 from ...core.tasks import RunHeader, Task
+from ...scoring.gathered import GatheredTask
+from ...scoring.stored import read_columns
+from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
+from ..boards.headline import headline
 from ..files import write_atomically
-from ..gathered import GatheredTrials
-from ..trials import Outcome, TrialColumns, read_columns
 from . import draw
-from .gallery import Budget, gallery, read_trial, trial_key
-from .markup import Child, Html, join, shorten, static, tag
+from .gallery import Budget, gallery, read_trial
 from .overview import Results, TaskOverview, overview_of, read_results
 from .parts import (  # fmt: skip
     data_table,
@@ -28,7 +32,6 @@ from .parts import (  # fmt: skip
     figure_card,
     figure_parts,
     group_table,
-    main_metric,
     metric_table,
     outcome_bar,
     outcome_tag,
@@ -38,6 +41,7 @@ from .parts import (  # fmt: skip
     written,
     written_interval,
 )
+from .tables import head, numbers, row, scrolled
 
 PICTURE_BYTES = 2_000_000
 """How much of the file pictures may take."""
@@ -50,10 +54,10 @@ def write_report(
     folder: Path,
     *,
     results: Results | None = None,
-    gathered: Mapping[str, GatheredTrials] = MappingProxyType({}),
+    gathered: Mapping[str, GatheredTask] = MappingProxyType({}),
     picture_bytes: int = PICTURE_BYTES,
 ) -> Path:
-    """Write report.html beside run.db and return its path; tasks that were `gathered` while they were scored are not read again."""
+    """Write report.html beside run.db and return its path; tasks `gathered` while they were scored are not read again."""
     path = folder / "report.html"
     body = render_report(folder, results=results, gathered=gathered, picture_bytes=picture_bytes).encode("utf-8")
     write_atomically(path, lambda file: file.write(body))
@@ -64,7 +68,7 @@ def render_report(
     folder: Path,
     *,
     results: Results | None = None,
-    gathered: Mapping[str, GatheredTrials] = MappingProxyType({}),
+    gathered: Mapping[str, GatheredTask] = MappingProxyType({}),
     picture_bytes: int = PICTURE_BYTES,
 ) -> str:
     """Return the whole page as text."""
@@ -80,7 +84,7 @@ def render_report(
         return document(f"{header.model} – Snellen", parts)
 
 
-def _overview(reader: RunReader, task: Task, results: Results, gathered: GatheredTrials | None) -> TaskOverview:
+def _overview(reader: RunReader, task: Task, results: Results, gathered: GatheredTask | None) -> TaskOverview:
     return overview_of(reader, gathered.columns() if gathered else read_columns(reader, task), results, gathered)
 
 
@@ -105,34 +109,29 @@ def document(title: str, parts: list[Child]) -> Html:
     )
 
 
+@cache
+def static(name: str) -> str:
+    """Return one of our own style or script files."""
+    return (files("snellen.report") / "static" / name).read_text(encoding="utf-8")
+
+
 def _masthead(header: RunHeader, results: Results) -> Html:
     complete = results["status"]["complete"]
     waiting = sum(results["status"]["not_yet_asked"].values())
-    state = tag(
-        "li",
-        "complete" if complete else f"{waiting:,} trials not yet asked",
-        class_="chip good" if complete else "chip bad",
-    )
-    told = [
-        header.created.replace("T", " ").replace("+00:00", " UTC"),
-        f"run {header.id}",
-        f"seed {header.config.get('seed', 0)}",
-        *(task.name for task in header.tasks),
-    ]
-    chips = tag("ul", state, *(tag("li", each, class_="chip") for each in told), class_="chips")
-    words = tag("div", tag("p", "Snellen report", class_="kicker"), tag("h1", header.model), chips)
-    return tag("header", draw.logo(), words, class_="masthead")
+    words = "complete" if complete else f"{waiting:,} trials not yet asked"
+    state = tag("li", words, class_="chip good" if complete else "chip bad")
+    begun, seed = header.created.replace("T", " ").replace("+00:00", " UTC"), header.config.get("seed", 0)
+    about = (begun, f"run {header.id}", f"seed {seed}", *(task.name for task in header.tasks))
+    chips = tag("ul", state, *(tag("li", fact, class_="chip") for fact in about), class_="chips")
+    title = tag("div", tag("p", "Snellen report", class_="kicker"), tag("h1", header.model), chips)
+    return tag("header", draw.logo(), title, class_="masthead")
 
 
 def _warning(results: Results) -> Html | None:
     if results["status"]["complete"]:
         return None
-    return tag(
-        "p",
-        "This run is not finished: numbers below are of the trials stored so far. The same command continues it.",
-        class_="notice",
-        role="note",
-    )
+    words = "This run is not finished: numbers below are of the trials stored so far. The same command continues it."
+    return tag("p", words, class_="notice", role="note")
 
 
 def task_sections(reader: RunReader, one: TaskOverview, budget: Budget, *, alone: bool) -> Iterator[Child]:
@@ -149,9 +148,8 @@ def task_sections(reader: RunReader, one: TaskOverview, budget: Budget, *, alone
     shown = gallery(reader, one.columns, budget)
     if shown is not None:
         yield tag("h2", "What it got wrong")
-        yield tag(
-            "p", "The worst trials, one a sample. What decided the answer is marked in the reply.", class_="muted"
-        )
+        words = "The worst trials, one a sample. What decided the answer is marked in the reply."
+        yield tag("p", words, class_="muted")
         yield shown
     yield from _every_reply(reader, one.columns)
     yield from (data_table(figure.rows, f"Data of “{figure.title}”") for figure in one.figures)
@@ -159,21 +157,15 @@ def task_sections(reader: RunReader, one: TaskOverview, budget: Budget, *, alone
 
 def hero(one: TaskOverview, links: Html | None = None) -> Html:
     """Return the number to remember, in figures and in words, beside the most telling figure."""
-    name = main_metric(one.result["metrics"])
-    estimate = one.result["metrics"].get(name or "", {"value": None, "n": 0, "unscored": 0, "failed": 0})
+    name, estimate = headline(one.result["metrics"])
     counts = Counter(one.columns.outcome.tolist())
     number, _, unit = written(name or "", estimate).partition(" ")
     unit = unit or ("px" if name == "acuity_px" else "")
+    interval = f"95 % interval {written_interval(name or '', estimate)}"
     words = [
         tag("p", name or "no metric yet", class_="kicker"),
         tag("p", number, tag("small", unit), class_="big"),
-        tag(
-            "p",
-            f"95 % interval {written_interval(name or '', estimate)}"
-            if estimate.get("ci95")
-            else "No interval: too few trials.",
-            class_="muted",
-        ),
+        tag("p", interval if estimate.get("ci95") else "No interval: too few trials.", class_="muted"),
         tag("p", in_words(name, estimate, one)),
         outcome_bar(counts),
     ]
@@ -188,15 +180,12 @@ def in_words(name: str | None, estimate: Mapping[str, Any], one: TaskOverview) -
         return f"{len(one.columns):,} trials are stored; none gives a value yet."
     what = "Half of the glyphs are read at a height of" if name == "acuity_px" else f"The {name.replace('_', ' ')} is"
     unit = " px" if name == "acuity_px" else ""
-    total = len(one.columns)
     unread = int(np.count_nonzero(one.columns.outcome == Outcome.UNSCORED))
     rest = f" {unread:,} replies could not be read" if unread else " Every reply could be read"
-    share = (
-        ""
-        if not percent_metric(name, estimate) or estimate["n"] >= 100
-        else " With so few trials, take the interval, not the value."
-    )
-    return f"{what} {written(name, estimate)}{unit}, measured on {total:,} trials of {len(one.columns.samples):,} samples.{rest}.{share}"
+    few = percent_metric(name, estimate) and estimate["n"] < 100
+    share = " With so few trials, take the interval, not the value." if few else ""
+    measured = f"measured on {len(one.columns):,} trials of {len(one.columns.facts):,} samples"
+    return f"{what} {written(name, estimate)}{unit}, {measured}.{rest}.{share}"
 
 
 def groups_section(one: TaskOverview) -> Iterator[Child]:
@@ -204,11 +193,8 @@ def groups_section(one: TaskOverview) -> Iterator[Child]:
     groups = {key: values for key, values in one.result.get("groups", {}).items() if len(values) > 1}
     if groups:
         yield tag("h2", "By group")
-        yield tag(
-            "div",
-            *(tag("div", group_table(key, values), class_="card") for key, values in groups.items()),
-            class_="grid",
-        )
+        cards = (tag("div", group_table(key, values), class_="card") for key, values in groups.items())
+        yield tag("div", *cards, class_="grid")
 
 
 def spread_section(one: TaskOverview) -> Iterator[Child]:
@@ -219,25 +205,13 @@ def spread_section(one: TaskOverview) -> Iterator[Child]:
     parts: list[Child] = []
     if one.shares:
         words = ", ".join(f"{share:.0%} {name}" for name, share in one.shares)
-        key = [
-            tag(
-                "li",
-                tag(
-                    "svg",
-                    tag("rect", width=14, height=14, rx=3, class_=CALM[name]),
-                    viewBox="0 0 14 14",
-                    aria_hidden="true",
-                ),
-                f"{name} {share:.0%}",
-            )
-            for name, share in one.shares
-        ]
-        parts = [
-            draw.stack(
-                [(CALM[name], share) for name, share in one.shares], label=f"Variance of single trials: {words}"
-            ),
-            tag("ul", *key, class_="key"),
-        ]
+        key = []
+        for name, share in one.shares:
+            square = tag("rect", width=14, height=14, rx=3, class_=CALM[name])
+            swatch = tag("svg", square, viewBox="0 0 14 14", aria_hidden="true")
+            key.append(tag("li", swatch, f"{name} {share:.0%}"))
+        shares = [(CALM[name], share) for name, share in one.shares]
+        parts = [draw.stack(shares, label=f"Variance of single trials: {words}"), tag("ul", *key, class_="key")]
     yield tag("div", *parts, tag("p", one.advice), class_="card")
 
 
@@ -245,38 +219,17 @@ def _every_reply(reader: RunReader, columns: TrialColumns) -> Iterator[Child]:
     if not 0 < len(columns) <= EVERY_REPLY:
         return
     rows = []
-    for row in range(len(columns)):
-        shown = read_trial(reader, trial_key(columns, row))
+    for place in range(len(columns)):
+        shown = read_trial(reader, columns.key(place))
         if shown is not None:
-            key, prediction = shown.prediction.key, shown.prediction
-            text = (
-                prediction.text
-                if prediction.failure is None
-                else f"{prediction.failure.kind.value}: {prediction.failure.message}"
-            )
-            span = shown.scores[0].detail.get("span") if shown.scores else None
-            name = join(
-                (
-                    key.sample,
-                    "" if key.variant == "base" else f" · {key.variant}",
-                    f" · {key.repeat + 1}" if key.repeat else "",
-                )
-            )
-            cells = [
-                tag("td", outcome_tag(int(columns.outcome[row]), float(columns.value[row]))),
-                tag("td", reply_text(text, span, most=400), class_="text"),
-            ]
-            rows.append(tag("tr", tag("th", name, scope="row", class_="mono"), *cells))
-    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in ("trial", "outcome", "reply"))))
+            key = shown.prediction.key
+            variant = "" if key.variant == "base" else f" · {key.variant}"
+            name = f"{key.sample}{variant}{f' · {key.repeat + 1}' if key.repeat else ''}"
+            outcome = tag("td", outcome_tag(int(columns.outcome[place]), float(columns.value[place])))
+            reply = tag("td", reply_text(shown.text, shown.span, most=400), class_="text")
+            rows.append(row(name, outcome, reply, name_class="mono"))
     yield tag("h2", "Every reply")
-    table = tag(
-        "div",
-        tag("table", head, tag("tbody", *rows)),
-        class_="scroll",
-        tabindex=0,
-        role="region",
-        aria_label="Every reply",
-    )
+    table = scrolled("Every reply", head("trial", "outcome", "reply"), tag("tbody", *rows))
     yield tag("details", tag("summary", f"{len(rows)} trials, whole or to the first 400 characters"), table)
 
 
@@ -285,34 +238,14 @@ def _failures(reader: RunReader, tasks: list[TaskOverview]) -> Html:
     lost: Counter[tuple[str, str]] = Counter()
     for one in tasks:
         for kind, label in ((Outcome.FAILED, "no reply"), (Outcome.UNSCORED, "not scored")):
-            codes = one.columns.reason[one.columns.outcome == kind].tolist()
-            lost.update((label, one.columns.reasons.at(code) or "unknown") for code in codes)
-    mended = Counter(row[5] for row in reader.attempts())
-    rows = [
-        tag("tr", tag("th", reason, scope="row"), tag("td", label), tag("td", f"{count:,}", class_="n"))
-        for (label, reason), count in lost.most_common(40)
-    ]
-    rows += [
-        tag(
-            "tr",
-            tag("th", kind, scope="row"),
-            tag("td", "failed attempt (retries included)"),
-            tag("td", f"{count:,}", class_="n"),
-        )
-        for kind, count in mended.most_common()
-    ]
+            places = np.flatnonzero(one.columns.outcome == kind).tolist()
+            lost.update((one.columns.text("reason", place) or "unknown", label) for place in places)
+    mended = Counter((attempt[5], "failed attempt (retries included)") for attempt in reader.attempts())
+    counts = [*lost.most_common(40), *mended.most_common()]
+    rows = [row(reason, tag("td", label), *numbers([f"{count:,}"])) for (reason, label), count in counts]
     body: Child = tag("p", "Every trial got a reply, every reply could be read, and no attempt failed.")
     if rows:
-        head = tag(
-            "thead",
-            tag(
-                "tr",
-                tag("th", "class", scope="col"),
-                tag("th", "what happened", scope="col"),
-                tag("th", "count", scope="col", class_="n"),
-            ),
-        )
-        body = tag("table", head, tag("tbody", *rows))
+        body = tag("table", head("class", "what happened", ("count", "n")), tag("tbody", *rows))
     return join((tag("h2", "Failures"), tag("div", body, class_="card")))
 
 
@@ -327,17 +260,11 @@ def _settings(header: RunHeader, results: Results) -> Html:
     counted = tiles((words[key], f"{usage[key]:,}") for key in words if usage.get(key))
     config = msgspec.json.format(msgspec.json.encode(header.config), indent=2).decode()
     versions = "\n".join(f"{name} {version}" for name, version in header.versions.items())
-    folded = [("All settings that change results", config), ("Versions", versions)]
-    return join(
-        (
-            tag("h2", "Settings and versions"),
-            counted,
-            *(
-                tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0))
-                for name, body in folded
-            ),
-        )
-    )
+    folded = [
+        tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0))
+        for name, body in (("All settings that change results", config), ("Versions", versions))
+    ]
+    return join((tag("h2", "Settings and versions"), counted, *folded))
 
 
 def _reproduce(header: RunHeader, folder: Path) -> Html:
@@ -346,15 +273,11 @@ def _reproduce(header: RunHeader, folder: Path) -> Html:
         f"snellen score {folder}     # read the stored replies again",
         f"snellen view {folder}      # every trial, in the browser",
     ]
-    intro = tag(
-        "p",
-        f"The run's id {header.id} is the hash of all settings that change results: the same command gives the same id.",
-    )
+    words = f"The run's id {header.id} is the hash of all settings that change results: "
+    intro = tag("p", f"{words}the same command gives the same id.")
     return join((tag("h2", "Reproduce"), intro, tag("pre", "\n".join(lines), class_="code", tabindex=0)))
 
 
 def _footer() -> Html:
-    return tag(
-        "footer",
-        "Made by Snellen, the eye chart for vision-language models. This file is complete: it loads nothing and runs no script.",
-    )
+    words = "Made by Snellen, the eye chart for vision-language models."
+    return tag("footer", f"{words} This file is complete: it loads nothing and runs no script.")

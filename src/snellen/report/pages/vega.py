@@ -1,4 +1,4 @@
-"""Rows of plain data into Vega-Lite specifications, and those into SVG, PNG and CSV without a display."""
+"""Rows of plain data into Vega-Lite specifications, and those into files: SVG, PNG, CSV."""
 
 from __future__ import annotations
 
@@ -6,168 +6,104 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from ...core.errors import MissingExtra
+from ...core.vega import Row, Spec, category, chart, quantity, render_png, render_svg
 
-Row = Mapping[str, Any]
-Spec = dict[str, Any]
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
-_FONT = "DejaVu Sans, Verdana, Helvetica, sans-serif"
+_CONFIG: Spec = {
+    "font": "DejaVu Sans, Verdana, Helvetica, sans-serif",
+    "view": {"stroke": None},
+    "background": "white",
+    "title": {"fontSize": 14, "anchor": "start"},
+}
 _SCHEME = "viridis"
 """Even in lightness and safe for the colour-blind."""
 
 
-def heat_map(
-    rows: Sequence[Row],
-    x: str,
-    y: str,
-    *,
-    value: str = "value",
-    count: str = "n",
-    title: str = "",
-    labels: Mapping[str, str] | None = None,
-) -> Spec:
-    """Return a map of `value` (0–1) over two categories: each cell shows its value in percent and how many trials it rests on.
+def heat_map(rows: Sequence[Row], x: str, y: str, *, title: str = "", labels: Mapping[str, str] | None = None) -> Spec:
+    """Return a map of `value` (0–1) over two categories: each cell says its value in percent and its number of trials, `n`.
 
     Cells that nobody measured stay hatched grey; categories keep the order in which they first appear.
     """
-    names = dict(labels or {})
-    order_x, order_y = list(dict.fromkeys(row[x] for row in rows)), list(dict.fromkeys(row[y] for row in rows))
+    names = labels or {}
+    orders = {name: list(dict.fromkeys(row[name] for row in rows)) for name in (x, y)}
     known = {(row[x], row[y]): row for row in rows}
     every = [
-        {x: across, y: down, value: None, count: 0} | dict(known.get((across, down), {}))
-        for across in order_x
-        for down in order_y
+        {x: across, y: down, "value": None, "n": 0, **known.get((across, down), {})}
+        for across in orders[x]
+        for down in orders[y]
     ]
     axis = {"labelAngle": 0, "grid": False, "domain": False, "ticks": False}
     encoding = {
-        "x": {"field": x, "type": "ordinal", "sort": order_x, "title": names.get(x, x), "axis": axis},
-        "y": {"field": y, "type": "ordinal", "sort": order_y, "title": names.get(y, y), "axis": axis},
+        channel: category(name, "ordinal", sort=orders[name], title=names.get(name, name), axis=axis)
+        for channel, name in (("x", x), ("y", y))
     }
-    colour = {
-        "field": value,
-        "type": "quantitative",
-        "scale": {"scheme": _SCHEME, "domain": [0, 1]},
-        "legend": {"format": ".0%", "title": None},
-    }
-    measured, empty = f"isValid(datum['{value}'])", f"!isValid(datum['{value}'])"
-    contrast = {"condition": {"test": f"datum['{value}'] > 0.6", "value": "black"}, "value": "white"}
-    layers: list[Spec] = [
-        {
-            "transform": [{"filter": measured}],
-            "mark": {"type": "rect", "stroke": "white"},
-            "encoding": {"color": colour},
-        },
-        {"transform": [{"filter": empty}], "mark": {"type": "text", "text": "╱╱", "color": "#b0b0b0", "fontSize": 16}},
-        {
-            "transform": [{"filter": measured}, {"calculate": f"format(datum['{value}'], '.0%')", "as": "shown"}],
-            "mark": {"type": "text", "dy": -6, "fontSize": 12},
-            "encoding": {"text": {"field": "shown"}, "color": contrast},
-        },
-        {
-            "transform": [{"filter": measured}, {"calculate": f"'n=' + datum['{count}']", "as": "counted"}],
-            "mark": {"type": "text", "dy": 8, "fontSize": 9},
-            "encoding": {"text": {"field": "counted"}, "color": contrast},
-        },
+    size = {"width": {"step": 62}, "height": {"step": 36}}
+    return chart(title, _CONFIG, data={"values": every}, encoding=encoding, layer=_heat_layers(), **size)
+
+
+def _heat_layers() -> list[Spec]:
+    measured, empty = {"filter": "isValid(datum['value'])"}, {"filter": "!isValid(datum['value'])"}
+    legend = {"format": ".0%", "title": None}
+    colour = quantity("value", scale={"scheme": _SCHEME, "domain": [0, 1]}, legend=legend)
+    contrast = {"condition": {"test": "datum['value'] > 0.6", "value": "black"}, "value": "white"}
+
+    def words(formula: str, name: str, dy: int, size: int) -> Spec:
+        return {
+            "transform": [measured, {"calculate": formula, "as": name}],
+            "mark": {"type": "text", "dy": dy, "fontSize": size},
+            "encoding": {"text": {"field": name}, "color": contrast},
+        }
+
+    hatch = {"type": "text", "text": "╱╱", "color": "#b0b0b0", "fontSize": 16}
+    return [
+        {"transform": [measured], "mark": {"type": "rect", "stroke": "white"}, "encoding": {"color": colour}},
+        {"transform": [empty], "mark": hatch},
+        words("format(datum['value'], '.0%')", "shown", -6, 12),
+        words("'n=' + datum['n']", "counted", 8, 9),
     ]
-    return _framed(
-        {
-            "data": {"values": every},
-            "encoding": encoding,
-            "layer": layers,
-            "width": {"step": 62},
-            "height": {"step": 36},
-        },
-        title,
-    )
 
 
 def curves(
     rows: Sequence[Row],
     x: str,
     *,
-    series: str = "series",
-    value: str = "value",
-    low: str = "low",
-    high: str = "high",
     title: str = "",
     labels: Mapping[str, str] | None = None,
     log_x: bool = False,
 ) -> Spec:
-    """Return one line a series over a numeric `x`, with a band from `low` to `high` and a point at each measurement."""
+    """Return one line a `series` over a numeric `x`, with a band from `low` to `high` and a point at each `value`."""
     names = dict(labels or {})
-    order = list(dict.fromkeys(row[series] for row in rows))
-    colour: Spec = {"field": series, "type": "nominal", "sort": order, "scale": {"scheme": "tableau10"}}
-    colour |= {"title": names.get(series), "legend": {"symbolOpacity": 1}}
+    order = list(dict.fromkeys(row["series"] for row in rows))
+    colour = category("series", sort=order, scale={"scheme": "tableau10"})
+    colour |= {"title": names.get("series"), "legend": {"symbolOpacity": 1}}
     scale: Spec = {"type": "log"} if log_x else {"zero": False, "nice": False, "padding": 12}
     steps = sorted({row[x] for row in rows})
     axis: Spec = {"values": steps, "format": "~g"} if len(steps) <= 12 else {}
-    encoding = {
-        "x": {"field": x, "type": "quantitative", "scale": scale, "axis": axis, "title": names.get(x, x)},
-        "color": colour,
-    }
-    percent = {
-        "field": value,
-        "type": "quantitative",
-        "scale": {"domain": [0, 1]},
-        "axis": {"format": ".0%"},
-        "title": names.get(value, value),
-    }
+    encoding = {"x": quantity(x, scale=scale, axis=axis, title=names.get(x, x)), "color": colour}
+    name = names.get("value", "value")
+    percent = quantity("value", scale={"domain": [0, 1]}, axis={"format": ".0%"}, title=name)
+    band = {"y": quantity("low", title=name), "y2": {"field": "high"}}
     layers: list[Spec] = [
-        {
-            "mark": {"type": "area", "opacity": 0.15},
-            "encoding": {
-                "y": {"field": low, "type": "quantitative", "title": names.get(value, value)},
-                "y2": {"field": high},
-            },
-        },
+        {"mark": {"type": "area", "opacity": 0.15}, "encoding": band},
         {"mark": {"type": "line", "point": True, "clip": False}, "encoding": {"y": percent}},
     ]
-    return _framed(
-        {"data": {"values": list(rows)}, "encoding": encoding, "layer": layers, "width": 420, "height": 260}, title
-    )
+    size = {"width": 420, "height": 260}
+    return chart(title, _CONFIG, data={"values": list(rows)}, encoding=encoding, layer=layers, **size)
 
 
-def interval_bars(
-    rows: Sequence[Row],
-    category: str,
-    *,
-    value: str = "value",
-    low: str = "low",
-    high: str = "high",
-    title: str = "",
-    axis_title: str = "",
-) -> Spec:
+def interval_bars(rows: Sequence[Row], column: str, *, title: str = "", axis_title: str = "") -> Spec:
     """Return one dot a category with its interval as a rule, in the order given; for variants side by side."""
-    order = list(dict.fromkeys(row[category] for row in rows))
-    y = {"field": category, "type": "nominal", "sort": order, "title": None, "axis": {"labelLimit": 260}}
-    x = {"field": low, "type": "quantitative", "axis": {"format": ".0%"}, "title": axis_title or value}
+    order = list(dict.fromkeys(row[column] for row in rows))
+    y = category(column, sort=order, title=None, axis={"labelLimit": 260})
+    x = quantity("low", axis={"format": ".0%"}, title=axis_title or "value")
     layers: list[Spec] = [
-        {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": x, "x2": {"field": high}}},
-        {
-            "mark": {"type": "point", "filled": True, "size": 70},
-            "encoding": {"x": {"field": value, "type": "quantitative"}},
-        },
+        {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": x, "x2": {"field": "high"}}},
+        {"mark": {"type": "point", "filled": True, "size": 70}, "encoding": {"x": quantity("value")}},
     ]
-    return _framed(
-        {"data": {"values": list(rows)}, "encoding": {"y": y}, "layer": layers, "width": 420, "height": {"step": 24}},
-        title,
-    )
-
-
-def render_svg(spec: Spec) -> str:
-    """Draw a specification as SVG (extra `plots`)."""
-    drawn: str = _converter().vegalite_to_svg(spec)
-    return drawn
-
-
-def render_png(spec: Spec, scale: float = 2.0) -> bytes:
-    """Draw a specification as PNG (extra `plots`)."""
-    drawn: bytes = _converter().vegalite_to_png(spec, scale=scale)
-    return drawn
+    size = {"width": 420, "height": {"step": 24}}
+    return chart(title, _CONFIG, data={"values": list(rows)}, encoding={"y": y}, layer=layers, **size)
 
 
 def to_csv(rows: Sequence[Row]) -> str:
@@ -189,21 +125,3 @@ def save_plot(spec: Spec, rows: Sequence[Row], stem: Path) -> list[Path]:
     files[2].write_text(render_svg(spec), encoding="utf-8")
     files[3].write_bytes(render_png(spec))
     return files
-
-
-def _framed(spec: Spec, title: str) -> Spec:
-    config = {
-        "font": _FONT,
-        "view": {"stroke": None},
-        "background": "white",
-        "title": {"fontSize": 14, "anchor": "start"},
-    }
-    return {"$schema": _SCHEMA, "title": title or None, "config": config, **spec}
-
-
-def _converter() -> Any:
-    try:
-        import vl_convert
-    except ImportError:
-        raise MissingExtra("plots", "drawing a plot") from None
-    return vl_convert

@@ -17,10 +17,12 @@ from starlette.routing import Route
 
 from ...core.builtins import default_registry
 from ...core.errors import DataError, MissingExtra, SnellenError, UsageError
+from ...core.markup import Html, tag
 from ...core.types import TrialKey
 from ...data.images.decode import encode_png, open_image
 from ...extract.profiles import PROFILES
 from ...scoring.compare.paired import Comparison
+from ...scoring.compare.run_pairs import compare_runs
 from ...store.reader import RunReader
 from ..boards.comparison import sheets_of
 from ..boards.ranking import Board, Entry, board_sheet, make_board
@@ -28,12 +30,14 @@ from ..boards.sheet import render
 from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
 from ..finish import finish_run
 from ..pages.gallery import Shown, read_trial, thumbnail
-from ..pages.markup import Html, static, tag
+from ..pages.report_page import static
 from ..pages.vega import to_csv
+from .again_page import again_page
+from .board_page import board_page
 from .browse_page import browse_page
 from .compare_page import compare_page
 from .guard import Asgi, Guard
-from .home import again_page, board_page, runs_page
+from .home import runs_page
 from .run_page import figures_page, run_page
 from .shelf import OpenRun, Shelf
 from .shell import link, shell
@@ -42,7 +46,6 @@ from .trial_page import pictures_of, trial_page
 STATIC = {"snellen.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
 MOST_RUNS = 5
 LINES_AT_ONCE = 500
-Compare = Callable[[Sequence[Path]], Mapping[str, Sequence[Comparison]]]
 Told = Mapping[str, str]
 
 
@@ -51,12 +54,10 @@ class NotFound(Exception):
 
 
 class Viewer:
-    """The pages over one shelf. `compare` comes from outside: it belongs to a room further right."""
+    """The pages over one shelf."""
 
-    def __init__(self, shelf: Shelf, compare: Compare, *, may_write: bool = False) -> None:
-        self._shelf = shelf
-        self._compare = compare
-        self._may_write = may_write
+    def __init__(self, shelf: Shelf, *, may_write: bool = False) -> None:
+        self._shelf, self._may_write = shelf, may_write
 
     def home(self, _: Request) -> Response:
         """All runs."""
@@ -200,7 +201,7 @@ class Viewer:
         if not 2 <= len(keys) <= MOST_RUNS:
             raise UsageError(f"choose two to {MOST_RUNS} runs to compare, not {len(keys)}")
         runs = [self._run(key) for key in keys]
-        results = self._compare([run.folder for run in runs])
+        results = compare_runs([run.folder for run in runs])
         short = [run.folder.name for run in runs]
         names = short if len(set(short)) == len(short) else [str(run.folder) for run in runs]
         return runs, names, results
@@ -221,9 +222,9 @@ class _Opened:
         self._run.lock.release()
 
 
-def create_app(shelf: Shelf, compare: Compare, token: str, *, may_write: bool = False) -> Asgi:
+def create_app(shelf: Shelf, token: str, *, may_write: bool = False) -> Asgi:
     """Return the whole viewer behind its guard."""
-    viewer = Viewer(shelf, compare, may_write=may_write)
+    viewer = Viewer(shelf, may_write=may_write)
     pages: dict[str, Callable[[Request], Any]] = {
         "/": viewer.home,
         "/leaderboard": viewer.board,

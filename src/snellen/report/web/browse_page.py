@@ -7,16 +7,21 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from ...core.markup import Html, shorten, tag
 from ...core.types import Failure, Timing, Usage
-from ..pages.gallery import trial_key
-from ..pages.markup import Child, Html, shorten, tag
+from ...scoring.table import TrialColumns
 from ..pages.parts import outcome_tag
+from ..pages.tables import scrolled
 from ..query import OUTCOMES, SORTS, Query, Rows, select
-from ..trials import TrialColumns
 from .shelf import OpenRun
-from .shell import address, link, progress_bar, shell, trial_address
+from .shell import address, link, pager, progress_bar, shell, trial_address
 
 PAGE = 50
+COLUMNS = dict.fromkeys(
+    ("outcome", "trial", "question", "expected", "read as", "rule", "reply", "seconds", "tokens"), ""
+)
+COLUMNS |= {"outcome": "value", "trial": "sample", "seconds": "latency", "tokens": "tokens"}
+"""The columns by their head, and what each sorts by."""
 MOST_CHOICES = 500
 """A list longer than this is no longer a list to choose from; the text field takes the rest."""
 
@@ -53,25 +58,19 @@ def browse_page(run: OpenRun, task: str, told: Mapping[str, str]) -> Html:
     page = min(max(1, int(wanted)), pages) if wanted.isdecimal() and len(wanted) < 9 else 1
     shown = [int(row) for row in rows[(page - 1) * PAGE : page * PAGE]]
     kept = {"task": columns.task.name, **_kept(query), "metric": metric}
-    table = tag(
-        "table",
-        tag("caption", f"{rows.size:,} of {len(columns):,} trials"),
-        _head(run, kept, query),
-        tag("tbody", *(_row(run, columns, row) for row in shown)),
-    )
-    found: Child = (
-        tag("div", table, class_="scroll card", tabindex=0, role="region", aria_label="Trials")
-        if shown
-        else tag("p", "No trial matches. ", link("Show all", address(f"/run/{run.key}/trials", task=columns.task.name)))
-    )
+    body = tag("tbody", *(_row(run, columns, row) for row in shown))
+    caption = tag("caption", f"{rows.size:,} of {len(columns):,} trials")
+    table = scrolled("Trials", caption, _head(run, kept, query), body, class_="scroll card")
+    everything = link("Show all", address(f"/run/{run.key}/trials", task=columns.task.name))
+    pages_of = _pager(run, kept, page, pages)
     progress = run.progress()
     parts = [
         tag("h1", f"Trials of {columns.task.name}"),
         progress_bar(progress),
         _form(run, columns, query),
-        _pager(run, kept, page, pages),
-        found,
-        _pager(run, kept, page, pages),
+        pages_of,
+        table if shown else tag("p", "No trial matches. ", everything),
+        pages_of,
     ]
     live = None if progress.complete else address("/state", run=run.key)
     return shell(
@@ -84,15 +83,9 @@ def browse_page(run: OpenRun, task: str, told: Mapping[str, str]) -> Html:
 
 def _kept(query: Query) -> dict[str, str]:
     group = f"{query.key}={query.group}" if query.key else ""
-    told = {
-        "outcome": query.outcome,
-        "rule": query.rule,
-        "group": group,
-        "text": query.text,
-        "sort": query.sort,
-        "order": "down" if query.descending else "",
-    }
-    return {key: value for key, value in told.items() if value not in ("all", "plan", "")}
+    chosen = {"outcome": query.outcome, "rule": query.rule, "group": group, "text": query.text}
+    chosen |= {"sort": query.sort, "order": "down" if query.descending else ""}
+    return {key: value for key, value in chosen.items() if value not in ("all", "plan", "")}
 
 
 class _Body(msgspec.Struct):
@@ -109,23 +102,23 @@ class _Body(msgspec.Struct):
 
 
 def _body(run: OpenRun, columns: TrialColumns, row: int) -> _Body:
-    found = next(run.reader.rows("SELECT body FROM predictions WHERE rowid = ?", (int(columns.row_id[row]),)), None)
+    found = next(run.reader.rows("SELECT body FROM predictions WHERE rowid = ?", (int(columns.row[row]),)), None)
     return msgspec.json.decode(found[0], type=_Body) if found else _Body()
 
 
 def _row(run: OpenRun, columns: TrialColumns, row: int) -> Html:
-    key, sample = trial_key(columns, row), columns.samples[int(columns.sample[row])]
+    key, sample = columns.key(row), columns.facts[int(columns.sample[row])]
     text, *numbers = _body(run, columns, row).cells()
     name = link(key.sample, trial_address(run, key), class_="mono")
     more = " ".join(
         [key.variant if key.variant != "base" else "", f"#{key.repeat + 1}" if columns.task.repeats > 1 else ""]
     ).strip()
-    read = columns.answers.at(int(columns.answer[row])) or columns.reasons.at(int(columns.reason[row])) or ""
+    read = columns.text("answer", row) or columns.text("reason", row) or ""
     cells = [
         shorten(sample.question, 120),
         shorten(", ".join(sample.answers), 60),
         shorten(read, 60),
-        columns.rules.at(int(columns.rule[row])) or "",
+        columns.text("rule", row) or "",
         shorten(text, 140),
     ]
     shown = tag("th", name, tag("div", more, class_="muted small") if more else None, scope="row")
@@ -135,19 +128,8 @@ def _row(run: OpenRun, columns: TrialColumns, row: int) -> Html:
 
 
 def _head(run: OpenRun, kept: Mapping[str, str], query: Query) -> Html:
-    heads = [
-        ("outcome", "value"),
-        ("trial", "sample"),
-        ("question", ""),
-        ("expected", ""),
-        ("read as", ""),
-        ("rule", ""),
-        ("reply", ""),
-        ("seconds", "latency"),
-        ("tokens", "tokens"),
-    ]
     cells = []
-    for words, sort in heads:
+    for words, sort in COLUMNS.items():
         kind = "n" if sort in ("latency", "tokens") else None
         if not sort:
             cells.append(tag("th", words, scope="col"))
@@ -163,39 +145,21 @@ def _head(run: OpenRun, kept: Mapping[str, str], query: Query) -> Html:
 def _form(run: OpenRun, columns: TrialColumns, query: Query) -> Html:
     groups = run.groups(columns.task.name)
     choices = [f"{key}={value}" for key, values in groups.items() for value in values][:MOST_CHOICES]
-    rules = sorted({*columns.rules.texts, *columns.reasons.texts})[:MOST_CHOICES]
+    rules = sorted({*columns.rules, *columns.reasons})[:MOST_CHOICES]
     current = f"{query.key}={query.group}" if query.key else ""
-    hidden = [
-        tag("input", type="hidden", name=name, value=value)
-        for name, value in (
-            ("task", columns.task.name),
-            ("sort", query.sort),
-            ("order", "down" if query.descending else ""),
-        )
-        if value
-    ]
+    kept = {"task": columns.task.name, "sort": query.sort, "order": "down" if query.descending else ""}
+    hidden = [tag("input", type="hidden", name=name, value=value) for name, value in kept.items() if value]
+    text = tag("input", type="search", name="text", value=query.text, id="search")
     fields = [
         tag("label", "outcome", _select("outcome", list(OUTCOMES), query.outcome, none=False)),
         tag("label", "rule or reason", _select("rule", rules, query.rule)),
         tag("label", "group", _select("group", choices, current)),
-        tag(
-            "label",
-            "text in question, id or reply",
-            tag("input", type="search", name="text", value=query.text, id="search"),
-        ),
+        tag("label", "text in question, id or reply", text),
         *_metric_choice(columns),
         tag("button", "Filter"),
     ]
-    return tag(
-        "form",
-        *hidden,
-        *fields,
-        method="get",
-        action=f"/run/{run.key}/trials",
-        class_="filters",
-        role="search",
-        data_filters=True,
-    )
+    to = f"/run/{run.key}/trials"
+    return tag("form", *hidden, *fields, method="get", action=to, class_="filters", role="search", data_filters=True)
 
 
 def _metric_choice(columns: TrialColumns) -> Iterator[Html]:
@@ -204,12 +168,9 @@ def _metric_choice(columns: TrialColumns) -> Iterator[Html]:
 
 
 def _select(name: str, values: list[str], chosen: str, *, none: bool = True) -> Html:
-    told = [*([("", "any")] if none else []), *((value, shorten(value, 60)) for value in values)]
-    if chosen and chosen not in values:
-        told.append((chosen, shorten(chosen, 60)))
-    return tag(
-        "select", *(tag("option", words, value=value, selected=value == chosen) for value, words in told), name=name
-    )
+    offered = [*values, *([chosen] if chosen and chosen not in values else [])]
+    options = [tag("option", shorten(value, 60), value=value, selected=value == chosen) for value in offered]
+    return tag("select", tag("option", "any", value="", selected=not chosen) if none else None, *options, name=name)
 
 
 def _pager(run: OpenRun, kept: Mapping[str, str], page: int, pages: int) -> Html | None:
@@ -219,13 +180,6 @@ def _pager(run: OpenRun, kept: Mapping[str, str], page: int, pages: int) -> Html
     def to(number: int) -> str:
         return address(f"/run/{run.key}/trials", **{**kept, "page": str(number)})
 
-    before = link("← Previous", to(page - 1), rel="prev", class_="button quiet") if page > 1 else tag("span")
-    after = link("Next →", to(page + 1), rel="next", class_="button quiet") if page < pages else tag("span")
-    return tag(
-        "nav",
-        before,
-        tag("span", f"page {page:,} of {pages:,}", class_="muted"),
-        after,
-        class_="pager",
-        aria_label="Pages of trials",
-    )
+    before = ("← Previous", to(page - 1)) if page > 1 else None
+    after = ("Next →", to(page + 1)) if page < pages else None
+    return pager(before, f"page {page:,} of {pages:,}", after, label="Pages of trials")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...core.errors import SnellenError
-from ..pages.markup import Child, Html, tag
+from ...core.markup import Child, Html, tag
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, figure_card, metric_table
 from ..pages.report_page import groups_section, hero, spread_section
-from .home import profile_choice
+from .again_page import profile_choice
 from .shelf import OpenRun
 from .shell import address, link, progress_bar, shell
 

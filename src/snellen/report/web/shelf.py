@@ -15,11 +15,12 @@ from ...core.builtins import default_registry
 from ...core.errors import SnellenError, UsageError
 from ...core.ids import content_hash
 from ...core.tasks import RunHeader, Task
-from ...scoring.again import score_again
+from ...scoring.run import score_again
+from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
+from ...scoring.table import Costs, TrialColumns
 from ...store.reader import RunReader
 from ..pages.overview import Results, TaskOverview, overview_of, read_results
-from ..query import TextSearch
-from ..trials import LIVE_SCORING, Costs, TrialColumns, group_values, metrics_of, read_columns, read_costs
+from ..query import TextSearch, group_values
 
 DEPTH = 3
 """How deep below a named folder runs are looked for."""

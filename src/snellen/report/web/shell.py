@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
+from ...core.markup import Child, Html, tag
 from ...core.types import TrialKey
 from ..pages.draw import logo
-from ..pages.markup import Child, Html, tag
 from .shelf import OpenRun, Progress
 
 PLACES = (("/", "Runs"), ("/leaderboard", "Leaderboard"))
@@ -15,10 +15,8 @@ PLACES = (("/", "Runs"), ("/leaderboard", "Leaderboard"))
 
 def address(path: str, **query: object) -> str:
     """Return a local address; empty values are left out."""
-    told = urlencode(
-        {key: value for key, value in query.items() if value not in ("", None, False)}, doseq=True, errors="replace"
-    )
-    return quote(path) + (f"?{told}" if told else "")
+    known = {key: value for key, value in query.items() if value not in ("", None, False)}
+    return quote(path) + (f"?{urlencode(known, doseq=True, errors='replace')}" if known else "")
 
 
 def trial_address(run: OpenRun, key: TrialKey, place: str = "trial", **more: object) -> str:
@@ -32,6 +30,22 @@ def trial_address(run: OpenRun, key: TrialKey, place: str = "trial", **more: obj
 def link(words: Child, to: str, **attributes: str | None) -> Html:
     """Return a link."""
     return tag("a", words, href=to, **attributes)
+
+
+def pager(before: tuple[str, str] | None, words: str, after: tuple[str, str] | None, *, label: str) -> Html:
+    """Return the way to what stands before and after, each as words and address; None at an end."""
+    ways = [
+        link(*way, rel=rel, class_="button quiet") if way else tag("span")
+        for way, rel in ((before, "prev"), (after, "next"))
+    ]
+    return tag("nav", ways[0], tag("span", words, class_="muted"), ways[1], class_="pager", aria_label=label)
+
+
+def downloads(path: str, **query: object) -> Html:
+    """Return links to a table in each form it can be kept."""
+    forms = (("csv", "CSV"), ("markdown", "Markdown"), ("latex", "LaTeX"))
+    links = [link(words, address(path, **query, format=form), class_="button quiet") for form, words in forms]
+    return tag("p", *links, class_="bar-of-buttons")
 
 
 def shell(
@@ -48,16 +62,10 @@ def shell(
         tag("script", src="/static/view.js", defer=True),
     )
     places = [link(words, to, aria_current="page" if to == place else None) for to, words in PLACES]
-    bar = tag(
-        "header",
-        tag("a", logo(), "SNELLEN", href="/", class_="brand"),
-        tag("nav", *places, aria_label="Pages"),
-        class_="topbar",
-    )
-    trail: list[Child] = []
-    for each in crumbs:
-        trail += [each, " › "]
-    path = tag("p", *trail[:-1], class_="crumbs") if crumbs else None
+    brand = tag("a", logo(), "SNELLEN", href="/", class_="brand")
+    bar = tag("header", brand, tag("nav", *places, aria_label="Pages"), class_="topbar")
+    trail = [child for crumb in crumbs for child in (" › ", crumb)][1:]
+    path = tag("p", *trail, class_="crumbs") if crumbs else None
     main = tag("main", path, *parts, id="main", class_="wrap wide", data_live=live)
     body = tag("body", tag("a", "Skip to the content", href="#main", class_="skip"), bar, main)
     return Html("<!doctype html>\n" + tag("html", head, body, lang="en"))
@@ -68,9 +76,5 @@ def progress_bar(progress: Progress) -> Html | None:
     if progress.complete:
         return None
     words = f"{progress.stored:,} of {progress.planned:,} trials stored, {progress.failed:,} failed"
-    return tag(
-        "p",
-        tag("span", words, class_="live"),
-        tag("progress", value=progress.stored, max=progress.planned, aria_label=words),
-        role="status",
-    )
+    bar = tag("progress", value=progress.stored, max=progress.planned, aria_label=words)
+    return tag("p", tag("span", words, class_="live"), bar, role="status")

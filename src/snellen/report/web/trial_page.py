@@ -8,29 +8,34 @@ from typing import Any, TypeGuard
 import msgspec
 import numpy as np
 
+from ...core.markup import Child, Html, join, shorten, tag
 from ...core.types import Image, Score, TrialKey
-from ..pages.gallery import Shown, read_trial, trial_key
-from ..pages.markup import Child, Html, join, shorten, tag
+from ...scoring.table import TrialColumns
+from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, outcome_tag, reply_text
-from ..trials import TrialColumns
+from ..pages.tables import head, numbers, row
 from .shelf import OpenRun
-from .shell import link, shell, trial_address
+from .shell import link, pager, shell, trial_address
 
 REPLY_SHOWN = 30_000
 SIBLINGS = 60
 PICTURES = 60
+_ATTEMPTS = (
+    "SELECT at, kind, message FROM attempts WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? "
+    "ORDER BY at LIMIT 20"
+)
 
 
 def trial_page(run: OpenRun, shown: Shown) -> Html:
     """Return the page of one stored trial."""
     key = shown.prediction.key
     columns = run.columns(key.task)
-    row = _row_of(columns, key)
-    outcome = outcome_tag(int(columns.outcome[row]), float(columns.value[row])) if row is not None else None
+    place = _place_of(columns, key)
+    outcome = outcome_tag(int(columns.outcome[place]), float(columns.value[place])) if place is not None else None
     parts: list[Child] = [
         tag("div", tag("h1", shorten(shown.sample.question, 240)), class_="title"),
         tag("p", outcome, " ", tag("span", _name(key), class_="mono muted")),
-        _around(run, columns, row),
+        _around(run, columns, place),
     ]
     left = tag("div", tag("h2", "What it saw"), _pictures(run, shown), tag("h2", "Messages as sent"), *_messages(shown))
     right = tag(
@@ -44,12 +49,8 @@ def trial_page(run: OpenRun, shown: Shown) -> Html:
         _facts(run, shown),
     )
     parts += [tag("div", left, right, class_="two"), *_siblings(run, columns, key)]
-    crumbs = [
-        link("Runs", "/"),
-        link(run.name, f"/run/{run.key}"),
-        link("trials", f"/run/{run.key}/trials"),
-        key.sample,
-    ]
+    trials = link("trials", f"/run/{run.key}/trials")
+    crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), trials, key.sample]
     return shell(f"{key.sample} in {run.name}", parts, crumbs=crumbs)
 
 
@@ -57,37 +58,18 @@ def _name(key: TrialKey) -> str:
     return " · ".join([key.sample, *([key.variant] if key.variant != "base" else []), f"inference {key.repeat + 1}"])
 
 
-def _row_of(columns: TrialColumns, key: TrialKey) -> int | None:
-    place = next((number for number, sample in enumerate(columns.samples) if sample.id == key.sample), -1)
-    found = np.flatnonzero(
-        (columns.sample == place)
-        & (columns.variant == columns.variants.find(key.variant))
-        & (columns.repeat == key.repeat)
-    )
-    return int(found[0]) if found.size else None
+def _place_of(columns: TrialColumns, key: TrialKey) -> int | None:
+    of_key = columns.rows_with("sample", key.sample) & columns.rows_with("variant", key.variant)
+    rows = np.flatnonzero(of_key & (columns.repeat == key.repeat))
+    return int(rows[0]) if rows.size else None
 
 
-def _around(run: OpenRun, columns: TrialColumns, row: int | None) -> Html | None:
-    if row is None:
+def _around(run: OpenRun, columns: TrialColumns, place: int | None) -> Html | None:
+    if place is None:
         return None
-    before = (
-        link("← Previous trial", trial_address(run, trial_key(columns, row - 1)), rel="prev", class_="button quiet")
-        if row > 0
-        else tag("span")
-    )
-    after = (
-        link("Next trial →", trial_address(run, trial_key(columns, row + 1)), rel="next", class_="button quiet")
-        if row + 1 < len(columns)
-        else tag("span")
-    )
-    return tag(
-        "nav",
-        before,
-        tag("span", f"trial {row + 1:,} of {len(columns):,}", class_="muted"),
-        after,
-        class_="pager",
-        aria_label="Trials",
-    )
+    before = ("← Previous trial", trial_address(run, columns.key(place - 1))) if place > 0 else None
+    after = ("Next trial →", trial_address(run, columns.key(place + 1))) if place + 1 < len(columns) else None
+    return pager(before, f"trial {place + 1:,} of {len(columns):,}", after, label="Trials")
 
 
 def pictures_of(shown: Shown) -> list[Image]:
@@ -188,30 +170,15 @@ def _answer(run: OpenRun, shown: Shown) -> Iterator[Child]:
 
 
 def _likelihoods(choices: Sequence[str], values: Sequence[float]) -> Html:
-    head = tag(
-        "thead", tag("tr", tag("th", "choice", scope="col"), tag("th", "log-likelihood", scope="col", class_="n"))
-    )
-    pairs = zip(choices, values, strict=False)
-    return tag(
-        "table",
-        head,
-        tag(
-            "tbody",
-            *(tag("tr", tag("th", text, scope="row"), tag("td", f"{value:.4f}", class_="n")) for text, value in pairs),
-        ),
-    )
+    rows = [row(text, *numbers([f"{value:.4f}"])) for text, value in zip(choices, values, strict=False)]
+    return tag("table", head("choice", ("log-likelihood", "n")), tag("tbody", *rows))
 
 
 def _reply(run: OpenRun, shown: Shown, text: str) -> Iterator[Child]:
-    yield reply_text(text, shown.scores[0].detail.get("span") if shown.scores else None, most=REPLY_SHOWN, tall=True)
+    yield reply_text(text, shown.span, most=REPLY_SHOWN, tall=True)
     if len(text) > REPLY_SHOWN:
-        yield tag(
-            "p",
-            link(
-                f"Download the whole reply ({len(text):,} characters)",
-                trial_address(run, shown.prediction.key, "reply"),
-            ),
-        )
+        words = f"Download the whole reply ({len(text):,} characters)"
+        yield tag("p", link(words, trial_address(run, shown.prediction.key, "reply")))
 
 
 def _scores(shown: Shown) -> Iterator[Child]:
@@ -219,24 +186,16 @@ def _scores(shown: Shown) -> Iterator[Child]:
     if not shown.scores:
         yield tag("p", "Not scored.", class_="muted")
         return
-    heads = ("metric", "value", "read as", "rule", "reason")
-    rows = [
-        tag(
-            "tr",
-            tag("th", s.metric, scope="row"),
-            tag("td", "–" if s.value is None else f"{s.value:.3g}"),
-            *(tag("td", shorten(told or "", 200), class_="text") for told in (s.answer, s.rule, s.reason)),
-        )
-        for s in shown.scores
-    ]
-    yield tag("table", tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads))), tag("tbody", *rows))
-    details = [s for s in shown.scores if s.detail]
+    rows = []
+    for score in shown.scores:
+        value = tag("td", "–" if score.value is None else f"{score.value:.3g}")
+        texts = (score.answer, score.rule, score.reason)
+        rows.append(row(score.metric, value, *(tag("td", shorten(text or "", 200), class_="text") for text in texts)))
+    yield tag("table", head("metric", "value", "read as", "rule", "reason"), tag("tbody", *rows))
+    details = [_pretty(score) for score in shown.scores if score.detail]
     if details:
-        yield tag(
-            "details",
-            tag("summary", "Details of the scorer"),
-            tag("pre", *(_pretty(s) for s in details), class_="code", tabindex=0),
-        )
+        pretty = tag("pre", *details, class_="code", tabindex=0)
+        yield tag("details", tag("summary", "Details of the scorer"), pretty)
 
 
 def _pretty(score: Score) -> str:
@@ -249,69 +208,52 @@ def _options(shown: Shown) -> Iterator[Child]:
         return
     rows = []
     for mark, text in zip(request.marks, request.shown, strict=False):
-        signs = [
-            *(["expected"] if text in shown.sample.answers else []),
-            *(["chosen"] if score is not None and score.answer == text else []),
-        ]
-        rows.append(
-            tag("tr", tag("th", mark, scope="row"), tag("td", text, class_="text"), tag("td", " and ".join(signs)))
-        )
+        chosen = score is not None and score.answer == text
+        signs = filter(None, ("expected" if text in shown.sample.answers else "", "chosen" if chosen else ""))
+        rows.append(row(mark, tag("td", text, class_="text"), tag("td", " and ".join(signs))))
     yield tag("table", tag("caption", "Options as shown"), tag("tbody", *rows))
 
 
 def _facts(run: OpenRun, shown: Shown) -> Html:
     prediction, timing, usage = shown.prediction, shown.prediction.timing, shown.prediction.usage
-    told: list[tuple[str, Any]] = [
+    about: list[tuple[str, Any]] = [
         ("finish", prediction.finish),
         ("from the cache", "yes" if prediction.cached else None),
     ]
     if timing is not None:
-        told.append(("total", f"{timing.done - timing.sent:.3f} s"))
-        told += [("first token", f"{timing.first_token - timing.sent:.3f} s")] if timing.first_token is not None else []
+        about.append(("total", f"{timing.done - timing.sent:.3f} s"))
+        if timing.first_token is not None:
+            about.append(("first token", f"{timing.first_token - timing.sent:.3f} s"))
     if usage is not None:
-        told += [
-            (name.replace("_", " "), f"{value:,}")
-            for name, value in msgspec.to_builtins(usage).items()
-            if value is not None
-        ]
-    told += [
+        counts = msgspec.to_builtins(usage).items()
+        about += [(name.replace("_", " "), f"{value:,}") for name, value in counts if value is not None]
+    about += [
         ("parameters", msgspec.json.encode(shown.request.params).decode()),
         ("tags", msgspec.json.encode(shown.sample.tags).decode()),
         ("group", shown.sample.group),
     ]
     for n, sent in enumerate(prediction.images):
         shrunk = f", made smaller from {sent.original[0]}×{sent.original[1]}" if sent.original else ""
-        told.append((f"picture {n + 1}", f"{sent.width}×{sent.height} {sent.mime}, {sent.size_bytes:,} bytes{shrunk}"))
-    attempts = run.reader.rows(
-        "SELECT at, kind, message FROM attempts WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? ORDER BY at LIMIT 20",
-        msgspec.structs.astuple(prediction.key),
-    )
-    told += [(f"failed attempt {at}", f"{kind}: {shorten(message, 300)}") for at, kind, message in attempts]
-    return facts(told)
+        about.append((f"picture {n + 1}", f"{sent.width}×{sent.height} {sent.mime}, {sent.size_bytes:,} bytes{shrunk}"))
+    attempts = run.reader.rows(_ATTEMPTS, msgspec.structs.astuple(prediction.key))
+    about += [(f"failed attempt {at}", f"{kind}: {shorten(message, 300)}") for at, kind, message in attempts]
+    return facts(about)
 
 
 def _siblings(run: OpenRun, columns: TrialColumns, key: TrialKey) -> Iterator[Child]:
-    place = next((number for number, sample in enumerate(columns.samples) if sample.id == key.sample), -1)
-    rows = np.flatnonzero(columns.sample == place)
+    rows = np.flatnonzero(columns.rows_with("sample", key.sample))
     if rows.size < 2:
         return
     cards = []
-    for row in rows[:SIBLINGS].tolist():
-        other = trial_key(columns, row)
+    for place in rows[:SIBLINGS].tolist():
+        other = columns.key(place)
         shown = read_trial(run.reader, other)
         if shown is not None:
             text = shown.prediction.text if shown.prediction.failure is None else shown.prediction.failure.message
-            span = shown.scores[0].detail.get("span") if shown.scores else None
-            head = tag(
-                "p",
-                outcome_tag(int(columns.outcome[row]), float(columns.value[row])),
-                " ",
-                link(
-                    f"{other.variant} · {other.repeat + 1}",
-                    trial_address(run, other),
-                    aria_current="true" if other == key else None,
-                ),
-            )
-            cards.append(tag("article", head, reply_text(text, span, most=600), class_="card"))
+            outcome = outcome_tag(int(columns.outcome[place]), float(columns.value[place]))
+            here = "true" if other == key else None
+            to = link(f"{other.variant} · {other.repeat + 1}", trial_address(run, other), aria_current=here)
+            reply = reply_text(text, shown.span, most=600)
+            cards.append(tag("article", tag("p", outcome, " ", to), reply, class_="card"))
     yield tag("h2", f"All {rows.size:,} trials of this sample: variants and inferences side by side")
     yield tag("div", *cards, class_="columns", tabindex=0, role="region", aria_label="All trials of this sample")

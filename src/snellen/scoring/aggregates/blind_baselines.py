@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.types import Estimate, Sample
 from ...stats.intervals import estimate_mean
-from ..run import ScoredTask
+from ..table import ScoredTask
 from .blind_learned import Choice, learned_credit
 from .blind_rules import RULES, credit
 

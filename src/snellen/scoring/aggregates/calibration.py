@@ -1,15 +1,18 @@
-"""Log-likelihoods of choices in, confidence out: softmax, calibration error, Brier score, risk against coverage."""
+"""Log-likelihoods of choices in, confidence and its calibration out: ECE, Brier score, risk against coverage."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...core.errors import DataError
+from ...core.types import Estimate
 from ...stats.intervals import Floats
+from ..table import ScoredTask
 
 
 class Bin(Struct, frozen=True):
@@ -92,6 +95,23 @@ def risk_coverage(confidences: Sequence[float], right: Sequence[float]) -> RiskC
     return RiskCoverage(
         tuple((counts / sure.size).tolist()), tuple(risk.tolist()), float((risk * steps).sum() / sure.size)
     )
+
+
+def calibration(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
+    """Return `ece`, `brier`, `aurc` and the mean `confidence` of the trials whose scorer gave one."""
+    pairs = [
+        (float(score.detail["confidence"]), score.value)
+        for _, score in scored.scores()
+        if score.metric == "accuracy" and score.value is not None and "confidence" in score.detail
+    ]
+    confidences, right = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    values = {
+        "ece": calibration_error(confidences, right),
+        "brier": brier(confidences, right),
+        "aurc": risk_coverage(confidences, right).area,
+        "confidence": sum(confidences) / len(confidences) if confidences else None,
+    }
+    return {name: Estimate(value, n=len(pairs)) for name, value in values.items()}
 
 
 def _columns(confidences: Sequence[float], right: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

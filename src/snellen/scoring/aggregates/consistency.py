@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +21,7 @@ from ..table import ScoreTable
 from .means import group_codes
 
 CONVENTIONS = ("conditional", "over-n")
+STRICT = ("Rh", "Rcot", "Ro")
 
 
 @dataclass(frozen=True)
@@ -126,9 +128,7 @@ def chains_from_table(table: ScoreTable, *, role_tag: str = "role", step_tag: st
     roles, names = group_codes(table, role_tag)
     is_inference = np.isin(roles, [i for i, name in enumerate(names) if name == "inference"])
     position, _ = group_codes(table, step_tag)
-    keys = np.column_stack([table.cluster, table.variant, table.repeat])
-    items, item = np.unique(keys, axis=0, return_inverse=True)
-    item = item.reshape(-1)
+    items, item = _chains_of(table)
     _require_both(table, item, is_inference, len(items))
     right = table.scored & (table.value >= 1.0 - 1e-9)
     inference = np.ones(len(items), dtype=bool)
@@ -140,6 +140,13 @@ def chains_from_table(table: ScoreTable, *, role_tag: str = "role", step_tag: st
         inference,
         items[:, 0],
     )
+
+
+def _chains_of(table: ScoreTable) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return (cluster, variant, repeat) of every chain, and the chain of every trial."""
+    keys = np.column_stack([table.cluster, table.variant, table.repeat])
+    chains, chain = np.unique(keys, axis=0, return_inverse=True)
+    return chains, chain.reshape(-1)
 
 
 def _require_both(table: ScoreTable, item: NDArray[Any], is_inference: NDArray[np.bool_], items: int) -> None:
@@ -176,3 +183,46 @@ def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> di
         table, role_tag=str(chosen.get("role_tag", "role")), step_tag=str(chosen.get("step_tag", "step"))
     )
     return consistency(chains, str(chosen.get("convention", "conditional"))) | steps(chains)
+
+
+def chain_estimates(table: ScoreTable, options: Mapping[str, Any]) -> dict[str, Estimate]:
+    """Return all consistency metrics of chains that may lack questions or replies; needs the tags role, step and steps.
+
+    What is missing is counted, never guessed. `steps` is the length of a chain. A chain with a question that has no reply is left
+    out and counted as failed (`…_strict` counts it as wrong); a reply that cannot be read is wrong; chains not yet
+    asked to the end are left out.
+    """
+    if not {"role", "steps"} <= set(table.tags):
+        return {}
+    codes, names = table.tags["role"]
+    roles = {names[code] for code in np.unique(codes[table.sample])}
+    if roles != {"inference", "step"}:
+        name = {"inference": "Rh", "step": "step_accuracy"}.get(next(iter(roles), ""), "")
+        answered = ~table.failed
+        failed = int(np.count_nonzero(table.failed))
+        return {name: estimate_mean(table.value[answered], table.cluster[answered], failed=failed)} if name else {}
+    complete, broken = complete_rows(table)
+    if not complete.any():
+        return {}
+    replied = complete & ~broken
+    lost = _count_chains(table, complete) - _count_chains(table, replied)
+    estimates = aggregate(table.take(replied), options) if replied.any() else {}
+    estimates = {name: msgspec.structs.replace(estimate, failed=lost) for name, estimate in estimates.items()}
+    if lost:
+        strict = aggregate(table.take(complete), options)
+        estimates |= {f"{name}_strict": strict[name] for name in STRICT}
+    return estimates
+
+
+def complete_rows(table: ScoreTable) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which trials belong to a chain with all questions stored, and to one with a question without a reply."""
+    _, chain = _chains_of(table)
+    codes, texts = table.tags["steps"]
+    lengths = np.array([int(text) for text in texts])[codes][table.sample]
+    complete = np.bincount(chain)[chain] == lengths + 1
+    broken = np.bincount(chain, weights=table.failed)[chain] > 0
+    return complete, broken
+
+
+def _count_chains(table: ScoreTable, rows: NDArray[np.bool_]) -> int:
+    return len(_chains_of(table.take(rows))[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -13,11 +13,8 @@ from msgspec import Struct
 from ...core.types import Estimate, Form
 from ...stats.bootstrap import difference_interval, swap_p_value
 from ...stats.intervals import cluster_totals, estimate_mean, estimate_ratio, holm
-from ..table import Outcome, ScoreTable
+from ..table import Outcome, ScoredTask, ScoreTable
 from .robustness import aggregate as robustness_of_table
-
-if TYPE_CHECKING:
-    from ..run import ScoredTask
 
 MAIN = "accuracy"
 _NOTHING_READ = 0.25
@@ -42,12 +39,11 @@ def compensated(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Est
     table = main_table(scored)
     if table is None:
         return {}
-    null = table.outcome == Outcome.UNSCORED
-    values = np.where(null, chance_of(scored) or _NOTHING_READ, table.value)
-    failed = int((table.outcome == Outcome.FAILED).sum())
+    values = np.where(table.unscored, chance_of(scored) or _NOTHING_READ, table.value)
+    failed = int(np.count_nonzero(table.failed))
     return {
         "compensated": estimate_mean(values, table.cluster, n=len(table) - failed, failed=failed),
-        "null_rate": estimate_mean(null.astype(np.float64), table.cluster, n=len(table)),
+        "null_rate": estimate_mean(table.unscored.astype(np.float64), table.cluster, n=len(table)),
     }
 
 
@@ -117,8 +113,7 @@ def chance_of(scored: ScoredTask) -> float:
 
 def nulls_as_wrong(table: ScoreTable) -> ScoreTable:
     """Return the table with unreadable replies scored 0: pages that make a model hedge must not look harmless."""
-    outcome = np.where(table.outcome == Outcome.UNSCORED, np.int8(Outcome.SCORED), table.outcome).astype(np.int8)
-    return dataclasses.replace(table, outcome=outcome)
+    return dataclasses.replace(table, outcome=np.where(table.unscored, np.int8(Outcome.WRONG), table.outcome))
 
 
 def variant_differences(table: ScoreTable) -> list[VariantDifference]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,18 +67,13 @@ def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> di
     All trials of a question count, whatever their variant; a reply without an answer is an answer of its own, a
     failed trial is none.
     """
-    by_question = Cells(_as_one_variant(table))
+    by_question = Cells(replace(table, variant=np.zeros_like(table.variant)))
     ballots = count_ballots(table, by_question.of_trial, by_question.number, none_votes=True)
     estimates = {}
     if len(table.answers):
         estimates["instability"] = by_question.estimate(entropy(ballots), is_share=False)
         estimates["instability_flip_rate"] = by_question.estimate(disagreement(ballots))
     return estimates | (variant_range(table) if table.is_varied else {})
-
-
-def _as_one_variant(table: ScoreTable) -> ScoreTable:
-    rows = {name: getattr(table, name) for name in table.__dataclass_fields__}
-    return ScoreTable(**rows | {"variant": np.zeros_like(table.variant)})
 
 
 def variant_range(table: ScoreTable) -> dict[str, Estimate]:

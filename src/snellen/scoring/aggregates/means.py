@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...core.errors import UsageError, did_you_mean
 from ...core.types import BASE_VARIANT, Estimate
 from ...stats.intervals import Floats, Moments, cluster_totals, estimate_mean, mean_interval, share_interval
-from ..table import Codes, Outcome, ScoreTable
+from ..table import Codes, ScoreTable
 
 REFUSED = ("refus",)
 TRUNCATED = ("trunc",)
@@ -54,10 +54,10 @@ def rates(table: ScoreTable) -> dict[str, Estimate]:
     A refusal or a cut reply counts wherever it shows: as a reason not to score, or as a kind of failure.
     """
     return {
-        "unparsed_rate": _share(table, table.outcome == Outcome.UNSCORED),
+        "unparsed_rate": _share(table, table.unscored),
         "refused_rate": _share(table, _has_reason(table, REFUSED)),
         "truncated_rate": _share(table, _has_reason(table, TRUNCATED)),
-        "failed_rate": _share(table, table.outcome == Outcome.FAILED),
+        "failed_rate": _share(table, table.failed),
     }
 
 

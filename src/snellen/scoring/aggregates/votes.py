@@ -36,7 +36,7 @@ class Ballots:
 
 def count_ballots(table: ScoreTable, cell: Counts, cells: int, *, none_votes: bool) -> Ballots:
     """Count equal answers in every cell; failed trials never vote, trials without an answer only if `none_votes`."""
-    voting = (table.outcome != 2) if none_votes else (table.outcome == 0) & (table.answer >= 0)
+    voting = ~table.failed if none_votes else table.scored & (table.answer >= 0)
     rows = np.flatnonzero(voting)
     order = rows[np.lexsort((rows, table.answer[rows], cell[rows]))]
     if not order.size:

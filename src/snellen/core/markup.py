@@ -5,8 +5,6 @@ from __future__ import annotations
 import html as standard
 import re
 from collections.abc import Iterable
-from functools import cache
-from importlib.resources import files
 from typing import Final
 
 CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
@@ -30,11 +28,11 @@ def text(value: object) -> Html:
 
 
 def tag(name: str, /, *children: Child, **attributes: Attribute) -> Html:
-    """Return one element. `class_` stands for class, `aria_label` for aria-label; None and False leave an attribute out."""
-    told = "".join(_attribute(key, value) for key, value in attributes.items())
+    """Return one element. `class_` stands for class, `aria_label` for aria-label; None and False leave one out."""
+    written = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in VOID:
-        return Html(f"<{name}{told}>")
-    return Html(f"<{name}{told}>{join(children)}</{name}>")
+        return Html(f"<{name}{written}>")
+    return Html(f"<{name}{written}>{join(children)}</{name}>")
 
 
 def join(children: Iterable[Child]) -> Html:
@@ -57,12 +55,6 @@ def _attribute(key: str, value: Attribute) -> str:
         return ""
     name = key.rstrip("_").replace("_", "-") if key != "viewBox" else key
     return f" {name}" if value is True else f' {name}="{text(value)}"'
-
-
-@cache
-def static(name: str) -> str:
-    """Return one of our own style or script files."""
-    return (files("snellen.report") / "static" / name).read_text(encoding="utf-8")
 
 
 def shorten(value: str, most: int) -> str:

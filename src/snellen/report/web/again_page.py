@@ -1,0 +1,50 @@
+"""A run and another way to read its replies to one page: the results as stored, and as that profile reads them."""
+
+from __future__ import annotations
+
+from ...core.markup import Child, Html, tag
+from ...extract.profiles import PROFILES
+from ..pages.parts import written
+from ..pages.tables import head, numbers, row
+from .shelf import OpenRun
+from .shell import link, shell
+
+
+def profile_choice(run: OpenRun, task: str) -> Html:
+    """Return the form that reads a run's replies as another tool does."""
+    options = [tag("option", name, value=name) for name in PROFILES]
+    fields = (
+        tag("input", type="hidden", name="task", value=task),
+        tag("label", "read the replies as", tag("select", *options, name="profile")),
+        tag("button", "Score again"),
+    )
+    return tag("form", *fields, method="get", action=f"/run/{run.key}/again", class_="filters")
+
+
+def again_page(run: OpenRun, profile: str, *, may_write: bool) -> Html:
+    """Return the results as stored and as another profile reads them, side by side."""
+    before, after = run.results(), run.rescored(profile)
+    parts: list[Child] = [
+        tag("h1", f"{run.name} read as {profile}"),
+        tag("p", "The stored replies, scored again. Nothing was asked, nothing was written.", class_="muted"),
+    ]
+    names = head("metric", (before["run"]["profile"], "n"), (profile, "n"), ("difference", "n"))
+    for task, result in after["tasks"].items():
+        old, new = before["tasks"].get(task, {}).get("metrics", {}), result["metrics"]
+        rows = [row(name, *_pair(name, old.get(name), new.get(name))) for name in dict.fromkeys([*old, *new])]
+        table = tag("table", names, tag("tbody", *rows))
+        parts += [tag("h2", task), tag("div", table, class_="card scroll")]
+    if may_write:
+        fields = (
+            tag("input", type="hidden", name="profile", value=profile),
+            tag("button", f"Keep the scores of {profile} in this run"),
+        )
+        parts.append(tag("form", *fields, method="post", action=f"/run/{run.key}/again"))
+    crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), f"as {profile}"]
+    return shell(f"{run.name} as {profile}", parts, crumbs=crumbs)
+
+
+def _pair(name: str, old: dict[str, float] | None, new: dict[str, float] | None) -> list[Html]:
+    values = [(one or {}).get("value") for one in (old, new)]
+    change = f"{values[1] - values[0]:+.3f}" if values[0] is not None and values[1] is not None else "–"
+    return numbers([*("–" if one is None else written(name, one) for one in (old, new)), change])

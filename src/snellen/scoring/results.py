@@ -1,0 +1,101 @@
+"""Scored tasks in, results.json out: the part of every task, the tokens spent, and how far the run is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ..core.registry import Registry
+from ..core.tasks import RunHeader, Task
+from ..core.types import Estimate
+from ..store.reader import RunReader
+from .aggregates.variance import advise, split_variance
+from .gathered import USAGE
+from .summary import summarize
+from .table import ScoredTask, ScoreTable
+
+MOST_GROUPS = 40
+"""A tag with more values than this is an identifier, not a group."""
+
+
+def results_of(
+    reader: RunReader, profile: str | None, score_task: Callable[[Task], tuple[dict[str, Any], dict[str, int]]]
+) -> dict[str, Any]:
+    """Return results.json as plain data; `score_task` gives the part of a task, and its tokens."""
+    header = reader.header()
+    scored = {task.name: score_task(task) for task in header.tasks}
+    usage = {name: sum(usage[name] for _, usage in scored.values()) for name in USAGE}
+    return frame_results(reader, header, {name: result for name, (result, _) in scored.items()}, usage, profile)
+
+
+def frame_results(
+    reader: RunReader, header: RunHeader, tasks: dict[str, Any], usage: dict[str, int], profile: str | None = None
+) -> dict[str, Any]:
+    """Return the parts of tasks as results.json frames them: which run, which model, how far it is."""
+    run: dict[str, Any] = {name: getattr(header, name) for name in ("id", "created", "command", "config")}
+    return {
+        "run": run | {"profile": profile or "snellen"},
+        "model": header.model,
+        "tasks": tasks,
+        "usage": usage,
+        "versions": header.versions,
+        "status": _status(reader, header),
+    }
+
+
+def summarize_task(scored: ScoredTask, registry: Registry, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one task's part of results.json."""
+    result = summarize(scored.tables, group_by=group_keys(scored.tables, scored.task), options=options)
+    for name in aggregates_of(scored.task):
+        estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, options)
+        result["metrics"] |= msgspec.to_builtins(dict(estimates))
+    return result | {"notes": notes_on(scored.tables)}
+
+
+def notes_on(tables: Mapping[str, ScoreTable]) -> list[str]:
+    """Say in words what the spread of the trials means for the next run."""
+    return [
+        f"{name}: {advise(split_variance(table))}"
+        for name, table in sorted(tables.items())
+        if table.is_repeated or table.is_varied
+    ]
+
+
+class _Options(msgspec.Struct):
+    """The part of a sample that chance hangs on."""
+
+    options: tuple[str, ...] = ()
+
+
+def chance_of(reader: RunReader, task: Task) -> float:
+    """Return what guessing would score: robustness is counted from there."""
+    decode = msgspec.json.Decoder(_Options).decode
+    bodies = reader.rows("SELECT body FROM samples WHERE task = ? ORDER BY position", (task.name,))
+    shares = [1.0 / len(options) for (body,) in bodies if (options := decode(body).options)]
+    return sum(shares) / len(shares) if shares else 0.0
+
+
+def aggregates_of(task: Task) -> list[str]:
+    """Return the task's aggregates; perturbed pictures also get theirs, where chance and unread replies count."""
+    perturbed = any("perturb=" in variant for variant in task.variants)
+    return list(dict.fromkeys([*task.aggregates, *(["perturbed"] if perturbed else [])]))
+
+
+def group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
+    """Return what to group by: as the task says, else every tag with a few values, and the variants."""
+    table = next(iter(tables.values()), None)
+    if table is None:
+        return []
+    keys = list(task.group_by) or [key for key, (_, values) in table.tags.items() if 2 <= len(values) <= MOST_GROUPS]
+    return [*keys, *(["variant"] if table.is_varied else [])]
+
+
+def _status(reader: RunReader, header: RunHeader) -> dict[str, Any]:
+    """Return whether every planned trial is stored."""
+    stored = dict(reader.rows("SELECT task, COUNT(*) FROM predictions GROUP BY task"))
+    missing = {task: planned - stored.get(task, 0) for task, planned in header.planned.items()}
+    until_ci = reader.meta("until_ci")
+    complete = not any(missing.values()) or bool(until_ci and until_ci["stopped"])
+    return {"complete": complete, "planned": header.planned, "not_yet_asked": missing, "until_ci": until_ci}
