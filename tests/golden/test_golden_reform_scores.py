@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from snellen.core.errors import DataError, UsageError
+from snellen.extract.profiles import reform_index
 from snellen.scoring.aggregates.instability import mean_entropy, round_trend
-from snellen.scoring.outside.outside_choice import reform_index
 from snellen.scoring.outside.predictions import OutsideResult, score_predictions
 from snellen.scoring.scorers import key_values as kie
 from snellen.scoring.scorers import word_accuracy as ocr

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import msgspec
 
@@ -14,11 +15,14 @@ from ...core.errors import DataError
 CHUNK_BYTES = 1 << 20
 MAX_ELEMENT_BYTES = 256 << 20
 """One record larger than this is an error, not a reason to eat the machine's memory."""
+MAX_RECORD_BYTES = 16 << 20
+"""The same for records of predictions, which hold texts and no pictures."""
 
 _STRUCTURE = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]{0,512}+")*+([{}\[\]"])')
 """Skips to a bracket, or to the quote of a string that is long, has escapes or is not yet read to its end."""
 _SCALAR_END = re.compile(rb"[,\]}\s]")
-_SPACE = b" \t\r\n"
+_NOT_SPACE = re.compile(rb"[^ \t\r\n]")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def iterate_array(path: str | Path, pointer: tuple[str, ...] = ()) -> Iterator[Any]:
@@ -46,6 +50,18 @@ def iterate_with_header(path: str | Path, pointer: tuple[str, ...]) -> Iterator[
     return _walk(Path(path), pointer)
 
 
+def iterate_records(path: str | Path, *, max_bytes: int = MAX_RECORD_BYTES) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (number from 1, record) of one JSON list of objects, or of JSON objects one after the other.
+
+    Raises DataError naming file and record for anything else: text that is not UTF-8, NaN, a record without end.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            yield from _RecordScanner(stream, Path(path), max_bytes).records()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+
+
 def _walk(path: Path, pointer: tuple[str, ...], keep_elements: bool = True) -> Iterator[tuple[str, Any]]:
     try:
         stream = path.open("rb")
@@ -59,12 +75,10 @@ def _walk(path: Path, pointer: tuple[str, ...], keep_elements: bool = True) -> I
 class _Scanner:
     """A cursor over a file in chunks: finds where each value ends without building it."""
 
-    def __init__(self, stream: BinaryIO, path: Path, keep_elements: bool) -> None:
-        self._stream = stream
-        self._path = path
-        self._keep = keep_elements
-        self._buffer = b""
-        self._at = 0
+    def __init__(self, stream: BinaryIO, path: Path, keep_elements: bool = True, limit: int | None = None) -> None:
+        self._stream, self._path, self._keep = stream, path, keep_elements
+        self._limit = MAX_ELEMENT_BYTES if limit is None else limit
+        self._buffer, self._at, self._dropped = b"", 0, 0
         self._done = False
         self._count = 0
 
@@ -109,29 +123,33 @@ class _Scanner:
     def _delimiter(self, closing: bytes) -> bytes:
         found = self._peek()
         if found not in (b",", closing) or (closing == b":" and found != b":"):
-            raise self._broken(f"expected ',' or {closing.decode()!r}, found {found.decode('utf-8', 'replace')!r}")
+            self._fail(f"expected ',' or {closing.decode()!r}, found {found.decode('utf-8', 'replace')!r}")
         self._at += 1
         return found
 
     def _peek(self) -> bytes:
+        return self._peek_or_end() or self._fail("the file ends too early")
+
+    def _peek_or_end(self) -> bytes:
+        """Return the next byte that is not white space, none at the end of the file."""
         while True:
-            while self._at < len(self._buffer):
-                byte = self._buffer[self._at : self._at + 1]
-                if byte not in _SPACE:
-                    return byte
-                self._at += 1
+            match = _NOT_SPACE.search(self._buffer, self._at)
+            if match:
+                self._at = match.start()
+                return match[0]
+            self._at = len(self._buffer)
             if not self._more():
-                raise self._broken("the file ends too early")
+                return b""
 
     def _more(self) -> bool:
         """Read on, dropping what lies before the cursor."""
         if self._done:
             return False
         chunk = self._stream.read(CHUNK_BYTES)
-        if len(self._buffer) - self._at > MAX_ELEMENT_BYTES:
-            raise self._broken(f"one value is larger than {MAX_ELEMENT_BYTES >> 20} MiB")
-        self._buffer = self._buffer[self._at :] + chunk
-        self._at = 0
+        if len(self._buffer) - self._at > self._limit:
+            self._refuse_length()
+        self._dropped += self._at
+        self._buffer, self._at = self._buffer[self._at :] + chunk, 0
         self._done = not chunk
         return bool(chunk)
 
@@ -166,7 +184,7 @@ class _Scanner:
                 look = len(self._buffer) - self._at
                 look -= self._backslashes(self._at + look)
                 if not self._more():
-                    raise self._broken("a string does not end")
+                    self._fail("a string does not end")
             elif self._backslashes(end) % 2:
                 look = end + 1 - self._at
             else:
@@ -184,7 +202,7 @@ class _Scanner:
             found = _STRUCTURE.match(self._buffer, self._at + offset)
             if not found:
                 if not self._more():
-                    raise self._broken("the file ends inside a record")
+                    self._fail("the file ends inside a record")
                 continue
             sign, offset = found[1], found.end() - self._at
             if sign == b'"':
@@ -198,7 +216,119 @@ class _Scanner:
         try:
             return msgspec.json.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._broken(str(error)) from None
+            self._fail(str(error))
 
-    def _broken(self, why: str) -> DataError:
-        return DataError(f"{self._path}: record {self._count} is not valid JSON: {why}. Is the download complete?")
+    def _refuse_length(self) -> NoReturn:
+        self._fail(f"one value is larger than {self._limit >> 20} MiB")
+
+    def _fail(self, why: str) -> NoReturn:
+        raise DataError(
+            f"{self._path}: record {self._count} is not valid JSON: {why}. Is the download complete?"
+        ) from None
+
+
+class _RecordScanner(_Scanner):
+    """A cursor over records of other programs: the quick decoder first, the exact one where it refuses."""
+
+    def __init__(self, stream: BinaryIO, path: Path, limit: int) -> None:
+        super().__init__(stream, path, limit=limit)
+        self._quick = msgspec.json.Decoder().decode
+        self._exact = json.JSONDecoder(parse_constant=_refuse_constant)
+
+    def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the numbered records of either form."""
+        self._skip_byte_order_mark()
+        opening = self._peek_or_end()
+        if opening == b"[":
+            yield from self._listed()
+        elif opening == b"{":
+            while self._peek_or_end():
+                yield self._record()
+        elif opening:
+            self._stop(f"starts with {self._sign()}: expected a JSON list of records, or one JSON object a line")
+        else:
+            self._stop("the file is empty")
+
+    def _skip_byte_order_mark(self) -> None:
+        while self._peek_or_end() == _BYTE_ORDER_MARK[:1] and len(self._buffer) - self._at < 3 and self._more():
+            pass
+        if self._buffer.startswith(_BYTE_ORDER_MARK, self._at):
+            self._at += len(_BYTE_ORDER_MARK)
+
+    def _listed(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        self._at += 1
+        mark = self._peek_or_end()
+        if mark != b"]":
+            yield self._record()
+            while (mark := self._peek_or_end()) == b",":
+                self._at += 1
+                yield self._record()
+        if mark != b"]":
+            found = f"found {self._sign()} where ',' or ']' belongs" if mark else "the file is cut off"
+            self._stop(f"after record {self._count}: {found}")
+        self._at += 1
+        if self._peek_or_end():
+            self._stop(f"after record {self._count}: found {self._sign()} after the end of the list")
+
+    def _record(self) -> tuple[int, dict[str, Any]]:
+        self._count += 1
+        opening = self._peek_or_end()
+        if opening != b"{":
+            found = f"starts with {self._sign()}, it is not a JSON object" if opening else "is cut off"
+            self._stop(f"record {self._count} {found}")
+        raw = self._take()
+        try:
+            return self._count, self._quick(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            self._at -= len(raw)
+            record = self._decode_exactly(raw)
+            self._at += len(raw)
+            return self._count, record
+
+    def _decode_exactly(self, raw: bytes) -> dict[str, Any]:
+        """Decode what the quick decoder refuses (a lone surrogate, a number beyond its range), or say what is wrong."""
+        record: dict[str, Any]
+        try:
+            record, _ = self._exact.raw_decode(raw.decode())
+        except UnicodeDecodeError as error:
+            self._refuse_bytes(error.start)
+        except _NotANumberError as error:
+            self._stop(f"record {self._count} holds {error}: only finite numbers are allowed")
+        except RecursionError:
+            self._stop(f"record {self._count} is nested too deeply")
+        except ValueError as error:
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error).split(":")[0]
+            self._stop(f"record {self._count} is cut off or not valid JSON ({reason})")
+        return record
+
+    def _sign(self) -> str:
+        """Return the character at the cursor as it is quoted in an error."""
+        while len(self._buffer) - self._at < 4 and self._more():
+            pass
+        sign = self._buffer[self._at : self._at + 4].decode(errors="ignore")[:1]
+        if not sign or not self._buffer.startswith(sign.encode(), self._at):
+            self._refuse_bytes(0)
+        return repr(sign)
+
+    def _refuse_bytes(self, offset: int) -> NoReturn:
+        at = self._dropped + self._at + offset
+        self._stop(f"record {max(self._count, 1)} is not UTF-8 at byte {at}")
+
+    def _refuse_length(self) -> NoReturn:
+        self._stop(f"record {self._count} is longer than {self._limit >> 20} MiB or has no end")
+
+    def _fail(self, why: str) -> NoReturn:
+        # The scanner only knows that brackets or quotes do not close: the exact decoder says where it goes wrong.
+        self._decode_exactly(self._buffer[self._at :])
+        self._stop(f"record {self._count} is cut off or not valid JSON ({why})")
+
+    def _stop(self, message: str) -> NoReturn:
+        raise DataError(f"{self._path}: {message}") from None
+
+
+class _NotANumberError(Exception):
+    """NaN or Infinity, which JSON does not have."""
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _NotANumberError(name)

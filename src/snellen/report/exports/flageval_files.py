@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...core.types import BASE_VARIANT, Prediction, Request, Sample, Score
-from ...scoring.outside.inference_record import MISSING, Inference, inference_record
+from ...scoring.outside.inferences import MISSING, Inference, inference_record
 
 StoredTrial = tuple[Sample, Request, Prediction, Score | None]
 """A trial as stored, with its score of the metric to export (None: failed or not scored)."""

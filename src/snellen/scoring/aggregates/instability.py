@@ -20,7 +20,10 @@ from ...stats.intervals import Floats, estimate_mean
 from ..table import ScoreTable
 from .means import question_means, split
 from .repeats import Cells
-from .votes import count_ballots, disagreement, entropy
+from .votes import Ballots, count_ballots, disagreement, entropy
+
+ROUND_AXIS = "round"
+"""The axis of a variant that says in which round of a dialogue a record of another program stands."""
 
 
 class Trend(NamedTuple):
@@ -67,13 +70,23 @@ def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> di
     All trials of a question count, whatever their variant; a reply without an answer is an answer of its own, a
     failed trial is none.
     """
-    by_question = Cells(replace(table, variant=np.zeros_like(table.variant)))
-    ballots = count_ballots(table, by_question.of_trial, by_question.number, none_votes=True)
     estimates = {}
     if len(table.answers):
+        by_question, ballots = _ballots(table)
         estimates["instability"] = by_question.estimate(entropy(ballots), is_share=False)
         estimates["instability_flip_rate"] = by_question.estimate(disagreement(ballots))
     return estimates | (variant_range(table) if table.is_varied else {})
+
+
+def _ballots(table: ScoreTable) -> tuple[Cells, Ballots]:
+    by_question = Cells(replace(table, variant=np.zeros_like(table.variant)))
+    return by_question, count_ballots(table, by_question.of_trial, by_question.number, none_votes=True)
+
+
+def answer_entropy(table: ScoreTable) -> Estimate:
+    """Return `instability` for a file of another program: its interval is that of a share while no entropy exceeds 1."""
+    by_question, ballots = _ballots(table)
+    return by_question.estimate(entropy(ballots))
 
 
 def variant_range(table: ScoreTable) -> dict[str, Estimate]:
@@ -109,6 +122,18 @@ def rounds(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[
     )
     estimates["round_slope"] = Estimate(trend.slope, ci95=intervals[1] if trend.slope is not None else None, n=scored)
     return estimates
+
+
+def trend_of_rounds(table: ScoreTable) -> dict[str, Estimate]:
+    """Return `round_correlation` and `round_slope` as ReForm-Eval does: each round of the axis `round` is one point."""
+    varied = any(variant.startswith(f"{ROUND_AXIS}=") for variant in table.variants)
+    parts = [(_number(text), part) for text, part in split(table, ROUND_AXIS)] if varied else []
+    means = [(number, [float(part.value.mean())]) for number, part in parts if number is not None]
+    trend = round_trend(sorted(means))
+    return {
+        "round_correlation": Estimate(trend.correlation, n=len(means)),
+        "round_slope": Estimate(trend.slope, n=len(means)),
+    }
 
 
 def _number(text: str) -> float | None:

@@ -43,9 +43,26 @@ def mean(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[st
         f"{table.metric}_strict": estimate_mean(*question_means(table, strict=True), n=len(table)),
     }
     if table.is_repeated or table.is_varied:
-        values, clusters = table.value[table.scored], table.cluster[table.scored]
-        estimates[f"{table.metric}_micro"] = estimate_mean(values, clusters, n=scored, unscored=unscored, failed=failed)
+        estimates[f"{table.metric}_micro"] = mean_of_trials(table)
     return estimates
+
+
+def mean_of_trials(table: ScoreTable) -> Estimate:
+    """Return the mean where each trial weighs the same."""
+    scored, unscored, failed = table.counts
+    values, clusters = table.value[table.scored], table.cluster[table.scored]
+    return estimate_mean(values, clusters, n=scored, unscored=unscored, failed=failed)
+
+
+def mean_of_questions(table: ScoreTable) -> Estimate:
+    """Return the mean where each question weighs the same, counted in questions: one without a scored trial is unscored."""
+    values, clusters = question_means(table)
+    return estimate_mean(values, clusters, unscored=np.unique(table.sample).size - values.size)
+
+
+def format_hit_rate(table: ScoreTable) -> Estimate:
+    """Return the share of trials whose reply had the form looked for; each trial counts on its own, as in ReForm-Eval."""
+    return estimate_mean((table.reason < 0).astype(np.float64))
 
 
 def rates(table: ScoreTable) -> dict[str, Estimate]:

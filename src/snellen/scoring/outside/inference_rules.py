@@ -7,13 +7,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from ...data.files.records import Record
 from ...extract.choice import extract_choice
 from ...extract.profiles import parse_flageval
 from ..scorers.vqa import any_exact, relaxed_accuracy
 from .flageval import judge_blank
 from .flageval_open import ANSWER_TYPES, judge_typed
 from .mmmu_open import judge_open
-from .outside_fields import Row
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -25,7 +25,7 @@ class Verdict(Struct, frozen=True):
     answer: str | None
 
 
-def judge_inference(annotation: Row, reply: str | None, profile: str) -> Verdict:
+def judge_inference(annotation: Record, reply: str | None, profile: str) -> Verdict:
     """Compare a reply with its annotation (`question_type`, `answer`, `options`); other types of question are an error."""
     kind = question_type(annotation)
     if profile == "flageval":
@@ -33,14 +33,13 @@ def judge_inference(annotation: Row, reply: str | None, profile: str) -> Verdict
     return _judge_ours(annotation, kind, reply or "", profile)
 
 
-def question_type(annotation: Row) -> str:
+def question_type(annotation: Record) -> str:
     """Return the type of a question; without one it is a choice if it has options, else open."""
-    return str(
-        annotation.fields.get("question_type") or ("multiple-choice" if annotation.fields.get("options") else "open")
-    )
+    usual = "multiple-choice" if annotation.fields.get("options") else "open"
+    return str(annotation.fields.get("question_type") or usual)
 
 
-def _judge_flageval(annotation: Row, kind: str, reply: str | None) -> Verdict:
+def _judge_flageval(annotation: Record, kind: str, reply: str | None) -> Verdict:
     if kind == "multiple-choice":
         letter = _flageval_letter(reply) if reply is not None else None
         return Verdict(letter == annotation.text("answer").upper(), letter)
@@ -50,7 +49,7 @@ def _judge_flageval(annotation: Row, kind: str, reply: str | None) -> Verdict:
     return Verdict(right, line)
 
 
-def _judge_flageval_open(annotation: Row, kind: str, reply: str) -> Verdict:
+def _judge_flageval_open(annotation: Record, kind: str, reply: str) -> Verdict:
     """Judge by `answer_type` as its OpenEvaluator does; without one, type `open` as its MmmuEvaluator does."""
     answer_type = annotation.text("answer_type") if "answer_type" in annotation.fields else None
     if answer_type is not None and kind != "llm-judge" and answer_type in ANSWER_TYPES:
@@ -71,7 +70,7 @@ def _flageval_letter(reply: str) -> str:
     return found[0] if found else ""
 
 
-def _judge_ours(annotation: Row, kind: str, reply: str, profile: str) -> Verdict:
+def _judge_ours(annotation: Record, kind: str, reply: str, profile: str) -> Verdict:
     if kind == "llm-judge":
         annotation.fail(
             "question_type 'llm-judge' needs a judge: run it as a task with a judge, or score it by --profile flageval"
@@ -85,21 +84,21 @@ def _judge_ours(annotation: Row, kind: str, reply: str, profile: str) -> Verdict
     )
 
 
-def _options(annotation: Row, kind: str) -> Mapping[str, str]:
+def _options(annotation: Record, kind: str) -> Mapping[str, str]:
     texts: Any = annotation.fields.get("options") or (["yes", "no"] if kind == "yes-no" else None)
     if not isinstance(texts, list) or not 2 <= len(texts) <= len(LETTERS):
         annotation.fail(f"'options' must be a list of 2 to {len(LETTERS)} texts")
     return {letter: str(text) for letter, text in zip(LETTERS, texts, strict=False)}
 
 
-def _judge_choice(annotation: Row, reply: str, profile: str, options: Mapping[str, str]) -> Verdict:
+def _judge_choice(annotation: Record, reply: str, profile: str, options: Mapping[str, str]) -> Verdict:
     letter = extract_choice(reply, options, profile=profile).letter
     right = _right_letter(annotation, options)
     unread = letter is None and profile == "snellen"
     return Verdict(None if unread else letter == right, letter)
 
 
-def _right_letter(annotation: Row, options: Mapping[str, str]) -> str:
+def _right_letter(annotation: Record, options: Mapping[str, str]) -> str:
     wanted = annotation.text("answer").strip()
     if wanted.upper() in options:
         return wanted.upper()

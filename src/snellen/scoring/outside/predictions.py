@@ -12,14 +12,15 @@ from msgspec import Struct, structs
 
 from ...core.errors import DataError, UsageError, did_you_mean
 from ...core.types import Estimate
+from ...data.files.records import Record, Source, read_records
 from ...extract.profiles import profile_named
-from ..aggregates.consistency import chains_from_items, consistency, steps
-from . import multi_inference
-from .outside_caption import score_captions
-from .outside_choice import tally_choices
-from .outside_fields import Row, Source, read_rows
-from .outside_tally import Tally
-from .outside_text import tally_texts
+from ..aggregates.instability import answer_entropy, trend_of_rounds
+from ..aggregates.means import format_hit_rate, mean_of_questions, mean_of_trials, split
+from ..table import ScoreTable
+from .choices import choice_scorer
+from .inferences import average_tokens, by_id, judge_questions, question_table, seed_record
+from .texts import Scored, score_captions, score_chains, text_scorer
+from .trials import read_trials
 
 INFER_METHODS = ("generation", "likelihood")
 OWN_PROFILE = "snellen"
@@ -66,8 +67,7 @@ def score_predictions(predictions: Source, formulation: str, **options: Any) -> 
         1.0
     """
     chosen = _check(formulation, options)
-    rows = read_rows(predictions)
-    result = _SCORERS[formulation](rows, formulation, chosen)
+    result = _SCORERS[formulation](read_records(predictions), formulation, chosen)
     return structs.replace(result, formulation=formulation, profile=chosen.profile)
 
 
@@ -104,106 +104,92 @@ def _check_fit(formulation: str, chosen: OutsideOptions) -> None:
         raise UsageError("MultiInference needs --annotations FILE: the questions with their right answers")
 
 
-def _score_choices(rows: Iterable[Row], formulation: str, chosen: OutsideOptions) -> OutsideResult:
-    tally = tally_choices(
-        rows, profile=chosen.profile, infer_method=chosen.infer_method, with_rounds=chosen.multi_round_eval
+def _score_trials(records: Iterable[Record], formulation: str, chosen: OutsideOptions) -> OutsideResult:
+    """Score a file of one answer a record: SingleChoice, OCROpenEnded, KIEOpenEnded."""
+    is_choice = formulation == "SingleChoice"
+    scorer = (
+        choice_scorer(chosen.profile, chosen.infer_method) if is_choice else text_scorer(formulation, chosen.profile)
     )
-    return _finish(tally, chosen, hit_rate=True)
-
-
-def _score_texts(rows: Iterable[Row], formulation: str, chosen: OutsideOptions) -> OutsideResult:
-    tally = tally_texts(rows, formulation=formulation, profile=chosen.profile, with_rounds=chosen.multi_round_eval)
-    # ReForm-Eval prints a format hit rate here too; it is always 1.
-    return _finish(tally, chosen, hit_rate=chosen.profile == "reform")
-
-
-def _finish(tally: Tally, chosen: OutsideOptions, *, hit_rate: bool) -> OutsideResult:
-    tally.check()
-    metrics = {"accuracy": tally.accuracy()}
-    if hit_rate:
-        metrics["format_hit_rate"] = tally.hit_rate()
+    table = read_trials(records, scorer, with_rounds=chosen.multi_round_eval, with_classes=chosen.eval_stability)
+    metrics = {"accuracy": mean_of_trials(table)}
+    # ReForm-Eval prints a format hit rate for texts too; it is always 1.
+    if is_choice or chosen.profile == "reform":
+        metrics["format_hit_rate"] = format_hit_rate(table)
     if chosen.eval_stability:
-        metrics["instability"] = tally.instability()
+        metrics["instability"] = answer_entropy(table)
     if chosen.multi_round_eval:
-        metrics |= tally.rounds()
+        metrics |= trend_of_rounds(table)
     undefined = {
         name: "undefined: it needs at least two rounds that differ"
         for name, value in metrics.items()
         if value.value is None
     }
-    return OutsideResult(len(tally), metrics, notes=undefined)
+    return OutsideResult(len(table), metrics, notes=undefined)
 
 
-def _score_captions(rows: Iterable[Row], formulation: str, chosen: OutsideOptions) -> OutsideResult:
-    n, metrics, notes = score_captions(rows, tokeniser=chosen.tokenizer)
+def _score_captions(records: Iterable[Record], formulation: str, chosen: OutsideOptions) -> OutsideResult:
+    return _result(score_captions(records, tokeniser=chosen.tokenizer))
+
+
+def _score_chains(records: Iterable[Record], formulation: str, chosen: OutsideOptions) -> OutsideResult:
+    return _result(score_chains(records, convention=chosen.convention))
+
+
+def _result(scored: Scored) -> OutsideResult:
+    n, metrics, notes = scored
     return OutsideResult(n, metrics, notes=notes)
 
 
-def _score_inferences(rows: Iterable[Row], formulation: str, chosen: OutsideOptions) -> OutsideResult:
-    annotations = multi_inference.read_annotations(read_rows(chosen.annotations or (), "annotations"))
-    judged = multi_inference.judge_all(annotations, rows, profile=chosen.profile)
-    compatible = chosen.profile == "flageval"
-    groups = {
-        key: {
-            value: _rounded(multi_inference.estimates(members), compatible)
-            for value, members in multi_inference.group_questions(judged.questions, key).items()
-        }
-        for key in chosen.detailed_keys
-    }
-    metrics = _rounded(multi_inference.estimates(judged.questions), compatible)
-    metrics |= {name: Estimate(value, n=len(judged.questions)) for name, value in judged.tokens.items()}
-    records = [
-        multi_inference.seed_record(question, dense=compatible)
-        for question in judged.questions
-        if question.scores or not compatible
-    ]
-    notes = (
-        {"missing": f"{len(judged.missing)} annotated questions have no prediction and are not in the numbers"}
-        if judged.missing
-        else {}
+def _score_inferences(records: Iterable[Record], formulation: str, chosen: OutsideOptions) -> OutsideResult:
+    annotations = dict(by_id(read_records(chosen.annotations or (), "annotations")))
+    predicted = dict(judge_questions(annotations, records, chosen.profile))
+    answered = {name: question for name, question in predicted.items() if question.replies}
+    if not answered:
+        raise DataError("the predictions hold no inference of any annotated question, so there is nothing to score")
+    questions, compatible = list(answered.values()), chosen.profile == "flageval"
+    table = question_table(questions, chosen.detailed_keys)
+    metrics = _accuracies(table, compatible)
+    if compatible:
+        tokens = average_tokens(list(predicted.values()))
+        metrics |= {name: Estimate(value, n=len(questions)) for name, value in tokens.items()}
+    groups = {}
+    for key in chosen.detailed_keys:
+        parts = dict(split(table, key))
+        values = dict.fromkeys(str(question.annotation.get(key)) for question in questions)
+        groups[key] = {value: _accuracies(parts[value], compatible) for value in values}
+    kept = [question for question in questions if question.is_scored or not compatible]
+    missing = [name for name in annotations if name not in answered]
+    note = f"{len(missing)} annotated questions have no prediction and are not in the numbers"
+    return OutsideResult(
+        len(questions),
+        metrics,
+        groups,
+        notes={"missing": note} if missing else {},
+        missing=missing,
+        records=[seed_record(question, dense=compatible) for question in kept],
     )
-    return OutsideResult(len(judged.questions), metrics, groups, notes=notes, missing=judged.missing, records=records)
 
 
-def _rounded(metrics: dict[str, Estimate], compatible: bool) -> dict[str, Estimate]:
-    """FlagEvalMM rounds percentages to two digits; its profile gives the same figure as a fraction."""
+def _accuracies(table: ScoreTable, compatible: bool) -> dict[str, Estimate]:
+    """Return macro and micro accuracy. FlagEvalMM rounds percentages to two digits; its profile gives the same as a fraction."""
+    metrics = {"accuracy": mean_of_questions(table), "accuracy_micro": mean_of_trials(table)}
     if not compatible:
         return metrics
     return {
-        name: value
-        if value.value is None
-        else structs.replace(value, value=round(round(100 * value.value, 2) / 100, 6))
-        for name, value in metrics.items()
+        name: estimate
+        if estimate.value is None
+        else structs.replace(estimate, value=round(round(100 * estimate.value, 2) / 100, 6))
+        for name, estimate in metrics.items()
     }
 
 
-def _score_consistency(rows: Iterable[Row], formulation: str, chosen: OutsideOptions) -> OutsideResult:
-    truths, found = [], []
-    for row in rows:
-        truth, prediction = row.get("ground_truth"), row.get("prediction")
-        if not isinstance(truth, Mapping) or not isinstance(prediction, Mapping):
-            row.fail("'ground_truth' and 'prediction' must be objects {\"inference\": …, \"chain\": […]}")
-        try:
-            chains_from_items([truth], [prediction])
-        except DataError as error:
-            row.fail(str(error).removeprefix("item 0: "))
-        truths.append(truth)
-        found.append(prediction)
-    if not truths:
-        raise DataError("the file holds no records, so there is nothing to score")
-    chains = chains_from_items(truths, found)
-    metrics = consistency(chains, chosen.convention) | steps(chains)
-    undefined = {name: "undefined: no item qualifies" for name, value in metrics.items() if value.value is None}
-    return OutsideResult(len(truths), metrics, notes=undefined)
-
-
-_SCORERS: dict[str, Callable[[Iterable[Row], str, OutsideOptions], OutsideResult]] = {
-    "SingleChoice": _score_choices,
+_SCORERS: dict[str, Callable[[Iterable[Record], str, OutsideOptions], OutsideResult]] = {
+    "SingleChoice": _score_trials,
     "Generation": _score_captions,
-    "OCROpenEnded": _score_texts,
-    "KIEOpenEnded": _score_texts,
+    "OCROpenEnded": _score_trials,
+    "KIEOpenEnded": _score_trials,
     "MultiInference": _score_inferences,
-    "Consistency": _score_consistency,
+    "Consistency": _score_chains,
 }
 
 FORMULATIONS: Sequence[str] = tuple(_SCORERS)

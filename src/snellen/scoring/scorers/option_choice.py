@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.types import Prediction, Request, Sample, Score
+from ...core.types import Prediction, Request, Sample, Score, TrialKey
 from ...extract.choice import read
-from ...extract.extraction import Extraction
+from ...extract.extraction import UNPARSED, Extraction
 from ...extract.mark_patterns import derive_marks
 from ...extract.option_set import compile_options
 from ...extract.other_kinds import extract_yesno
@@ -50,6 +50,13 @@ def _scored(sample: Sample, request: Request, found: Extraction, answer: str | N
     if found.span is not None:
         detail["span"] = found.span
     return Score(request.key, METRIC, 1.0 if answer in sample.answers else 0.0, answer, found.rule, None, detail)
+
+
+def score_index(key: TrialKey, chosen: int | None, right: int, shown: Sequence[str]) -> Score:
+    """Score an answer that is an option's index, as ReForm-Eval counts it: unread is wrong, and it may lie beyond the options."""
+    named = chosen is not None and -len(shown) <= chosen < len(shown)
+    answer = shown[chosen] if named and chosen is not None else None
+    return Score(key, METRIC, float(chosen == right), answer, "index", UNPARSED if chosen is None else None)
 
 
 def score_yesno(

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.scoring.outside import record_file
-from snellen.scoring.outside.record_file import read_records
+from snellen.data.files import jsonstream
+from snellen.data.files.jsonstream import iterate_records
 
 BAD = {
     b"": "the file is empty",
@@ -39,7 +39,7 @@ def test_damage_is_named_with_its_record(tmp_path: Path, data: bytes, message: s
     path = tmp_path / "p.json"
     path.write_bytes(data)
     with pytest.raises(DataError) as caught:
-        list(read_records(path))
+        list(iterate_records(path))
     assert str(path) in str(caught.value)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -48,7 +48,7 @@ def test_damage_is_named_with_its_record(tmp_path: Path, data: bytes, message: s
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     for path in (tmp_path / "none.json", tmp_path):
         with pytest.raises(DataError, match="cannot read"):
-            list(read_records(path))
+            list(iterate_records(path))
 
 
 json_values = st.recursive(
@@ -71,18 +71,18 @@ def test_whatever_is_written_is_read(
     whole = json.dumps(records, indent=indent, ensure_ascii=False)
     lines = "\n".join(json.dumps(record, ensure_ascii=False) for record in records)
     path.write_bytes(("\ufeff" + (lines if as_lines and records else whole)).encode("utf-8", "surrogatepass"))
-    usual, record_file.CHUNK_BYTES = record_file.CHUNK_BYTES, chunk
+    usual, jsonstream.CHUNK_BYTES = jsonstream.CHUNK_BYTES, chunk
     try:
-        assert [record for _, record in read_records(path)] == records
+        assert [record for _, record in iterate_records(path)] == records
     finally:
-        record_file.CHUNK_BYTES = usual
+        jsonstream.CHUNK_BYTES = usual
 
 
 def test_a_record_without_end_is_refused_before_the_memory_is_full(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     path.write_bytes(b'[{"a":1},{"prediction":"' + b"x" * (3 << 20))
     with pytest.raises(DataError, match="record 2 is longer than 1 MiB or has no end"):
-        list(read_records(path, max_record_chars=1 << 20))
+        list(iterate_records(path, max_bytes=1 << 20))
 
 
 MEASURE = """

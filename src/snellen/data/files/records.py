@@ -1,13 +1,13 @@
-"""Turns the fields of one outside record into typed values; every error names the file, the record and the field."""
+"""Turns the records of other programs (a file, or any iterable) into checked fields; errors name file, record and field."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from ...core.errors import DataError
-from .record_file import read_records
+from .jsonstream import iterate_records
 
 Source = str | Path | Iterable[Mapping[str, Any]]
 
@@ -22,7 +22,7 @@ _KINDS = {
 }
 
 
-class Row:
+class Record:
     """One record with its number (from 1) and where it came from."""
 
     __slots__ = ("fields", "number", "origin")
@@ -40,51 +40,56 @@ class Row:
             self.fail(f"has no field {name!r}")
         return self.fields[name]
 
+    def first(self, names: Iterable[str]) -> Any:
+        """Return the first of these fields that is there and not null, else None."""
+        return next((value for name in names if (value := self.fields.get(name)) is not None), None)
+
     def text(self, name: str) -> str:
         """Return a field that must be text."""
         value = self.get(name)
-        if not isinstance(value, str):
-            self.fail(f"{name!r} must be text, not {kind_of(value)}")
-        return value
+        return value if isinstance(value, str) else self._refuse(name, "text", value)
 
     def texts(self, name: str) -> list[str]:
         """Return a field that must be a list of texts, at least one."""
         value = self.get(name)
-        if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
-            self.fail(f"{name!r} must be a list of texts with at least one, not {kind_of(value)}")
-        return value
+        return value if value and _are_texts(value) else self._refuse(name, "a list of texts with at least one", value)
 
     def text_or_texts(self, name: str) -> str | list[str]:
         """Return a field that is text or a list of texts."""
         value = self.get(name)
-        if not isinstance(value, str) and not (
-            isinstance(value, list) and all(isinstance(item, str) for item in value)
-        ):
-            self.fail(f"{name!r} must be text or a list of texts, not {kind_of(value)}")
-        return value
+        return (
+            value
+            if isinstance(value, str) or _are_texts(value)
+            else self._refuse(name, "text or a list of texts", value)
+        )
 
     def whole(self, name: str) -> int:
         """Return a field that must be a whole number."""
         value = self.get(name)
         if isinstance(value, bool) or not isinstance(value, int):
-            self.fail(f"{name!r} must be a whole number, not {kind_of(value)}")
+            self._refuse(name, "a whole number", value)
         return value
+
+    def number_of(self, name: str, largest: float) -> float:
+        """Return a field that must be a number, smaller than `largest` in size."""
+        value = self.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < largest:
+            self.fail(f"{name!r} must be a number")
+        return float(value)
 
     def identifier(self, name: str) -> Hashable:
         """Return an id: text or a whole number (1 and "1" are two ids)."""
         value = self.get(name)
         if isinstance(value, bool) or not isinstance(value, str | int):
-            self.fail(f"{name!r} must be text or a whole number, not {kind_of(value)}")
+            self._refuse(name, "text or a whole number", value)
         return value
 
-    def options(self) -> list[Any] | None:
-        """Return `answer_options` (texts or numbers), or None if there are none."""
-        value = self.fields.get("answer_options")
-        if value is None:
-            return None
-        if not isinstance(value, list) or not all(isinstance(item, str | int | float) for item in value):
-            self.fail(f"'answer_options' must be a list of texts, not {kind_of(value)}")
-        return value
+    def _refuse(self, name: str, wanted: str, value: Any) -> NoReturn:
+        self.fail(f"{name!r} must be {wanted}, not {kind_of(value)}")
+
+
+def _are_texts(value: Any) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def kind_of(value: Any) -> str:
@@ -94,13 +99,13 @@ def kind_of(value: Any) -> str:
     return "an empty list" if value == [] else _KINDS.get(type(value), type(value).__name__)
 
 
-def read_rows(source: Source, origin: str = "predictions") -> Iterator[Row]:
-    """Yield the records of a file, or of any iterable of mappings, as Rows."""
+def read_records(source: Source, origin: str = "predictions") -> Iterator[Record]:
+    """Yield the records of a file, or of any iterable of mappings."""
     if isinstance(source, str | Path):
-        for number, record in read_records(source):
-            yield Row(str(source), number, record)
+        for number, record in iterate_records(source):
+            yield Record(str(source), number, record)
         return
     for number, fields in enumerate(source, 1):
         if not isinstance(fields, Mapping):
             raise DataError(f"{origin}: record {number} is {kind_of(fields)}, not an object")
-        yield Row(origin, number, fields)
+        yield Record(origin, number, fields)

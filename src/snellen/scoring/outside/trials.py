@@ -1,0 +1,93 @@
+"""Turns outside records with one answer each into trials: the score of each, and rows of the table that all aggregates read."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+
+from ...core.errors import DataError
+from ...core.types import BASE_VARIANT, Score, TrialKey
+from ...data.files.records import Record
+from ..aggregates.instability import ROUND_AXIS
+from ..reading import ScoreRow, read_tables
+from ..table import ScoreTable
+
+METRIC = "accuracy"
+ScoreRecord = Callable[[Record, TrialKey], Score]
+_LONGEST_CLASS = 64
+_LARGEST_ROUND = 1e12
+_MOST_NAMED = 3
+
+
+def read_trials(records: Iterable[Record], score: ScoreRecord, *, with_rounds: bool, with_classes: bool) -> ScoreTable:
+    """Return the table of a file whose records with one `sample_id` are repeats of one sample.
+
+    `with_rounds` keeps `round_id` as an axis of the variant; `with_classes` keeps what was answered, for the instability.
+    Raises DataError for an empty file and for unequal numbers of repeats: a mean over them would weigh samples by accident.
+    """
+    numbering = Numbering()
+    table = read_tables(_rows(records, score, numbering, with_rounds, with_classes), metrics=(METRIC,))[METRIC]
+    numbering.check()
+    return table
+
+
+def _rows(
+    records: Iterable[Record], score: ScoreRecord, numbering: Numbering, with_rounds: bool, with_classes: bool
+) -> Iterator[ScoreRow]:
+    for record in records:
+        key = numbering.key(record)
+        scored = score(record, key)
+        # A record that could not be read is in no round, so it needs no number of one.
+        variant = _round(record) if with_rounds and scored.value is not None else BASE_VARIANT
+        answer = _class(record, scored) if with_classes else None
+        yield key.sample, variant, key.repeat, METRIC, scored.value, answer, scored.rule, scored.reason
+
+
+def _round(record: Record) -> str:
+    return f"{ROUND_AXIS}={record.number_of('round_id', _LARGEST_ROUND)!r}"
+
+
+def _class(record: Record, score: Score) -> str:
+    """An answer that names no option is a class of its own; long ones by their hash, so that each costs the same."""
+    answer = score.answer if score.answer is not None else str(record.get("prediction"))
+    if len(answer) <= _LONGEST_CLASS:
+        return answer
+    return hashlib.blake2b(answer.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+class Numbering:
+    """Names samples by the order of the file, and numbers the records of each as its repeats."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Hashable, int] = {}
+        self._first_record = array("q")
+        self._sizes = array("q")
+        self._origin = "predictions"
+
+    def key(self, record: Record) -> TrialKey:
+        """Return the next trial of the record's sample."""
+        code = self._codes.setdefault(record.identifier("sample_id"), len(self._codes))
+        if code == len(self._sizes):
+            self._origin = record.origin
+            self._first_record.append(record.number)
+            self._sizes.append(0)
+        self._sizes[code] += 1
+        return TrialKey("", f"{code:09}", BASE_VARIANT, self._sizes[code] - 1)
+
+    def check(self) -> None:
+        """Refuse an empty file and ragged repeats."""
+        if not self._sizes:
+            raise DataError(f"{self._origin}: holds no records, so there is nothing to score")
+        usual = Counter(self._sizes).most_common(1)[0][0]
+        samples = zip(self._codes, self._first_record, self._sizes, strict=True)
+        odd = [sample for sample in samples if sample[2] != usual]
+        if odd:
+            named = ", ".join(
+                f"sample {name!r} (first at record {first}) has {size}" for name, first, size in odd[:_MOST_NAMED]
+            )
+            more = f" and {len(odd) - _MOST_NAMED} more differ," if len(odd) > _MOST_NAMED else ","
+            raise DataError(
+                f"{self._origin}: ragged repeats (a record lost or doubled?): {named}{more} but the others {usual}"
+            )
