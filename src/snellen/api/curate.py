@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,10 @@ from ..core.config import convert
 from ..core.errors import DataError, UsageError
 from ..core.ids import content_hash
 from ..curate.checks import CARD, CHECKERS, TASK, plan_checks, read_checks
+from ..curate.desk import ReviewSettings
 from ..curate.draft import TASK as DRAFT_TASK
 from ..curate.draft import Drafting, DraftPrompt, collect_drafts, plan_drafts
+from ..curate.figures import audit_sentence
 from ..curate.gates import GateReport, GateSettings, Replies, run_gates
 from ..curate.publish import Published, Title, cure_rows
 from ..curate.publish import publish as write_published
@@ -24,11 +28,14 @@ from ..curate.sources import read_sources
 from ..curate.workshop import Workshop
 from ..data.catalog import Catalog
 from ..scoring.scorers.judge import read_judge
+from ..store.lock import RunLock
 from ..store.reader import RunReader
 from .errand import Errand, run_errand
 from .plan import create_model
 from .run import Watcher, run_settings
 from .settings import RunSettings
+
+__all__ = ["DraftResult", "GateSettings", "ReviewSettings", "audit_sentence", "draft", "gates", "publish", "review"]
 
 
 class DraftResult(Struct, frozen=True):
@@ -88,13 +95,10 @@ def draft(
 def _read_drafts(
     workshop: Workshop, drafting: Drafting, unusable: list[SetAside]
 ) -> tuple[list[Draft], list[SetAside]]:
-    reader = RunReader(workshop.drafting)
-    try:
-        made = list(collect_drafts(reader, drafting))
-    finally:
-        reader.close()
-    drafts = [each for each in made if isinstance(each, Draft)]
-    set_aside = [*unusable, *(each for each in made if isinstance(each, SetAside))]
+    with closing(RunReader(workshop.drafting)) as reader:
+        records = list(collect_drafts(reader, drafting))
+    drafts = [record for record in records if isinstance(record, Draft)]
+    set_aside = [*unusable, *(record for record in records if isinstance(record, SetAside))]
     write_lines(workshop.drafts, drafts)
     write_lines(workshop.set_aside("draft"), set_aside)
     return drafts, set_aside
@@ -114,9 +118,8 @@ def gates(
     judges = {settings.model: _ask_blindly(workshop, drafts, settings) for settings in blind_models}
     kept, set_aside, report = run_gates(drafts, gate_settings, checks, judges)
     if workshop.ledger.is_file() and workshop.gated.is_file() and kept != workshop.read_gated():
-        raise UsageError(
-            f"{folder} is under review: these gates would change what people decided on; gate a copy of the folder instead"
-        )
+        reason = "these gates would change what people decided on; gate a copy of the folder instead"
+        raise UsageError(f"{folder} is under review: {reason}")
     write_lines(workshop.gated, kept)
     write_lines(workshop.set_aside("gates"), set_aside)
     workshop.gate_report.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
@@ -133,11 +136,8 @@ def _ask_checker(workshop: Workshop, drafts: Sequence[Draft], settings: RunSetti
         config = {"judge": msgspec.to_builtins(judge), "drafts": content_hash(drafts)}
         folder = workshop.checking / f"{name}-{content_hash(config, 8)}"
         run_errand(Errand(folder, model, jobs, {f"{TASK}@{judge.name}": judge.votes * len(drafts)}, config), settings)
-        reader = RunReader(folder)
-        try:
+        with closing(RunReader(folder)) as reader:
             findings[f"{name} (checker)"] = read_checks(reader, judge, drafts, f"{name} (checker)")
-        finally:
-            reader.close()
     return findings
 
 
@@ -149,18 +149,35 @@ def _ask_blindly(workshop: Workshop, drafts: Sequence[Draft], settings: RunSetti
     data = folder / "annotations.json"
     data.write_bytes(msgspec.json.encode(cure_rows(drafts)))
     overrides = (*settings.overrides, ("dataset.path", str(data)), ("dataset.pictures", False))
-    told = msgspec.structs.replace(settings, tasks=("cure",), overrides=overrides, output_dir=folder / "run")
-    run_settings(told, None)
-    reader = RunReader(folder / "run")
-    found: dict[str, dict[str, list[float]]] = {}
-    try:
+    blind = msgspec.structs.replace(settings, tasks=("cure",), overrides=overrides, output_dir=folder / "run")
+    run_settings(blind, None)
+    replies: dict[str, dict[str, list[float]]] = {}
+    with closing(RunReader(folder / "run")) as reader:
         for score in reader.scores("cure"):
-            place, _, part = score.key.sample.partition(".")
+            position, _, part = score.key.sample.partition(".")
             role = "inference" if part == "h" else "step"
-            found.setdefault(drafts[int(place)].id, {}).setdefault(role, []).append(score.value or 0.0)
+            replies.setdefault(drafts[int(position)].id, {}).setdefault(role, []).append(score.value or 0.0)
+    return replies
+
+
+def review(
+    folder: Path, settings: ReviewSettings | None, port: int, ready: Callable[[dict[str, str], int, int], None]
+) -> None:
+    """Serve the review page on localhost until stopped; `ready` is told the links, the port and the number of items.
+
+    Without `settings` those of the last review hold.
+    """
+    from ..curate.serve import serve  # the web server is an extra that the other steps do without
+    from ..curate.web import Keys
+
+    workshop = Workshop(folder)
+    desk = workshop.open_desk(settings)
+    lock = RunLock(folder)  # one server a folder: the state that pages see lives in its memory
+    try:
+        items = len(desk.items)
+        serve(desk, Keys(workshop.key), workshop.name, port, lambda links, chosen: ready(links, chosen, items))
     finally:
-        reader.close()
-    return found
+        lock.release()
 
 
 def publish(folder: Path, out: Path | None = None, *, name: str = "", licence: str = "") -> Published:
@@ -169,17 +186,12 @@ def publish(folder: Path, out: Path | None = None, *, name: str = "", licence: s
     if not workshop.ledger.is_file():
         raise UsageError(f"{folder} has no review yet: run `snellen curate review {folder} --reviewer NAME` first")
     desk = workshop.open_desk()
-    try:
+    with closing(desk.ledger):
         gate_report: dict[str, Any] = msgspec.json.decode(workshop.gate_report.read_bytes())
         title = Title(name or workshop.name, licence)
         return write_published(desk, out or workshop.published, title, gate_report, workshop.read_set_aside())
-    finally:
-        desk.ledger.close()
 
 
 def _tally(set_aside: Sequence[SetAside]) -> dict[str, int]:
-    reasons: dict[str, int] = {}
-    for each in set_aside:
-        reason = each.reason.partition(" (after")[0]
-        reasons[reason] = reasons.get(reason, 0) + 1
-    return dict(sorted(reasons.items(), key=lambda pair: -pair[1]))
+    """Count the reasons, the most common first, however many attempts led to them."""
+    return dict(Counter(record.reason.partition(" (after")[0] for record in set_aside).most_common())
