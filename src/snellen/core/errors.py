@@ -106,3 +106,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def not_among(name: str, known: Iterable[str], verdict: str = "") -> str:
+    """Return `'name'verdict, did you mean …; known: …`, the end of a message about a name that is none of `known`."""
+    names = list(known)
+    return f"{name!r}{verdict}{did_you_mean(name, names)}; known: {', '.join(names)}"

@@ -11,7 +11,7 @@ import msgspec
 from ..core.protocols import Capability
 from ..core.tasks import Task
 from ..core.types import TrialKey
-from ..data.chains import recount
+from ..data.loaders.cure import recount
 from ..prompt.build import Prompter
 from .dialogue import read_answer
 from .jobs import Ask, Item
