@@ -42,14 +42,14 @@ class Companions:
     def __init__(self, items: Iterable[Item]) -> None:
         self._together: dict[str, Counter[str]] = {}
         for item in items:
-            present = _present(item)
+            present = sorted(_present(item))  # a set's own order is another in every process, and ties follow it
             for name in present:
-                self._together.setdefault(name, Counter()).update(present - {name})
+                self._together.setdefault(name, Counter()).update(other for other in present if other != name)
 
     def absent(self, item: Item, count: int, recipe: Recipe) -> list[Distractor]:
         """Draw categories that are not in the picture, the most usual companions of what is there first."""
         present, company = _present(item), Counter[str]()
-        for name in present:
+        for name in sorted(present):
             company.update(self._together.get(name, Counter()))
         generator = recipe.rng(item.id, "distractors")
         usual = [name for name, _ in company.most_common() if name not in present][: count * 3]
