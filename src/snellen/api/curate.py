@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from ..core.config import convert
 from ..core.errors import DataError, UsageError
 from ..core.ids import content_hash
 from ..curate.checks import CARD, CHECKERS, TASK, plan_checks, read_checks
+from ..curate.desk import ReviewSettings
 from ..curate.draft import TASK as DRAFT_TASK
 from ..curate.draft import Drafting, DraftPrompt, collect_drafts, plan_drafts
+from ..curate.figures import audit_sentence
 from ..curate.gates import GateReport, GateSettings, Replies, run_gates
 from ..curate.publish import Published, Title, cure_rows
 from ..curate.publish import publish as write_published
@@ -26,11 +28,14 @@ from ..curate.sources import read_sources
 from ..curate.workshop import Workshop
 from ..data.catalog import Catalog
 from ..scoring.scorers.judge import read_judge
+from ..store.lock import RunLock
 from ..store.reader import RunReader
 from .errand import Errand, run_errand
 from .plan import create_model
 from .run import Watcher, run_settings
 from .settings import RunSettings
+
+__all__ = ["DraftResult", "GateSettings", "ReviewSettings", "audit_sentence", "draft", "gates", "publish", "review"]
 
 
 class DraftResult(Struct, frozen=True):
@@ -113,8 +118,8 @@ def gates(
     judges = {settings.model: _ask_blindly(workshop, drafts, settings) for settings in blind_models}
     kept, set_aside, report = run_gates(drafts, gate_settings, checks, judges)
     if workshop.ledger.is_file() and workshop.gated.is_file() and kept != workshop.read_gated():
-        remedy = "these gates would change what people decided on; gate a copy of the folder instead"
-        raise UsageError(f"{folder} is under review: {remedy}")
+        reason = "these gates would change what people decided on; gate a copy of the folder instead"
+        raise UsageError(f"{folder} is under review: {reason}")
     write_lines(workshop.gated, kept)
     write_lines(workshop.set_aside("gates"), set_aside)
     workshop.gate_report.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
@@ -149,10 +154,30 @@ def _ask_blindly(workshop: Workshop, drafts: Sequence[Draft], settings: RunSetti
     replies: dict[str, dict[str, list[float]]] = {}
     with RunReader(folder / "run") as reader:
         for score in reader.scores("cure"):
-            number, _, part = score.key.sample.partition(".")
+            position, _, part = score.key.sample.partition(".")
             role = "inference" if part == "h" else "step"
-            replies.setdefault(drafts[int(number)].id, {}).setdefault(role, []).append(score.value or 0.0)
+            replies.setdefault(drafts[int(position)].id, {}).setdefault(role, []).append(score.value or 0.0)
     return replies
+
+
+def review(
+    folder: Path, settings: ReviewSettings | None, port: int, ready: Callable[[dict[str, str], int, int], None]
+) -> None:
+    """Serve the review page on localhost until stopped; `ready` is told the links, the port and the number of items.
+
+    Without `settings` those of the last review hold.
+    """
+    from ..curate.serve import serve  # the web server is an extra that the other steps do without
+    from ..curate.web import Keys
+
+    workshop = Workshop(folder)
+    desk = workshop.open_desk(settings)
+    lock = RunLock(folder)  # one server a folder: the state that pages see lives in its memory
+    try:
+        items = len(desk.items)
+        serve(desk, Keys(workshop.key), workshop.name, port, lambda links, chosen: ready(links, chosen, items))
+    finally:
+        lock.release()
 
 
 def publish(folder: Path, out: Path | None = None, *, name: str = "", licence: str = "") -> Published:

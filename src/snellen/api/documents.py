@@ -1,4 +1,4 @@
-"""The page-image jobs as library calls: settings with a data file and page folders in, the scripts' own result files out."""
+"""The page-image jobs as library calls: settings, data and page folders in, the scripts' own result files out."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ..data.documents.texts import read_records
 from ..data.images.encode import ImageDoor
 from ..report.exports.page_script_files import choice_file, needle_file, read_asked
 from ..report.files import write_atomically
+from ..report.pages.document_plots import write_plots
 from ..scoring.aggregates.document_ladder import variant_differences
 from ..scoring.stored import stored_tables
 from ..store.reader import RunReader
@@ -30,7 +31,7 @@ TRANSCRIBE = "Transcribe the text in the image."
 
 
 class Files(NamedTuple):
-    """Where a job's data and pages lie, and where its results go (a folder for multiple choice, a file for needles)."""
+    """Where a job's data and pages lie, and where its results go (multiple choice: a folder, needles: a file)."""
 
     data: Path
     images: Path
@@ -38,7 +39,10 @@ class Files(NamedTuple):
 
 
 def run_choice(settings: RunSettings, files: Files, watcher: Watcher | None = None) -> tuple[RunResult, list[Path]]:
-    """Ask LongBench-v2 questions about every variant below `images`; write `{variant}_mc_eval.json` and `comparison.json`."""
+    """Ask LongBench-v2 questions about every variant below `images`.
+
+    Writes `{variant}_mc_eval.json` and `comparison.json`.
+    """
     variants = tuple(f"pages={name}" for name in find_variants(files.images))
     result = run_settings(_with_data(settings, "longbench-v2", files, files.output / "run", variants), watcher)
     return result, write_choice_files(result.folder, files.output)
@@ -49,13 +53,13 @@ def run_needles(settings: RunSettings, files: Files, config: str, watcher: Watch
     result = run_settings(_with_data(settings, "niah", files, files.output.with_suffix(".run"), ("base",)), watcher)
     with RunReader(result.folder) as reader:
         header = reader.header()
-        asked = [each for of_variant in read_asked(reader, "niah").values() for each in of_variant]
+        asked = [trial for of_variant in read_asked(reader, "niah").values() for trial in of_variant]
         _write(files.output, needle_file(header.model, config, asked, header.id))
     return result
 
 
 def write_choice_files(folder: Path, output: Path) -> list[Path]:
-    """Write the result files of a stored run: one a variant, and the pairwise comparison; can be repeated at any time."""
+    """Write the result files of a stored run, at any time: one a variant, and the pairwise comparison."""
     with RunReader(folder) as reader:
         header = reader.header()
         written = []
@@ -66,7 +70,12 @@ def write_choice_files(folder: Path, output: Path) -> list[Path]:
         if table is not None and len(table.variants) > 1:
             written.append(output / "comparison.json")
             _write(written[-1], [msgspec.to_builtins(pair) for pair in variant_differences(table)])
-        return written
+    return written
+
+
+def plot_documents(run: Path, output: Path | None = None) -> list[Path]:
+    """Draw a run's heat maps and curves into a folder (default: `plots` in the run) and return the files."""
+    return write_plots(run, output or run / "plots")
 
 
 @contextmanager
@@ -82,7 +91,7 @@ def transcriber(name: str) -> Iterator[Callable[[bytes], str]]:
 
 
 def transcribe_documents(data: Path, images: Path, output: Path, reader: str) -> dict[str, int]:
-    """Read every page with a reader and write the data file again with a `transcript` of each document, for `control=transcript`."""
+    """Write the data file again with a `transcript` of each document as a reader sees it, for `control=transcript`."""
     folder = read_pages(images)
     records = read_records(data)
     with transcriber(reader) as transcribe:
@@ -112,9 +121,5 @@ def _with_data(settings: RunSettings, task: str, files: Files, folder: Path, var
 
 def _write(path: Path, value: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    body = msgspec.json.format(msgspec.json.encode(value), indent=2)
-    write_atomically(path, lambda file: _write_body(file, body))
-
-
-def _write_body(file: Any, body: bytes) -> None:
-    file.write(body + b"\n")
+    body = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    write_atomically(path, lambda file: file.write(body))

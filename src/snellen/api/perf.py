@@ -22,13 +22,14 @@ from ..model.served.served_model import ServedModel
 from ..perf.charts import latency_throughput, pictures, to_svg
 from ..perf.load.generator import Item
 from ..perf.load.measure import LoadPlan, Measured, measure
+from ..perf.load.synthetic import TASK as SYNTHETIC
 from ..perf.load.synthetic import Synthetic, make_dialogues
 from ..perf.load.workload import Asked, capture, join_turns, prepare_items, salt_dialogues, with_replies
 from ..perf.metrics import summarize
 from ..perf.page import render_page
 from ..perf.slo import Objectives
 from ..perf.stored import Prices, right_answers, to_prediction, value_for_money
-from ..perf.sweep import Point, Sweep, conclude, judge, search
+from ..perf.sweep import Point, Sweep, conclude, judge, search, sweep_table
 from ..perf.timeline import Timeline, write_timeline
 from ..report.files import write_atomically
 from ..store.cache import request_digest
@@ -36,6 +37,11 @@ from ..store.writer import RunWriter
 from .plan import Plan, create_model, make_plan
 from .run import finish
 from .settings import RunSettings
+
+__all__ = [
+    "SYNTHETIC", "LoadPlan", "PerfReport", "PerfSettings", "Prices", "Sweep", "SweepSettings", "Synthetic",
+    "describe_level", "draw", "level_name", "prices_of", "run_perf", "run_sweep", "sweep_table",
+]  # fmt: skip
 
 
 class PerfSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -307,7 +313,7 @@ def level_name(level: LoadPlan) -> str:
 
 
 def _task_name(settings: PerfSettings) -> str:
-    return "synthetic" if settings.synthetic is not None else "+".join(settings.run.tasks)
+    return SYNTHETIC if settings.synthetic is not None else "+".join(settings.run.tasks)
 
 
 def _label(settings: PerfSettings) -> str:

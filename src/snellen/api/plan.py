@@ -14,7 +14,7 @@ import msgspec
 
 from ..core.builtins import INFERENCERS, default_registry
 from ..core.config import convert
-from ..core.errors import DataError, UsageError, did_you_mean, near_and_known
+from ..core.errors import DataError, UsageError, did_you_mean, not_among
 from ..core.ids import content_hash
 from ..core.jobs import Item, Job
 from ..core.protocols import Capability, Inferencer, LoadContext, Model
@@ -162,7 +162,7 @@ def check_groups(task: Task, content: Survey) -> None:
     known = {"variant", "repeat", *content.tags}.union(*(parse_variant(variant) for variant in task.variants))
     for key in task.group_by:
         if key not in known:
-            raise UsageError(f"task {task.name!r}: cannot group by {key!r}{near_and_known(key, sorted(known))}")
+            raise UsageError(f"task {task.name!r}: cannot group by {not_among(key, sorted(known))}")
 
 
 def check_capabilities(model: Model, task: Task, registry: Registry) -> None:

@@ -12,10 +12,15 @@ import msgspec
 
 from ..api.settings import RunSettings
 from ..core.config import parse_assignment
+from .options import CATALOGS, COUNT, FILE, KEY_ENV, KEY_FILE, NO_CACHE, PATH, SEED, defaulted
 from .run import command_line, read_key
 
-FOLDER = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+WORKSHOP = click.argument("folder", type=PATH, metavar="DIR")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stdout.")
+CHECKER_HELP = "provider/name of an LLM that judges every item with k votes (unique, chain, grounded)."
+BLIND_HELP = "provider/name that answers without pictures; repeatable."
+SHARE = click.FloatRange(0, 1)
+COLUMNS_HELP = "Where id, image, box, clue, inference are (a.b goes deeper)."
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -32,42 +37,27 @@ def curate() -> None:
 
 
 @curate.command()
-@click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
-@FOLDER
+@click.argument("source", type=PATH, metavar="FILE")
+@WORKSHOP
 @click.option("--model", required=True, help="provider/name of the LLM that drafts.")
 @click.option("--base-url", "--url", "base_url", help="Where an OpenAI-compatible server answers.")
-@click.option("--api-key-env", help="Environment variable that holds the key.")
-@click.option(
-    "--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key."
-)
-@click.option(
-    "--image-root", type=click.Path(path_type=Path), help="Folder of the pictures; found by the end of their URL."
-)
-@click.option(
-    "--map",
-    "columns",
-    multiple=True,
-    metavar="FIELD=COLUMN",
-    help="Where id, image, box, clue, inference are (a.b goes deeper).",
-)
-@click.option("--prompt", default="draft", show_default=True, help="Card in catalog/curate with the words of drafting.")
-@click.option("--limit", type=click.IntRange(min=1), help="Use the first N annotations.")
-@click.option(
-    "--max-requests",
-    type=click.IntRange(min=1),
-    help="Budget: stop after so many paid requests; the same command goes on.",
-)
-@click.option("--max-workers", type=click.IntRange(min=1), help="Requests in flight at most.  [default: 32]")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
-@click.option(
-    "--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards."
-)
+@KEY_ENV
+@KEY_FILE
+@click.option("--image-root", type=PATH, help="Folder of the pictures; found by the end of their URL.")
+@click.option("--map", "columns", multiple=True, metavar="FIELD=COLUMN", help=COLUMNS_HELP)
+@defaulted("--prompt", default="draft", help="Card in catalog/curate with the words of drafting.")
+@click.option("--limit", type=COUNT, help="Use the first N annotations.")
+@click.option("--max-requests", type=COUNT, help="Budget: stop after so many paid requests; the same command goes on.")
+@click.option("--max-workers", type=COUNT, help="Requests in flight at most.  [default: 32]")
+@SEED
+@NO_CACHE
+@CATALOGS
 @JSON
 def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
     """Have an LLM write the chain and the wrong candidates for every coarse annotation.
 
-    FILE is in the Sherlock format, or JSON, JSONL or CSV with id, image, box, clue and inference. The same command continues.
+    FILE is in the Sherlock format, or JSON, JSONL or CSV with id, image, box, clue and inference. The same command
+    continues.
 
     \b
     snellen curate draft sherlock.json shop --image-root pictures --model openai/NAME --base-url http://localhost:8000/v1
@@ -76,12 +66,9 @@ def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
     from .run_output import TerminalWatcher
 
     columns = {key: str(value) for key, value in map(parse_assignment, flags.pop("columns"))}
-    told = {name: flags.pop(name) for name in ("image_root", "prompt")}
-    budget = flags.pop("max_requests")
-    watcher = TerminalWatcher(quiet=as_json)
-    result = run_draft(
-        source, folder, _settings(**flags), columns=columns, requests_at_most=budget, watcher=watcher, **told
-    )
+    how = {name: flags.pop(name) for name in ("image_root", "prompt")}
+    how |= {"requests_at_most": flags.pop("max_requests"), "watcher": TerminalWatcher(quiet=as_json)}
+    result = run_draft(source, folder, _settings(**flags), columns=columns, **how)
     _print(result, as_json)
     if not as_json:
         cost = f"{result.requests} requests, {result.cached} cached"
@@ -93,35 +80,17 @@ def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
 
 
 @curate.command()
-@FOLDER
-@click.option(
-    "--margin",
-    type=click.FloatRange(0, 1),
-    default=0.05,
-    show_default=True,
-    help="How far above chance blind judges may be.",
-)
-@click.option(
-    "--repair/--no-repair", default=True, show_default=True, help="Make candidates look alike before they are tested."
-)
-@click.option("--trim/--no-trim", default=True, show_default=True, help="Set aside items that blind judges answer.")
-@click.option(
-    "--forbid",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File of words that no item may contain.",
-)
-@click.option(
-    "--checker", help="provider/name of an LLM that judges every item with k votes (unique, chain, grounded)."
-)
-@click.option(
-    "--blind-model", "blind_models", multiple=True, help="provider/name that answers without pictures; repeatable."
-)
+@WORKSHOP
+@defaulted("--margin", type=SHARE, default=0.05, help="How far above chance blind judges may be.")
+@defaulted("--repair/--no-repair", default=True, help="Make candidates look alike before they are tested.")
+@defaulted("--trim/--no-trim", default=True, help="Set aside items that blind judges answer.")
+@click.option("--forbid", type=FILE, help="File of words that no item may contain.")
+@click.option("--checker", help=CHECKER_HELP)
+@click.option("--blind-model", "blind_models", multiple=True, help=BLIND_HELP)
 @click.option("--base-url", "--url", "base_url", help="Server of the checker and of the blind models.")
-@click.option("--api-key-env", help="Environment variable that holds the key.")
-@click.option(
-    "--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key."
-)
-@click.option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
+@KEY_ENV
+@KEY_FILE
+@NO_CACHE
 @JSON
 def gates(folder: Path, as_json: bool, **flags: Any) -> int:
     """Pass the drafts through every gate; exit code 1 when the set as a whole does not pass.
@@ -129,19 +98,15 @@ def gates(folder: Path, as_json: bool, **flags: Any) -> int:
     \b
     snellen curate gates shop --checker openai/NAME --blind-model openai/NAME --base-url http://localhost:8000/v1
     """
+    from ..api.curate import GateSettings
     from ..api.curate import gates as run_gates
-    from ..curate.gates import GateSettings
 
-    forbid = flags.pop("forbid")
+    forbid, checker, blind = (flags.pop(name) for name in ("forbid", "checker", "blind_models"))
     words = frozenset(forbid.read_text(encoding="utf-8").casefold().split()) if forbid else frozenset()
-    wanted = GateSettings(flags.pop("repair"), flags.pop("trim"), flags.pop("margin"), forbidden=words)
-    checker, blind = flags.pop("checker"), flags.pop("blind_models")
-    report = run_gates(
-        folder,
-        wanted,
-        checker=_settings(model=checker, **flags) if checker else None,
-        blind_models=[_settings(model=model, **flags) for model in blind],
-    )
+    allowed = GateSettings(flags.pop("repair"), flags.pop("trim"), flags.pop("margin"), forbidden=words)
+    asked = _settings(model=checker, **flags) if checker else None
+    blind_models = [_settings(model=model, **flags) for model in blind]
+    report = run_gates(folder, allowed, checker=asked, blind_models=blind_models)
     _print(report, as_json)
     if not as_json:
         _print_gates(report)
@@ -149,71 +114,39 @@ def gates(folder: Path, as_json: bool, **flags: Any) -> int:
 
 
 @curate.command()
-@FOLDER
+@WORKSHOP
 @click.option("--reviewer", "reviewers", multiple=True, help="A reviewer's name; repeatable; kept for the next time.")
-@click.option(
-    "--overlap",
-    type=click.FloatRange(0, 1),
-    default=0.2,
-    show_default=True,
-    help="Share of items that two people judge.",
-)
-@click.option(
-    "--audit",
-    type=click.IntRange(0),
-    default=100,
-    show_default=True,
-    help="Accepted items that are looked at once more.",
-)
-@click.option(
-    "--ceiling",
-    type=click.IntRange(0),
-    default=50,
-    show_default=True,
-    help="Accepted items that people answer themselves.",
-)
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port on 127.0.0.1; 0 picks a free one."
-)
+@defaulted("--overlap", type=SHARE, default=0.2, help="Share of items that two people judge.")
+@defaulted("--audit", type=click.IntRange(0), default=100, help="Accepted items that are looked at once more.")
+@defaulted("--ceiling", type=click.IntRange(0), default=50, help="Accepted items that people answer themselves.")
+@SEED
+@defaulted("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; 0 picks a free one.")
 @JSON
-def review(folder: Path, reviewers: tuple[str, ...], port: int, as_json: bool, **flags: Any) -> int:
+def review(folder: Path, port: int, as_json: bool, **flags: Any) -> int:
     """Open the review page on localhost, with one link for every reviewer, until Ctrl-C.
 
     \b
     snellen curate review shop --reviewer ana --reviewer ben --overlap 0.3
     """
-    from ..curate.desk import ReviewSettings
-    from ..curate.serve import serve
-    from ..curate.web import Keys
-    from ..curate.workshop import Workshop
-    from ..store.lock import RunLock
+    from ..api.curate import ReviewSettings
+    from ..api.curate import review as run_review
 
-    workshop = Workshop(folder)
-    desk = workshop.open_desk(ReviewSettings(tuple(reviewers), **flags) if reviewers else None)
-    lock = RunLock(folder)  # one server a folder: the state that pages see lives in its memory
-
-    def ready(links: dict[str, str], chosen: int) -> None:
+    def ready(links: dict[str, str], chosen: int, items: int) -> None:
         if as_json:
-            sys.stdout.write(msgspec.json.encode({"links": links, "port": chosen, "pid": os.getpid()}).decode() + "\n")
+            _print({"links": links, "port": chosen, "pid": os.getpid()}, as_json)
             sys.stdout.flush()
-        else:
-            click.echo(f"{len(desk.items)} items; each reviewer opens the own link (Ctrl-C ends, nothing is lost):")
-            for who, link in links.items():
-                click.echo(f"  {who}: {link}")
+            return
+        click.echo(f"{items} items; each reviewer opens the own link (Ctrl-C ends, nothing is lost):")
+        for who, link in links.items():
+            click.echo(f"  {who}: {link}")
 
-    try:
-        serve(desk, Keys(workshop.key), workshop.name, port, ready)
-    finally:
-        lock.release()
+    run_review(folder, ReviewSettings(**flags) if flags["reviewers"] else None, port, ready)
     return 0
 
 
 @curate.command()
-@FOLDER
-@click.option(
-    "-o", "--output-dir", "out", type=click.Path(path_type=Path), help="Where to write.  [default: DIR/published]"
-)
+@WORKSHOP
+@click.option("-o", "--output-dir", "out", type=PATH, help="Where to write.  [default: DIR/published]")
 @click.option("--name", default="", help="The dataset's name.")
 @click.option("--licence", default="", help="The dataset's licence.")
 @JSON
@@ -224,24 +157,23 @@ def publish(folder: Path, out: Path | None, name: str, licence: str, as_json: bo
     snellen curate publish shop --licence CC-BY-4.0
     snellen run shop/published/task.toml --model blind/longest
     """
+    from ..api.curate import audit_sentence
     from ..api.curate import publish as run_publish
-    from ..curate.figures import audit_sentence
 
     result = run_publish(folder, out, name=name, licence=licence)
     _print(result, as_json)
     if not as_json:
-        click.echo(
-            f"{result.items} items, {result.questions} questions in {result.folder}; audit: {audit_sentence(result.card['audit'])}"
-        )
+        audit = audit_sentence(result.card["audit"])
+        click.echo(f"{result.items} items, {result.questions} questions in {result.folder}; audit: {audit}")
     return 0
 
 
 def _settings(
     *, model: str, api_key_env: str | None, api_key_file: Path | None, no_cache: bool, **flags: Any
 ) -> RunSettings:
-    told = {name: value for name, value in flags.items() if value is not None}
+    given = {name: value for name, value in flags.items() if value is not None}
     key = read_key(None, api_key_env, api_key_file)
-    return RunSettings(tasks=(), model=model, api_key=key, cache=not no_cache, command=command_line(sys.argv), **told)
+    return RunSettings(tasks=(), model=model, api_key=key, cache=not no_cache, command=command_line(sys.argv), **given)
 
 
 def _print(result: Any, as_json: bool) -> None:
@@ -274,7 +206,5 @@ def _print_gates(report: Any) -> None:
         blind.add_row(test.judge, test.role, f"{test.accuracy:.1%}", f"{test.chance:.1%}", str(test.questions), verdict)
     console.print(blind)
     if not report.passed:
-        click.echo(
-            "the set does not pass: without the picture the right options are found above chance; see gates.json",
-            err=True,
-        )
+        reason = "without the picture the right options are found above chance; see gates.json"
+        click.echo(f"the set does not pass: {reason}", err=True)

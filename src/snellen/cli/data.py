@@ -8,6 +8,12 @@ from typing import Any
 import click
 import msgspec
 
+from .options import CATALOGS, COUNT, FOLDER, PATH, defaulted
+
+SOURCES = click.Choice(["raw", "prepared", "hub", "bundle"])
+METHODS = click.Choice(["generation", "likelihood"])
+MACHINE = click.option("--json", "as_json", is_flag=True, help="Machine output.")
+
 BUILD_EXAMPLE = """
 \b
 Examples:
@@ -35,31 +41,25 @@ def data() -> None:
 
 @data.command(epilog=BUILD_EXAMPLE)
 @click.argument("name")
-@click.option(
-    "--raw", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder with the dataset's own files."
-)
-@click.option(
-    "--source", type=click.Choice(["raw", "prepared", "hub", "bundle"]), help="Which kind of files.  [default: raw]"
-)
-@click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path), help="Bundle folder to write.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of all draws.")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the first N samples.")
+@click.option("--raw", type=FOLDER, help="Folder with the dataset's own files.")
+@click.option("--source", type=SOURCES, help="Which kind of files.  [default: raw]")
+@click.option("-o", "--output", "out", required=True, type=PATH, help="Bundle folder to write.")
+@defaulted("--seed", type=int, default=0, help="Seed of all draws.")
+@click.option("--limit", type=COUNT, help="Only the first N samples.")
 @click.option("--parquet", is_flag=True, help="Items as Parquet instead of JSON Lines.")
 @click.option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the card.")
-@click.option(
-    "--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards."
-)
+@CATALOGS
 @click.option("--no-check", is_flag=True, help="Do not check the result.")
-@click.option("--json", "as_json", is_flag=True, help="Machine output.")
-def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_json: bool, **told: Any) -> int:
+@MACHINE
+def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_json: bool, **flags: Any) -> int:
     """Re-formulate a dataset into a portable bundle, and check it."""
     from ..api.data import build_bundle, check_data, expected_counts
     from ..core.config import parse_assignment
 
-    manifest = build_bundle(name, out, overrides=[parse_assignment(each) for each in overrides], **told)
+    manifest = build_bundle(name, out, overrides=list(map(parse_assignment, overrides)), **flags)
     click.echo(f"{manifest.samples} samples and {manifest.images} pictures in {out}", err=as_json)
-    whole = expected_counts(name, told["catalogs"]).get(told["source"] or "raw")
-    if whole not in (None, manifest.samples) and told["limit"] is None:
+    whole = expected_counts(name, flags["catalogs"]).get(flags["source"] or "raw")
+    if whole not in (None, manifest.samples) and flags["limit"] is None:
         click.echo(f"note: the whole set is known to give {whole} samples", err=True)
     if no_check:
         return 0
@@ -71,7 +71,7 @@ def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_j
 @data.command(epilog=CHECK_EXAMPLE)
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--no-images", is_flag=True, help="Do not open the pictures.")
-@click.option("--json", "as_json", is_flag=True, help="Machine output.")
+@MACHINE
 def check(path: Path, no_images: bool, as_json: bool) -> int:
     """Find defects and biases: labels, options, positions, lengths, balance, duplicates, pictures. Exit 1 on errors."""
     from ..api.data import check_data
@@ -83,20 +83,11 @@ def check(path: Path, no_images: bool, as_json: bool) -> int:
 
 @data.command(epilog=EXPORT_EXAMPLE)
 @click.argument("name")
-@click.option(
-    "-o",
-    "--output",
-    "out",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="A .json or .jsonl file; pictures go beside it.",
-)
-@click.option("--data-root", type=click.Path(path_type=Path), help="Folder that holds the datasets.")
-@click.option("--source", type=click.Choice(["raw", "prepared", "hub", "bundle"]))
-@click.option(
-    "--infer-method", "inference_method", default="generation", type=click.Choice(["generation", "likelihood"])
-)
-@click.option("--dataset-duplication", "data_duplication", type=click.IntRange(min=1), default=1)
+@click.option("-o", "--output", "out", required=True, type=PATH, help="A .json or .jsonl file; pictures go beside it.")
+@click.option("--data-root", type=PATH, help="Folder that holds the datasets.")
+@click.option("--source", type=SOURCES)
+@click.option("--infer-method", "inference_method", default="generation", type=METHODS)
+@click.option("--dataset-duplication", "data_duplication", type=COUNT, default=1)
 @click.option("--random-instruct", is_flag=True)
 @click.option("--shuffle-options", is_flag=True)
 @click.option("--in-context-sample", is_flag=True)
@@ -106,18 +97,19 @@ def check(path: Path, no_images: bool, as_json: bool) -> int:
 @click.option("--style", "preprocessor", default="one", help="How `text` is put together.")
 @click.option("--prompt-pack", type=click.Path(exists=True, path_type=Path))
 @click.option("--seed", type=int, default=0)
-@click.option("--limit", type=click.IntRange(min=1))
-@click.option("--json", "as_json", is_flag=True, help="Machine output.")
-def export(name: str, out: Path, as_json: bool, **told: Any) -> None:
-    """Write a dataset's prompts, options and labels for a model outside; its predictions come back through `snellen score`."""
+@click.option("--limit", type=COUNT)
+@MACHINE
+def export(name: str, out: Path, as_json: bool, **flags: Any) -> None:
+    """Write a dataset's prompts, options and labels for a model outside; its predictions come back through
+    `snellen score`.
+    """
     from ..api.data import export_items
     from ..api.reform import open_dataset
 
-    dataset = open_dataset(name, **{key: value for key, value in told.items() if value is not None})
+    dataset = open_dataset(name, **{key: value for key, value in flags.items() if value is not None})
     count = export_items(dataset, out)
-    click.echo(
-        msgspec.json.encode({"items": count, "file": str(out)}).decode() if as_json else f"{count} items in {out}"
-    )
+    summary = {"items": count, "file": str(out)}
+    click.echo(msgspec.json.encode(summary).decode() if as_json else f"{count} items in {out}")
 
 
 def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:
@@ -128,11 +120,9 @@ def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console()
-    console.print(
-        f"{report.samples} samples ({', '.join(f'{count} {form}' for form, count in report.forms.items())})",
-        highlight=False,
-    )
+    console = Console(highlight=False)
+    forms = ", ".join(f"{count} {form}" for form, count in report.forms.items())
+    console.print(f"{report.samples} samples ({forms})")
     figures = Table("text-only guess", "right", "95 %", "chance")
     for name, figure in report.figures.items():
         if figure["value"] is not None:
@@ -143,8 +133,6 @@ def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:
     for finding in report.findings:
         where = f" ({', '.join(finding.examples)})" if finding.examples else ""
         colour = "red" if finding.level == "error" else "yellow"
-        console.print(
-            f"[{colour}]{finding.level}[/] {finding.check}: {escape(finding.message + where)}", highlight=False
-        )
+        console.print(f"[{colour}]{finding.level}[/] {finding.check}: {escape(finding.message + where)}")
     if not report.findings:
         console.print("nothing wrong was found", style="green")

@@ -1,4 +1,4 @@
-"""`snellen mc` and `snellen niah`: the page-image jobs with the arguments their scripts have, run down the ordinary line."""
+"""`snellen mc` and `snellen niah`: the page-image jobs with their scripts' own arguments, down the ordinary line."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import msgspec
 from ..api.settings import RunSettings
 from ..core.config import parse_assignment
 from ..core.errors import UsageError
+from .options import COUNT, JSON, NO_CACHE, PATH, SEED, add_options, defaulted
 from .run import command_line, read_key, read_model_file
 
 DEFAULT_URL = "http://localhost:8000/v1"
@@ -21,6 +22,9 @@ Example:
   snellen mc --data-json data/longbenchv2/data.json --images-dir data/vqa --output results/qwen3 \\
       --config config/vqa/qwen3-vl.json --base_url http://localhost:8000/v1 --max_workers 128
 """
+CONFIG_HELP = "Model file: model_name, max_tokens, prompt_template …"
+PENALTY_HELP = "Overrides the model file."
+PROFILE_HELP = "Read answers as another tool does: vqa-scripts (the scripts' own rules), longbench-official."
 NIAH_EXAMPLE = """
 \b
 Example:
@@ -28,68 +32,33 @@ Example:
       --config config/vqa/qwen3-vl.json --base_url http://localhost:8000/v1
 """
 SHARED = (
-    click.option(
-        "--config",
-        "-c",
-        "config_file",
-        type=click.Path(path_type=Path),
-        help="Model file: model_name, max_tokens, prompt_template …",
-    ),
+    click.option("--config", "-c", "config_file", type=PATH, help=CONFIG_HELP),
     click.option("--model", help="provider/name instead of the model file's, e.g. reader/tesseract."),
     click.option("--base_url", "--base-url", "base_url", default=None, help=f"Server.  [default: {DEFAULT_URL}]"),
     click.option("--api_key", "--api-key", "api_key", help="The key itself (prefer --api-key-env)."),
     click.option("--api_key_env", "--api-key-env", "api_key_env", help="Environment variable that holds the key."),
-    click.option(
-        "--max_workers", "--max-workers", "max_workers", type=click.IntRange(min=1), default=128, show_default=True
-    ),
-    click.option(
-        "--presence_penalty", "--presence-penalty", "presence_penalty", type=float, help="Overrides the model file."
-    ),
-    click.option("--limit", type=click.IntRange(min=1), help="Use the first N documents of each variant."),
-    click.option("--max-images", type=click.IntRange(min=1), help="Pages the model takes in one request."),
-    click.option(
-        "--max-visual-tokens", type=click.IntRange(min=1), help="Visual tokens it takes, by --family's formula."
-    ),
-    click.option("--family", default="qwen2.5-vl", show_default=True, help="Model family for visual tokens."),
-    click.option("--too-long", default="skip", show_default=True, help="Beyond them: skip, middle, dpi or chunk."),
-    click.option(
-        "--tokenizer",
-        default="chars/4.2",
-        show_default=True,
-        help="Counts context length: cl100k, o200k, chars/N, a folder.",
-    ),
-    click.option(
-        "--profile", help="Read answers as another tool does: vqa-scripts (the scripts' own rules), longbench-official."
-    ),
-    click.option("--seed", type=int, default=0, show_default=True),
+    defaulted("--max_workers", "--max-workers", "max_workers", type=COUNT, default=128),
+    click.option("--presence_penalty", "--presence-penalty", "presence_penalty", type=float, help=PENALTY_HELP),
+    click.option("--limit", type=COUNT, help="Use the first N documents of each variant."),
+    click.option("--max-images", type=COUNT, help="Pages the model takes in one request."),
+    click.option("--max-visual-tokens", type=COUNT, help="Visual tokens it takes, by --family's formula."),
+    defaulted("--family", default="qwen2.5-vl", help="Model family for visual tokens."),
+    defaulted("--too-long", default="skip", help="Beyond them: skip, middle, dpi or chunk."),
+    defaulted("--tokenizer", default="chars/4.2", help="Counts context length: cl100k, o200k, chars/N, a folder."),
+    click.option("--profile", help=PROFILE_HELP),
+    SEED,
     click.option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the task."),
-    click.option("--no-cache", is_flag=True, help="Neither read nor write the response cache."),
+    NO_CACHE,
     click.option("--quiet", is_flag=True, help="No progress, no tables."),
-    click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout."),
+    JSON,
 )
-
-
-def shared_options(command: Any) -> Any:
-    """Add the options both jobs have."""
-    for option in reversed(SHARED):
-        command = option(command)
-    return command
 
 
 @click.command(epilog=MC_EXAMPLE)
-@click.option(
-    "--data-json", "--data_json", "data", required=True, type=click.Path(path_type=Path), help="LongBench-v2 data.json."
-)
-@click.option(
-    "--images-dir",
-    "--images_dir",
-    "images",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Parent of VARIANT/images/.",
-)
-@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder for VARIANT_mc_eval.json.")
-@shared_options
+@click.option("--data-json", "--data_json", "data", required=True, type=PATH, help="LongBench-v2 data.json.")
+@click.option("--images-dir", "--images_dir", "images", required=True, type=PATH, help="Parent of VARIANT/images/.")
+@click.option("--output", "-o", required=True, type=PATH, help="Folder for VARIANT_mc_eval.json.")
+@add_options(SHARED)
 def mc(*, data: Path, images: Path, output: Path, quiet: bool, as_json: bool, **flags: Any) -> int:
     """Multiple choice over page images: every subfolder with images/ is a variant, each gets its result file."""
     from ..api.documents import Files, run_choice
@@ -103,13 +72,11 @@ def mc(*, data: Path, images: Path, output: Path, quiet: bool, as_json: bool, **
 
 
 @click.command(epilog=NIAH_EXAMPLE)
-@click.option("--data", "-d", required=True, type=click.Path(path_type=Path), help="Needle data.json.")
-@click.option("--images", "-i", required=True, type=click.Path(path_type=Path), help="Folder of page images.")
-@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Result file.")
-@click.option(
-    "--case_sensitive", "--case-sensitive", "case_sensitive", is_flag=True, help="Match answers with their case."
-)
-@shared_options
+@click.option("--data", "-d", required=True, type=PATH, help="Needle data.json.")
+@click.option("--images", "-i", required=True, type=PATH, help="Folder of page images.")
+@click.option("--output", "-o", required=True, type=PATH, help="Result file.")
+@click.option("--case_sensitive", "--case-sensitive", is_flag=True, help="Match answers with their case.")
+@add_options(SHARED)
 def niah(
     *, data: Path, images: Path, output: Path, case_sensitive: bool, quiet: bool, as_json: bool, **flags: Any
 ) -> int:
@@ -128,14 +95,13 @@ def niah(
 def make_settings(flags: dict[str, Any]) -> RunSettings:
     """Turn the flags and the model file into settings; flags win."""
     file = read_model_file(flags["config_file"], needed=("model_name", "max_tokens") if not flags["model"] else ())
-    model = flags["model"] or file.pop("model", None)
-    file.pop("model", None)
+    in_file, url_in_file = file.pop("model", None), file.pop("base_url", None)
+    model = flags["model"] or in_file
     if not model:
         raise UsageError("name the model: --config FILE with model_name, or --model provider/name")
     if flags["presence_penalty"] is not None:
         file["extra_body"] = (file.get("extra_body") or {}) | {"presence_penalty": flags["presence_penalty"]}
-    base_url = flags["base_url"] or file.pop("base_url", None) or (DEFAULT_URL if model.startswith("openai/") else None)
-    file.pop("base_url", None)
+    base_url = flags["base_url"] or url_in_file or (DEFAULT_URL if model.startswith("openai/") else None)
     return RunSettings(
         tasks=(),
         model=model,
@@ -158,23 +124,20 @@ def _overrides(flags: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     own: list[tuple[str, Any]] = [("dataset.limits", limits), ("dataset.tokenizer", flags["tokenizer"])]
     if flags["limit"]:
         own.append(("dataset.max_documents", flags["limit"]))
-    return (*own, *(parse_assignment(each) for each in flags["overrides"]))
+    return (*own, *(parse_assignment(text) for text in flags["overrides"]))
 
 
 def _print(path: Path, as_json: bool) -> None:
     content = msgspec.json.decode(path.read_bytes())
     if as_json:
-        kept = (
-            {key: value for key, value in content.items() if key != "results"} if isinstance(content, dict) else content
-        )
-        click.echo(msgspec.json.encode({"file": str(path), "content": kept}).decode())
+        if isinstance(content, dict):
+            content.pop("results", None)
+        click.echo(msgspec.json.encode({"file": str(path), "content": content}).decode())
     elif isinstance(content, dict):
         skipped = f", {len(content['skipped'])} skipped" if content["skipped"] else ""
-        low_high = content["ci95"] or ["–", "–"]
-        click.echo(
-            f"{path}: {content['correct']}/{content['total_questions']} = {content['accuracy']} % [{low_high[0]}, {low_high[1]}]"
-            f", {content['errors']} errors{skipped}"
-        )
+        low, high = content["ci95"] or ["–", "–"]
+        share = f"{content['correct']}/{content['total_questions']} = {content['accuracy']} % [{low}, {high}]"
+        click.echo(f"{path}: {share}, {content['errors']} errors{skipped}")
     else:
         click.echo(str(path))
 

@@ -14,7 +14,7 @@ from click import option
 
 from ..api.settings import RunSettings, perturbations
 from ..core.config import parse_assignment, read_config_file
-from ..core.errors import ConfigError, UsageError, near_and_known
+from ..core.errors import ConfigError, UsageError, not_among
 from ..core.protocols import ImagePolicy
 from ..core.secret import Secret
 from .prompts import read_prompt_flags
@@ -233,7 +233,7 @@ def _check_model_file(table: dict[str, Any], path: Path, needed: tuple[str, ...]
             raise ConfigError(f"{path}: key {name!r} is missing")
     for name in table:
         if name not in MODEL_FILE_KEYS:
-            raise ConfigError(f"{path}: unknown key {name!r}{near_and_known(name, MODEL_FILE_KEYS)}")
+            raise ConfigError(f"{path}: unknown key {not_among(name, MODEL_FILE_KEYS)}")
 
 
 def read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:

@@ -116,7 +116,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def near_and_known(name: str, known: Iterable[str]) -> str:
-    """Return how a message about an unknown name goes on: the nearest known one, then all of them in their order."""
+def not_among(name: str, known: Iterable[str], verdict: str = "") -> str:
+    """Return `'name'verdict, did you mean …; known: …`, the end of a message about a name that is none of `known`."""
     names = list(known)
-    return f"{did_you_mean(name, names)}; known: {', '.join(names)}"
+    return f"{name!r}{verdict}{did_you_mean(name, names)}; known: {', '.join(names)}"

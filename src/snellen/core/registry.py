@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from .errors import ConfigError, SnellenError, UsageError, near_and_known
+from .errors import ConfigError, SnellenError, UsageError, not_among
 
 PLUGIN_PREFIX = "snellen_plugin_"
 """How the modules of plug-in files are named."""
@@ -42,7 +42,7 @@ class Registry:
         if name not in known:
             self._load_entry_points()
         if name not in known:
-            raise UsageError(f"unknown {kind} {name!r}{near_and_known(name, sorted(known))}")
+            raise UsageError(f"unknown {kind} {not_among(name, sorted(known))}")
         target = known[name]
         return _resolve(target) if isinstance(target, str) else target
 

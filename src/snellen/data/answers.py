@@ -10,13 +10,13 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
-from ..core.errors import DataError, did_you_mean
+from ..core.errors import DataError, not_among
 
 LETTER_COLUMN = re.compile(r"(?:option|choice)?_?([A-Z])", re.IGNORECASE)
 
 
 def lettered_columns(columns: Iterable[str]) -> Mapping[str, str]:
-    """Return letter -> column for options in columns of their own (A B C…, choice_A…), in order; none unless A and B are there.
+    """Return letter -> column, in order, for options in columns of their own (A B C…, choice_A…); none without A and B.
 
     A column `x` of coordinates or `E` of energies is no option: the letters must run from A without a gap.
     """
@@ -26,24 +26,21 @@ def lettered_columns(columns: Iterable[str]) -> Mapping[str, str]:
 @lru_cache(maxsize=64)
 def _lettered(columns: tuple[str, ...]) -> Mapping[str, str]:
     """Do so once for all rows of the same columns."""
-    found = dict(
-        sorted((match.group(1).upper(), column) for column in columns if (match := LETTER_COLUMN.fullmatch(column)))
-    )
-    letters = [
-        letter
-        for letter, _ in takewhile(lambda pair: pair[0] == pair[1], zip(found, string.ascii_uppercase, strict=False))
-    ]
-    return MappingProxyType({letter: found[letter] for letter in letters} if len(letters) > 1 else {})
+    matches = ((LETTER_COLUMN.fullmatch(column), column) for column in columns)
+    by_letter = dict(sorted((match[1].upper(), column) for match, column in matches if match))
+    gapless = takewhile(lambda letter: letter in by_letter, string.ascii_uppercase)
+    lettered = {letter: by_letter[letter] for letter in gapless}
+    return MappingProxyType(lettered if len(lettered) > 1 else {})
 
 
 def find_answers(value: Any, options: tuple[str, ...], kind: str, where: str) -> tuple[str, ...]:
     """Return the answer texts; for a choice each is one of `options`, else DataError. None gives ()."""
     if kind not in READINGS:
-        raise DataError(f"answer_kind {kind!r} is unknown{did_you_mean(kind, READINGS)}; known: {', '.join(READINGS)}")
+        raise DataError(f"answer_kind {not_among(kind, READINGS, ' is unknown')}")
     if value is None or value == "":
         return ()
     if isinstance(value, (list, tuple)):
-        return tuple([_find_option(each, options, kind, where) if options else str(each) for each in value])
+        return tuple([_find_option(answer, options, kind, where) if options else str(answer) for answer in value])
     return (_find_option(value, options, kind, where) if options else str(value),)
 
 
@@ -62,11 +59,10 @@ def _find_option(value: Any, options: tuple[str, ...], kind: str, where: str) ->
 
 
 def _ambiguous(value: Any, options: tuple[str, ...], kind: str, where: str) -> DataError:
-    read = {
-        name: option for name, reading in READINGS[kind] if (option := reading(str(value).strip(), options)) is not None
-    }
-    ways = " or ".join(f"{option!r} by {reading}" for reading, option in read.items())
-    return DataError(f"{where}: answer {value!r} can mean {ways}; set -p dataset.answer_kind={'|'.join(read)}")
+    meanings = {name: read(str(value).strip(), options) for name, read in READINGS[kind]}
+    meanings = {name: option for name, option in meanings.items() if option is not None}
+    ways = " or ".join(f"{option!r} by {name}" for name, option in meanings.items())
+    return DataError(f"{where}: answer {value!r} can mean {ways}; set -p dataset.answer_kind={'|'.join(meanings)}")
 
 
 def _by_text(text: str, options: tuple[str, ...]) -> str | None:
@@ -88,23 +84,16 @@ def _by_index1(text: str, options: tuple[str, ...]) -> str | None:
     return _at(int(text) - 1, options) if text.isdecimal() else None
 
 
-def _at(place: int, options: tuple[str, ...]) -> str | None:
-    return options[place] if 0 <= place < len(options) else None
+def _at(index: int, options: tuple[str, ...]) -> str | None:
+    return options[index] if 0 <= index < len(options) else None
 
 
 Reading = tuple[str, Callable[[str, tuple[str, ...]], str | None]]
-_TEXT, _LETTER, _INDEX, _INDEX1 = (
-    ("text", _by_text),
-    ("letter", _by_letter),
-    ("index", _by_index),
-    ("index1", _by_index1),
-)
+_TEXT, _LETTER, _INDEX = ("text", _by_text), ("letter", _by_letter), ("index", _by_index)
+_SINGLE: tuple[Reading, ...] = (_TEXT, _LETTER, _INDEX, ("index1", _by_index1))
 READINGS: dict[str, tuple[Reading, ...]] = {
     "auto": (_TEXT, _LETTER, _INDEX),
-    "text": (_TEXT,),
-    "letter": (_LETTER,),
-    "index": (_INDEX,),
-    "index1": (_INDEX1,),
+    **{reading[0]: (reading,) for reading in _SINGLE},
 }
 """How an answer is read, by the kind that is told; `auto` reads it in three ways, which must agree."""
 

@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..core.config import convert, read_config_file, set_by_path
 from ..core.errors import ConfigError, UsageError, did_you_mean
 from ..core.tasks import Prompt, Task
@@ -26,7 +28,7 @@ DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
 
 
 class Catalog:
-    """Finds tasks, suites and prompts as TOML in the package and in further folders; later folders win nothing: a clash is an error."""
+    """Finds tasks, suites and prompts as TOML in the package and in further folders; a name in two is an error."""
 
     def __init__(self, folders: Sequence[str | Path] = ()) -> None:
         self._roots = [Path(str(files("snellen") / "catalog")), *map(Path, folders)]
@@ -43,8 +45,7 @@ class Catalog:
         table = self._task_table(name)
         for key, value in overrides:
             set_by_path(table, key, value)
-        task = convert(table, Task, f"task {name!r}")
-        return _with_defaults(task)
+        return _with_defaults(convert(table, Task, f"task {name!r}"))
 
     def expand(self, name: str) -> list[str]:
         """Return the task names of a suite, or the name itself."""
@@ -67,9 +68,8 @@ class Catalog:
         """Return one card as a plain table."""
         known = self._find(kind)
         if name not in known:
-            raise UsageError(
-                f"no {kind.removesuffix('s')} named {name!r}{did_you_mean(name, known)}; see `snellen tasks`"
-            )
+            hint = did_you_mean(name, known)
+            raise UsageError(f"no {kind.removesuffix('s')} named {name!r}{hint}; see `snellen tasks`")
         return read_config_file(known[name])
 
     def _task_table(self, name: str) -> dict[str, Any]:
@@ -84,10 +84,8 @@ class Catalog:
             return {"name": path.stem, **table}
         known = self._find("datasets")
         if name not in known:
-            suites = self._find("suites")
-            raise UsageError(
-                f"no task named {name!r}{did_you_mean(name, [*known, *suites])}; see `snellen tasks`, or give a data file"
-            )
+            hint = did_you_mean(name, [*known, *self._find("suites")])
+            raise UsageError(f"no task named {name!r}{hint}; see `snellen tasks`, or give a data file")
         return {"name": name, **read_config_file(known[name])}
 
     def _find(self, kind: str) -> dict[str, Path]:
@@ -109,8 +107,6 @@ def table_for_file(path: Path) -> dict[str, Any]:
 
 
 def _with_defaults(task: Task) -> Task:
-    import msgspec.structs
-
     if not isinstance(task.dataset.get("loader"), str):
         raise ConfigError(f"task {task.name!r} names no loader: add dataset.loader")
     scorers = task.scorers or DEFAULT_SCORERS[task.form]

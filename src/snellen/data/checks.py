@@ -13,11 +13,11 @@ from msgspec import Struct
 from ..core.errors import DataError
 from ..core.ids import content_hash, sha256_hex
 from ..core.types import Form, Image, Sample
+from ..stats.intervals import wilson
 from .images.decode import read_bytes, read_header
 from .reform.distractors import normalise
 
 EXAMPLES = 5
-Z95 = 1.959964
 MIN_ITEMS = 30
 """Fewer samples than this say nothing about bias; only defects are reported."""
 BIAS_MARGIN = 0.10
@@ -26,6 +26,7 @@ MAX_LABEL_SHARE = 0.65
 CHI_LIMIT = 3.3
 """Normal deviate beyond which positions are not uniform (p < 0.0005)."""
 END_MARKS = (".", "!", ";", ",")
+DUPLICATE = "repeat the question, picture and options of an earlier one"
 
 
 class Finding(Struct, frozen=True):
@@ -72,51 +73,35 @@ def check_samples(samples: Iterable[Sample], licence: str = "", images: bool = T
     gathered = list(samples)
     choices = [sample for sample in gathered if sample.form is Form.CHOICE and sample.options]
     findings = [*_defects(gathered, images), *_licence(licence, gathered)]
-    positions, labels = (
-        _positions(choices),
-        Counter(normalise(sample.answers[0]) for sample in choices if sample.answers),
-    )
-    figures = {}
+    positions, figures = _positions(choices), {}
+    labels = Counter(normalise(sample.answers[0]) for sample in choices if sample.answers)
     if len(choices) >= MIN_ITEMS:
         figures = _figures([sample for sample in choices if sample.answers and sample.answers[0] in sample.options])
         findings += [*_bias(figures), *_position_bias(positions), *_balance(choices)]
-    top = dict(labels.most_common(20))
-    return Report(
-        len(gathered), dict(Counter(sample.form.value for sample in gathered)), positions, top, figures, tuple(findings)
-    )
-
-
-def wilson(hits: float, count: int) -> tuple[float, float]:
-    """Return the 95 % Wilson interval of a share."""
-    if not count:
-        return 0.0, 1.0
-    share, spread = hits / count, Z95 * Z95 / count
-    centre = (share + spread / 2) / (1 + spread)
-    half = Z95 * math.sqrt(share * (1 - share) / count + spread / (4 * count)) / (1 + spread)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    forms = dict(Counter(sample.form.value for sample in gathered))
+    return Report(len(gathered), forms, positions, dict(labels.most_common(20)), figures, tuple(findings))
 
 
 def _defects(samples: Sequence[Sample], images: bool) -> list[Finding]:
-    tests: list[tuple[str, str, Callable[[Sample], bool], str]] = [
-        ("question", "error", lambda sample: not sample.question.strip(), "have an empty question"),
-        ("answer", "error", lambda sample: not sample.answers, "have no answer"),
-        ("options", "error", _too_few, "are choices with fewer than two options"),
-        ("unique", "error", _repeats, "have options that are equal after normalising"),
-        ("label", "error", _mislabelled, "have an answer that is not among the options"),
-        ("answer", "error", _has_blank, "have an empty answer or option"),
+    tests: list[tuple[str, Callable[[Sample], bool], str]] = [
+        ("question", lambda sample: not sample.question.strip(), "have an empty question"),
+        ("answer", lambda sample: not sample.answers, "have no answer"),
+        ("options", _too_few, "are choices with fewer than two options"),
+        ("unique", _repeats, "have options that are equal after normalising"),
+        ("label", _mislabelled, "have an answer that is not among the options"),
+        ("answer", _has_blank, "have an empty answer or option"),
     ]
-    found = [
-        _collect(check, level, [sample.id for sample in samples if test(sample)], text)
-        for check, level, test, text in tests
+    repeated = [name for name, count in Counter(sample.id for sample in samples).items() if count > 1]
+    findings = [
+        *(
+            _collect(name, "error", [sample.id for sample in samples if test(sample)], text)
+            for name, test, text in tests
+        ),
+        _collect("ids", "error", repeated, "ids occur more than once"),
+        _collect("duplicates", "warning", _duplicates(samples), DUPLICATE),
+        *(_pictures(samples) if images else ()),
     ]
-    found += [_collect("ids", "error", _repeated(sample.id for sample in samples), "ids occur more than once")]
-    found += [
-        _collect(
-            "duplicates", "warning", _duplicates(samples), "repeat the question, picture and options of an earlier one"
-        )
-    ]
-    found += _pictures(samples) if images else []
-    return [finding for finding in found if finding.count]
+    return [finding for finding in findings if finding.count]
 
 
 def _collect(check: str, level: str, ids: Sequence[str], text: str) -> Finding:
@@ -137,10 +122,6 @@ def _repeats(sample: Sample) -> bool:
 
 def _mislabelled(sample: Sample) -> bool:
     return bool(sample.options) and any(answer not in sample.options for answer in sample.answers)
-
-
-def _repeated(ids: Iterable[str]) -> list[str]:
-    return [name for name, count in Counter(ids).items() if count > 1]
 
 
 def _duplicates(samples: Sequence[Sample]) -> list[str]:
@@ -199,7 +180,7 @@ def _positions(choices: Sequence[Sample]) -> dict[str, int]:
 
 
 def _position_bias(positions: dict[str, int]) -> list[Finding]:
-    """Chi-square of the answer's place for each number of options (fixed sets such as yes/no are a matter of balance)."""
+    """Chi-square of the answer's place for each number of options (sets such as yes/no are a matter of balance)."""
     findings = []
     for size in sorted({int(key.split(":")[0]) for key in positions}):
         counts = [positions.get(f"{size}:{place}", 0) for place in range(size)]
@@ -209,11 +190,8 @@ def _position_bias(positions: dict[str, int]) -> list[Finding]:
         chi = sum((count - total / size) ** 2 / (total / size) for count in counts)
         if _chi_deviate(chi, size - 1) > CHI_LIMIT:
             shares = ", ".join(f"{count / total:.0%}" for count in counts)
-            findings.append(
-                Finding(
-                    "position", "warning", f"with {size} options the answer's place is not uniform: {shares}", total
-                )
-            )
+            message = f"with {size} options the answer's place is not uniform: {shares}"
+            findings.append(Finding("position", "warning", message, total))
     return findings
 
 
@@ -238,10 +216,9 @@ def _figures(choices: Sequence[Sample]) -> dict[str, dict[str, Any]]:
 def _figure(choices: Sequence[Sample], guess: Callable[[Sample], str], chance: float) -> dict[str, Any]:
     guessed = [(sample, guess(sample)) for sample in choices]
     tried = [(sample, text) for sample, text in guessed if text]
-    hits = sum(text == sample.answers[0] for sample, text in tried)
-    low, high = wilson(hits, len(tried))
-    value = hits / len(tried) if tried else None
-    return {"value": value, "ci95": [low, high], "chance": chance, "n": len(tried)}
+    value = sum(text == sample.answers[0] for sample, text in tried) / len(tried) if tried else None
+    bounds = (0.0, 1.0) if value is None else wilson(value, len(tried))
+    return {"value": value, "ci95": list(bounds), "chance": chance, "n": len(tried)}
 
 
 def _odd_end(options: Sequence[str]) -> str:
@@ -281,11 +258,10 @@ def _bias(figures: dict[str, dict[str, Any]]) -> list[Finding]:
     for name, text in texts.items():
         figure = figures[name]
         margin = BLIND_MARGIN if name == "blind" else BIAS_MARGIN
-        if figure["n"] >= MIN_ITEMS and figure["ci95"][0] > figure["chance"] + margin:
-            low, high = figure["ci95"]
-            message = (
-                f"{text} {figure['value']:.0%} of the time ({low:.0%} to {high:.0%}; chance {figure['chance']:.0%})"
-            )
+        low, high = figure["ci95"]
+        if figure["n"] >= MIN_ITEMS and low > figure["chance"] + margin:
+            bounds = f"{low:.0%} to {high:.0%}; chance {figure['chance']:.0%}"
+            message = f"{text} {figure['value']:.0%} of the time ({bounds})"
             found.append(Finding(name, "warning", message, figure["n"]))
     return found
 
@@ -299,7 +275,7 @@ def _balance(choices: Sequence[Sample]) -> list[Finding]:
     found = []
     for options, counts in sets.items():
         total, (label, top) = sum(counts.values()), counts.most_common(1)[0]
-        if total >= MIN_ITEMS and wilson(top, total)[0] > max(MAX_LABEL_SHARE, 1.5 / len(options)) - 0.1:
+        if total >= MIN_ITEMS and wilson(top / total, total)[0] > max(MAX_LABEL_SHARE, 1.5 / len(options)) - 0.1:
             message = f"of {total} questions with options {'/'.join(options)}, {top / total:.0%} are {label!r}"
             found.append(Finding("balance", "warning", message, total))
     return found

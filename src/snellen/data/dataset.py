@@ -101,9 +101,8 @@ def survey(dataset: Dataset) -> Survey:
                 missing += [f"{sample.id}: {short_name(image.ref)}"] if len(missing) < LISTED else []
     if repeated:
         shown = ", ".join(map(repr, dict.fromkeys(repeated[:LISTED])))
-        raise DataError(
-            f"task {dataset.task.name!r}: {len(repeated)} samples repeat an id ({shown}); ids must be unique"
-        )
+        repeats = f"{len(repeated)} samples repeat an id ({shown})"
+        raise DataError(f"task {dataset.task.name!r}: {repeats}; ids must be unique")
     if not ids:
         raise DataError(f"task {dataset.task.name!r} has no samples")
     return Survey(len(ids), images, characters, digest.hexdigest()[:16], tuple(missing), missing_count, frozenset(tags))
@@ -111,11 +110,11 @@ def survey(dataset: Dataset) -> Survey:
 
 def _is_there(ref: str) -> bool:
     # Thousands of pictures: a Path is made only for what is not there as it is written.
-    return ref.startswith("data:") or isfile(ref) or isfile(Path(ref))
+    return ref.startswith("data:") or isfile(ref) or isfile(Path(ref))  # noqa: PTH113
 
 
 def _name(ref: str) -> str:
-    name = basename(ref)
+    name = basename(ref)  # noqa: PTH119
     return name if name not in ("", ".") else Path(ref).name
 
 

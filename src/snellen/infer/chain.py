@@ -12,7 +12,7 @@ from ..core.jobs import Ask, Item, RequestBuilder
 from ..core.protocols import Capability, Inferencer
 from ..core.tasks import Task
 from ..core.types import Sample, TrialKey
-from ..data.chains import recount
+from ..data.loaders.cure import recount
 from .dialogue import read_answer
 
 

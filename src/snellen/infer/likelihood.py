@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.config import convert
-from ..core.errors import ConfigError, near_and_known
+from ..core.errors import ConfigError, not_among
 from ..core.jobs import Item, OneRequest, RequestBuilder
 from ..core.protocols import Capability, Inferencer
 from ..core.tasks import Prompt, Task
@@ -65,7 +65,7 @@ def read_likelihood_options(task: Task, table: Mapping[str, Any]) -> LikelihoodO
     for name, known in (("candidates", CANDIDATES), ("reduction", REDUCTIONS), ("calibration", CALIBRATIONS)):
         value = getattr(options, name)
         if value not in known:
-            raise ConfigError(f"task {task.name!r}: {name} {value!r} is unknown{near_and_known(value, known)}")
+            raise ConfigError(f"task {task.name!r}: {name} {not_among(value, known, ' is unknown')}")
     if task.form not in (Form.CHOICE, Form.YESNO):
         raise ConfigError(
             f"task {task.name!r} is of form {task.form.value!r}: likelihood needs candidates (choice or yesno)"

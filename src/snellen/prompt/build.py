@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..core.errors import ConfigError, near_and_known
+from ..core.errors import ConfigError, not_among
 from ..core.ids import derive_seed, rng
 from ..core.tasks import Prompt, Task
 from ..core.types import BASE_VARIANT, Form, Image, Params, Request, Sample, TrialKey, Turn
@@ -189,7 +189,7 @@ def _axes(variant: str) -> Mapping[str, str]:
     axes = parse_variant(variant)
     for axis in axes:
         if axis not in AXES:
-            raise ConfigError(f"variant axis {axis!r} is unknown{near_and_known(axis, AXES)}")
+            raise ConfigError(f"variant axis {not_among(axis, AXES, ' is unknown')}")
     return axes
 
 

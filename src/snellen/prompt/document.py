@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.errors import ConfigError, near_and_known
+from ..core.errors import ConfigError, not_among
 from ..core.types import Image, Sample
 
 CONTROLS = ("text", "oracle", "none", "transcript")
@@ -58,5 +58,5 @@ def _no_pages(sample: Sample, name: str, *, oracle: bool) -> str | None:
 def _control(axes: Mapping[str, str]) -> str | None:
     control = axes.get("control")
     if control is not None and control not in CONTROLS:
-        raise ConfigError(f"control {control!r} is unknown{near_and_known(control, CONTROLS)}")
+        raise ConfigError(f"control {not_among(control, CONTROLS, ' is unknown')}")
     return control

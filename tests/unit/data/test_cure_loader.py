@@ -12,10 +12,9 @@ from snellen.core.errors import DataError, UsageError
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Sample
-from snellen.data.chains import LEAD
 from snellen.data.dataset import check_sample
 from snellen.data.images.decode import open_image
-from snellen.data.loaders.cure import load
+from snellen.data.loaders.cure import LEAD, load
 
 
 def samples(path: Path, *, limit: int | None = None, **dataset: object) -> list[Sample]:

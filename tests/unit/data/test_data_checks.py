@@ -12,7 +12,7 @@ from PIL import Image as Pillow
 
 from snellen.core.errors import DataError
 from snellen.core.types import Form, Image, Sample
-from snellen.data.checks import check_options, check_samples, wilson
+from snellen.data.checks import check_options, check_samples
 
 WORDS = [
     f"{a}{b}" for a in ("ba", "co", "di", "fu", "ga", "he", "jo", "ka") for b in ("ron", "lta", "ske", "mer", "cki")
@@ -162,7 +162,21 @@ def test_options_that_cannot_be_asked(options: tuple[str, ...], answer: str, mes
         check_options("7", options, answer)
 
 
-def test_wilson_interval() -> None:
-    low, high = wilson(5, 10)
-    assert (round(low, 4), round(high, 4)) == (0.2366, 0.7634)
-    assert wilson(0, 0) == (0.0, 1.0)
+def test_a_guess_that_is_right_half_of_the_time_has_the_wilson_interval_and_one_never_made_has_none() -> None:
+    questions = [f"Is picture {number} sharp?" for number in range(30)]
+    samples = [
+        Sample(
+            str(number),
+            "t",
+            Form.CHOICE,
+            text,
+            options=("yes", "not at all"),
+            answers=(("yes", "not at all")[number % 2],),
+        )
+        for number, text in enumerate(questions)
+    ]
+    figures = check_samples(samples, "CC0", images=False).figures
+    low, high = figures["longest"]["ci95"]
+    assert (round(low, 4), round(high, 4)) == (0.3315, 0.6685)
+    assert figures["punctuated"]["value"] is None
+    assert figures["punctuated"]["ci95"] == [0.0, 1.0]

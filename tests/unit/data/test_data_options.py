@@ -20,8 +20,8 @@ from snellen.data.reform.distractors import (
     place,
     require,
     same_answer,
-    sample_rng,
 )
+from snellen.data.reform.formulate import Recipe
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,16 @@ def test_pool_widens_only_when_it_must() -> None:
 
 
 def test_draws_depend_on_the_key_alone() -> None:
-    first = sample_rng("set", "7", "distractors", 0).random()
-    assert first == sample_rng("set", "7", "distractors", 0).random()
+    first = Recipe("set", seed=0).rng("7", "distractors").random()
+    assert first == Recipe("set", seed=0, options=6).rng("7", "distractors").random()
     others = {
-        sample_rng(*key).random()
-        for key in (("set", "7", "place", 0), ("set", "8", "distractors", 0), ("set", "7", "distractors", 1))
+        Recipe("set", seed=0).rng("7", "place").random(),
+        Recipe("set", seed=0).rng("8", "distractors").random(),
+        Recipe("set", seed=1).rng("7", "distractors").random(),
+        Recipe("other", seed=0).rng("7", "distractors").random(),
     }
     assert first not in others
-    assert len(others) == 3
+    assert len(others) == 4
 
 
 def test_the_answer_is_not_the_most_common_option() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -383,3 +385,31 @@ def test_bad_cards(raw: Any, key: str, value: Any, message: str) -> None:
     task = Catalog().task("reform/vqa-v2", [("dataset.path", str(root)), (key, value)])
     with pytest.raises(ConfigError, match=message):
         list(load(task, LoadContext()))
+
+
+DRAW_COMPANIONS = """
+from snellen.data.reform.corpus import Item
+from snellen.data.reform.family_ground import Companions
+from snellen.data.reform.formulate import Recipe
+names = ["cat", "dog", "cup", "bus", "car", "hat", "pen", "box"]
+items = [
+    Item(str(place), data={"objects": [{"category": names[place]}, {"category": other}], "vocabulary": names})
+    for place in range(2) for other in names[2:]
+]
+companions = Companions(items)
+print([wrong.text for item in items for wrong in companions.absent(item, 2, Recipe("set"))])
+"""
+
+
+def test_companions_that_are_seen_equally_often_are_drawn_alike_in_every_process() -> None:
+    drawn = {
+        subprocess.run(
+            [sys.executable, "-c", DRAW_COMPANIONS],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(drawn) == 1
+    assert b"cat" in drawn.pop()

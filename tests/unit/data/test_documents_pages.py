@@ -13,7 +13,7 @@ from snellen.data.degrade.degrade_folder import Recipe, arrange, degrade, read_r
 from snellen.data.documents.budget import Limits, fit
 from snellen.data.documents.manifest import read_manifest
 from snellen.data.documents.page_style import PageStyle
-from snellen.data.documents.pages import find_variants, natural_order, page_name, read_pages, sniff
+from snellen.data.documents.pages import find_variants, page_name, read_pages, sniff
 from snellen.data.documents.publish import publish
 from snellen.data.documents.texts import Document
 
@@ -25,10 +25,12 @@ def picture(path: Path, form: str = "PNG") -> None:
     Image.new("L", (8, 8), 200).save(path, form)
 
 
-def test_natural_order_beyond_999() -> None:
-    names = [page_name("d", number) for number in (1, 2, 10, 999, 1000, 1001)]
-    assert names[3:] == ["d_page_999.png", "d_page_1000.png", "d_page_1001.png"]
-    assert natural_order(sorted(names)) == names
+def test_pages_stand_in_the_order_of_their_numbers_not_of_their_names(tmp_path: Path) -> None:
+    names = [page_name("d", number) for number in (999, 1000, 1001)]
+    assert names == ["d_page_999.png", "d_page_1000.png", "d_page_1001.png"]
+    for number in range(1, 12):
+        picture(tmp_path / f"e_page_{number}.png")
+    assert [page.number for page in read_pages(tmp_path).documents["e"]] == list(range(1, 12))
 
 
 def test_pages_are_found_by_exact_id_in_page_order(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from snellen.api.perf import PerfReport, describe_level, level_name, prices_of
-from snellen.cli.perf.output import print_definitions, print_report, print_summary, print_sweep, read_any
-from snellen.cli.perf.settings import parse_numbers, read_trace
+from snellen.api.timelines import read_any, read_trace
+from snellen.cli.perf.output import print_definitions, print_report, print_summary, print_sweep
+from snellen.cli.perf.settings import parse_numbers
 from snellen.core.errors import ConfigError, DataError, UsageError
 from snellen.perf.load.measure import LoadPlan
 from snellen.perf.metrics import summarize

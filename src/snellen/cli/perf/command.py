@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ..options import (
+    ABOVE_ZERO,
+    CATALOGS,
+    COUNT,
+    KEY_ENV,
+    KEY_FILE,
+    PATH,
+    SEED,
+    Decorator,
+    add_options,
+    defaulted,
+)
+
+NOT_NEGATIVE = click.IntRange(min=0)
 EXAMPLE = """
 \b
 Examples:
@@ -47,8 +60,6 @@ def perf(context: click.Context, explain: bool, as_json: bool) -> int:
     return 0
 
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
 _MODEL_OPTIONS: tuple[Decorator, ...] = (
     click.option(
         "--model", required=True, help="provider/name of a served model: openai/NAME, anthropic/NAME, gemini/NAME."
@@ -60,65 +71,31 @@ _MODEL_OPTIONS: tuple[Decorator, ...] = (
         multiple=True,
         help="Where the server answers. Repeat it to spread the load over several.",
     ),
-    click.option("--api-key-env", help="Environment variable that holds the key."),
-    click.option(
-        "--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File that holds the key."
-    ),
+    KEY_ENV,
+    KEY_FILE,
     click.option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env)."),
-    click.option(
-        "--stream/--no-stream",
-        default=True,
-        show_default=True,
-        help="Stream replies; without it there is no TTFT, TPOT or ITL.",
-    ),
-    click.option(
-        "--timeout",
-        "timeout_s",
-        type=click.FloatRange(min=0, min_open=True),
-        default=600.0,
-        show_default=True,
-        help="Seconds a request.",
-    ),
-    click.option("--max-tokens", type=click.IntRange(min=1)),
+    defaulted("--stream/--no-stream", default=True, help="Stream replies; without it there is no TTFT, TPOT or ITL."),
+    defaulted("--timeout", "timeout_s", type=ABOVE_ZERO, default=600.0, help="Seconds a request."),
+    click.option("--max-tokens", type=COUNT),
     click.option("--temperature", type=float),
 )
 _LOAD_OPTIONS: tuple[Decorator, ...] = (
+    click.option("-n", "--requests", "count", type=COUNT, help="Items to ask; data shorter than that goes round."),
     click.option(
-        "-n", "--requests", "count", type=click.IntRange(min=1), help="Items to ask; data shorter than that goes round."
-    ),
-    click.option(
-        "--duration",
-        "duration_s",
-        type=click.FloatRange(min=0, min_open=True),
-        help="Seconds to send for; what is in flight may finish.",
+        "--duration", "duration_s", type=ABOVE_ZERO, help="Seconds to send for; what is in flight may finish."
     ),
     click.option(
         "--burstiness",
         type=click.FloatRange(min=0),
         help="Gamma shape: 1 Poisson, <1 bursts, >1 more even, 0 constant.",
     ),
-    click.option(
-        "--arrivals", type=click.Choice(["poisson", "constant", "gamma"]), default="poisson", show_default=True
-    ),
-    click.option(
-        "--warmup",
-        type=click.IntRange(min=0),
-        default=8,
-        show_default=True,
-        help="Requests before the measurement, thrown away.",
-    ),
-    click.option(
-        "--processes",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="Processes of the generator; 0 = as needed.",
-    ),
-    click.option(
+    defaulted("--arrivals", type=click.Choice(["poisson", "constant", "gamma"]), default="poisson"),
+    defaulted("--warmup", type=NOT_NEGATIVE, default=8, help="Requests before the measurement, thrown away."),
+    defaulted("--processes", type=NOT_NEGATIVE, default=0, help="Processes of the generator; 0 = as needed."),
+    defaulted(
         "--prefix-cache",
         type=click.Choice(["as-is", "off", "on"]),
         default="as-is",
-        show_default=True,
         help="Salt prompts to miss or share.",
     ),
     click.option(
@@ -126,38 +103,25 @@ _LOAD_OPTIONS: tuple[Decorator, ...] = (
         is_flag=True,
         help="Samples of one group are turns of one dialogue, with the model's own replies.",
     ),
-    click.option(
+    defaulted(
         "--think",
         "think_s",
         type=click.FloatRange(min=0),
         default=0.0,
-        show_default=True,
         help="Seconds between a reply and the next turn.",
     ),
     click.option("--slo", help="Objectives, e.g. ttft=500ms,tpot=40ms: gives goodput."),
-    click.option("--limit", type=click.IntRange(min=1), help="Use the first N samples of the task."),
-    click.option("--seed", type=int, default=0, show_default=True),
+    click.option("--limit", type=COUNT, help="Use the first N samples of the task."),
+    SEED,
     click.option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the task."),
-    click.option(
-        "--catalog", "catalogs", multiple=True, type=click.Path(path_type=Path), help="Folder with further cards."
-    ),
-    click.option(
-        "--input-tokens", type=click.IntRange(min=1), default=128, show_default=True, help="synthetic: words a prompt."
-    ),
-    click.option(
-        "--output-tokens", type=click.IntRange(min=1), default=64, show_default=True, help="synthetic: max_tokens."
-    ),
-    click.option(
-        "--images", type=click.IntRange(min=0), default=0, show_default=True, help="synthetic: pictures a request."
-    ),
-    click.option("--image-size", default="512x512", show_default=True, metavar="WxH", help="synthetic: pixels."),
-    click.option(
-        "--turns", type=click.IntRange(min=1), default=1, show_default=True, help="synthetic: turns a dialogue."
-    ),
+    CATALOGS,
+    defaulted("--input-tokens", type=COUNT, default=128, help="synthetic: words a prompt."),
+    defaulted("--output-tokens", type=COUNT, default=64, help="synthetic: max_tokens."),
+    defaulted("--images", type=NOT_NEGATIVE, default=0, help="synthetic: pictures a request."),
+    defaulted("--image-size", default="512x512", metavar="WxH", help="synthetic: pixels."),
+    defaulted("--turns", type=COUNT, default=1, help="synthetic: turns a dialogue."),
     click.option("--ignore-eos", is_flag=True, help="synthetic: ask the server (vLLM) for exactly --output-tokens."),
-    click.option(
-        "-o", "--output-dir", type=click.Path(path_type=Path), help="Folder for timeline, replies, report and pictures."
-    ),
+    click.option("-o", "--output-dir", type=PATH, help="Folder for timeline, replies, report and pictures."),
     click.option(
         "--pictures/--no-pictures", "draw", default=None, help="Draw SVGs (default: if the extra `plots` is installed)."
     ),
@@ -165,46 +129,22 @@ _LOAD_OPTIONS: tuple[Decorator, ...] = (
 )
 
 
-def options(*groups: tuple[Decorator, ...]) -> Decorator:
-    """Return a decorator that adds groups of options in order."""
-
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed([option for group in groups for option in group]):
-            function = option(function)
-        return function
-
-    return add
-
-
 @perf.command("run", hidden=True, epilog=EXAMPLE)
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE|synthetic")
 @click.option("--concurrency", help="Closed loop: so many in flight; several as 1,4,16. With --rate: the cap.")
 @click.option("--rate", help="Open loop: requests per second; several as 1,2,5.")
-@click.option(
-    "--ramp",
-    type=click.Choice(["none", "linear", "exponential"]),
-    default="none",
-    show_default=True,
-    help="Let the rate grow to --rate.",
+@defaulted(
+    "--ramp", type=click.Choice(["none", "linear", "exponential"]), default="none", help="Let the rate grow to --rate."
 )
 @click.option("--ramp-from", type=click.FloatRange(min=0), default=0.0, help="The rate a ramp starts from.")
-@click.option(
-    "--pressure",
-    "pressure_s",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Keep --concurrency in flight for so many seconds.",
-)
-@click.option(
-    "--trace",
-    type=click.Path(path_type=Path),
-    help="Replay: one send moment a line (seconds), or JSON lines with `timestamp`.",
-)
-@click.option("--replay-speed", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True)
+@click.option("--pressure", "pressure_s", type=ABOVE_ZERO, help="Keep --concurrency in flight for so many seconds.")
+@click.option("--trace", type=PATH, help="Replay: one send moment a line (seconds), or JSON lines with `timestamp`.")
+@defaulted("--replay-speed", type=ABOVE_ZERO, default=1.0)
 @click.option(
     "--price-in", type=click.FloatRange(min=0), help="Price of a million input tokens; default: the model's card."
 )
 @click.option("--price-out", type=click.FloatRange(min=0), help="Price of a million output tokens.")
-@options(_MODEL_OPTIONS, _LOAD_OPTIONS)
+@add_options(_MODEL_OPTIONS, _LOAD_OPTIONS)
 def run(as_json: bool, **flags: Any) -> int:
     """Load a server with a task and report latency, throughput and accuracy. See `snellen perf --explain`."""
     from ...api.perf import run_perf
@@ -220,39 +160,19 @@ def run(as_json: bool, **flags: Any) -> int:
 
 @perf.command("sweep", epilog=EXAMPLE)
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE|synthetic")
-@click.option(
-    "--by", type=click.Choice(["rate", "concurrency"]), default="rate", show_default=True, help="What to raise."
+@defaulted("--by", type=click.Choice(["rate", "concurrency"]), default="rate", help="What to raise.")
+@defaulted("--start", "first", type=ABOVE_ZERO, default=1.0, help="The lowest load.")
+@defaulted("--ceiling", type=ABOVE_ZERO, default=4096.0, help="The highest load.")
+@defaulted(
+    "--precision", type=click.FloatRange(0.01, 1.0), default=0.05, help="Stop when the answer is known to this share."
 )
-@click.option(
-    "--start",
-    "first",
-    type=click.FloatRange(min=0, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="The lowest load.",
-)
-@click.option(
-    "--ceiling",
-    type=click.FloatRange(min=0, min_open=True),
-    default=4096.0,
-    show_default=True,
-    help="The highest load.",
-)
-@click.option(
-    "--precision",
-    type=click.FloatRange(0.01, 1.0),
-    default=0.05,
-    show_default=True,
-    help="Stop when the answer is known to this share.",
-)
-@click.option(
+@defaulted(
     "--attainment",
     type=click.FloatRange(0.5, 1.0),
     default=0.9,
-    show_default=True,
     help="Share of requests that must meet all objectives.",
 )
-@options(_MODEL_OPTIONS, _LOAD_OPTIONS)
+@add_options(_MODEL_OPTIONS, _LOAD_OPTIONS)
 def sweep(as_json: bool, by: str, **flags: Any) -> int:
     """Find the highest load that meets the objectives, and draw the latency-throughput curve."""
     from ...api.perf import SweepSettings, run_sweep
@@ -260,27 +180,15 @@ def sweep(as_json: bool, by: str, **flags: Any) -> int:
     from .settings import sweep_settings
 
     how = SweepSettings(by == "rate", *(flags.pop(name) for name in ("first", "ceiling", "precision", "attainment")))
-    found, folder = run_sweep(sweep_settings(**flags), how)
-    print_sweep(found, folder, as_json=as_json)
-    return 130 if found.note.startswith("stopped") else 0
+    result, folder = run_sweep(sweep_settings(**flags), how)
+    print_sweep(result, folder, as_json=as_json)
+    return 130 if result.note.startswith("stopped") else 0
 
 
 @perf.command("summarize")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--profile",
-    type=click.Choice(["snellen", "aisbench"]),
-    default="snellen",
-    show_default=True,
-    help="Whose definitions.",
-)
-@click.option(
-    "--stage",
-    type=click.Choice(["total", "stable"]),
-    default="total",
-    show_default=True,
-    help="Whole run or steady state.",
-)
+@click.argument("file", type=PATH)
+@defaulted("--profile", type=click.Choice(["snellen", "aisbench"]), default="snellen", help="Whose definitions.")
+@defaulted("--stage", type=click.Choice(["total", "stable"]), default="total", help="Whole run or steady state.")
 @click.option("--stats", help="Statistics, e.g. Average,Median,P99,P99.9.")
 @click.option("--slo", help="Objectives for goodput, e.g. ttft=500ms,tpot=40ms.")
 @click.option(
@@ -289,9 +197,7 @@ def sweep(as_json: bool, by: str, **flags: Any) -> int:
     type=click.Choice(["json", "csv", "requests-csv", "prometheus"]),
     help="Print in another format.",
 )
-@click.option(
-    "--pictures", "pictures_dir", type=click.Path(path_type=Path), help="Folder to draw the pictures into (SVG)."
-)
+@click.option("--pictures", "pictures_dir", type=PATH, help="Folder to draw the pictures into (SVG).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 def summarize(file: Path, export_as: str | None, pictures_dir: Path | None, as_json: bool, **how: Any) -> int:
     """Compute all metrics of a timeline file (ours, guidellm's, vLLM's) or of a run folder.
@@ -300,7 +206,8 @@ def summarize(file: Path, export_as: str | None, pictures_dir: Path | None, as_j
     snellen perf summarize timeline.json --json --profile aisbench --stage stable
     snellen perf summarize runs/NAME --export prometheus
     """
-    from .output import print_summary, read_any, summary_of
+    from ...api.timelines import export, read_any, summary_of
+    from .output import print_summary
 
     timeline = read_any(file)
     summary = summary_of(timeline, **how)
@@ -310,8 +217,6 @@ def summarize(file: Path, export_as: str | None, pictures_dir: Path | None, as_j
         pictures_dir.mkdir(parents=True, exist_ok=True)
         draw(pictures_dir, timeline)
     if export_as:
-        from ...perf.export import export
-
         sys.stdout.write(export(export_as, summary, timeline))
     else:
         print_summary(summary, as_json=as_json)

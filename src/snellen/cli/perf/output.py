@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Column, Table
 
-from ...api.perf import PerfReport
-from ...perf.definitions import COMMON, DEFINITIONS, FILE_FORM, STEADY_RULE
-from ...perf.metrics import STATS, summarize
-from ...perf.profile_aisbench import DIFFERENCES, summarize_aisbench
-from ...perf.read import read_timeline
-from ...perf.slo import parse_objectives
-from ...perf.stored import timeline_of_run
-from ...perf.sweep import Sweep, sweep_table
-from ...perf.timeline import Timeline
+from ...api.perf import PerfReport, Sweep, sweep_table
+from ...api.timelines import explain_metrics
 from ...report.terminal import plain
 
 LATENCIES = ("TTFT", "TTFTScheduled", "TPOT", "ITL", "E2EL", "E2ELScheduled", "QueueTime")
@@ -36,27 +29,6 @@ FIGURES = {
     "goodput share": "Goodput Share",
 }
 SHOWN_STATS = ("Average", "Median", "P90", "P99", "P99.9", "N")
-
-
-def read_any(path: Path) -> Timeline:
-    """Read a timeline file, or the timings of a run folder."""
-    return (
-        timeline_of_run(path)
-        if (path / "run.db").is_file() and not (path / "timeline.json").is_file()
-        else read_timeline(_file(path))
-    )
-
-
-def _file(path: Path) -> Path:
-    return path / "timeline.json" if path.is_dir() else path
-
-
-def summary_of(timeline: Timeline, *, profile: str, stage: str, stats: str | None, slo: str | None) -> dict[str, Any]:
-    """Return the summary by the definitions of a profile."""
-    names = [name.strip() for name in stats.split(",")] if stats else []
-    if profile == "aisbench":
-        return summarize_aisbench(timeline, stage, names)
-    return summarize(timeline, stage, names or STATS, parse_objectives(slo) if slo else None)
 
 
 def print_json(value: Any) -> None:
@@ -75,11 +47,10 @@ def print_summary(summary: Mapping[str, Any], *, as_json: bool) -> None:
     stats = [stat for stat in SHOWN_STATS if stat in known] if len(known) > len(SHOWN_STATS) else list(known)
     table = Table(Column("metric", no_wrap=True), *stats, title=f"{summary['profile']}, {summary['stage']}")
     for name, row in summary["metrics"].items():
-        scale, unit = _shown_unit(units.get(name, ""))
-        table.add_row(
-            name if unit.startswith("token") else f"{name}, {unit}",
-            *(_number(row[stat] * (1 if stat == "N" else scale)) for stat in stats),
-        )
+        unit = units.get(name, "")
+        scale, unit = (1000, "ms") if unit == "s" else (1, unit)
+        label = name if unit.startswith("token") else f"{name}, {unit}"
+        table.add_row(label, *(_number(row[stat] * (1 if stat == "N" else scale)) for stat in stats))
     console.print(table)
     figures = Table("load", "", "unit")
     for name, value in summary["common"].items():
@@ -87,10 +58,6 @@ def print_summary(summary: Mapping[str, Any], *, as_json: bool) -> None:
     console.print(figures)
     for note in summary["notes"]:
         console.print(plain(f"note: {note}"))
-
-
-def _shown_unit(unit: str) -> tuple[int, str]:
-    return (1000, "ms") if unit == "s" else (1, unit)
 
 
 def _number(value: Any) -> str:
@@ -179,23 +146,20 @@ def _cell(key: str, value: Any) -> str:
 
 def print_definitions(*, as_json: bool) -> None:
     """Print what every metric means."""
-    metrics = [{"name": each.name, "unit": each.unit, "meaning": each.meaning} for each in DEFINITIONS]
-    common = [{"name": name, "unit": unit, "meaning": meaning} for name, unit, meaning in COMMON]
+    meanings = explain_metrics()
     if as_json:
-        aisbench = [{"name": name, "difference": text} for name, text in DIFFERENCES]
-        print_json(
-            {"metrics": metrics, "common": common, "steady": STEADY_RULE, "file": FILE_FORM, "aisbench": aisbench}
-        )
+        print_json(meanings)
         return
     console = Console()
-    for title, rows in (("of each request", metrics), ("of the load", common)):
-        table = Table("metric", "unit", "meaning", title=title)
-        for row in rows:
-            table.add_row(row["name"], row["unit"], row["meaning"])
-        console.print(table)
-    console.print(plain(STEADY_RULE))
-    console.print(plain(FILE_FORM))
-    table = Table("AISBench", "how its figure differs from ours (--profile aisbench gives its own)")
-    for name, text in DIFFERENCES:
-        table.add_row(name, text)
+    for title, key in (("of each request", "metrics"), ("of the load", "common")):
+        _print_rows(console, Table("metric", "unit", "meaning", title=title), meanings[key])
+    console.print(plain(meanings["steady"]))
+    console.print(plain(meanings["file"]))
+    heading = "how its figure differs from ours (--profile aisbench gives its own)"
+    _print_rows(console, Table("AISBench", heading), meanings["aisbench"])
+
+
+def _print_rows(console: Console, table: Table, rows: Iterable[Mapping[str, str]]) -> None:
+    for row in rows:
+        table.add_row(*row.values())
     console.print(table)

@@ -9,18 +9,15 @@ from typing import Any
 
 import msgspec
 
-from ...api.perf import PerfSettings, prices_of
+from ...api.perf import SYNTHETIC, LoadPlan, PerfSettings, Prices, Synthetic, prices_of
 from ...api.settings import RunSettings
+from ...api.timelines import parse_objectives, read_trace
 from ...core.config import parse_assignment
-from ...core.errors import DataError, UsageError
-from ...perf.load.measure import LoadPlan
-from ...perf.load.synthetic import TASK, Synthetic
-from ...perf.read import read_json
-from ...perf.slo import parse_objectives
-from ...perf.stored import Prices
+from ...core.errors import UsageError
 from ..run import command_line, read_key
 
 DEFAULT_COUNT = 200
+CAN_DRAW = importlib.util.find_spec("vl_convert") is not None
 
 
 def load_settings(*, price_in: float | None, price_out: float | None, **flags: Any) -> PerfSettings:
@@ -37,22 +34,21 @@ def _levels(
     slots = [int(number) for number in parse_numbers(concurrency, "--concurrency")]
     rates: list[float] = parse_numbers(rate, "--rate")
     if not rates and trace is None:
-        return tuple(_level(flags, extra, concurrency=each) for each in slots or [1])
+        return tuple(_level(flags, extra, concurrency=number) for number in slots or [1])
     if len(slots) > 1:
         raise UsageError("--rate or --trace with several --concurrency: give one cap")
     extra |= {"concurrency": next(iter(slots), None)}
     if trace is not None:
         extra |= {"trace": read_trace(trace), "rate": next(iter(rates), None)}
         return (_level(flags, extra),)
-    return tuple(_level(flags, extra, rate=each) for each in rates)
+    return tuple(_level(flags, extra, rate=number) for number in rates)
 
 
 def sweep_settings(**flags: Any) -> PerfSettings:
-    """Return the settings of `snellen perf sweep`; each point lasts `--duration` seconds (default 10) unless -n says otherwise."""
+    """Return the settings of `snellen perf sweep`; a point lasts `--duration` seconds (10) unless -n says otherwise."""
     if flags["duration_s"] is None and flags["count"] is None:
         flags["duration_s"] = 10.0
-    level = _level(flags, {}, concurrency=1)
-    return _settings(flags, (level,), None)
+    return _settings(flags, (_level(flags, {}, concurrency=1),), None)
 
 
 def _level(flags: dict[str, Any], extra: dict[str, Any], **what: Any) -> LoadPlan:
@@ -67,7 +63,7 @@ def _level(flags: dict[str, Any], extra: dict[str, Any], **what: Any) -> LoadPla
 
 def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...], prices: Prices | None) -> PerfSettings:
     tasks = tuple(flags["tasks"])
-    is_synthetic = tasks == (TASK,)
+    is_synthetic = tasks == (SYNTHETIC,)
     run = RunSettings(
         tasks=() if is_synthetic else tasks,
         model=flags["model"],
@@ -75,7 +71,7 @@ def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...], prices: Price
         api_key=read_key(flags["api_key"], flags["api_key_env"], flags["api_key_file"]),
         output_dir=flags["output_dir"],
         catalogs=tuple(flags["catalogs"]),
-        overrides=tuple(parse_assignment(each) for each in flags["overrides"]),
+        overrides=tuple(map(parse_assignment, flags["overrides"])),
         command=command_line(sys.argv),
         **{name: flags[name] for name in ("stream", "max_tokens", "temperature", "limit", "seed", "timeout_s")},
     )
@@ -87,13 +83,9 @@ def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...], prices: Price
         synthetic_count=flags["limit"] or min(flags["count"] or DEFAULT_COUNT, 2000),
         objectives=parse_objectives(flags["slo"]) if flags["slo"] else {},
         prices=prices,
-        draw=_can_draw() if flags["draw"] is None else flags["draw"],
+        draw=CAN_DRAW if flags["draw"] is None else flags["draw"],
         **{name: flags[name] for name in ("multi_turn", "think_s", "prefix_cache")},
     )
-
-
-def _can_draw() -> bool:
-    return importlib.util.find_spec("vl_convert") is not None
 
 
 def _synthetic(flags: dict[str, Any]) -> Synthetic:
@@ -108,22 +100,9 @@ def _prices(flags: dict[str, Any], price_in: float | None, price_out: float | No
     card = prices_of(flags["model"], flags["catalogs"])
     if price_in is None and price_out is None:
         return card
-    told = {"input_per_million": price_in, "output_per_million": price_out}
-    return msgspec.structs.replace(
-        card or Prices(), **{name: value for name, value in told.items() if value is not None}
-    )
-
-
-def read_trace(path: Path) -> tuple[float, ...]:
-    """Read send moments in seconds: one number a line, a JSON list, or objects with `timestamp` (Mooncake: milliseconds as integers)."""
-    rows = read_json(path)
-    rows = rows if isinstance(rows, list) else [rows]
-    moments: list[Any] = [row.get("timestamp") if isinstance(row, dict) else row for row in rows]
-    wrong = next((number for number, moment in enumerate(moments, 1) if type(moment) not in (int, float)), None)
-    if wrong is not None:
-        raise DataError(f"{path}: entry {wrong} has no send moment (a number, or an object with `timestamp`)")
-    in_ms = isinstance(rows[0], dict) and all(type(moment) is int for moment in moments)
-    return tuple(moment / (1000 if in_ms else 1) for moment in moments)
+    prices = {"input_per_million": price_in, "output_per_million": price_out}
+    given = {name: price for name, price in prices.items() if price is not None}
+    return msgspec.structs.replace(card or Prices(), **given)
 
 
 def parse_numbers(text: str | None, flag: str) -> list[float]:

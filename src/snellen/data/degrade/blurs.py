@@ -44,9 +44,8 @@ def glass(image: Image.Image, level: tuple[float, float, int], generator: Genera
     height, width = values.shape[:2]
     rows, columns = np.arange(height, dtype=np.int32)[:, None], np.arange(width, dtype=np.int32)[None, :]
     for _ in range(rounds):
-        moves = np.rint((generator.random((2, height, width), dtype=np.float32) - 0.5) * np.float32(2 * reach)).astype(
-            np.int32
-        )
+        shares = generator.random((2, height, width), dtype=np.float32) - 0.5
+        moves = np.rint(shares * np.float32(2 * reach)).astype(np.int32)
         values = values[np.clip(rows + moves[0], 0, height - 1), np.clip(columns + moves[1], 0, width - 1)]
     return Image.fromarray(values).filter(ImageFilter.GaussianBlur(sigma / 2))
 
@@ -65,11 +64,8 @@ def zoom(image: Image.Image, largest: float, _: Generator) -> Image.Image:
 def _convolved(image: Image.Image, kernel: NDArray[np.float32]) -> Image.Image:
     kernel = kernel / kernel.sum()
     reach = kernel.shape[0] // 2
-    if image.mode == "L":
-        return Image.fromarray(_convolve(np.asarray(image), kernel, reach))
-    return Image.merge(
-        image.mode, [Image.fromarray(_convolve(np.asarray(band), kernel, reach)) for band in image.split()]
-    )
+    bands = [Image.fromarray(_convolve(np.asarray(band), kernel, reach)) for band in image.split()]
+    return Image.merge(image.mode, bands)
 
 
 def _convolve(band: NDArray[np.uint8], kernel: NDArray[np.float32], reach: int) -> NDArray[np.uint8]:

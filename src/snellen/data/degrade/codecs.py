@@ -49,12 +49,8 @@ def pixelate(image: Image.Image, scale: float, _: Generator) -> Image.Image:
 def dither(image: Image.Image, scale: float, _: Generator) -> Image.Image:
     """Floyd–Steinberg to black and white at a lower resolution."""
     small = image.convert("L").resize(_scaled(image, scale), Image.Resampling.BICUBIC)
-    return (
-        small.convert("1", dither=Image.Dither.FLOYDSTEINBERG)
-        .convert("L")
-        .resize(image.size, Image.Resampling.BICUBIC)
-        .convert(image.mode)
-    )
+    dots = small.convert("1", dither=Image.Dither.FLOYDSTEINBERG).convert("L")
+    return dots.resize(image.size, Image.Resampling.BICUBIC).convert(image.mode)
 
 
 def _scaled(image: Image.Image, scale: float) -> tuple[int, int]:
@@ -64,5 +60,4 @@ def _scaled(image: Image.Image, scale: float) -> tuple[int, int]:
 def _through(image: Image.Image, form: str, **options: int) -> Image.Image:
     buffer = io.BytesIO()
     image.save(buffer, form, **options)
-    decoded = Image.open(io.BytesIO(buffer.getvalue()))
-    return decoded.convert(image.mode)
+    return Image.open(buffer).convert(image.mode)

@@ -1,4 +1,4 @@
-"""A variant folder and a chain of degradations into a new variant folder, with what each page lost written beside it."""
+"""A variant folder and a chain of degradations into a new variant folder, with what each page lost beside it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,7 @@ from PIL import Image
 from ...core.config import convert, read_config_file
 from ...core.errors import ConfigError, DataError, UsageError
 from ...core.ids import rng
-from ..documents.manifest import (
-    DocumentRecord,
-    Manifest,
-    PageRecord,
-    document_record,
-    page_record,
-    read_manifest,
-    write_manifest,
-)
+from ..documents.manifest import DocumentRecord, Manifest, document_record, page_record, read_manifest, write_manifest
 from ..documents.pages import PageFile, page_name, read_pages
 from ..documents.render import png_bytes
 from ..images.decode import decode
@@ -31,8 +23,9 @@ from .perturb import FAMILIES, apply, edits_of, page_seed
 from .quality import character_error_rate, degradation
 
 PAGE_FAMILIES = ("page_shuffle", "page_missing", "page_duplicate", "page_stitch")
-"""Families that act on the order of pages: severity 1–5 is how many pages are touched (stitch: pages per sheet 2, 2, 4, 4, 6)."""
+"""Families that act on the order of pages: severity 1–5 is how many pages are touched."""
 _STITCH = ((1, 2), (1, 2), (2, 2), (2, 2), (2, 3))
+"""Severity 1–5 of `page_stitch`: rows and columns of pages on one sheet."""
 Transcribe = Callable[[bytes], str]
 
 
@@ -50,7 +43,7 @@ class Variant(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
-    """A TOML recipe: `[[variant]] steps = ["rotation:2", "jpeg:3"]`, as many as wanted, or `families = […]` at all severities."""
+    """A TOML recipe: `[[variant]] steps = ["rotation:2", "jpeg:3"]`, as many as wanted, or `families = […]`."""
 
     variant: tuple[Variant, ...] = ()
     families: tuple[str, ...] = ()
@@ -88,25 +81,23 @@ def check_steps(steps: Sequence[str]) -> None:
 def degrade(
     source: Path, target: Path, steps: Sequence[str], seed: int = 0, transcribe: Transcribe | None = None
 ) -> Manifest:
-    """Apply the steps to every page of `source` and write `target`; documents with gaps or impostors are refused by name."""
+    """Apply the steps to every page of `source` and write `target`; documents with gaps or non-images are refused."""
     check_steps(steps)
     folder = read_pages(source)
     if folder.problems:
         name, problem = next(iter(folder.problems.items()))
-        raise DataError(
-            f"{folder.root}: document {name}: {problem} ({len(folder.problems)} documents have such problems)"
-        )
+        count = f"{len(folder.problems)} documents have such problems"
+        raise DataError(f"{folder.root}: document {name}: {problem} ({count})")
     if not folder.documents:
         raise DataError(f"{folder.root} holds no pages named ID_page_001.png")
     (target / "images").mkdir(parents=True, exist_ok=True)
-    before = read_manifest(source)
-    records: dict[str, DocumentRecord] = {}
-    for document, pages in folder.documents.items():
-        known = before.documents.get(document) if before else None
-        records[document] = _degrade_document(document, pages, target, _Chain(tuple(steps), seed, transcribe), known)
-    kept: dict[str, Any] = (
-        {"style": before.style, "font_sha256": before.font_sha256, "tokenizer": before.tokenizer} if before else {}
-    )
+    before = read_manifest(source) or Manifest("", {})
+    chain = _Chain(tuple(steps), seed, transcribe)
+    records = {
+        document: _degrade_document(document, pages, target, chain, before.documents.get(document))
+        for document, pages in folder.documents.items()
+    }
+    kept: dict[str, Any] = {name: getattr(before, name) for name in ("style", "font_sha256", "tokenizer")}
     manifest = Manifest("perturb", records, source={"name": source.name}, perturbation=tuple(steps), seed=seed, **kept)
     write_manifest(target, manifest)
     return manifest
@@ -144,7 +135,7 @@ class _Chain(NamedTuple):
 def _degrade_document(
     document: str, pages: Sequence[PageFile], target: Path, chain: _Chain, known: DocumentRecord | None
 ) -> DocumentRecord:
-    written: list[PageRecord] = []
+    written = []
     for number, clean in enumerate(_sheets(document, pages, chain.steps, chain.seed), start=1):
         image = chain.apply(clean, document, number)
         name = page_name(document, number)

@@ -1,4 +1,4 @@
-"""Degradations of shape: rotation, perspective, rubber sheet, page curl, cut margins; the paper's own colour fills what opens."""
+"""Degradations of shape: rotation, perspective, rubber sheet, page curl, cut margins; paper fills what opens."""
 
 from __future__ import annotations
 
@@ -31,10 +31,8 @@ def perspective(image: Image.Image, share: float, generator: Generator) -> Image
     moves = generator.uniform(0.5, 1.0, size=(4, 2)) * share * np.array([width, height])
     target = np.array([[0, 0], [width, 0], [width, height], [0, height]], float)
     inwards = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])
-    matrix = _homography(target + moves * inwards, target)
-    return image.transform(
-        image.size, Image.Transform.PERSPECTIVE, matrix, Image.Resampling.BICUBIC, fillcolor=paper_colour(image)
-    )
+    matrix, paper = _homography(target + moves * inwards, target), paper_colour(image)
+    return image.transform(image.size, Image.Transform.PERSPECTIVE, matrix, Image.Resampling.BICUBIC, fillcolor=paper)
 
 
 def elastic(image: Image.Image, strength_px: float, generator: Generator) -> Image.Image:
@@ -84,18 +82,11 @@ def _meshed(image: Image.Image, moves: NDArray[np.float64]) -> Image.Image:
             x0, y0 = column * _CELL, row * _CELL
             box = (x0, y0, min(x0 + _CELL, image.width), min(y0 + _CELL, image.height))
             if box[2] > x0 and box[3] > y0:
-                corners = (
-                    (box[0], box[1], 0, 0),
-                    (box[0], box[3], 1, 0),
-                    (box[2], box[3], 1, 1),
-                    (box[2], box[1], 0, 1),
-                )
-                mesh.append((box, tuple(_corner(moves, row + dr, column + dc, x, y) for x, y, dr, dc in corners)))
-    flat = [(box, tuple(value for corner in quad for value in corner)) for box, quad in mesh]
-    return image.transform(
-        image.size, Image.Transform.MESH, flat, Image.Resampling.BILINEAR, fillcolor=paper_colour(image)
-    )
-
-
-def _corner(moves: NDArray[np.float64], row: int, column: int, x: int, y: int) -> tuple[float, float]:
-    return x + float(moves[0, row, column]), y + float(moves[1, row, column])
+                quad = [
+                    edge + float(moves[axis, row + down, column + right])
+                    for right, down in ((0, 0), (0, 1), (1, 1), (1, 0))  # anticlockwise from the upper left
+                    for axis, edge in enumerate((box[2 * right], box[2 * down + 1]))
+                ]
+                mesh.append((box, quad))
+    paper = paper_colour(image)
+    return image.transform(image.size, Image.Transform.MESH, mesh, Image.Resampling.BILINEAR, fillcolor=paper)

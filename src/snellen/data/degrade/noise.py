@@ -1,4 +1,4 @@
-"""Degradations by noise: Gaussian, shot, speckle, salt and pepper; the same noise on all channels, as scanners make it."""
+"""Degradations by noise: Gaussian, shot, speckle, salt and pepper; the same on all channels, as scanners make it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Degradations laid over a page: shadow, the other side showing through, watermark, photocopier, low ink, moiré, covered parts."""
+"""Degradations laid over a page: shadow, the other side, watermark, photocopier, low ink, moiré, covered parts."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ def bleed_through(image: Image.Image, alpha: float, _: Generator) -> Image.Image
 def watermark(image: Image.Image, alpha: float, generator: Generator) -> Image.Image:
     """Print a large slanted word many times over the page."""
     font = TextFont(default_font(), max(12.0, image.width / 14))
-    pieces = [
-        font.glyph(character) for character in ("CONFIDENTIAL", "SPECIMEN", "DO NOT COPY")[int(generator.integers(3))]
-    ]
+    words = ("CONFIDENTIAL", "SPECIMEN", "DO NOT COPY")[int(generator.integers(3))]
+    pieces = [font.glyph(character) for character in words]
     width = sum(piece[3] for piece in pieces)
     stamp = Image.new("L", (width + 8, round(font.size_px * 1.4)))
     pen = 4
@@ -56,13 +55,11 @@ def photocopy(image: Image.Image, strength: float, generator: Generator) -> Imag
     """A worn copier: toner specks, a dirty drum's vertical bands, patches where toner did not hold."""
     values = np.asarray(image, np.float32)
     height, width = values.shape[:2]
-    clouds = np.asarray(
-        Image.fromarray(generator.random((24, 18), dtype=np.float32)).resize((width, height), Image.Resampling.BICUBIC)
-    )
+    coarse = Image.fromarray(generator.random((24, 18), dtype=np.float32))
+    clouds = np.asarray(coarse.resize((width, height), Image.Resampling.BICUBIC))
     washed = np.clip((clouds - 0.75 + 0.45 * strength) * 3, 0, 1) * strength
-    bands = np.where(
-        generator.random(width, dtype=np.float32) > 1 - 0.02 * strength, np.float32(110 * strength), np.float32(0)
-    )
+    dirty = generator.random(width, dtype=np.float32) > 1 - 0.02 * strength
+    bands = np.where(dirty, np.float32(110 * strength), np.float32(0))
     specks = (generator.random((height, width), dtype=np.float32) < 0.035 * strength**2) * np.float32(200)
     if values.ndim == 3:
         washed, specks = washed[:, :, None], specks[:, :, None]

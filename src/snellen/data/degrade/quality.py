@@ -13,7 +13,7 @@ _STABLE = ((0.01 * 255) ** 2, (0.03 * 255) ** 2)
 
 
 def degradation(clean: Image.Image, degraded: Image.Image) -> dict[str, float]:
-    """Return `psnr_db` (99 for equal pictures) and `ssim` (1 for equal); a picture of another size is brought to the clean one's."""
+    """Return `psnr_db` (99 for equal pictures) and `ssim` (1 for equal); another size is brought to the clean one's."""
     first = np.asarray(clean.convert("L"), np.float32)
     same = degraded if degraded.size == clean.size else degraded.resize(clean.size, Image.Resampling.BICUBIC)
     second = np.asarray(same.convert("L"), np.float32)
@@ -23,7 +23,10 @@ def degradation(clean: Image.Image, degraded: Image.Image) -> dict[str, float]:
 
 
 def ssim(first: NDArray[np.float32], second: NDArray[np.float32]) -> float:
-    """Return the mean structural similarity over 8×8 blocks side by side (no overlap: a sixth of the work, the same ranking)."""
+    """Return the mean structural similarity over 8×8 blocks side by side.
+
+    Blocks do not overlap: that is a sixth of the work and ranks pictures the same.
+    """
     blocks_a, blocks_b = _blocks(first), _blocks(second)
     mean_a, mean_b = blocks_a.mean(axis=-1), blocks_b.mean(axis=-1)
     variance_a, variance_b = blocks_a.var(axis=-1), blocks_b.var(axis=-1)

@@ -1,4 +1,4 @@
-"""Degradations of light and stroke: fewer grey levels, contrast, brightness, gamma, faded ink, thin and bold strokes, fog."""
+"""Degradations of light and stroke: grey levels, contrast, brightness, gamma, faded ink, thin and bold strokes, fog."""
 
 from __future__ import annotations
 

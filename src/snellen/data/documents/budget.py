@@ -1,4 +1,4 @@
-"""A document's pages and a model's limits into what is sent: skip, leave out the middle, lower the resolution, or cut into chunks."""
+"""A document's pages and a model's limits into what is sent: all, none, without the middle, smaller, or in chunks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ...core.errors import UsageError, did_you_mean
+from ...core.errors import UsageError, not_among
 from .visual_tokens import Size, visual_tokens
 
 POLICIES = ("skip", "middle", "dpi", "chunk")
 _SMALLEST = 0.3
+"""Share of both sides below which text is no longer legible."""
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,9 +26,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     def check(self) -> None:
         """Refuse an unknown policy."""
         if self.policy not in POLICIES:
-            raise UsageError(
-                f"too-long policy {self.policy!r}{did_you_mean(self.policy, POLICIES)}; known: {', '.join(POLICIES)}"
-            )
+            raise UsageError(f"too-long policy {not_among(self.policy, POLICIES)}")
 
 
 class Fit(NamedTuple):
@@ -70,7 +69,7 @@ def _most_pages(sizes: Sequence[Size], limits: Limits) -> int:
 
 
 def _share(sizes: Sequence[Size], limits: Limits) -> float | None:
-    """Return the largest share of both sides at which all pages fit, or None if none is legible or the count is the trouble."""
+    """Return the largest share of both sides at which all pages fit, or None if only their number is the trouble."""
     if limits.max_visual_tokens is None or len(sizes) > (limits.max_images or len(sizes)):
         return None
     for step in range(19, int(_SMALLEST * 20) - 1, -1):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -12,10 +11,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+import PIL
 from numpy.typing import NDArray
 from PIL import ImageFont, features
 
 from ...core.errors import UsageError, did_you_mean
+from ...core.ids import sha256_hex
 
 Bitmap: TypeAlias = NDArray[np.uint8]
 Glyph: TypeAlias = tuple[Bitmap, int, int, int]
@@ -24,15 +25,9 @@ Ink: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], Bitmap, int]
 
 BUILT_IN = "built-in"
 """Pillow's own font: always there, Latin only."""
-FALLBACKS = (
-    "DejaVu Sans",
-    "Noto Sans",
-    "Liberation Sans",
-    "Noto Sans CJK",
-    "WenQuanYi Micro Hei",
-    "WenQuanYi Zen Hei",
-    BUILT_IN,
-)
+FALLBACKS = ("DejaVu Sans", "Noto Sans", "Liberation Sans", "Noto Sans CJK", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei")
+SUFFIXES = (".ttf", ".otf", ".ttc")
+_NO_INK: Bitmap = np.zeros((0, 0), np.uint8)
 _CACHED_WIDTHS = 200_000
 _COMPLEX = re.compile("[\u0590-\u08ff\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff\ufb1d-\ufdff\ufe70-\ufefc]")
 """Scripts whose glyphs join, reorder or run right to left: drawn a line at a time by the shaping library."""
@@ -75,7 +70,7 @@ class TextFont:
         return known
 
     def ink(self, character: str) -> Ink:
-        """Return only the inked pixels of a character: rows from the baseline, columns from the pen, coverage, advance."""
+        """Return a character's inked pixels alone: rows from the baseline, columns from the pen, coverage, advance."""
         known = self._inks.get(character)
         if known is None:
             bitmap, left, top, advance = self.glyph(character)
@@ -85,12 +80,9 @@ class TextFont:
 
     def draw_line(self, text: str) -> Glyph:
         """Draw a whole line of a joining or right-to-left script with the shaping library."""
-        face = self._faces[0]
-        for candidate in self._faces:
-            if not any(_lacks(candidate, character) for character in set(text) if not character.isspace()):
-                face = candidate
-                break
-        return _draw(_shaping(face), text)
+        inked = {character for character in text if not character.isspace()}
+        complete = (face for face in self._faces if not any(_lacks(face, character) for character in inked))
+        return _draw(_shaping(next(complete, self._faces[0])), text)
 
     def _draw_glyph(self, character: str) -> Glyph:
         for face in self._faces:
@@ -98,7 +90,7 @@ class TextFont:
                 bitmap, left, top, advance = _draw(face, character)
                 return bitmap, left, top, advance + self._spacing
         if unicodedata.category(character) in ("Cc", "Cf", "Mn"):
-            return np.zeros((0, 0), np.uint8), 0, 0, 0
+            return _NO_INK, 0, 0, 0
         self.missing.add(character)
         return _draw(self._faces[0], "\U0010fffd")
 
@@ -112,43 +104,29 @@ def font_file(name: str) -> Path | None:
     """Return the file of a font by path, family name or file name; None for Pillow's own font."""
     if name == BUILT_IN:
         return None
-    if Path(name).suffix.lower() in (".ttf", ".otf", ".ttc"):
+    if Path(name).suffix.lower() in SUFFIXES:
         if not Path(name).is_file():
             raise UsageError(f"font file {name!r} does not exist")
         return Path(name)
     files = _installed()
     wanted = _squash(name)
-    for candidate in (
-        wanted,
-        wanted + "regular",
-        wanted + "book",
-        *(key for key in sorted(files) if key.startswith(wanted)),
-    ):
+    longer = (key for key in sorted(files) if key.startswith(wanted))
+    for candidate in (wanted, wanted + "regular", wanted + "book", *longer):
         if candidate in files:
             return files[candidate]
-    raise UsageError(
-        f"font {name!r} is not installed{did_you_mean(name, [file.stem for file in files.values()])}; use a path or {BUILT_IN!r}"
-    )
+    hint = did_you_mean(name, [file.stem for file in files.values()])
+    raise UsageError(f"font {name!r} is not installed{hint}; use a path or {BUILT_IN!r}")
 
 
 def font_sha256(name: str) -> str:
     """Return the hash of the font's file, so that a manifest says which glyphs were drawn."""
     file = font_file(name)
-    return hashlib.sha256(file.read_bytes()).hexdigest() if file else f"pillow-{_pillow_version()}"
+    return sha256_hex(file.read_bytes()) if file else f"pillow-{PIL.__version__}"
 
 
 def default_font() -> str:
     """Return the first of the free fonts that this machine has."""
-    for name in FALLBACKS:
-        if name == BUILT_IN or _find(name):
-            return name
-    return BUILT_IN
-
-
-def _pillow_version() -> str:
-    import PIL
-
-    return PIL.__version__
+    return next((name for name in FALLBACKS if _find(name)), BUILT_IN)
 
 
 def _squash(name: str) -> str:
@@ -164,12 +142,12 @@ def _installed() -> dict[str, Path]:
         folders += [Path("/System/Library/Fonts"), Path("/Library/Fonts"), home / "Library/Fonts"]
     if os.name == "nt":
         folders.append(Path(os.environ.get("WINDIR", "C:/Windows")) / "Fonts")
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for folder in folders:
         for file in sorted(folder.rglob("*")) if folder.is_dir() else []:
-            if file.suffix.lower() in (".ttf", ".otf", ".ttc"):
-                found.setdefault(_squash(file.stem), file)
-    return found
+            if file.suffix.lower() in SUFFIXES:
+                files.setdefault(_squash(file.stem), file)
+    return files
 
 
 @cache
@@ -181,8 +159,7 @@ def _find(name: str) -> Path | None:
 
 
 def _faces(name: str, size_px: float) -> list[ImageFont.FreeTypeFont]:
-    files = [font_file(name), *(found for other in FALLBACKS if other != BUILT_IN and (found := _find(other)))]
-    unique = list(dict.fromkeys(files))
+    unique = list(dict.fromkeys([font_file(name), *filter(None, map(_find, FALLBACKS))]))
     faces = [_open(file, size_px) for file in unique]
     return faces if None in unique else [*faces, _open(None, size_px)]
 
@@ -216,7 +193,6 @@ def _lacks(face: ImageFont.FreeTypeFont, character: str) -> bool:
 def _draw(face: ImageFont.FreeTypeFont, text: str) -> Glyph:
     mask, (left, top) = face.getmask2(text, "L", anchor="ls")
     width, height = mask.size
-    bitmap = (
-        np.frombuffer(bytes(mask), np.uint8).reshape(height, width) if width and height else np.zeros((0, 0), np.uint8)
-    )
+    empty = not (width and height)
+    bitmap = _NO_INK if empty else np.frombuffer(bytes(mask), np.uint8).reshape(height, width)
     return bitmap, int(left), int(top), round(face.getlength(text))

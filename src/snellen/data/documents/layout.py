@@ -28,7 +28,7 @@ Word: TypeAlias = tuple[str, int, int]
 
 
 class Line(NamedTuple):
-    """One line on a page. `words` are (text, x within the line, character offset); offsets count in the laid-out text."""
+    """One line on a page. `words` are (text, x in the line, character offset); offsets count in the laid-out text."""
 
     page: int
     column: int

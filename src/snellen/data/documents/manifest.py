@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -62,20 +63,18 @@ def document_record(pages: list[PageRecord], text_tokens: int = 0, **more: Any) 
     sizes = [(page.width, page.height) for page in pages]
     visual = {family: visual_tokens(sizes, family) for family in FAMILIES}
     ratio = {family: round(text_tokens / tokens, 4) for family, tokens in visual.items() if tokens and text_tokens}
-    return DocumentRecord(
-        pages=tuple(pages), text_tokens=text_tokens, visual_tokens=visual, compression_ratio=ratio, **more
-    )
+    tokens: dict[str, Any] = {"text_tokens": text_tokens, "visual_tokens": visual, "compression_ratio": ratio}
+    return DocumentRecord(pages=tuple(pages), **tokens, **more)
 
 
 def total_tokens(manifest: Manifest) -> tuple[int, dict[str, int], dict[str, float]]:
     """Return text tokens, visual tokens and their ratio by model family over all documents."""
     documents = manifest.documents.values()
     text = sum(document.text_tokens for document in documents)
-    visual: dict[str, int] = {}
+    visual: Counter[str] = Counter()
     for document in documents:
-        for family, tokens in document.visual_tokens.items():
-            visual[family] = visual.get(family, 0) + tokens
-    return text, visual, {family: round(text / tokens, 3) for family, tokens in visual.items() if tokens and text}
+        visual.update(document.visual_tokens)
+    return text, dict(visual), {family: round(text / tokens, 3) for family, tokens in visual.items() if tokens and text}
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> Path:

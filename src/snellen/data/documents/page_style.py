@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from ...core.config import convert
-from ...core.errors import UsageError, did_you_mean
+from ...core.errors import UsageError, not_among
 
 NEWLINES = ("keep", "space", "paragraph", "mark")
 ALIGNMENTS = ("left", "right", "centre", "justify")
@@ -31,7 +31,7 @@ class PageStyle(Struct, frozen=True, forbid_unknown_fields=True):
     paper: str = "#ffffff"
     align: str = "left"
     newlines: str = "keep"
-    """`keep` every newline, `space` joins all lines, `paragraph` keeps only empty lines, `mark` shows a red ⏎ and joins."""
+    """`keep` every newline, `space` joins lines, `paragraph` keeps only empty lines, `mark` shows a red ⏎ and joins."""
     crop: str = "none"
     """`last` cuts the last page below its text, `all` every page to the text."""
     tab_width: int = 4
@@ -41,7 +41,7 @@ class PageStyle(Struct, frozen=True, forbid_unknown_fields=True):
         for name, known in (("newlines", NEWLINES), ("align", ALIGNMENTS), ("crop", CROPS)):
             value = getattr(self, name)
             if value not in known:
-                raise ValueError(f"{name} {value!r}{did_you_mean(value, known)}; known: {', '.join(known)}")
+                raise ValueError(f"{name} {not_among(value, known)}")
         if min(self.width_pt, self.height_pt, self.dpi, self.size_pt, self.leading_pt) <= 0 or self.columns < 1:
             raise ValueError("page size, dpi, font size and leading must be above 0, and columns at least 1")
 
@@ -83,7 +83,7 @@ def render_families() -> tuple[str, ...]:
 def style_of(preset: str = "seed", overrides: Mapping[str, Any] | None = None) -> PageStyle:
     """Return a preset with some fields replaced; a wrong name or value is a UsageError."""
     if preset not in PRESETS:
-        raise UsageError(f"unknown page preset {preset!r}{did_you_mean(preset, PRESETS)}; known: {', '.join(PRESETS)}")
+        raise UsageError(f"unknown page preset {not_among(preset, PRESETS)}")
     fields = structs.asdict(PRESETS[preset]) | dict(overrides or {})
     return convert(fields, PageStyle, f"page style {preset!r}")
 
@@ -91,9 +91,7 @@ def style_of(preset: str = "seed", overrides: Mapping[str, Any] | None = None) -
 def degrade_style(style: PageStyle, family: str, severity: int) -> PageStyle:
     """Return the style of a re-rendered degradation, severity 1–5 (0 is the style itself)."""
     if family not in _SEVERITIES:
-        raise UsageError(
-            f"unknown render family {family!r}{did_you_mean(family, _SEVERITIES)}; known: {', '.join(_SEVERITIES)}"
-        )
+        raise UsageError(f"unknown render family {not_among(family, _SEVERITIES)}")
     if severity == 0:
         return style
     steps = _SEVERITIES[family]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,7 +44,7 @@ def sniff(head: bytes) -> str | None:
 
 
 def read_pages(folder: Path) -> PageFolder:
-    """Read `folder` (or its `images/`). A document with a gap, a doubled page or a non-image is a problem, not a guess."""
+    """Read `folder` (or its `images/`); a document with a gap, a doubled page or a non-image is named as a problem."""
     root = folder / "images" if (folder / "images").is_dir() else folder
     if not root.is_dir():
         raise DataError(f"{folder} is not a folder of page images")
@@ -74,23 +74,15 @@ def find_variants(parent: Path) -> dict[str, Path]:
     return variants
 
 
-def natural_order(names: Iterable[str]) -> list[str]:
-    """Sort names so that page_2 stands before page_10 and page_999 before page_1000."""
-    return sorted(
-        names, key=lambda name: [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
-    )
-
-
 def _problem(pages: Sequence[PageFile]) -> str:
     numbers = [page.number for page in pages]
     if len(set(numbers)) < len(numbers):
-        doubled = sorted({number for number in numbers if numbers.count(number) > 1})
-        return f"page {doubled[0]} exists twice ({', '.join(page.path.name for page in pages if page.number == doubled[0])})"
+        doubled = min(number for number in numbers if numbers.count(number) > 1)
+        return f"page {doubled} exists twice ({', '.join(page.path.name for page in pages if page.number == doubled)})"
     missing = sorted(set(range(min(numbers[0], 1), numbers[-1] + 1)) - set(numbers))
     if missing:
-        return (
-            f"page gap: {', '.join(map(str, missing[:5]))}{' …' if len(missing) > 5 else ''} missing of {numbers[-1]}"
-        )
+        shown = ", ".join(map(str, missing[:5])) + (" …" if len(missing) > 5 else "")
+        return f"page gap: {shown} missing of {numbers[-1]}"
     wrong = [page.path.name for page in pages if page.mime is None]
     return f"{wrong[0]} is not an image whatever its name says" if wrong else ""
 

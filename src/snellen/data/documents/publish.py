@@ -126,13 +126,9 @@ class _Press(NamedTuple):
                 pages.append(page_record(name, data, (pixels.shape[1], pixels.shape[0])))
                 stream.writelines(msgspec.json.encode(_line_record(page.number, line)) + b"\n" for line in page.lines)
         unknown = sum(document.text.count(character) for character in font.missing)
-        return document_record(
-            pages,
-            count_tokens(document.text, self.tokenizer),
-            characters=len(document.text),
-            missing_glyph_share=round(unknown / max(1, len(document.text)), 6),
-            missing_glyphs="".join(sorted(font.missing)[:40]),
-        )
+        size, share = len(document.text), round(unknown / max(1, len(document.text)), 6)
+        glyphs = {"missing_glyph_share": share, "missing_glyphs": "".join(sorted(font.missing)[:40])}
+        return document_record(pages, count_tokens(document.text, self.tokenizer), characters=size, **glyphs)
 
 
 def _line_record(page: int, line: Line) -> dict[str, object]:

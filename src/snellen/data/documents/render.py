@@ -83,7 +83,7 @@ def span_boxes(
 
 
 def cropped_size(lines: Sequence[Line], style: PageStyle) -> tuple[int, int]:
-    """Return width and height of a page cut below its text, and with `all` also beside it; never under 28 px, models' smallest."""
+    """Return the size of a page cut below its text, with `all` also beside it; never under 28 px, models' smallest."""
     margin = round(style.pixels(style.margin_pt))
     width, height = style.page_px
     bottom = max((line.y + line.height for line in lines), default=0) + margin
@@ -168,22 +168,15 @@ def _blit(canvas: Bitmap, glyph: Glyph, x: int, baseline: int) -> None:
 def _newline_marks(lines: Sequence[Line], text: str, style: PageStyle) -> list[Accent]:
     if style.newlines != "mark" or not lines:
         return []
-    stretch = text[lines[0].start : lines[-1].end]
-    begin = lines[0].start
-    return [
-        Accent(begin + at, begin + at + 1, _MARK_COLOUR)
-        for at, character in enumerate(stretch)
-        if character in ("\n", MARK)
-    ]
+    begin, end = lines[0].start, lines[-1].end
+    places = [at for at, character in enumerate(text[begin:end], begin) if character in ("\n", MARK)]
+    return [Accent(at, at + 1, _MARK_COLOUR) for at in places]
 
 
 def _coloured(coverage: Bitmap, accents: Sequence[Accent], lines: list[Line], job: _Job) -> NDArray[np.uint8]:
     ink, paper = _rgb(job.style.ink), _rgb(job.style.paper)
-    boxes = [
-        (box, _rgb(accent.colour))
-        for accent in accents
-        for _, box in span_boxes(lines, accent.start, accent.end, job.font)
-    ]
+    spans = ((accent.colour, span_boxes(lines, accent.start, accent.end, job.font)) for accent in accents)
+    boxes = [(box, _rgb(colour)) for colour, touched in spans for _, box in touched]
     if not boxes and ink == (0, 0, 0) and paper == (255, 255, 255):
         return 255 - coverage
     if not boxes and len(set(ink)) == len(set(paper)) == 1:

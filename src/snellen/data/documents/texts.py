@@ -41,9 +41,8 @@ def read_documents(path: Path) -> Iterator[Document]:
         seen.add(document.id)
         yield document
     if not seen:
-        raise DataError(
-            f"{path} holds no document: expected text, markdown, a LongBench-v2 JSON list, or a folder of them"
-        )
+        expected = "text, markdown, a LongBench-v2 JSON list, or a folder of them"
+        raise DataError(f"{path} holds no document: expected {expected}")
 
 
 def read_text(path: Path) -> str:

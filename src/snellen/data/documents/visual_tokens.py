@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 
-from ...core.errors import MissingExtra, UsageError, did_you_mean
+from ...core.errors import MissingExtra, UsageError, not_among
 
 Size = tuple[int, int]
 """Width and height in pixels."""
-CHARACTERS_PER_TOKEN = 4.2
-"""English prose under cl100k_base, measured on 200,000 characters; used where no tokenizer is at hand."""
 DEFAULT_TOKENIZER = "chars/4.2"
+"""Characters a token: English prose under cl100k_base, measured on 200,000 characters."""
 
 
 def _merged(size: Size, factor: int, low: int, high: int) -> int:
@@ -94,20 +93,8 @@ FAMILIES: Mapping[str, Callable[[Size], int]] = {
 def visual_tokens(sizes: Iterable[Size], family: str) -> int:
     """Return the estimated tokens of all pictures; an unknown family is a UsageError."""
     if family not in FAMILIES:
-        raise UsageError(
-            f"unknown model family {family!r}{did_you_mean(family, FAMILIES)}; known: {', '.join(FAMILIES)}"
-        )
+        raise UsageError(f"unknown model family {not_among(family, FAMILIES)}")
     return sum(FAMILIES[family](size) for size in sizes)
-
-
-def family_of(model: str) -> str | None:
-    """Guess the family from a model's name, or None."""
-    name = model.lower().replace("_", "-")
-    hints = (
-        ("qwen3-vl", "qwen3-vl"), ("qwen2", "qwen2.5-vl"), ("glm", "glm-4.1v"), ("internvl", "internvl3.5"), ("kimi", "kimi-vl"),
-        ("deepseek-ocr", "deepseek-ocr"), ("gemma-3", "gemma3"), ("claude", "claude"), ("gpt", "gpt-4o"),
-    )  # fmt: skip
-    return next((family for hint, family in hints if hint in name), None)
 
 
 def count_tokens(text: str, tokenizer: str = DEFAULT_TOKENIZER) -> int:
@@ -120,6 +107,22 @@ def count_tokens(text: str, tokenizer: str = DEFAULT_TOKENIZER) -> int:
     return len(_encoder(tokenizer)(text))
 
 
+BINS = {
+    8: "<8k", 16: "8k-16k", 24: "16k-24k", 32: "24k-32k", 48: "32k-48k", 64: "48k-64k", 96: "64k-96k",
+    128: "96k-128k", 256: "128k-256k",
+}  # fmt: skip
+"""Upper bound in thousands of tokens -> length group: half-open, decimal k.
+
+The page-image scripts end with ≥64k, where half of LongBench-v2 would sit in one group."""
+LAST_BIN = "≥256k"
+ORDER = (*BINS.values(), LAST_BIN)
+
+
+def context_bin(tokens: int) -> str:
+    """Return the length group of a token count."""
+    return next((name for limit, name in BINS.items() if tokens < limit * 1000), LAST_BIN)
+
+
 @cache
 def _encoder(tokenizer: str) -> Callable[[str], list[int]]:
     if tokenizer in ("cl100k", "o200k"):
@@ -130,9 +133,8 @@ def _encoder(tokenizer: str) -> Callable[[str], list[int]]:
         try:
             return partial(tiktoken.get_encoding(f"{tokenizer}_base").encode, disallowed_special=())
         except OSError as error:
-            raise UsageError(
-                f"tokenizer {tokenizer} could not be downloaded ({error}); set TIKTOKEN_CACHE_DIR or use chars/4.2"
-            ) from None
+            fix = "set TIKTOKEN_CACHE_DIR or use chars/4.2"
+            raise UsageError(f"tokenizer {tokenizer} could not be downloaded ({error}); {fix}") from None
     try:
         from transformers import AutoTokenizer
     except ImportError:
@@ -140,7 +142,6 @@ def _encoder(tokenizer: str) -> Callable[[str], list[int]]:
     try:
         loaded = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True)
     except (OSError, ValueError):
-        raise UsageError(
-            f"tokenizer {tokenizer!r} is not a local tokenizer folder; or use chars/4.2, cl100k, o200k"
-        ) from None
+        others = "or use chars/4.2, cl100k, o200k"
+        raise UsageError(f"tokenizer {tokenizer!r} is not a local tokenizer folder; {others}") from None
     return partial(loaded.encode, add_special_tokens=False)

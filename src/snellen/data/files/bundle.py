@@ -88,10 +88,9 @@ class _Pictures:
             except DataError as error:
                 raise DataError(f"{where}: {error}") from None
             kept = self._store.put(data)
-            self._known[key] = Image(
-                f"images/{Path(kept.ref).name}", header.mime, header.width, header.height, sha256=kept.sha256
-            )
-            self.count = len({each.ref for each in self._known.values()})
+            name, size = f"images/{Path(kept.ref).name}", (header.width, header.height)
+            self._known[key] = Image(name, header.mime, *size, sha256=kept.sha256)
+            self.count = len({known.ref for known in self._known.values()})
         return msgspec.structs.replace(self._known[key], edits=image.edits, page=image.page)
 
 
@@ -137,12 +136,11 @@ class _Parquet:
 
     def write(self, sample: Sample) -> None:
         """Add one row."""
-        row = {"images": [image.ref for image in sample.images], "tags": msgspec.json.encode(sample.tags).decode()}
-        row["sample"] = msgspec.json.encode(sample).decode()
-        plain = {name: getattr(sample, name) for name in ("id", "question", "group")}
-        self._rows.append(
-            row | plain | {"form": sample.form.value, "options": list(sample.options), "answers": list(sample.answers)}
-        )
+        row: dict[str, Any] = {name: getattr(sample, name) for name in ("id", "question", "group")}
+        row |= {name: list(getattr(sample, name)) for name in ("options", "answers")}
+        row |= {"form": sample.form.value, "images": [image.ref for image in sample.images]}
+        row |= {"tags": msgspec.json.encode(sample.tags).decode(), "sample": msgspec.json.encode(sample).decode()}
+        self._rows.append(row)
         if len(self._rows) >= ROWS_A_GROUP:
             self._flush()
 

@@ -68,8 +68,7 @@ def _walk(path: Path, pointer: tuple[str, ...], keep_elements: bool = True) -> I
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     with stream:
-        scanner = _Scanner(stream, path, keep_elements)
-        yield from scanner.walk(pointer, "")
+        yield from _Scanner(stream, path, keep_elements).walk(pointer, "")
 
 
 class _Scanner:
@@ -156,13 +155,10 @@ class _Scanner:
     def _take(self) -> bytes:
         """Return the bytes of the value at the cursor and step behind it."""
         first = self._peek()
-        length = (
-            self._string_length(0)
-            if first == b'"'
-            else self._nested_length()
-            if first in b"{["
-            else self._scalar_length()
-        )
+        if first == b'"':
+            length = self._string_length(0)
+        else:
+            length = self._nested_length() if first in b"{[" else self._scalar_length()
         raw = self._buffer[self._at : self._at + length]
         self._at += length
         return raw

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from pathlib import Path
@@ -20,16 +21,15 @@ Element = tuple[int, bytes, int]
 
 
 def read_matrices(path: Path) -> dict[str, Any]:
-    """Return variable name -> value: numbers as a flat list in column order, text as str, structs as a list of dicts."""
+    """Return variable name -> value: numbers as a flat list in column order, text as str, structs as lists of dicts."""
     data = path.read_bytes()
     if len(data) < HEADER_BYTES or data[126:128] != b"IM":
         raise DataError(f"{path} is not a little-endian MATLAB level-5 file (save it with -v6 or -v7)")
     try:
         return dict(_matrix(payload) for kind, payload in _elements(data, HEADER_BYTES) if kind == MATRIX)
     except (struct.error, zlib.error, IndexError, KeyError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{path} is cut off or holds something else than numbers, text, cells and structs: {error}"
-        ) from None
+        content = "something else than numbers, text, cells and structs"
+        raise DataError(f"{path} is cut off or holds {content}: {error}") from None
 
 
 def _elements(data: bytes, at: int) -> list[tuple[int, bytes]]:
@@ -56,9 +56,7 @@ def _element(data: bytes, at: int) -> Element:
 def _matrix(payload: bytes) -> tuple[str, Any]:
     parts = _elements(payload, 0)
     flags = struct.unpack_from("<I", parts[0][1])[0] & 0xFF
-    cells = 1
-    for size in struct.unpack(f"<{len(parts[1][1]) // 4}i", parts[1][1]):
-        cells *= size
+    cells = math.prod(struct.unpack(f"<{len(parts[1][1]) // 4}i", parts[1][1]))
     name, rest = parts[2][1].decode("latin-1"), parts[3:]
     if flags == CELL:
         return name, [_matrix(body)[1] for _, body in rest]

@@ -35,11 +35,9 @@ def read_pickled(path: Path) -> Any:
 def _step(name: str, argument: Any, stack: Stack, memo: dict[int, Any]) -> None:
     if name in BUILDERS:
         BUILDERS[name](stack)
-        return
-    if name in PUTS:
+    elif name in PUTS:
         memo[len(memo) if argument is None else int(argument)] = stack[-1]
-        return
-    if name not in IGNORED:
+    elif name not in IGNORED:
         stack.append(_value(name, argument, memo))
 
 
@@ -78,21 +76,16 @@ def _set_item(stack: Stack) -> None:
 
 
 def _set_items(stack: Stack) -> None:
-    values = _since_mark(stack)
-    stack[-1].update(zip(values[::2], values[1::2], strict=True))
+    pairs = _pairs(_since_mark(stack))
+    stack[-1].update(pairs)
 
 
-def _list(stack: Stack) -> None:
-    stack.append(_since_mark(stack))
+def _collect(kind: Callable[[list[Any]], Any], stack: Stack) -> None:
+    stack.append(kind(_since_mark(stack)))
 
 
-def _dict(stack: Stack) -> None:
-    values = _since_mark(stack)
-    stack.append(dict(zip(values[::2], values[1::2], strict=True)))
-
-
-def _tuple(stack: Stack) -> None:
-    stack.append(tuple(_since_mark(stack)))
+def _pairs(values: list[Any]) -> dict[Any, Any]:
+    return dict(zip(values[::2], values[1::2], strict=True))
 
 
 def _short_tuple(size: int, stack: Stack) -> None:
@@ -104,11 +97,9 @@ def _short_tuple(size: int, stack: Stack) -> None:
 IGNORED = ("PROTO", "FRAME")
 PUTS = ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE")
 GETS = ("GET", "BINGET", "LONG_BINGET")
-VALUES = frozenset(
-    (
-        "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "STRING", "BINSTRING", "SHORT_BINSTRING",
-        "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES",
-    )
+VALUES = (
+    "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "STRING", "BINSTRING",
+    "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES",
 )  # fmt: skip
 FIXED: dict[str, Callable[[], Any]] = {
     "NONE": lambda: None,
@@ -124,10 +115,8 @@ BUILDERS: dict[str, Callable[[Stack], None]] = {
     "APPENDS": _appends,
     "SETITEM": _set_item,
     "SETITEMS": _set_items,
-    "LIST": _list,
-    "DICT": _dict,
-    "TUPLE": _tuple,
-    "TUPLE1": partial(_short_tuple, 1),
-    "TUPLE2": partial(_short_tuple, 2),
-    "TUPLE3": partial(_short_tuple, 3),
+    "LIST": partial(_collect, list),
+    "DICT": partial(_collect, _pairs),
+    "TUPLE": partial(_collect, tuple),
+    **{f"TUPLE{size}": partial(_short_tuple, size) for size in (1, 2, 3)},
 }

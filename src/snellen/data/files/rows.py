@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,26 +85,15 @@ def _check_cells(row: Row, file: Path, number: int) -> Row:
     return row
 
 
-def _read_csv(file: Path) -> Iterator[NumberedRow]:
-    return _read_delimited(file, ",")
-
-
-def _read_tsv(file: Path) -> Iterator[NumberedRow]:
-    return _read_delimited(file, "\t")
-
-
 def _read_parquet(file: Path) -> Iterator[NumberedRow]:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise MissingExtra("parquet", f"reading {file.name}") from None
-    number = 0
     try:
-        for batch in pyarrow.parquet.ParquetFile(file).iter_batches(batch_size=256):
-            for row in batch.to_pylist():
-                number += 1
-                yield number, row
+        batches = pyarrow.parquet.ParquetFile(file).iter_batches(batch_size=256)
+        yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{file.name} is not valid Parquet: {error}") from None
 
@@ -118,7 +108,7 @@ READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
     ".jsonl": _read_jsonl,
     ".ndjson": _read_jsonl,
     ".json": _read_json,
-    ".csv": _read_csv,
-    ".tsv": _read_tsv,
+    ".csv": partial(_read_delimited, delimiter=","),
+    ".tsv": partial(_read_delimited, delimiter="\t"),
     ".parquet": _read_parquet,
 }

@@ -1,8 +1,8 @@
-"""CURE annotations to Samples: for each item the sub-questions of its chain in order, then the inference they lead to."""
+"""CURE annotations to Samples: for each item the sub-questions of its chain in order, then the inference."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -14,14 +14,14 @@ from ...core.errors import DataError, UsageError
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
-from ..chains import recount
 from ..files.rows import read_rows
 from .cure_file import CureBox, CureImage, CureItem, read_items
 
 PUNCTUATION = " .。!！…"
 INFERENCE = "inference"
-Tags = dict[str, str | int | float | bool | None]
 STEP = "step"
+Tags = dict[str, str | int | float | bool | None]
+LEAD = "What is known so far:"
 POINTERS = {
     "box": ("Look at the region in the red box.", "What can be inferred about the region in the red box?"),
     "crop": ("", "The picture is one part of a larger one. What can be inferred about it?"),
@@ -45,7 +45,7 @@ class CureSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the inference question is told: nothing, or the right answers of its chain."""
     ask: Literal["all", "inference", "steps"] = "all"
     punctuation: Literal["keep", "strip"] = "keep"
-    """`strip` takes the final full stop from every option: the published wrong ones have it, the right ones mostly do not."""
+    """`strip` takes the final full stop off every option: the published wrong ones have it, most right ones do not."""
     pictures: bool = True
     """False asks without any picture: what the words alone give away."""
     items: int | None = None
@@ -55,9 +55,8 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield the samples item by item; a limit never cuts a chain."""
     source = convert(task.dataset, CureSource, f"dataset of task {task.name!r}")
     if not source.path:
-        raise UsageError(
-            f"task {task.name!r} needs the annotation file: -p dataset.path=FILE (and -p dataset.image_root=FOLDER)"
-        )
+        settings = "-p dataset.path=FILE (and -p dataset.image_root=FOLDER)"
+        raise UsageError(f"task {task.name!r} needs the annotation file: {settings}")
     find = PictureFinder(source, context.root)
     count = 0
     for number, item in enumerate(read_items(_resolve(source.path, context.root))):
@@ -67,9 +66,8 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
         count += len(samples)
         if context.limit is not None and count > context.limit:
             if count == len(samples):
-                raise UsageError(
-                    f"task {task.name!r}: --limit {context.limit} is less than the first chain ({count} questions)"
-                )
+                chain = f"less than the first chain ({count} questions)"
+                raise UsageError(f"task {task.name!r}: --limit {context.limit} is {chain}")
             return
         yield from samples
 
@@ -81,26 +79,28 @@ def item_samples(
     images, (before, question) = _show_region(item, source, find)
     name = f"{number:05d}"
     chain = item.cot_inference.chain
-    shared: dict[str, Any] = {
-        "dataset": dataset,
-        "form": Form.CHOICE,
-        "images": images,
-        "group": name,
-        "meta": {"clue": item.clue},
-    }
+    shared: dict[str, Any] = {"dataset": dataset, "form": Form.CHOICE, "images": images, "group": name}
+    shared["meta"] = {"clue": item.clue}
     for place, step in enumerate(chain, 1):
         if source.ask != INFERENCE:
             options, answer = _options(step.candidate, step.gt, source, f"{name} step {place}")
             text = f"{before} {step.question}".strip()
-            tags: Tags = {"role": STEP, "step": place, "steps": len(chain)}
+            tags = Tags(role=STEP, step=place, steps=len(chain))
             yield Sample(id=f"{name}.{place}", question=text, options=options, answers=(answer,), tags=tags, **shared)
     if source.ask != "steps":
         options, answer = _options(item.inference.candidate, item.inference.gt, source, f"{name} inference")
         known = [(step.question, step.candidate[step.gt]) for step in chain] if source.chain == "gold" else []
-        last: Tags = {"role": INFERENCE, "step": 0, "steps": len(chain)}
-        yield Sample(
-            id=f"{name}.h", question=recount(question, known), options=options, answers=(answer,), tags=last, **shared
-        )
+        text, last = recount(question, known), Tags(role=INFERENCE, step=0, steps=len(chain))
+        yield Sample(id=f"{name}.h", question=text, options=options, answers=(answer,), tags=last, **shared)
+
+
+def recount(question: str, answered: Iterable[tuple[str, str]]) -> str:
+    """Return the question with earlier (question, answer) pairs before it; without pairs, the question itself.
+
+    A gold chain and a model's own are told in the same words.
+    """
+    lines = [f"{number}. {earlier} {answer}" for number, (earlier, answer) in enumerate(answered, 1)]
+    return "\n".join([LEAD, *lines, question]) if lines else question
 
 
 def _options(candidates: Sequence[str], right: int, source: CureSource, where: str) -> tuple[tuple[str, ...], str]:
@@ -120,7 +120,8 @@ def _show_region(item: CureItem, source: CureSource, find: PictureFinder) -> tup
     place, edits = "", tuple[str, ...]()
     if region != "none":
         left, top, right, bottom = clamp(item.bboxes[0], picture)
-        place = f"from ({left:.0f}, {top:.0f}) to ({right:.0f}, {bottom:.0f}) of a picture of {picture.width} × {picture.height} px"
+        corners = f"from ({left:.0f}, {top:.0f}) to ({right:.0f}, {bottom:.0f})"
+        place = f"{corners} of a picture of {picture.width} × {picture.height} px"
         fractions = left / picture.width, top / picture.height, right / picture.width, bottom / picture.height
         edits = (f"{region}:{','.join(f'{value:.6f}' for value in fractions)}",) if region in ("box", "crop") else ()
     before, question = POINTERS[region]
@@ -129,7 +130,7 @@ def _show_region(item: CureItem, source: CureSource, find: PictureFinder) -> tup
 
 
 def clamp(box: CureBox, picture: CureImage) -> tuple[float, float, float, float]:
-    """Return left, top, right, bottom in px inside the picture, at least one px wide and high (some boxes reach over)."""
+    """Return left, top, right, bottom in px inside the picture, at least one px apart (some boxes reach over)."""
     left = min(max(box.left, 0.0), picture.width - 1.0)
     top = min(max(box.top, 0.0), picture.height - 1.0)
     right = min(max(box.left + box.width, left + 1.0), float(picture.width))
@@ -141,20 +142,15 @@ class PictureFinder:
     """URL -> local file: by a list, by the end of the URL under a root, by the URL itself where it is a path."""
 
     def __init__(self, source: CureSource, root: Path | None) -> None:
-        self._root = (
-            _resolve(source.image_root or "", root) if source.image_root else _resolve(source.path, root).parent
-        )
+        self._root = _resolve(source.image_root, root) if source.image_root else _resolve(source.path, root).parent
         self._listed = _read_list(_resolve(source.image_list, root)) if source.image_list else {}
 
     def __call__(self, url: str) -> str:
         """Return the file's path; where none exists, the one that was looked for, so that it is reported as missing."""
         if url in self._listed:
             return self._listed[url]
-        parts = [
-            part
-            for part in unquote(urlsplit(url).path if "://" in url else url).split("/")
-            if part not in ("", ".", "..")
-        ]
+        steps = unquote(urlsplit(url).path if "://" in url else url).split("/")
+        parts = [step for step in steps if step not in ("", ".", "..")]
         tails = [self._root.joinpath(*parts[-length:]) for length in range(min(len(parts), 4), 0, -1)]
         return str(next((path for path in tails if path.is_file()), tails[-1] if tails else self._root / "unnamed"))
 

@@ -38,12 +38,10 @@ class CureChoice(Struct, frozen=True):
     gt: int
 
 
-class CureStep(Struct, frozen=True):
+class CureStep(CureChoice, frozen=True, kw_only=True):
     """One sub-question."""
 
     question: str
-    candidate: list[str]
-    gt: int
 
 
 class CureChain(Struct, frozen=True):
@@ -79,22 +77,14 @@ def _read_values(path: Path) -> list[Any]:
     try:
         data = path.read_bytes().removeprefix(BYTE_ORDER_MARK)
     except OSError as error:
-        raise DataError(
-            f"cannot read {path}: {error.strerror}; give the annotation file with -p dataset.path=FILE"
-        ) from None
+        fix = "give the annotation file with -p dataset.path=FILE"
+        raise DataError(f"cannot read {path}: {error.strerror}; {fix}") from None
     try:
-        values = _decode_array(data) if data.lstrip()[:1] == b"[" else _decode_lines(data)
+        if data.lstrip()[:1] == b"[":
+            return msgspec.json.decode(data, type=list[Any])
+        return [msgspec.json.decode(line) for line in data.splitlines() if line.strip()]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path.name} is neither a JSON array nor one JSON object a line: {error}") from None
-    return values
-
-
-def _decode_array(data: bytes) -> list[Any]:
-    return msgspec.json.decode(data, type=list[Any])
-
-
-def _decode_lines(data: bytes) -> list[Any]:
-    return [msgspec.json.decode(line) for line in data.splitlines() if line.strip()]
 
 
 def _check(item: CureItem, where: str) -> None:
@@ -103,10 +93,8 @@ def _check(item: CureItem, where: str) -> None:
         raise DataError(f"{where}: the chain is empty")
     if item.image.width <= 0 or item.image.height <= 0:
         raise DataError(f"{where}: the picture is {item.image.width}×{item.image.height} px")
-    choices: list[tuple[str, CureChoice | CureStep]] = [("inference", item.inference)]
-    choices += [(f"step {place}", step) for place, step in enumerate(chain, 1)]
-    for name, choice in choices:
-        if not 0 <= choice.gt < len(choice.candidate):
-            raise DataError(
-                f"{where}: {name} has gt {choice.gt} and {len(choice.candidate)} candidates; gt counts from 0"
-            )
+    steps = ((f"step {place}", step) for place, step in enumerate(chain, 1))
+    for name, choice in (("inference", item.inference), *steps):
+        size = len(choice.candidate)
+        if not 0 <= choice.gt < size:
+            raise DataError(f"{where}: {name} has gt {choice.gt} and {size} candidates; gt counts from 0")

@@ -1,4 +1,4 @@
-"""LongBench-v2 and needle files with their page images into Samples: every question stays, also when its pages are missing."""
+"""LongBench-v2 and needle files with their page images into Samples: a question stays when its pages are missing."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
 from ..documents.budget import Limits, fit
-from ..documents.lengths import context_bin
 from ..documents.manifest import Manifest, read_manifest
 from ..documents.pages import PageFile, PageFolder, find_variants, page_size, read_pages
 from ..documents.texts import read_records
-from ..documents.visual_tokens import DEFAULT_TOKENIZER, count_tokens
+from ..documents.visual_tokens import DEFAULT_TOKENIZER, context_bin, count_tokens
 
 LETTERS = ("A", "B", "C", "D")
 CLEAN = ("clean", "longbenchv2_img")
@@ -44,18 +43,15 @@ class DocumentSource(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_choice(task: Task, context: LoadContext) -> Iterator[Sample]:
-    """Yield LongBench-v2 questions: four options, grouped by document, tagged by difficulty, length, domain and tokens."""
-    source = convert(task.dataset, DocumentSource, f"task {task.name!r} dataset")
-    records, shelf = _records(source), Shelf(source)
-    for index, record in enumerate(records):
-        where = f"{source.path} record {index}"
+    """Yield LongBench-v2 questions: four options, grouped by document, tagged by difficulty, length, domain, tokens."""
+    source, shelf, records = _open(task)
+    for where, document, record in records:
         options = tuple(str(_field(record, f"choice_{letter}", where)) for letter in LETTERS)
         answer = str(_field(record, "answer", where)).strip().upper()
         if answer not in LETTERS:
             raise DataError(f"{where}: answer {record['answer']!r} is not one of A, B, C, D")
-        document = str(_field(record, "_id", where))
-        facts = _facts(record, source)
         pages = shelf.pages(document)
+        facts = {"answer": answer, "difficulty_length": _pair(record)}
         yield Sample(
             id=document,
             dataset=task.name,
@@ -65,22 +61,21 @@ def load_choice(task: Task, context: LoadContext) -> Iterator[Sample]:
             options=options,
             answers=(options[LETTERS.index(answer)],),
             group=document,
-            tags={**facts, **pages.tags},
-            meta={**pages.meta, **_controls(record, source), "answer": answer, "difficulty_length": _pair(record)},
+            tags={**_facts(record, source), **pages.tags},
+            meta={**pages.meta, **_controls(record, source), **facts},
         )
 
 
 def load_needles(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield every question of every needle document, document by document; plain and extended files alike."""
-    source = convert(task.dataset, DocumentSource, f"task {task.name!r} dataset")
-    records, shelf = _records(source), Shelf(source)
-    for index, record in enumerate(records):
-        where = f"{source.path} record {index}"
-        document = str(_field(record, "_id", where))
+    source, shelf, records = _open(task)
+    for where, document, record in records:
         questions, answers = _field(record, "questions", where), _field(record, "answers", where)
         if not isinstance(questions, list) or not isinstance(answers, list) or len(questions) != len(answers):
             raise DataError(f"{where} ({document}): `questions` and `answers` must be lists of the same length")
         pages, facts = shelf.pages(document), _facts(record, source)
+        shared = {**pages.meta, **_controls(record, source)}
+        planted = list(record.get("secrets", {}).values())
         for place, question in enumerate(questions):
             found = needle_facts(record, place)
             yield Sample(
@@ -92,12 +87,7 @@ def load_needles(task: Task, context: LoadContext) -> Iterator[Sample]:
                 answers=tuple(found.pop("answers", None) or [str(answers[place])]),
                 group=document,
                 tags={**facts, **pages.tags, **found.pop("tags")},
-                meta={
-                    **pages.meta,
-                    **_controls(record, source),
-                    **found,
-                    "planted": list(record.get("secrets", {}).values()),
-                },
+                meta={**shared, **found, "planted": planted},
             )
 
 
@@ -112,30 +102,15 @@ def needle_facts(record: Mapping[str, Any], place: int) -> dict[str, Any]:
         return {"tags": tags}
     query = queries[place]
     needles = [needle for needle in record.get("needles", []) if needle["id"] in query["needles"]]
-    tags |= {
-        "kind": query["kind"],
-        "depth": round(float(query["depth"]), 4),
-        "achieved_depth": query.get("achieved_depth"),
-    }
+    tags |= {"kind": query["kind"], "depth": round(float(query["depth"]), 4)}
+    tags["achieved_depth"] = query.get("achieved_depth")
     if needles and needles[0].get("page") is not None:
         tags |= {"page": needles[0]["page"], "row": tenth(needles[0]["row"]), "column": tenth(needles[0]["column"])}
     pages = sorted({needle["page"] for needle in needles if needle.get("page") is not None})
-    return {
-        "tags": tags,
-        "answers": query["answers"],
-        "match": query["match"],
-        "needle_pages": pages,
-        "boxes": _boxes(needles),
-    }
-
-
-def _boxes(needles: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return where needles stand: page from 0 and box in pixels, for whoever shows the page."""
-    return [
-        {"page": needle["page"] - 1, "box": needle["bbox"]}
-        for needle in needles
-        if needle.get("page") and needle.get("bbox")
-    ]
+    drawn = [needle for needle in needles if needle.get("page") and needle.get("bbox")]
+    boxes = [{"page": needle["page"] - 1, "box": needle["bbox"]} for needle in drawn]  # for whoever shows the page
+    known = {name: query[name] for name in ("answers", "match")}
+    return {"tags": tags, **known, "needle_pages": pages, "boxes": boxes}
 
 
 def tenth(share: float) -> float:
@@ -164,9 +139,8 @@ class Shelf:
         if (root / "images").is_dir() or any(root.glob("*_page_*")):
             self._folders[""] = (read_pages(root), _manifest_of(root))
         else:
-            self._folders = {
-                name: (read_pages(path), read_manifest(path)) for name, path in find_variants(root).items()
-            }
+            variants = find_variants(root)
+            self._folders = {name: (read_pages(path), read_manifest(path)) for name, path in variants.items()}
             main = next((name for name in self._folders if name in CLEAN or len(self._folders) == 1), None)
             self._is_parent = main is None
             if main is not None:
@@ -188,9 +162,8 @@ class Shelf:
     ) -> None:
         files = folder.documents.get(document)
         if files is None:
-            found.meta["skip"][name] = (
-                folder.problems.get(document) or f"no pages {document}_page_*.png in {folder.root}"
-            )
+            absent = f"no pages {document}_page_*.png in {folder.root}"
+            found.meta["skip"][name] = folder.problems.get(document) or absent
             return
         sizes = _sizes(document, files, manifest, needed=self._limits.max_visual_tokens is not None)
         chosen = fit(sizes, self._limits)
@@ -252,11 +225,15 @@ def _manifest_of(root: Path) -> Manifest | None:
     return read_manifest(root) or (read_manifest(root.parent) if root.name == "images" else None)
 
 
-def _records(source: DocumentSource) -> list[dict[str, Any]]:
+def _open(task: Task) -> tuple[DocumentSource, Shelf, Iterator[tuple[str, str, dict[str, Any]]]]:
+    """Return the loader's arguments, the pages, and (where, document id, record) of every document."""
+    source = convert(task.dataset, DocumentSource, f"task {task.name!r} dataset")
     path = Path(source.path)
     if not path.is_file():
         raise DataError(f"data file {source.path} does not exist")
-    return read_records(path)[: source.max_documents]
+    records = read_records(path)[: source.max_documents]
+    places = ((f"{source.path} record {index}", record) for index, record in enumerate(records))
+    return source, Shelf(source), ((where, str(_field(record, "_id", where)), record) for where, record in places)
 
 
 def _facts(record: Mapping[str, Any], source: DocumentSource) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import PIL
 from msgspec import Struct
 
 from ...core.config import convert
-from ...core.errors import ConfigError, EnvironmentProblem, did_you_mean
+from ...core.errors import ConfigError, EnvironmentProblem, not_among
 from ...core.folders import cache_folder
 from ...core.ids import content_hash, derive_seed, rng
 from ...core.protocols import LoadContext
@@ -36,6 +36,9 @@ DEFAULT_LEVELS: dict[str, tuple[Level, ...]] = {
 """What a level means: crowding, the gap in glyph heights; blur, sigma in px; rotation, degrees; clutter, density;
 position, the corner of a canvas twice as wide and high. A contrast chart holds its own levels, one a line."""
 
+AXIS_FIELDS = {"crowding": "spacing", "blur": "blur_px", "rotation": "rotation_deg"}
+AXIS_FIELDS |= {axis: axis for axis in ("clutter", "position")}
+"""Axis -> the field of a Chart that its level sets."""
 ASKS = ("transcribe", "line", "choice")
 
 
@@ -100,17 +103,14 @@ def conditions(source: ChartSource) -> list[Condition]:
     """Return all conditions: every script plain, then every level of every axis in the first script."""
     plain = [Condition("base", 0.0, script) for script in source.scripts] if "base" in source.axes else []
     hard = [axis for axis in source.axes if axis != "base"]
-    return plain + [
-        Condition(axis, level, source.scripts[0])
-        for axis in hard
-        for level in source.levels.get(axis, DEFAULT_LEVELS[axis])
-    ]
+    levels = [(axis, level) for axis in hard for level in source.levels.get(axis, DEFAULT_LEVELS[axis])]
+    return plain + [Condition(axis, level, source.scripts[0]) for axis, level in levels]
 
 
 def make_chart(source: ChartSource, condition: Condition, seed: int) -> Chart:
     """Return one random chart of a condition."""
     text_of = rng(seed, "text")
-    # Each chart shifts the ladder by up to half a rung, so that all charts together test every height between the rungs.
+    # Each chart shifts the ladder by up to half a rung: together they test every height between the rungs.
     shift = rng(seed, "ladder").uniform(-0.5, 0.5)
     steps = [min(1.0, max(0.0, (place + shift) / max(1, source.lines - 1))) for place in range(source.lines)]
     lines = []
@@ -133,14 +133,8 @@ def grey_contrast(contrast: float) -> float:
 
 def apply_condition(chart: Chart, condition: Condition) -> Chart:
     """Return the chart made hard in one way."""
-    field = {
-        "crowding": "spacing",
-        "blur": "blur_px",
-        "rotation": "rotation_deg",
-        "clutter": "clutter",
-        "position": "position",
-    }
-    changes: dict[str, Any] = {field[condition.axis]: condition.level} if condition.axis in field else {}
+    field = AXIS_FIELDS.get(condition.axis)
+    changes: dict[str, Any] = {field: condition.level} if field else {}
     if condition.axis == "position":
         changes |= {"width": chart.width * 2, "height": chart.height * 2}
     if condition.axis == "rotation" and chart.seed % 2:
@@ -166,15 +160,10 @@ def _samples(
     task: Task, source: ChartSource, condition: Condition, chart: Chart, named: tuple[str, Image]
 ) -> Iterator[Sample]:
     ident, image = named
-    tags: dict[str, Any] = {
-        "axis": condition.axis,
-        "level": condition.level,
-        "script": condition.script,
-        "condition": condition.label,
-    }
+    tags: dict[str, Any] = {**msgspec.structs.asdict(condition), "condition": condition.label}
     if source.ask == "transcribe":
         answer = "\n".join(line.text for line in chart.lines)
-        meta: dict[str, Any] = {"lines": [_line(line) for line in chart.lines]}
+        meta: dict[str, Any] = {"lines": [msgspec.structs.asdict(line) for line in chart.lines]}
         yield Sample(ident, task.name, Form.OCR, _question(chart), (image,), (), (answer,), tags=tags, meta=meta)
         return
     for number, line in enumerate(chart.lines, 1):
@@ -185,30 +174,19 @@ def _samples(
             mixed = [line.text, *wrong_readings(line.text, chart.script, source.options - 1, shuffled)]
             shuffled.shuffle(mixed)
             options = tuple(mixed)
-        yield Sample(
-            f"{ident}-line{number:02d}",
-            task.name,
-            Form.CHOICE if options else Form.OCR,
-            question,
-            (image,),
-            options,
-            (line.text,),
-            group=ident,
-            tags={**tags, "line": number},
-            meta={"lines": [_line(line)], "glyph_px": line.height_px},
-        )
-
-
-def _line(line: Line) -> dict[str, Any]:
-    return {"text": line.text, "height_px": line.height_px, "contrast": line.contrast}
+        own: dict[str, Any] = {"tags": {**tags, "line": number}, "group": ident}
+        meta = {"lines": [msgspec.structs.asdict(line)], "glyph_px": line.height_px}
+        name, form = f"{ident}-line{number:02d}", Form.CHOICE if options else Form.OCR
+        yield Sample(name, task.name, form, question, (image,), options, (line.text,), meta=meta, **own)
 
 
 def _question(chart: Chart) -> str:
     change = "fainter" if chart.lines[0].contrast != chart.lines[-1].contrast else "smaller"
     spaces = "" if chart.script == "words" else ", without spaces inside a line"
     return (
-        f"This is an eye chart with {len(chart.lines)} lines of {NAMES[chart.script]} that get {change} from top to bottom. "
-        f"Read it: write one line of text for each line of the chart, from top to bottom{spaces}. Where you are not sure, guess."
+        f"This is an eye chart with {len(chart.lines)} lines of {NAMES[chart.script]} that get {change} from top to "
+        f"bottom. Read it: write one line of text for each line of the chart, from top to bottom{spaces}. "
+        "Where you are not sure, guess."
     )
 
 
@@ -221,15 +199,12 @@ def _check(source: ChartSource) -> None:
     ):
         unknown = [name for name in given if name not in known]
         if unknown:
-            raise ConfigError(
-                f"{what}: {unknown[0]!r} is unknown{did_you_mean(unknown[0], known)}; known: {', '.join(known)}"
-            )
+            raise ConfigError(f"{what}: {not_among(unknown[0], known, ' is unknown')}")
+    heights_fit = 0 < source.smallest_px <= source.largest_px
     limits = {
         "dataset.scripts and dataset.axes need at least one name": source.scripts and source.axes,
         "dataset.lines and dataset.charts must be at least 1": min(source.lines, source.charts) >= 1,
-        "dataset.smallest_px lies above 0 and at most at dataset.largest_px": 0
-        < source.smallest_px
-        <= source.largest_px,
+        "dataset.smallest_px lies above 0 and at most at dataset.largest_px": heights_fit,
         "dataset.lowest_contrast lies above 0 and at most at 1": 0 < source.lowest_contrast <= 1,
         "dataset.options must be at least 2": source.options >= 2,
         "dataset.glyphs must be at least 1": min(source.glyphs) >= 1,

@@ -1,4 +1,4 @@
-"""A Chart as data -> its picture: glyphs of exact height, drawn large and averaged down, so that no hinting moves an edge."""
+"""A Chart as data -> its picture: glyphs of exact height, drawn large and averaged down; no hinting moves an edge."""
 
 from __future__ import annotations
 
@@ -112,9 +112,8 @@ def line_strip(line: Line, chart: Chart) -> Pillow.Image:
     font = font_for(chart.script, line.height_px * OVERSAMPLE, chart.font)
     gap = chart.spacing * line.height_px * OVERSAMPLE
     boxes = [font.getbbox(char, anchor="ls") for char in line.text]
-    widths = [
-        gap * WORD_GAP + gap if char == " " else box[2] - box[0] for char, box in zip(line.text, boxes, strict=True)
-    ]
+    space = gap * WORD_GAP + gap
+    widths = [space if char == " " else box[2] - box[0] for char, box in zip(line.text, boxes, strict=True)]
     total = sum(widths) + gap * (len(widths) - 1)
     above, below = max(-box[1] for box in boxes), max(box[3] for box in boxes)
     above, below = _whole(above), _whole(max(0, below))
@@ -135,20 +134,11 @@ def draw_clutter(chart: Chart) -> Pillow.Image:
         reach = draw_from.uniform(10, 60)
         grey, thickness = draw_from.randint(90, 215), draw_from.randint(2, 5)
         if draw_from.random() < 0.5:
-            angle = draw_from.uniform(0, 360)
-            pen.arc(
-                (x - reach, y - reach, x + reach, y + reach),
-                angle,
-                angle + draw_from.uniform(40, 200),
-                fill=grey,
-                width=thickness,
-            )
+            box, start = (x - reach, y - reach, x + reach, y + reach), draw_from.uniform(0, 360)
+            pen.arc(box, start, start + draw_from.uniform(40, 200), fill=grey, width=thickness)
         else:
-            pen.line(
-                (x, y, x + draw_from.uniform(-reach, reach), y + draw_from.uniform(-reach, reach)),
-                fill=grey,
-                width=thickness,
-            )
+            end = x + draw_from.uniform(-reach, reach), y + draw_from.uniform(-reach, reach)
+            pen.line((x, y, *end), fill=grey, width=thickness)
     return page.reduce(2)
 
 
@@ -163,9 +153,8 @@ def height_ratio(script: str, file: str | None) -> float:
     """Return the ink height of a script's reference glyph per unit of font size, measured on a large rendering."""
     box = _load(file, 2000.0).getmask(REFERENCE[script], mode="1").getbbox()
     if box is None:
-        raise EnvironmentProblem(
-            f"font {file!r} has no glyph for {REFERENCE[script]!r}: name another with dataset.font"
-        )
+        glyph = f"no glyph for {REFERENCE[script]!r}"
+        raise EnvironmentProblem(f"font {file!r} has {glyph}: name another with dataset.font")
     return float(box[3] - box[1]) / 2000.0
 
 
@@ -173,9 +162,8 @@ def _load(file: str | None, size: float) -> Font:
     try:
         return ImageFont.truetype(file, size) if file else cast("Font", ImageFont.load_default(size))
     except OSError as error:
-        raise EnvironmentProblem(
-            f"font {file!r} cannot be opened: {error}; name a .ttf or .otf file with dataset.font"
-        ) from None
+        fix = "name a .ttf or .otf file with dataset.font"
+        raise EnvironmentProblem(f"font {file!r} cannot be opened: {error}; {fix}") from None
 
 
 def has_glyphs(file: str, text: str) -> bool:

@@ -19,24 +19,12 @@ SCRIPTS = (*ALPHABETS, "words")
 NAMES = {"letters": "capital letters", "digits": "digits", "words": "words", "cjk": "Chinese characters"}
 
 FONT_FOLDERS = (
-    "/usr/share/fonts",
-    "/usr/local/share/fonts",
-    "~/.local/share/fonts",
-    "/System/Library/Fonts",
-    "C:/Windows/Fonts",
-)
+    "/usr/share/fonts", "/usr/local/share/fonts", "~/.local/share/fonts", "/System/Library/Fonts", "C:/Windows/Fonts",
+)  # fmt: skip
 CJK_FONTS = (
-    "NotoSansCJK",
-    "NotoSansSC",
-    "SourceHanSans",
-    "wqy-",
-    "DroidSansFallback",
-    "PingFang",
-    "msyh",
-    "simhei",
-    "uming",
+    "NotoSansCJK", "NotoSansSC", "SourceHanSans", "wqy-", "DroidSansFallback", "PingFang", "msyh", "simhei", "uming",
     "ukai",
-)
+)  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -60,13 +48,13 @@ def random_text(script: str, glyphs: int, draw: random.Random) -> str:
 
 
 def wrong_readings(text: str, script: str, count: int, draw: random.Random) -> list[str]:
-    """Return `count` other texts of the same length, drawn like the right one, so that the options alone give nothing away."""
-    found: list[str] = []
-    while len(found) < count:
+    """Return `count` other texts of the same length, drawn like the right one: the options alone give nothing away."""
+    readings: list[str] = []
+    while len(readings) < count:
         other = _like(text, draw) if script == "words" else random_text(script, len(text), draw)
-        if other != text and other not in found:
-            found.append(other)
-    return found
+        if other != text and other not in readings:
+            readings.append(other)
+    return readings
 
 
 def _like(text: str, draw: random.Random) -> str:
@@ -83,6 +71,5 @@ def find_cjk_font() -> str:
         for path in sorted(folder.rglob("*.tt[fc]")) + sorted(folder.rglob("*.otf")) if folder.is_dir() else []:
             if path.name.startswith(CJK_FONTS) and has_glyphs(str(path), ALPHABETS["cjk"]):
                 return str(path)
-    raise EnvironmentProblem(
-        "eyechart script 'cjk' needs a font with Chinese characters: apt install fonts-noto-cjk, or name one with -p dataset.font=FILE"
-    )
+    fix = "apt install fonts-noto-cjk, or name one with -p dataset.font=FILE"
+    raise EnvironmentProblem(f"eyechart script 'cjk' needs a font with Chinese characters: {fix}")

@@ -15,9 +15,8 @@ from ...core.errors import DataError, did_you_mean
 from ...core.ids import content_hash
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
-from ...core.types import Form, Image, Sample
+from ...core.types import Form, Image, Sample, Turn
 from ..answers import find_answers, fold_options, lettered_columns
-from ..capitals import capitalise
 from ..files.rows import Row, read_rows
 
 FIELDS = frozenset({"id", "image", "images", "question", "options", "answer", "group"})
@@ -48,6 +47,20 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
         where = f"{name} record {number}"
         sample = _to_sample(_rename(row, columns, where) if columns else row, task, source, before, where)
         yield capitalise(sample) if source.capitalise else sample
+
+
+def capitalise(sample: Sample) -> Sample:
+    """Begin every text of a sample with a capital letter (`--capitalize`); the rest of it stays as it is."""
+    texts = {field: tuple(map(_raise, getattr(sample, field))) for field in ("options", "answers")}
+    turns = tuple(Turn(turn.role, _raise(turn.text), turn.images) for turn in sample.turns)
+    meta, rounds = sample.meta, sample.meta.get("history_options")
+    if rounds:
+        meta = {**meta, "history_options": [[_raise(text) for text in options] for options in rounds]}
+    return msgspec.structs.replace(sample, question=_raise(sample.question), turns=turns, meta=meta, **texts)
+
+
+def _raise(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _to_sample(row: Row, task: Task, source: TableSource, root: str, where: str) -> Sample:
@@ -111,7 +124,7 @@ def _read_options(row: Row, where: str) -> tuple[tuple[str, ...], Set[str], Mapp
 def _by_key(answer: Any, keyed: Mapping[str, str]) -> Any:
     """Return the text of the option that an answer names by its key; any other answer as it is."""
     if isinstance(answer, list):
-        return [_by_key(each, keyed) for each in answer]
+        return [_by_key(one, keyed) for one in answer]
     return keyed.get(str(answer), answer)
 
 
@@ -127,9 +140,8 @@ def _lettered_options(row: Row, where: str) -> tuple[tuple[str, ...], Set[str], 
 def _unique(options: tuple[str, ...], where: str) -> tuple[str, ...]:
     folded = fold_options(options)
     if len(set(folded)) < len(folded):
-        first, second = next(
-            (folded.index(text), place) for place, text in enumerate(folded) if folded.index(text) < place
-        )
+        second = next(place for place, text in enumerate(folded) if text in folded[:place])
+        first = folded.index(folded[second])
         raise DataError(f"{where}: options {first + 1} and {second + 1} are the same ({options[second]!r})")
     return options
 

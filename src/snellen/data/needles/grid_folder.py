@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from ..documents.manifest import Manifest
 from ..documents.page_style import PageStyle
 from ..documents.publish import publish
 from ..documents.render import Accent, page_font
@@ -21,34 +20,22 @@ from .plant import Grid, Planted, instance_of, plant
 
 
 def write_needles(haystack: Haystack, grid: Grid, folder: Path, styles: Mapping[str, PageStyle]) -> dict[str, Any]:
-    """Plant the grid and render it once per style into `folder/NAME/images`; positions count on the first style's pages."""
+    """Plant the grid and render it once per style into `folder/NAME/images`; positions are those in the first style."""
     documents = list(plant(haystack, grid))
     folder.mkdir(parents=True, exist_ok=True)
-    manifests: dict[str, Manifest] = {}
+    shared: dict[str, Any] = {"tokenizer": grid.tokenizer}
+    shared["source"] = {"name": haystack.source, "sha256": haystack.sha256}
+    pages: dict[str, int] = {}
     for index, (name, style) in enumerate(styles.items()):
-        located = _locate_all(documents, style, first=index == 0)
-        source = {"name": haystack.source, "sha256": haystack.sha256}
-        manifests[name] = publish(
-            (Document(planted.id, planted.text, {}) for planted in documents),
-            folder / name,
-            style,
-            tokenizer=grid.tokenizer,
-            source=source,
-            marks=partial(_marks, located),
-        )
+        marks = partial(_marks, _locate_all(documents, style, first=index == 0))
+        texts = (Document(planted.id, planted.text, {}) for planted in documents)
+        manifest = publish(texts, folder / name, style, marks=marks, **shared)
+        pages[name] = sum(len(document.pages) for document in manifest.documents.values())
     data = folder / "data.json"
-    data.write_bytes(
-        msgspec.json.format(msgspec.json.encode([instance_of(planted) for planted in documents]), indent=1)
-    )
-    return {
-        "data": str(data),
-        "documents": len(documents),
-        "questions": sum(len(planted.needles) for planted in documents),
-        "pages": {
-            name: sum(len(document.pages) for document in manifest.documents.values())
-            for name, manifest in manifests.items()
-        },
-    }
+    instances = [instance_of(planted) for planted in documents]
+    data.write_bytes(msgspec.json.format(msgspec.json.encode(instances), indent=1))
+    questions = sum(len(planted.needles) for planted in documents)
+    return {"data": str(data), "documents": len(documents), "questions": questions, "pages": pages}
 
 
 def _marks(located: Mapping[str, Located], document: str) -> tuple[list[Accent], dict[int, list[Overlay]]]:
@@ -58,8 +45,5 @@ def _marks(located: Mapping[str, Located], document: str) -> tuple[list[Accent],
 def _locate_all(documents: Iterable[Planted], style: PageStyle, *, first: bool) -> dict[str, Located]:
     """Find every position; for further styles on a copy, so that data.json keeps those of the first."""
     font = page_font(style)
-    found = {}
-    for planted in documents:
-        subject = planted if first else msgspec.convert(msgspec.to_builtins(planted), Planted)
-        found[planted.id] = locate(subject, style, font)
-    return found
+    subjects = documents if first else msgspec.convert(msgspec.to_builtins(list(documents)), list[Planted])
+    return {planted.id: locate(planted, style, font) for planted in subjects}

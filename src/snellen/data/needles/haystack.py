@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from bisect import bisect_right
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,20 +80,16 @@ def take(haystack: Haystack, tokens: int, generator: random.Random, tokenizer: s
     """Cut a slice of about `tokens` tokens that begins and ends at sentence boundaries; its start is random."""
     have = count_tokens(haystack.text, tokenizer)
     if have < tokens:
-        raise UsageError(
-            f"haystack {haystack.source} holds {have} tokens, {tokens} are needed: use a longer one or shorter --lengths"
-        )
+        fix = "use a longer one or shorter --lengths"
+        raise UsageError(f"haystack {haystack.source} holds {have} tokens, {tokens} are needed: {fix}")
     per_token = len(haystack.text) / have
     places = boundaries(haystack.text)
     last = len(haystack.text) - int(tokens * per_token)
     start = generator.choice([place for place in places if place <= max(0, last)])
     rest = haystack.text[start : start + int(tokens * per_token * 1.3) + 200]
     ends = boundaries(rest)[1:]
-    low, high = 0, len(ends) - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if count_tokens(rest[: ends[middle]], tokenizer) <= tokens else (low, middle - 1)
-    return rest[: ends[low]].strip()
+    fitting = bisect_right(ends, tokens, key=lambda end: count_tokens(rest[:end], tokenizer))
+    return rest[: ends[max(0, fitting - 1)]].strip()
 
 
 def parse_lengths(text: str) -> list[int]:

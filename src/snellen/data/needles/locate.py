@@ -1,4 +1,4 @@
-"""Planted documents and a page style into positions: page, line, box, row and column of every needle, and marks to draw."""
+"""Planted documents and a page style into positions: page, line, box, row and column of every needle; marks to draw."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ class _Finder:
         statement.column = round((box[0] + box[2]) / 2 / width, 4)
 
     def _page_without(self, kind: str, wanted: int) -> int:
-        """Return the page nearest the wanted one that has no mark of this kind yet: "the stamp on page 3" must be one."""
+        """Return the page nearest the wanted one without a mark of this kind: "the stamp on page 3" must be one."""
         taken = {number for number, marks in self.located.overlays.items() if any(mark.kind == kind for mark in marks)}
         free = [number for number in range(1, self.located.pages + 1) if number not in taken]
         return min(free, key=lambda number: (abs(number - wanted), number)) if free else wanted
 
     def _free_box(self, kind: str, blocked: list[Box], generator: random.Random) -> Box:
-        """Find a place that covers no planted sentence; margin marks stand at the bottom edge, sideways ones at the right."""
+        """Find a place that covers no planted sentence; margin marks stand at the bottom edge, sideways ones right."""
         page_width, page_height = self._style.page_px
         width, height = overlay_size(kind, self._font)
         width, height = min(width, page_width), min(height, page_height)

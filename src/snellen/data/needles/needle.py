@@ -78,9 +78,8 @@ def check_kinds(names: list[str]) -> list[str]:
     chosen = [kind for name in names for kind in groups.get(name, [name])]
     for name in chosen:
         if name not in known:
-            raise UsageError(
-                f"unknown needle kind {name!r}{did_you_mean(name, known)}; known: {', '.join([*known, *groups])}"
-            )
+            listed = ", ".join([*known, *groups])
+            raise UsageError(f"unknown needle kind {name!r}{did_you_mean(name, known)}; known: {listed}")
     return list(dict.fromkeys(chosen))
 
 
@@ -114,9 +113,8 @@ class NeedleMaker:
         middle = draw(card["middle"]) if "middle" in card else ""
         answers = [draw(card["value"]) for _ in range(card.get("values", 1))]
         filled = [pattern.format(key=key, value=value, middle=middle) for value in answers]
-        statements = [
-            Statement(f"{name}.{index}", kind, key, value, filled[index]) for index, value in enumerate(answers)
-        ]
+        pairs = enumerate(zip(answers, filled, strict=True))
+        statements = [Statement(f"{name}.{index}", kind, key, value, text) for index, (value, text) in pairs]
         if "second" in card:
             value = answers[0] if middle else draw(card["value"])
             statements[0].role, statements[0].value = ("needle", middle) if middle else ("stale", answers[0])
@@ -125,11 +123,8 @@ class NeedleMaker:
             answers = [value]
         for index in range(card.get("distractors", 0)):
             other, value = draw("key"), draw(card["value"])
-            statements.append(
-                Statement(
-                    f"{name}.not{index}", kind, other, value, pattern.format(key=other, value=value), "distractor"
-                )
-            )
+            text = pattern.format(key=other, value=value)
+            statements.append(Statement(f"{name}.not{index}", kind, other, value, text, "distractor"))
         query = Query(kind, card["question"].format(key=key), answers, [], depth, "all" if len(answers) > 1 else "any")
         return self._placed(query, statements)
 
@@ -141,10 +136,8 @@ class NeedleMaker:
             for index, (key, value) in enumerate(pairs)
         ]
         listed = ", ".join(f"the {key}" for key, _ in pairs[:-1]) + f" and the {pairs[-1][0]}"
-        return self._placed(
-            Query(kind, card["question"].format(keys=listed), [value for _, value in pairs], [], depth, "all"),
-            statements,
-        )
+        question, answers = card["question"].format(keys=listed), [value for _, value in pairs]
+        return self._placed(Query(kind, question, answers, [], depth, "all"), statements)
 
     def _fact(self, kind: str, card: dict[str, Any], name: str, depth: float) -> Needle:
         free = [fact for fact in card["facts"] if fact[1] not in self._taken]
@@ -178,7 +171,7 @@ class NeedleMaker:
         return query.depth if query.kind == "conflicting" else self._generator.random()
 
     def _placed(self, query: Query, statements: list[Statement], fields: dict[str, str] | None = None) -> Needle:
-        """Give every statement its depth: the first at the query's, distractors outside a free zone, partners anywhere."""
+        """Give every statement its depth: the first the query's, distractors one outside a free zone, partners any."""
         for index, statement in enumerate(statements):
             statement.depth = query.depth if index == 0 else self._depth_of(statement, query)
         if statements and statements[0].role == "stale":

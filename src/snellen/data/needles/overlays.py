@@ -15,6 +15,9 @@ from ..documents.fonts import TextFont, font_file
 Box = tuple[int, int, int, int]
 INK = "#202020"
 STAMP = "#b01030"
+_SIZES_EM = {"stamp": (12, 4), "tiny": (6, 2), "rotated": (1.6, 9), "margin": (9, 1.2), "table-cell": (26, 7)}
+_SIZES_EM["shape"] = (5, 5)
+"""Kind -> width and height in font sizes."""
 
 
 class Overlay(NamedTuple):
@@ -29,17 +32,8 @@ class Overlay(NamedTuple):
 
 def overlay_size(kind: str, font: TextFont) -> tuple[int, int]:
     """Return width and height in pixels that a mark of this kind needs on a page with this text font."""
-    em = font.size_px
-    sizes = {
-        "stamp": (12, 4),
-        "tiny": (6, 2),
-        "rotated": (1.6, 9),
-        "margin": (9, 1.2),
-        "table-cell": (26, 7),
-        "shape": (5, 5),
-    }
-    width, height = sizes[kind]
-    return round(width * em), round(height * em)
+    width, height = _SIZES_EM[kind]
+    return round(width * font.size_px), round(height * font.size_px)
 
 
 def draw_overlays(pixels: NDArray[np.uint8], overlays: Sequence[Overlay], font: TextFont) -> NDArray[np.uint8]:
@@ -63,34 +57,33 @@ def _letters(font: TextFont, size_px: float) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(str(file), size_px, layout_engine=ImageFont.Layout.BASIC)
 
 
+def _centred(slip: Image.Image, text: str, font: TextFont, scale: float, colour: str = "black") -> None:
+    """Write a text in the middle, at `scale` times the page's font size."""
+    letters = _letters(font, font.size_px * scale)
+    ImageDraw.Draw(slip).text((slip.width / 2, slip.height / 2), text, colour, letters, anchor="mm")
+
+
 def _stamp(slip: Image.Image, overlay: Overlay, font: TextFont) -> None:
     draw = ImageDraw.Draw(slip)
     draw.rectangle((2, 2, slip.width - 3, slip.height - 3), outline=STAMP, width=3)
-    draw.text(
-        (slip.width / 2, slip.height / 2), overlay.value.upper(), STAMP, _letters(font, font.size_px * 1.5), anchor="mm"
-    )
+    _centred(slip, overlay.value.upper(), font, 1.5, STAMP)
 
 
 def _tiny(slip: Image.Image, overlay: Overlay, font: TextFont) -> None:
     draw = ImageDraw.Draw(slip)
     draw.rectangle((0, 0, slip.width - 1, slip.height - 1), outline=INK)
-    draw.text(
-        (slip.width / 2, slip.height / 2), overlay.value, "black", _letters(font, font.size_px * 0.6), anchor="mm"
-    )
+    _centred(slip, overlay.value, font, 0.6)
 
 
 def _sideways(slip: Image.Image, overlay: Overlay, font: TextFont) -> None:
     upright = Image.new("RGB", (slip.height, slip.width), "white")
-    ImageDraw.Draw(upright).text(
-        (upright.width / 2, upright.height / 2), overlay.value, "black", _letters(font, font.size_px), anchor="mm"
-    )
+    _centred(upright, overlay.value, font, 1.0)
     slip.paste(upright.transpose(Image.Transpose.ROTATE_90))
 
 
 def _margin(slip: Image.Image, overlay: Overlay, font: TextFont) -> None:
-    ImageDraw.Draw(slip).text(
-        (2, slip.height / 2), overlay.value, "black", _letters(font, min(font.size_px, slip.height)), anchor="lm"
-    )
+    letters = _letters(font, min(font.size_px, slip.height))
+    ImageDraw.Draw(slip).text((2, slip.height / 2), overlay.value, "black", letters, anchor="lm")
 
 
 def _table(slip: Image.Image, overlay: Overlay, font: TextFont) -> None:
@@ -142,10 +135,5 @@ def _star_point(index: int, middle: float, side: float) -> tuple[float, float]:
 
 
 _DRAWERS: dict[str, Callable[[Image.Image, Overlay, TextFont], None]] = {
-    "stamp": _stamp,
-    "tiny": _tiny,
-    "rotated": _sideways,
-    "margin": _margin,
-    "table-cell": _table,
-    "shape": _shape,
-}
+    "stamp": _stamp, "tiny": _tiny, "rotated": _sideways, "margin": _margin, "table-cell": _table, "shape": _shape,
+}  # fmt: skip

@@ -16,6 +16,8 @@ from .haystack import Haystack, take
 from .needle import Needle, NeedleMaker, Statement
 from .unused_words import Vocabulary, boundaries
 
+Cell = tuple[float, str]
+"""Depth and kind of one needle."""
 ABSTAIN = ' If it is not in the document, answer "not found".'
 
 
@@ -64,9 +66,7 @@ def parse_depths(text: str) -> tuple[float, ...]:
 def plant(haystack: Haystack, grid: Grid) -> Iterator[Planted]:
     """Yield the documents of a grid: every length × depth × kind × repeat is asked exactly once."""
     for length in grid.lengths:
-        cells = [
-            (depth, kind, repeat) for repeat in range(grid.repeats) for kind in grid.kinds for depth in grid.depths
-        ]
+        cells = [(depth, kind) for _ in range(grid.repeats) for kind in grid.kinds for depth in grid.depths]
         for index, hand in enumerate(_deal(cells, grid.per_document, rng(grid.seed, length, "deal"))):
             yield _document(haystack, grid, length, index, hand)
 
@@ -74,7 +74,8 @@ def plant(haystack: Haystack, grid: Grid) -> Iterator[Planted]:
 def instance_of(planted: Planted) -> dict[str, Any]:
     """Return one object of the NIAH `data.json`: the public fields first, ours after them."""
     queries = [needle.query for needle in planted.needles]
-    needles, others = _sorted_by_role(planted.statements)
+    needles = [statement for statement in planted.statements if statement.role == "needle"]
+    others = [statement for statement in planted.statements if statement.role != "needle"]
     depths = _achieved_depths(planted)
     return {
         "_id": planted.id,
@@ -97,11 +98,6 @@ def instance_of(planted: Planted) -> dict[str, Any]:
     }
 
 
-def _sorted_by_role(statements: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
-    answering = [statement for statement in statements if statement.role == "needle"]
-    return answering, [statement for statement in statements if statement.role != "needle"]
-
-
 def depth_bin(depth: float) -> str:
     """Return the fifth of the document a depth falls into, as the public data names it."""
     fifth = min(4, int(depth * 5))
@@ -115,10 +111,8 @@ def _achieved_depths(planted: Planted) -> list[float]:
     return [next((known[name] for name in query.needles if name in known), query.depth) for query in queries]
 
 
-def _deal(
-    cells: list[tuple[float, str, int]], size: int, generator: random.Random
-) -> Iterator[list[tuple[float, str, int]]]:
-    """Deal cells into hands whose depths differ as far as they can: shuffled, then sorted by depth and taken in turn."""
+def _deal(cells: list[Cell], size: int, generator: random.Random) -> Iterator[list[Cell]]:
+    """Deal cells into hands whose depths differ as far as they can: shuffled, then sorted by depth, taken in turn."""
     if size < 1:
         raise UsageError("--per-document must be at least 1")
     generator.shuffle(cells)
@@ -128,12 +122,10 @@ def _deal(
         yield cells[index::hands]
 
 
-def _document(
-    haystack: Haystack, grid: Grid, length: int, index: int, hand: Sequence[tuple[float, str, int]]
-) -> Planted:
+def _document(haystack: Haystack, grid: Grid, length: int, index: int, hand: Sequence[Cell]) -> Planted:
     generator = rng(grid.seed, length, index, "needles")
     maker = NeedleMaker(Vocabulary(haystack.text, generator), generator)
-    needles = [maker.make(kind, f"n{place}", depth) for place, (depth, kind, _) in enumerate(hand)]
+    needles = [maker.make(kind, f"n{place}", depth) for place, (depth, kind) in enumerate(hand)]
     for needle in needles:
         needle.query.question += ABSTAIN if "absent" in grid.kinds else ""
     statements = [statement for needle in needles for statement in needle.statements if statement.text]
@@ -159,9 +151,8 @@ def _insert(text: str, statements: Sequence[Statement]) -> str:
     """Put each sentence at the free boundary nearest its depth and note its offsets in the finished text."""
     free = boundaries(text)
     if len(free) < len(statements):
-        raise UsageError(
-            f"the slice has {len(free)} sentence boundaries for {len(statements)} needles: use longer --lengths"
-        )
+        few = f"{len(free)} sentence boundaries for {len(statements)} needles"
+        raise UsageError(f"the slice has {few}: use longer --lengths")
     places: list[tuple[int, Statement]] = []
     for statement in statements:
         nearest = min(free, key=lambda place: (abs(place - statement.depth * len(text)), place))

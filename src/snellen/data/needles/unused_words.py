@@ -1,4 +1,4 @@
-"""Random generators into words that a text does not hold: keys, numbers, names, dates, codes, and none inside another."""
+"""Random generators into words that a text does not hold: keys, numbers, names, dates, codes, none inside another."""
 
 from __future__ import annotations
 
@@ -16,27 +16,13 @@ from ...core.errors import DataError
 
 SHAPES = ("circle", "square", "triangle", "star", "cross")
 _MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
-)
+)  # fmt: skip
 _ACTIVITIES = (
-    "count the {0} {1}s",
-    "paint the {0} {1}",
-    "row out to the {0} {1}",
-    "feed the {0} {1}s",
-    "climb the {0} {1}",
+    "count the {0} {1}s", "paint the {0} {1}", "row out to the {0} {1}", "feed the {0} {1}s", "climb the {0} {1}",
     "photograph the {0} {1}",
-)
+)  # fmt: skip
 _ATTEMPTS = 500
 
 
@@ -53,7 +39,7 @@ def squash(text: str) -> str:
 
 
 class Vocabulary:
-    """Draws words for one document. Nothing drawn occurs in the text or inside anything drawn before, nor the other way round."""
+    """Draws words for one document: none occurs in the text, or inside any other word drawn."""
 
     def __init__(self, text: str, generator: random.Random) -> None:
         self._text = squash(text)
@@ -71,31 +57,21 @@ class Vocabulary:
             if bare not in self._text and not any(bare in used or used in bare for used in self._used):
                 self._used.append(bare)
                 return candidate
-        raise DataError(
-            f"no new {kind} found that the haystack does not hold already: use another haystack or fewer needles"
-        )
+        fix = "use another haystack or fewer needles"
+        raise DataError(f"no new {kind} found that the haystack does not hold already: {fix}")
 
 
-def _key(generator: random.Random) -> str:
-    words = word_lists()
-    return f"{generator.choice(words['adjectives'])} {generator.choice(words['nouns'])}"
+def _chosen(generator: random.Random, *lists: str) -> list[str]:
+    """Draw one word of each list of the catalog."""
+    return [generator.choice(word_lists()[name]) for name in lists]
 
 
 def _coined(generator: random.Random) -> str:
-    words = word_lists()
-    return generator.choice(words["starts"]) + generator.choice(words["middles"]) + generator.choice(words["ends"])
+    return "".join(_chosen(generator, "starts", "middles", "ends"))
 
 
 def _name(generator: random.Random) -> str:
     return f"{_coined(generator).capitalize()} {_coined(generator).capitalize()}"
-
-
-def _number(generator: random.Random) -> str:
-    return str(generator.randrange(1_000_000, 10_000_000))
-
-
-def _uuid(generator: random.Random) -> str:
-    return str(uuid.UUID(int=generator.getrandbits(128), version=4))
 
 
 def _date(generator: random.Random) -> str:
@@ -103,14 +79,13 @@ def _date(generator: random.Random) -> str:
 
 
 def _activity(generator: random.Random) -> str:
-    words = word_lists()
-    return generator.choice(_ACTIVITIES).format(generator.choice(words["adjectives"]), generator.choice(words["nouns"]))
+    return generator.choice(_ACTIVITIES).format(*_chosen(generator, "adjectives", "nouns"))
 
 
 _MAKERS: dict[str, Callable[[random.Random], str]] = {
-    "key": _key,
-    "number": _number,
-    "uuid": _uuid,
+    "key": lambda generator: " ".join(_chosen(generator, "adjectives", "nouns")),
+    "number": lambda generator: str(generator.randrange(1_000_000, 10_000_000)),
+    "uuid": lambda generator: str(uuid.UUID(int=generator.getrandbits(128), version=4)),
     "word": _coined,
     "name": _name,
     "place": lambda generator: _coined(generator).capitalize(),

@@ -11,20 +11,19 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ...core.errors import ConfigError, DataError, did_you_mean
+from ...core.errors import ConfigError, DataError, not_among
 from ...core.folders import cache_folder
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Sample
-from ..capitals import capitalise
 from ..files.bundle import MANIFEST, read_bundle
 from ..images.embedded import ImageStore
+from ..loaders.table import capitalise
 from .corpus import Corpus
 from .formulate import Recipe, build, guard
 from .prepared import Prepared, PreparedReader, fetch
 
 SOURCES = ("auto", "bundle", "prepared", "raw", "hub")
-RAW_KEYS = ("reader", "method", "files", "images")
 
 
 class Card(Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,9 +68,7 @@ def read_card(task: Task) -> Card:
     except msgspec.ValidationError as error:
         raise ConfigError(f"task {task.name!r}, dataset: {error}") from None
     if card.source not in SOURCES:
-        raise ConfigError(
-            f"dataset.source {card.source!r} is unknown{did_you_mean(card.source, SOURCES)}; known: {', '.join(SOURCES)}"
-        )
+        raise ConfigError(f"dataset.source {not_among(card.source, SOURCES, ' is unknown')}")
     return card
 
 

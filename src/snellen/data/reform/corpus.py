@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ from msgspec import Struct
 
 from ...core.errors import DataError, did_you_mean
 from ...core.types import Image
-from ..files.jsonstream import iterate_array
+from ..files.jsonstream import iterate_array, iterate_members
 from ..files.pickled import read_pickled
 from ..files.rows import READERS, read_rows
 from ..images.decode import read_bytes, read_header
 
 Box = tuple[float, float, float, float]
 """x, y, width, height in pixels."""
+
+Tags = dict[str, str | int | float | bool | None]
+"""What a Sample can be grouped by."""
 
 _PLACE = re.compile(r"\{(\w+)(?::0(\d+))?\}")
 
@@ -47,7 +51,7 @@ class Item(Struct, frozen=True, omit_defaults=True):
     crop: bool = False
     """Cut the first box out instead of drawing the boxes."""
     group: str | None = None
-    tags: dict[str, str | int | float | bool | None] = {}
+    tags: Tags = {}
     data: dict[str, Any] = {}
     """What the family's own reformulator needs."""
 
@@ -78,20 +82,15 @@ class Corpus:
     def rows(self, name: str, *pointer: str) -> Iterator[dict[str, Any]]:
         """Yield the records of a file; in JSON those of the array at `pointer` (none: the top, or `data`)."""
         path = self.path(name)
-        if path.suffix == ".p":
-            yield from (_table(record, path, number) for number, record in enumerate(read_pickled(path), 1))
-        elif path.suffix == ".json" and not _is_lines(path):
-            for number, record in enumerate(iterate_array(path, pointer), 1):
-                yield _table(record, path, number)
+        if path.suffix == ".p" or (path.suffix == ".json" and not _is_lines(path)):
+            records = read_pickled(path) if path.suffix == ".p" else iterate_array(path, pointer)
+            yield from (_table(record, path, number) for number, record in enumerate(records, 1))
         else:
             reader = READERS[".jsonl"](path) if path.suffix == ".json" else read_rows(path)
-            for _, row in reader:
-                yield row
+            yield from (row for _, row in reader)
 
     def members(self, name: str) -> Iterator[tuple[str, Any]]:
         """Yield the (key, value) pairs of a JSON file that is one large object keyed by id."""
-        from ..files.jsonstream import iterate_members
-
         return iterate_members(self.path(name))
 
     def lines(self, name: str) -> Iterator[tuple[int, str]]:
@@ -103,26 +102,28 @@ class Corpus:
 
     def glob(self, name: str) -> list[Path]:
         """Return the files that match the pattern the card calls `name`, sorted."""
-        found = sorted(path for path in self.root.glob(self.files[name]) if path.is_file())
-        if not found:
+        paths = sorted(path for path in self.root.glob(self.files[name]) if path.is_file())
+        if not paths:
             raise DataError(f"no file matches {self.files[name]!r} under {self.root}")
-        return [self.inside(path.relative_to(self.root).as_posix()) for path in found]
+        return [self.inside(path.relative_to(self.root).as_posix()) for path in paths]
+
+    def tables(self, name: str) -> Iterator[tuple[Path, Iterator[dict[str, Any]]]]:
+        """Yield each file that matches the pattern the card calls `name`, with its records."""
+        for path in self.glob(name):
+            yield path, Corpus(self.root, {name: path.relative_to(self.root).as_posix()}).rows(name)
 
     def image(self, name: str, size: tuple[int, int] | None = None) -> Image:
         """Return the reference to a picture by the name the dataset gives it."""
         if name.startswith("data:"):
             return Image(name)
         width, height = size or (None, None)
-        return Image(
-            str(self.inside(fill(self.images, {"image": name}))), width=width, height=height
-        )  # no stat: the door looks
+        path = self.inside(fill(self.images, {"image": name}))  # no stat: whoever opens it looks
+        return Image(str(path), width=width, height=height)
 
     def inside(self, relative: str) -> Path:
         """Resolve a path under the root; one that leads out of it is refused."""
         root = str(self.root.absolute())
-        path = (
-            os.path.normpath(f"{root}{os.sep}{relative}") if not os.path.isabs(relative) else os.path.normpath(relative)
-        )
+        path = os.path.normpath(os.path.join(root, relative))  # noqa: PTH118 - a Path for each picture is slow
         if path != root and not path.startswith(root.rstrip(os.sep) + os.sep):
             raise DataError(f"path {relative!r} leads out of the data root {self.root}")
         return Path(path)
@@ -140,10 +141,8 @@ def box_edits(item: Item, image: Image, colours: tuple[str, ...] = ("",)) -> tup
     size = item.size or picture_size(image)
     if item.crop:
         return (f"crop:{_fractions(item.boxes[0], size, item.id)}",)
-    marked = [
-        f"box:{_fractions(box, size, item.id)},{colours[place % len(colours)]}" for place, box in enumerate(item.boxes)
-    ]
-    return tuple(edit.rstrip(",") for edit in marked)
+    marked = zip(item.boxes, cycle(colours), strict=False)
+    return tuple(f"box:{_fractions(box, size, item.id)},{colour}".rstrip(",") for box, colour in marked)
 
 
 def _fractions(box: Box, size: tuple[int, int], name: str) -> str:
@@ -166,9 +165,8 @@ def picture_size(image: Image) -> tuple[int, int]:
 def need(record: Mapping[str, Any], key: str, where: str) -> Any:
     """Return `record[key]`, or name the record and the columns it has."""
     if key not in record:
-        raise DataError(
-            f"{where} has no column {key!r}{did_you_mean(key, record)}; it has: {', '.join(map(str, record))}"
-        )
+        columns = ", ".join(map(str, record))
+        raise DataError(f"{where} has no column {key!r}{did_you_mean(key, record)}; it has: {columns}")
     return record[key]
 
 

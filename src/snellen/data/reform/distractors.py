@@ -14,14 +14,9 @@ from msgspec import Struct
 from rapidfuzz import fuzz
 
 from ...core.errors import DataError
-from ...core.ids import rng
 
-NUMBER_WORDS = {
-    word: str(value)
-    for value, word in enumerate(
-        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-    )
-} | {"none": "0"}
+_COUNTING = "zero one two three four five six seven eight nine ten eleven twelve"
+NUMBER_WORDS = {word: str(value) for value, word in enumerate(_COUNTING.split())} | {"none": "0"}
 ARTICLES = frozenset(("a", "an", "the"))
 MAX_SIMILARITY = 90.0
 """At or above this ratio two answers are the same answer spelt twice."""
@@ -90,20 +85,16 @@ def place(
 
 def provenance(item: Distractor) -> dict[str, object]:
     """Return what is known of a wrong option, as plain data."""
-    known: dict[str, object] = {"source": item.source}
-    if item.similarity is not None:
-        known["similarity"] = round(item.similarity, 1)
-    if item.count is not None:
-        known["count"] = item.count
-    return known
+    similarity = None if item.similarity is None else round(item.similarity, 1)
+    known = {"source": item.source, "similarity": similarity, "count": item.count}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def require(wrong: Sequence[Distractor], count: int, where: str) -> Sequence[Distractor]:
     """Return `wrong`, or say that the corpus has fewer different answers than options are asked for."""
     if len(wrong) < count:
-        raise DataError(
-            f"{where}: only {len(wrong)} different wrong options for {count}; lower dataset.options or give more data"
-        )
+        fix = "lower dataset.options or give more data"
+        raise DataError(f"{where}: only {len(wrong)} different wrong options for {count}; {fix}")
     return wrong
 
 
@@ -117,8 +108,7 @@ def near_integers(answer: int, count: int, generator: random.Random, lowest: int
 
 
 def _step_away(answer: int, sign: int, count: int, reach: int, generator: random.Random) -> list[int]:
-    steps = generator.sample(range(1, max(reach, count) + 1), count) if count else []
-    return [answer + sign * step for step in steps]
+    return [answer + sign * step for step in generator.sample(range(1, max(reach, count) + 1), count)] if count else []
 
 
 class AnswerPool:
@@ -188,7 +178,7 @@ class AnswerPool:
 
 
 def _clashes(form: str, known: Sequence[str]) -> bool:
-    for other in known:
+    for other in known:  # noqa: SIM110 - the innermost loop of drawing: a generator costs a third more
         if _same_form(form, other):
             return True
     return False
@@ -262,8 +252,3 @@ def _ancestors(label: str, parents: Mapping[str, str]) -> tuple[str, ...]:
         label = parents[label]
         lineage.append(label)
     return tuple(lineage)
-
-
-def sample_rng(dataset: str, sample_id: str, purpose: str, seed: int) -> random.Random:
-    """Return the generator of one draw: keyed by data set, sample, purpose and seed, and by nothing else."""
-    return rng(dataset, sample_id, purpose, seed)

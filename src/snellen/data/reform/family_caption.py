@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...core.errors import DataError
-from .corpus import Corpus, Item
+from .corpus import Corpus, Item, Tags
 from .formulate import open_ended
 
 ASK = "Describe the picture in one sentence."
@@ -46,7 +46,7 @@ def read_flickr(corpus: Corpus) -> Iterator[Item]:
             yield _item(name.removesuffix(".jpg"), name, texts, {})
 
 
-def _item(number: str, image: str, captions: list[str], tags: dict[str, str | int | float | bool | None]) -> Item:
+def _item(number: str, image: str, captions: list[str], tags: Tags) -> Item:
     texts = tuple(dict.fromkeys(" ".join(text.split()) for text in captions if text.strip()))
     return Item(number, image, question=ASK, accepted=texts, tags=tags)
 

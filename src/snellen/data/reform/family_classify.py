@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pybase64
@@ -13,7 +13,7 @@ from ...core.types import Sample
 from ..files.matlab import read_matrices
 from ..images.decode import encode_png
 from .corpus import Corpus, Item, need
-from .distractors import ClassNegatives, Distractor, require
+from .distractors import ClassNegatives, Distractor
 from .formulate import Recipe, choice, fixed
 
 Names = dict[str, tuple[str, ...]]
@@ -75,11 +75,8 @@ def read_imagenet(corpus: Corpus) -> Iterator[Item]:
 
 def name_synsets(corpus: Corpus) -> Names:
     """Return synset -> its names from LOC_synset_mapping.txt."""
-    found = {}
-    for _, line in corpus.lines("names"):
-        synset, _, names = line.partition(" ")
-        found[synset] = tuple(name.strip() for name in names.split(","))
-    return found
+    pairs = (line.partition(" ") for _, line in corpus.lines("names"))
+    return {synset: tuple(name.strip() for name in names.split(",")) for synset, _, names in pairs}
 
 
 def read_pets(corpus: Corpus) -> Iterator[Item]:
@@ -101,9 +98,8 @@ def name_pets(corpus: Corpus) -> Names:
 def read_medic(corpus: Corpus) -> Iterator[Item]:
     """MEDIC: a TSV with image_id, image_path and disaster_types."""
     for row in corpus.rows("labels"):
-        yield _item(
-            need(row, "image_id", corpus.files["labels"]), row["image_path"], row["disaster_types"].replace("_", " ")
-        )
+        name = need(row, "image_id", corpus.files["labels"])
+        yield _item(name, row["image_path"], row["disaster_types"].replace("_", " "))
 
 
 def name_medic(corpus: Corpus) -> Names:
@@ -115,10 +111,8 @@ def name_medic(corpus: Corpus) -> Names:
 def read_quality(corpus: Corpus) -> Iterator[Item]:
     """VizWiz-QualityIssues: votes of five annotators per flaw."""
     for row in corpus.rows("annotations"):
-        flaws = {code: int(row["flaws"].get(code, 0)) for code in FLAWS}
-        yield Item(
-            row["image"].rsplit(".", 1)[0], row["image"], data={"flaws": flaws, "none": int(row["flaws"].get("NON", 0))}
-        )
+        votes = {code: int(row["flaws"].get(code, 0)) for code in FLAWS}
+        yield Item(row["image"].rsplit(".", 1)[0], row["image"], data={"flaws": votes})
 
 
 def ask_quality(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
@@ -138,63 +132,52 @@ def ask_quality(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterat
 
 
 def choose_flaw(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
-    """Ask which flaw a picture has: the majority's, against flaws nobody saw; pictures with several clear flaws are left out."""
+    """Ask which flaw a picture has: the majority's, against flaws nobody saw; a picture with several is left out."""
     for item in items:
         flaws: dict[str, int] = item.data["flaws"]
         clear = [code for code, votes in flaws.items() if votes >= MAJORITY]
         absent = sorted(code for code, votes in flaws.items() if votes == 0)
-        if len(clear) != 1 or len(absent) < recipe.options - 1:
+        if len(clear) != 1 or len(absent) < recipe.wrong:
             continue
-        codes = recipe.rng(item.id, "distractors").sample(absent, recipe.options - 1)
+        codes = recipe.rng(item.id, "distractors").sample(absent, recipe.wrong)
+        wrong = [Distractor(FLAWS[code], f"flaw {code} seen by nobody", count=0) for code in codes]
         question = "What is wrong with the quality of this picture?"
         asked = Item(item.id, item.image, question=question, answer=FLAWS[clear[0]], tags={"flaw": clear[0]})
-        yield choice(
-            asked, corpus, recipe, [Distractor(FLAWS[code], f"flaw {code} seen by nobody", count=0) for code in codes]
-        )
+        yield choice(asked, corpus, recipe, wrong)
 
 
 def choose_class(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
     """Label to choice: wrong classes by the card's `negatives` (uniform, near, confusable), synonyms left out."""
     names = NAMES[corpus.settings["reader"]](corpus)
     drawer = ClassNegatives(names, corpus.settings.get("negatives", "near"), _parents(corpus), _confusion(corpus))
-    question = corpus.settings.get("question", "What is shown in this picture?")
     for item in items:
         label = item.data["label"]
         if label not in names:
             raise DataError(f"record {item.id}: class {label!r} has no name in {corpus.files.get('names', 'the card')}")
-        wrong = drawer.draw(label, recipe.options - 1, recipe.rng(item.id, "distractors"))
-        require(wrong, recipe.options - 1, f"record {item.id}")
-        yield choice(
-            Item(item.id, item.image, question=question, answer=names[label][0], tags={"class": label}),
-            corpus,
-            recipe,
-            wrong,
-        )
+        wrong = drawer.draw(label, recipe.wrong, recipe.rng(item.id, "distractors"))
+        yield choice(_asked(item, names, corpus), corpus, recipe, wrong, complete=True)
 
 
 def list_classes(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
     """Label to choice among all classes, in their usual order."""
     names = NAMES[corpus.settings["reader"]](corpus)
     options = tuple(texts[0] for texts in names.values())
-    question = corpus.settings.get("question", "What is shown in this picture?")
     for item in items:
-        label = item.data["label"]
-        if label not in names:
-            raise DataError(f"record {item.id}: unknown class {label!r}; known: {', '.join(names)}")
-        yield fixed(
-            Item(item.id, item.image, question=question, answer=names[label][0], tags={"class": label}),
-            corpus,
-            recipe,
-            options,
-        )
+        if item.data["label"] not in names:
+            raise DataError(f"record {item.id}: unknown class {item.data['label']!r}; known: {', '.join(names)}")
+        yield fixed(_asked(item, names, corpus), corpus, recipe, options)
+
+
+def _asked(item: Item, names: Names, corpus: Corpus) -> Item:
+    label, question = item.data["label"], corpus.settings.get("question", "What is shown in this picture?")
+    return Item(item.id, item.image, question=question, answer=names[label][0], tags={"class": label})
 
 
 def _parents(corpus: Corpus) -> Mapping[str, str] | None:
     """Read `parent child` lines (ImageNet publishes wordnet.is_a.txt in this form)."""
     if not corpus.has("taxonomy"):
         return None
-    pairs: Iterable[Sequence[str]] = (line.split() for _, line in corpus.lines("taxonomy"))
-    return {child: parent for parent, child in pairs}
+    return {child: parent for parent, child in (line.split() for _, line in corpus.lines("taxonomy"))}
 
 
 def _confusion(corpus: Corpus) -> Mapping[str, Mapping[str, float]] | None:
@@ -220,11 +203,7 @@ NAMES: dict[str, Any] = {
     "classify.medic": name_medic,
 }
 READERS = {
-    "flowers": read_flowers,
-    "cifar": read_cifar,
-    "imagenet": read_imagenet,
-    "pets": read_pets,
-    "medic": read_medic,
+    "flowers": read_flowers, "cifar": read_cifar, "imagenet": read_imagenet, "pets": read_pets, "medic": read_medic,
     "quality": read_quality,
-}
+}  # fmt: skip
 METHODS = {"classes": choose_class, "all_classes": list_classes, "quality": ask_quality, "flaw": choose_flaw}

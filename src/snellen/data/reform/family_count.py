@@ -29,26 +29,16 @@ def read_counts(corpus: Corpus) -> Iterator[Item]:
     for item in read_instances(corpus):
         counts = Counter(entry["category"] for entry in item.data["objects"])
         for category, number in sorted(counts.items()):
-            question = f"How many of this are in the picture: {category}?"
-            yield Item(
-                f"{item.id}_{category}",
-                item.image,
-                size=item.size,
-                question=question,
-                answer=str(number),
-                tags={"category": category},
-            )
+            question, tags = f"How many of this are in the picture: {category}?", {"category": category}
+            name = f"{item.id}_{category}"
+            yield Item(name, item.image, size=item.size, question=question, answer=str(number), tags=tags)
 
 
 def choose_number(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
     """Number to choice: near integers, the answer's rank among them uniform."""
     for item in items:
-        yield choice(
-            item,
-            corpus,
-            recipe,
-            near_integers(int(item.answer), recipe.options - 1, recipe.rng(item.id, "distractors")),
-        )
+        wrong = near_integers(int(item.answer), recipe.wrong, recipe.rng(item.id, "distractors"))
+        yield choice(item, corpus, recipe, wrong)
 
 
 READERS = {"countqa": read_countqa, "instances": read_counts}

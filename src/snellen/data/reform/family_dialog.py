@@ -11,7 +11,7 @@ from ...core.errors import DataError
 from ...core.types import Sample, Turn
 from ..files.jsonstream import iterate_array, read_header
 from .corpus import Corpus, Item
-from .distractors import Distractor, first_unique, require, same_answer
+from .distractors import Distractor, first_unique, same_answer
 from .family_vqa import make_choices, read_pairs
 from .formulate import Recipe, choice, fixed
 
@@ -19,33 +19,28 @@ MIN_ROUNDS = 2
 
 
 def read_visdial(corpus: Corpus) -> Iterator[Item]:
-    """VisDial 1.0: string tables, dialogues of indices into them, 100 candidates a round; dense relevance where given."""
+    """VisDial 1.0: string tables, dialogues of indices into them, 100 candidates a round, relevance where given."""
     path = corpus.path("dialogs")
     tables = read_header(path, ("data", "dialogs"))
     questions, answers = tables.get("data.questions", []), tables.get("data.answers", [])
     relevance: dict[Any, list[float] | None] = {}
     if corpus.has("dense"):
-        relevance = {
-            (row["image_id"], row["round_id"] - 1): row.get("gt_relevance", row.get("relevance"))
-            for row in corpus.rows("dense")
-        }
+        for row in corpus.rows("dense"):
+            relevance[row["image_id"], row["round_id"] - 1] = row.get("gt_relevance", row.get("relevance"))
     for dialogue in iterate_array(path, ("data", "dialogs")):
+        image = dialogue["image_id"]
         for number, turn in enumerate(dialogue["dialog"]):
             if turn["question"] >= len(questions) or turn["answer"] >= len(answers):
-                raise DataError(
-                    f"{path.name} dialogue {dialogue['image_id']} round {number}: index outside the string tables"
-                )
+                raise DataError(f"{path.name} dialogue {image} round {number}: index outside the string tables")
+            candidates = [answers[index] for index in turn["answer_options"]]
             yield Item(
-                id=f"{dialogue['image_id']}_{number}",
-                image=str(dialogue["image_id"]),
+                id=f"{image}_{number}",
+                image=str(image),
                 question=as_question(questions[turn["question"]]),
                 answer=answers[turn["answer"]],
-                group=str(dialogue["image_id"]),
+                group=str(image),
                 tags={"round": number},
-                data={
-                    "candidates": [answers[place] for place in turn["answer_options"]],
-                    "relevance": relevance.get((dialogue["image_id"], number)),
-                },
+                data={"candidates": candidates, "relevance": relevance.get((image, number))},
             )
 
 
@@ -62,24 +57,20 @@ def choose_candidate(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> I
 
 def _candidates(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
     for item in items:
-        wrong = _irrelevant(item, recipe)
-        if set(map(str.lower, (item.answer, *(each.text for each in wrong[:1])))) == {"yes", "no"}:
-            yield fixed(msgspec.structs.replace(item, data={}), corpus, recipe, ("yes", "no"))
+        wrong, bare = _irrelevant(item, recipe), msgspec.structs.replace(item, data={})
+        if {item.answer.lower(), *(other.text.lower() for other in wrong[:1])} == {"yes", "no"}:
+            yield fixed(bare, corpus, recipe, ("yes", "no"))
         else:
-            require(wrong, recipe.options - 1, f"record {item.id}")
-            yield choice(msgspec.structs.replace(item, data={}), corpus, recipe, wrong[: recipe.options - 1])
+            yield choice(bare, corpus, recipe, wrong, complete=True)
 
 
 def _irrelevant(item: Item, recipe: Recipe) -> list[Distractor]:
     rated: list[float] = item.data["relevance"] or [0.0] * len(item.data["candidates"])
-    far = [
-        text
-        for text, value in zip(item.data["candidates"], rated, strict=True)
-        if value == 0 and not same_answer(text, item.answer)
-    ]
+    irrelevant = [text for text, value in zip(item.data["candidates"], rated, strict=True) if value == 0]
+    far = [text for text in irrelevant if not same_answer(text, item.answer)]
     unique = first_unique(far, [item.answer])
     source = "candidate rated irrelevant" if item.data["relevance"] else "candidate unlike the answer"
-    picked = recipe.rng(item.id, "distractors").sample(unique, min(len(unique), recipe.options - 1))
+    picked = recipe.rng(item.id, "distractors").sample(unique, min(len(unique), recipe.wrong))
     return [Distractor(text, source) for text in picked]
 
 
@@ -92,13 +83,10 @@ def join_questions(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Ite
     for image, group in by_image.items():
         if len(group) < MIN_ROUNDS:
             continue
-        for number, item in enumerate(sorted(group, key=lambda each: each.id)):
+        for number, item in enumerate(sorted(group, key=lambda member: member.id)):
+            name, question = f"{image}_{number}", as_question(item.question)
             tags = {**item.tags, "round": number}
-            rounds.append(
-                msgspec.structs.replace(
-                    item, id=f"{image}_{number}", group=image, tags=tags, question=as_question(item.question)
-                )
-            )
+            rounds.append(msgspec.structs.replace(item, id=name, group=image, tags=tags, question=question))
     yield from with_history(make_choices(rounds, corpus, recipe))
 
 

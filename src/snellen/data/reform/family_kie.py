@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,35 +42,22 @@ def read_poie(corpus: Corpus) -> Iterator[Item]:
             row = decoder.decode(line)
         except msgspec.DecodeError as error:
             raise DataError(f"{corpus.files['labels']} line {number} is not valid JSON: {error}") from None
-        for key, value in sorted(row["entity_dict"].items()):
-            text = str(value).strip()
-            if text:
-                image = row["file_name"]
-                yield Item(
-                    f"{Path(image).stem}_{key}",
-                    image,
-                    question=ask_key(key),
-                    answer=text,
-                    group=Path(image).stem,
-                    tags={"key": key},
-                )
+        yield from _key_items(Path(row["file_name"]).stem, row["file_name"], sorted(row["entity_dict"].items()))
 
 
 def read_sroie(corpus: Corpus) -> Iterator[Item]:
     """SROIE task 3: one JSON a receipt with company, date, address and total."""
     for path in corpus.glob("receipts"):
         row = _decode(path)
-        for key in SROIE_KEYS:
-            if str(row.get(key, "")).strip():
-                answer = str(row[key]).strip()
-                yield Item(
-                    f"{path.stem}_{key}",
-                    path.stem,
-                    question=ask_key(key),
-                    answer=answer,
-                    group=path.stem,
-                    tags={"key": key},
-                )
+        yield from _key_items(path.stem, path.stem, [(key, row.get(key, "")) for key in SROIE_KEYS])
+
+
+def _key_items(name: str, image: str, pairs: Iterable[tuple[str, Any]]) -> Iterator[Item]:
+    """Yield one item for each key of a page whose value is not empty."""
+    for key, value in pairs:
+        text = str(value).strip()
+        if text:
+            yield Item(f"{name}_{key}", image, (), ask_key(key), text, group=name, tags={"key": key})
 
 
 def _decode(path: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from .formulate import Recipe, choice, fixed, native
 MAX_SHARED_WORDS = 0.5
 """Captions with more words in common than this share are taken for paraphrases."""
 TRIES = 40
+WHICH_CAPTION = "Which caption describes the picture?"
 ENTAILMENT = {"entailment": "yes", "neutral": "not sure", "contradiction": "no"}
 CLAIMS = {"supported": "supported", "refuted": "refuted", "nei": "not enough information"}
 
@@ -61,7 +62,7 @@ class CaptionIndex:
     def _consider(self, other: Item, item: Item, source: str, chosen: list[Distractor], generator: Any) -> None:
         text = generator.choice(other.data["captions"])
         known = [*item.data["captions"], *(wrong.text for wrong in chosen)]
-        if other.id != item.id and all(_overlap(text, each) <= MAX_SHARED_WORDS for each in known):
+        if other.id != item.id and all(_overlap(text, caption) <= MAX_SHARED_WORDS for caption in known):
             chosen.append(Distractor(text, f"{source}: image {other.id}"))
 
 
@@ -71,16 +72,14 @@ def _overlap(left: str, right: str) -> float:
 
 
 def match_captions(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
-    """Does the caption fit? Of each two pictures one gets its own caption and one a hard wrong one: labels balance exactly."""
+    """Does the caption fit? Of each two pictures one gets its own and one a hard wrong one: labels balance exactly."""
     gathered = list(items)
     index = CaptionIndex(gathered)
     for place, item in enumerate(gathered):
         pair = gathered[place - place % 2].id
         fits = (place % 2 == 0) == (recipe.rng(pair, "label").random() < 0.5)
         generator = recipe.rng(item.id, "caption")
-        wrong = [] if fits else index.draw(item, 1, recipe)
-        if not fits:
-            require(wrong, 1, f"record {item.id}")
+        wrong = [] if fits else require(index.draw(item, 1, recipe), 1, f"record {item.id}")
         caption = generator.choice(item.data["captions"]) if fits else wrong[0].text
         asked = Item(
             id=item.id,
@@ -99,12 +98,10 @@ def select_caption(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Ite
     gathered = list(items)
     index = CaptionIndex(gathered)
     for item in gathered:
-        wrong = require(index.draw(item, recipe.options - 1, recipe), recipe.options - 1, f"record {item.id}")
+        wrong = index.draw(item, recipe.wrong, recipe)
         caption = recipe.rng(item.id, "caption").choice(item.data["captions"])
-        asked = Item(
-            item.id, item.image, size=item.size, question="Which caption describes the picture?", answer=caption
-        )
-        yield choice(asked, corpus, recipe, wrong)
+        asked = Item(item.id, item.image, size=item.size, question=WHICH_CAPTION, answer=caption)
+        yield choice(asked, corpus, recipe, wrong, complete=True)
 
 
 def read_wikihow(corpus: Corpus) -> Iterator[Item]:
@@ -112,26 +109,19 @@ def read_wikihow(corpus: Corpus) -> Iterator[Item]:
     for article in corpus.rows("articles"):
         for method in article["methods"]:
             steps = [" ".join(step["headline"].split()) for step in method["steps"]]
-            for step in method["steps"]:
-                slots = {"method": method["name"], "title": article["goal"]}
-                answer = " ".join(step["headline"].split())
-                yield Item(
-                    step["step_id"],
-                    step["step_id"],
-                    answer=answer,
-                    slots=slots,
-                    group=str(article["file_id"]),
-                    data={"steps": steps},
-                )
+            slots = {"method": method["name"], "title": article["goal"]}
+            shared: dict[str, Any] = {"slots": slots, "group": str(article["file_id"]), "data": {"steps": steps}}
+            for step, answer in zip(method["steps"], steps, strict=True):
+                yield Item(step["step_id"], step["step_id"], answer=answer, **shared)
 
 
 def select_step(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
     """Which step does the picture show? Against other steps of the same method; methods too short are left out."""
     for item in items:
         others = first_unique(item.data["steps"], [item.answer])
-        if len(others) < recipe.options - 1:
+        if len(others) < recipe.wrong:
             continue
-        texts = recipe.rng(item.id, "distractors").sample(others, recipe.options - 1)
+        texts = recipe.rng(item.id, "distractors").sample(others, recipe.wrong)
         question = f'The picture belongs to the method "{item.slots["method"]}". Which step does it show?'
         asked = msgspec.structs.replace(item, question=question)
         yield choice(asked, corpus, recipe, [Distractor(text, "another step of the method") for text in texts])
@@ -145,7 +135,7 @@ def read_winoground(corpus: Corpus) -> Iterator[Item]:
             yield Item(
                 id=f"{row['id']}_{side}",
                 image=str(row[f"image_{side}"]),
-                question="Which caption describes the picture?",
+                question=WHICH_CAPTION,
                 answer=captions[side],
                 options=captions,
                 group=str(row["id"]),
@@ -158,24 +148,16 @@ def read_snli_ve(corpus: Corpus) -> Iterator[Item]:
     for number, row in enumerate(corpus.rows("pairs"), 1):
         label = row["gold_label"]
         if label not in ENTAILMENT:
-            raise DataError(
-                f"{corpus.files['pairs']} record {number}: label {label!r} is not one of {', '.join(ENTAILMENT)}"
-            )
+            where = f"{corpus.files['pairs']} record {number}"
+            raise DataError(f"{where}: label {label!r} is not one of {', '.join(ENTAILMENT)}")
         text = row["sentence2"].strip()
-        question = f"Does the picture show that this is true: {text}"
-        yield Item(
-            row["pairID"],
-            str(row["Flickr30K_ID"]),
-            question=question,
-            answer=ENTAILMENT[label],
-            slots={"hypothesis": text},
-        )
+        question, slots = f"Does the picture show that this is true: {text}", {"hypothesis": text}
+        yield Item(row["pairID"], str(row["Flickr30K_ID"]), (), question, ENTAILMENT[label], slots=slots)
 
 
 def judge_entailment(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
     """Yes, not sure or no."""
-    for item in items:
-        yield fixed(item, corpus, recipe, tuple(ENTAILMENT.values()))
+    return (fixed(item, corpus, recipe, tuple(ENTAILMENT.values())) for item in items)
 
 
 def read_mocheg(corpus: Corpus) -> Iterator[Item]:
@@ -192,33 +174,20 @@ def read_mocheg(corpus: Corpus) -> Iterator[Item]:
         seen.add(number)
         claim, evidence = row["Claim"].strip(), row["Evidence"].strip()
         question = f"Is this claim true? Claim: {claim} Text evidence: {evidence}"
-        yield Item(
-            number,
-            pictures[number],
-            question=question,
-            answer=CLAIMS[label],
-            slots={"claim": claim, "evidence": evidence},
-        )
+        slots = {"claim": claim, "evidence": evidence}
+        yield Item(number, pictures[number], question=question, answer=CLAIMS[label], slots=slots)
 
 
 def judge_claim(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
     """Supported, refuted or not enough information."""
-    for item in items:
-        yield fixed(item, corpus, recipe, tuple(CLAIMS.values()))
+    return (fixed(item, corpus, recipe, tuple(CLAIMS.values())) for item in items)
 
 
 READERS = {
-    "captions": read_captions,
-    "wikihow": read_wikihow,
-    "winoground": read_winoground,
-    "snli_ve": read_snli_ve,
+    "captions": read_captions, "wikihow": read_wikihow, "winoground": read_winoground, "snli_ve": read_snli_ve,
     "mocheg": read_mocheg,
-}
+}  # fmt: skip
 METHODS = {
-    "match": match_captions,
-    "select": select_caption,
-    "step": select_step,
-    "entail": judge_entailment,
-    "claim": judge_claim,
-    "native": native,
-}
+    "match": match_captions, "select": select_caption, "step": select_step, "entail": judge_entailment,
+    "claim": judge_claim, "native": native,
+}  # fmt: skip

@@ -21,18 +21,12 @@ def read_words(corpus: Corpus) -> Iterator[Item]:
     """One word image a line: `name, "word"` (ICDAR 2015) or `name word` (CUTE80, WordArt)."""
     for number, line in corpus.lines("labels"):
         quoted = _QUOTED.match(line)
-        name, _, word = (
-            (quoted["image"], "", quoted["word"].replace('\\"', '"'))
-            if quoted
-            else line.strip().partition(_separator(line))
-        )
+        name, _, word = line.strip().partition("\t" if "\t" in line else " ")
+        if quoted:
+            name, word = quoted["image"], quoted["word"].replace('\\"', '"')
         if not word.strip():
             raise DataError(f"{corpus.files['labels']} line {number} has no word: expected `image word`")
         yield _word(str(number), name.strip(), word.strip())
-
-
-def _separator(line: str) -> str:
-    return "\t" if "\t" in line else " "
 
 
 def read_iiit5k(corpus: Corpus) -> Iterator[Item]:
@@ -117,12 +111,7 @@ def _word(number: str, image: str, word: str) -> Item:
 
 
 READERS = {
-    "words": read_words,
-    "iiit5k": read_iiit5k,
-    "quads": read_quads,
-    "regions": read_regions,
-    "textvqa": read_textvqa,
-    "docvqa": read_docvqa,
-    "ocrvqa": read_ocrvqa,
-}
+    "words": read_words, "iiit5k": read_iiit5k, "quads": read_quads, "regions": read_regions,
+    "textvqa": read_textvqa, "docvqa": read_docvqa, "ocrvqa": read_ocrvqa,
+}  # fmt: skip
 METHODS = {"open": open_ended}

@@ -11,7 +11,7 @@ from typing import Any
 from ...core.errors import DataError
 from ...core.types import Sample
 from .corpus import Corpus, Item
-from .distractors import Distractor, near_integers, require
+from .distractors import Distractor, near_integers
 from .formulate import Recipe, choice, fixed, native
 
 VALUES = {
@@ -21,10 +21,10 @@ VALUES = {
     "query_material": ("rubber", "metal"),
 }
 OPPOSITES = {
-    "left of": "right of", "at the left side of": "at the right side of", "in front of": "behind", "above": "below", "over": "under",
-    "on top of": "beneath", "inside": "outside", "in": "outside", "facing": "facing away from", "touching": "far away from",
-    "close to": "far away from",
-    "near": "far away from", "next to": "far away from", "toward": "away from", "parallel to": "perpendicular to",
+    "left of": "right of", "at the left side of": "at the right side of", "in front of": "behind", "above": "below",
+    "over": "under", "on top of": "beneath", "inside": "outside", "in": "outside", "facing": "facing away from",
+    "touching": "far away from", "close to": "far away from", "near": "far away from", "next to": "far away from",
+    "toward": "away from", "parallel to": "perpendicular to",
 }  # fmt: skip
 OPPOSITES |= {value: key for key, value in OPPOSITES.items() if value not in OPPOSITES}
 SIDES = ("on the left of", "on the right of", "in front of", "behind")
@@ -48,7 +48,7 @@ def read_clevr(corpus: Corpus) -> Iterator[Item]:
 
 
 def choose_value(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
-    """CLEVR answers have closed vocabularies: all values of the attribute (drawn from when many), yes/no, or near numbers."""
+    """CLEVR answers have closed vocabularies: the attribute's values (drawn from when many), yes/no, near numbers."""
     for item in items:
         if item.answer in ("yes", "no"):
             yield fixed(item, corpus, recipe, ("yes", "no"))
@@ -57,7 +57,7 @@ def choose_value(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Itera
 
 
 def _other_values(item: Item, recipe: Recipe) -> list[Distractor]:
-    kind, generator, count = item.kinds[0], recipe.rng(item.id, "distractors"), recipe.options - 1
+    kind, generator, count = item.kinds[0], recipe.rng(item.id, "distractors"), recipe.wrong
     if item.answer.isdigit():
         return near_integers(int(item.answer), count, generator)
     if kind not in VALUES:
@@ -95,7 +95,7 @@ def choose_statement(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> I
 
 
 def read_houses(corpus: Corpus) -> Iterator[Item]:
-    """Matterport3D .house files: pairs of objects in one camera's view, and which lies on which side as the camera sees it.
+    """Matterport3D .house files: pairs of objects in one camera's view, and which side each lies on as it sees them.
 
     Only what the file says is used (camera matrices, object centres, regions); a wall between is not known.
     """
@@ -109,20 +109,11 @@ def _view_items(house: str, view: dict[str, Any], seen: list[dict[str, Any]]) ->
     for place, (left, right) in enumerate(pairwise(seen)):
         relation = _relation(left, right)
         if relation:
-            yield _pair_item(f"{house}_{view['name']}_{place}", f"{house}/{view['name']}", left, right, relation)
-
-
-def _pair_item(number: str, image: str, left: dict[str, Any], right: dict[str, Any], relation: str) -> Item:
-    question = f"Seen from the camera, where is the {left['name']} with respect to the {right['name']}?"
-    wordings = (question, f"From the viewer's place, how does the {left['name']} stand to the {right['name']}?")
-    return Item(
-        id=number,
-        image=image,
-        question=question,
-        wordings=wordings,
-        answer=relation,
-        tags={"relation": relation, "depth_m": round(left["at"][2], 2)},
-    )
+            question = f"Seen from the camera, where is the {left['name']} with respect to the {right['name']}?"
+            wordings = (question, f"From the viewer's place, how does the {left['name']} stand to the {right['name']}?")
+            tags = {"relation": relation, "depth_m": round(left["at"][2], 2)}
+            name, image = f"{house}_{view['name']}_{place}", f"{house}/{view['name']}"
+            yield Item(name, image, question=question, wordings=wordings, answer=relation, tags=tags)
 
 
 def _parse_house(path: Path) -> dict[str, list[Any]]:
@@ -149,24 +140,15 @@ def _parse_panorama(parts: list[str]) -> dict[str, Any]:
 
 
 def _parse_object(parts: list[str]) -> dict[str, Any]:
-    return {
-        "region": int(parts[2]),
-        "category": int(parts[3]),
-        "centre": [float(parts[4]), float(parts[5]), float(parts[6])],
-    }
+    centre = [float(parts[4]), float(parts[5]), float(parts[6])]
+    return {"region": int(parts[2]), "category": int(parts[3]), "centre": centre}
 
 
 def _parse_view(parts: list[str]) -> dict[str, Any]:
     """Read an I record: panorama, file name, extrinsic and intrinsic matrix, size in pixels."""
     numbers = [float(value) for value in parts[6:38]]
-    name = f"{parts[3]}_i{parts[4]}_{parts[5]}.jpg"
-    return {
-        "panorama": int(parts[2]),
-        "name": name,
-        "world": numbers[:16],
-        "lens": numbers[16:25],
-        "size": (numbers[25], numbers[26]),
-    }
+    camera = {"world": numbers[:16], "lens": numbers[16:25], "size": (numbers[25], numbers[26])}
+    return {"panorama": int(parts[2]), "name": f"{parts[3]}_i{parts[4]}_{parts[5]}.jpg", **camera}
 
 
 RECORDS: dict[str, tuple[str, Callable[[list[str]], Any]]] = {
@@ -189,11 +171,11 @@ def _visible(house: dict[str, list[Any]], view: dict[str, Any]) -> list[dict[str
         if name in seen or not _in_frame(at, view):
             continue
         seen[name] = {"name": name, "at": at}
-    return sorted(seen.values(), key=lambda each: float(each["at"][0] / each["at"][2]))
+    return sorted(seen.values(), key=lambda thing: float(thing["at"][0] / thing["at"][2]))
 
 
 def _to_camera(point: list[float], matrix: list[float]) -> tuple[float, float, float]:
-    """World to camera: the file's extrinsics map world points to x right, y up, z backwards; we count depth forwards."""
+    """World to camera: the file's extrinsics map to x right, y up, z backwards; we count depth forwards."""
     x, y, z = (sum(matrix[4 * row + k] * point[k] for k in range(3)) + matrix[4 * row + 3] for row in range(3))
     return x, y, -z
 
@@ -220,8 +202,7 @@ def choose_side(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterat
     """The relation against the other three."""
     for item in items:
         others = [Distractor(side, "other relation") for side in SIDES if side != item.answer]
-        wrong = require(others, recipe.options - 1, f"record {item.id}")
-        yield choice(item, corpus, recipe, wrong[: recipe.options - 1])
+        yield choice(item, corpus, recipe, others[: recipe.wrong], complete=True)
 
 
 READERS = {"clevr": read_clevr, "vsr": read_vsr, "houses": read_houses}

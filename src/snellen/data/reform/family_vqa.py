@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
+import pybase64
 
 from ...core.errors import DataError
 from ...core.types import Sample
-from .corpus import Corpus, Item, need
+from .corpus import Corpus, Item, Tags, need
 from .distractors import AnswerPool, Distractor, near_integers, normalise, require
 from .formulate import Recipe, choice, fixed, native, open_ended
 
@@ -20,18 +21,14 @@ YES_NO = ("yes", "no")
 def read_pairs(corpus: Corpus) -> Iterator[Item]:
     """VQA v2, OK-VQA and TDIUC: a questions file and an annotations file joined by question_id."""
     wanted = corpus.settings.get("question_type")
-    labels = {
-        label["question_id"]: _annotation(label)
-        for label in corpus.rows("annotations", "annotations")
-        if wanted in (None, label.get("question_type"))
-    }
+    rows = corpus.rows("annotations", "annotations")
+    labels = {row["question_id"]: _annotation(row) for row in rows if wanted in (None, row.get("question_type"))}
     for row in corpus.rows("questions", "questions"):
         number = need(row, "question_id", corpus.files["questions"])
         if number not in labels:
             if wanted is None:
-                raise DataError(
-                    f"{corpus.files['questions']} question {number} has no annotation in {corpus.files['annotations']}"
-                )
+                where = f"{corpus.files['questions']} question {number}"
+                raise DataError(f"{where} has no annotation in {corpus.files['annotations']}")
             continue
         answer, accepted, kinds = labels[number]
         yield Item(
@@ -46,7 +43,7 @@ def read_pairs(corpus: Corpus) -> Iterator[Item]:
 
 
 def _annotation(label: dict[str, Any]) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    answers = [str(each["answer"]) for each in label["answers"]]
+    answers = [str(given["answer"]) for given in label["answers"]]
     answer = str(label.get("multiple_choice_answer") or _majority(answers))
     kind, wide = str(label.get("question_type", "")), str(label.get("answer_type", label.get("question_type", "")))
     return answer, tuple(dict.fromkeys(answers)), (kind, wide)
@@ -62,14 +59,8 @@ def read_gqa(corpus: Corpus) -> Iterator[Item]:
     for number, row in corpus.members("questions"):
         types = row.get("types", {})
         kinds = tuple(str(types.get(key, "")) for key in ("detailed", "semantic", "structural"))
-        yield Item(
-            str(number),
-            str(row["imageId"]),
-            question=row["question"],
-            answer=row["answer"],
-            kinds=kinds,
-            tags={"question_type": kinds[2]},
-        )
+        tags = Tags(question_type=kinds[2])
+        yield Item(str(number), str(row["imageId"]), (), row["question"], row["answer"], kinds=kinds, tags=tags)
 
 
 def read_scienceqa(corpus: Corpus) -> Iterator[Item]:
@@ -82,31 +73,22 @@ def read_scienceqa(corpus: Corpus) -> Iterator[Item]:
         hint = (row.get("hint") or "").strip()
         question = f"{row['question']} Context: {hint}" if hint else row["question"]
         tags = {key: row.get(key) for key in ("subject", "topic", "grade")}
-        yield Item(
-            str(number), str(number), question=question, answer=choices[row["answer"]], options=choices, tags=tags
-        )
+        yield Item(str(number), str(number), (), question, choices[row["answer"]], options=choices, tags=tags)
 
 
 def read_vizwiz(corpus: Corpus) -> Iterator[Item]:
-    """VizWiz: a list of pictures, each with one question and ten answers; unanswerable ones are left out unless asked for."""
+    """VizWiz: pictures, each with one question and ten answers; unanswerable ones are left out unless asked for."""
     for row in corpus.rows("annotations"):
-        answers = [str(each["answer"]) for each in row["answers"]]
+        answers = [str(given["answer"]) for given in row["answers"]]
         answer = _majority(answers)
         if answer in ("unanswerable", "unsuitable") and not corpus.settings.get("unanswerable"):
             continue
-        kind = str(row.get("answer_type", ""))
-        yield Item(
-            row["image"].rsplit(".", 1)[0],
-            row["image"],
-            question=row["question"],
-            answer=answer,
-            accepted=tuple(answers),
-            kinds=(kind,),
-        )
+        kinds, name = (str(row.get("answer_type", "")),), row["image"].rsplit(".", 1)[0]
+        yield Item(name, row["image"], (), row["question"], answer, tuple(answers), kinds=kinds)
 
 
 def read_viquae(corpus: Corpus) -> Iterator[Item]:
-    """ViQuAE: JSON Lines with input, output and image; with a passages file, the first passage that supports the answer."""
+    """ViQuAE: JSON Lines with input, output and image; with a passages file, the first that supports the answer."""
     passages: dict[int, str] = {}
     if corpus.has("passages"):
         passages = {int(row["index"]): row["passage"].strip() for row in corpus.rows("passages")}
@@ -124,9 +106,14 @@ def _entity_question(row: dict[str, Any], context: str) -> Item:
         question=f"{question} Context: {context}" if context else question,
         answer=output.get("original_answer") or output["answer"][0],
         accepted=tuple(output["answer"]),
-        kinds=(" ".join(question.lower().split()[:2]), ""),
+        kinds=_opening(question),
         slots={"context": context} if context else {},
     )
+
+
+def _opening(question: str) -> tuple[str, str]:
+    """Return the kinds of a question that has none of its own: its first two words, and any."""
+    return " ".join(question.lower().split()[:2]), ""
 
 
 def read_aokvqa(corpus: Corpus) -> Iterator[Item]:
@@ -137,19 +124,11 @@ def read_aokvqa(corpus: Corpus) -> Iterator[Item]:
         answer, question = choices[row["correct_choice_idx"]], row["question"]
         item = Item(row["question_id"], str(row["image_id"]), question=question, answer=answer, options=choices)
         if ask == "answer_with_rationale":
-            item = msgspec.structs.replace(
-                item, question=f"{question} Rationale: {rationale}", slots={"rationale": rationale}
-            )
+            told = f"{question} Rationale: {rationale}"
+            item = msgspec.structs.replace(item, question=told, slots={"rationale": rationale})
         elif ask == "rationale":
-            kind = " ".join(question.lower().split()[:2])
-            item = msgspec.structs.replace(
-                item,
-                question=f"{question} Answer: {answer}",
-                answer=rationale,
-                accepted=tuple(row["rationales"]),
-                options=(),
-                kinds=(kind, ""),
-            )
+            told, accepted = f"{question} Answer: {answer}", tuple(row["rationales"])
+            item = Item(item.id, item.image, (), told, rationale, accepted, kinds=_opening(question))
         yield item
 
 
@@ -158,11 +137,9 @@ def read_whoops(corpus: Corpus) -> Iterator[Item]:
     for row in corpus.rows("table"):
         pairs = row["question_answering_pairs"]
         pairs = msgspec.json.decode(pairs) if isinstance(pairs, str) else pairs
+        image = str(row["image_id"])
         for number, (question, answer) in enumerate(pairs):
-            kind = " ".join(question.lower().split()[:2])
-            yield Item(
-                f"{row['image_id']}_{number}", str(row["image_id"]), question=question, answer=answer, kinds=(kind, "")
-            )
+            yield Item(f"{image}_{number}", image, (), question, answer, kinds=_opening(question))
 
 
 def read_imagenetvc(corpus: Corpus) -> Iterator[Item]:
@@ -171,50 +148,34 @@ def read_imagenetvc(corpus: Corpus) -> Iterator[Item]:
     for _, line in corpus.lines("classes"):
         synset, _, names = line.partition(" ")
         synsets[names.split(",")[0].strip()] = synset
-    for path in corpus.glob("tables"):
-        table = Corpus(corpus.root, {"table": path.relative_to(corpus.root).as_posix()}).rows("table")
-        for number, row in enumerate(table, 1):
+    for path, rows in corpus.tables("tables"):
+        kind = path.stem
+        for number, row in enumerate(rows, 1):
             folder = corpus.inside(f"{corpus.settings.get('folder', 'images')}/{synsets.get(row['category'], '?')}")
-            picture = min((each.name for each in folder.glob("*.*")), default=None)
-            if picture is None:
+            image = min((file.name for file in folder.glob("*.*")), default=None)
+            if image is None:
                 raise DataError(f"{path.name} record {number}: no picture of {row['category']!r} in {folder}")
-            answer, kind = str(row["answer"]).lower(), path.stem
-            yield Item(
-                f"{kind}_{number}",
-                f"{folder.name}/{picture}",
-                question=row["question"],
-                answer=answer,
-                kinds=(kind,),
-                tags={"aspect": kind},
-            )
+            name, answer, tags = f"{kind}_{number}", str(row["answer"]).lower(), Tags(aspect=kind)
+            yield Item(name, f"{folder.name}/{image}", (), row["question"], answer, kinds=(kind,), tags=tags)
 
 
 def read_blink(corpus: Corpus) -> Iterator[Item]:
     """BLINK: Parquet files by subtask with up to four pictures, choices and an answer letter in brackets."""
-    for path in corpus.glob("tables"):
-        for row in Corpus(corpus.root, {"table": path.relative_to(corpus.root).as_posix()}).rows("table"):
-            pictures = [_data_url(row[key]) for key in ("image_1", "image_2", "image_3", "image_4") if row.get(key)]
+    for path, rows in corpus.tables("tables"):
+        for row in rows:
+            images = [_data_url(row[key]) for key in ("image_1", "image_2", "image_3", "image_4") if row.get(key)]
             options = tuple(str(option) for option in row["choices"])
             letter = str(row["answer"]).strip("()")
             place = ord(letter) - ord("A") if len(letter) == 1 else -1
             if not 0 <= place < len(options):
-                raise DataError(
-                    f"{path.name} record {row['idx']}: answer {row['answer']!r} is not one of {len(options)} choices"
-                )
-            yield Item(
-                row["idx"],
-                pictures[0],
-                tuple(pictures[1:]),
-                row["question"],
-                options[place],
-                options=options,
-                tags={"sub_task": row["sub_task"]},
-            )
+                where = f"{path.name} record {row['idx']}"
+                raise DataError(f"{where}: answer {row['answer']!r} is not one of {len(options)} choices")
+            question, tags = row["question"], {"sub_task": row["sub_task"]}
+            answer, more = options[place], tuple(images[1:])
+            yield Item(row["idx"], images[0], more, question, answer, options=options, tags=tags)
 
 
 def _data_url(value: Any) -> str:
-    import pybase64
-
     data: bytes = value["bytes"] if isinstance(value, dict) else value
     return "data:image/unknown;base64," + pybase64.b64encode(data).decode()
 
@@ -236,7 +197,7 @@ def _kind_pairs(item: Item) -> Iterator[tuple[str, str]]:
 
 
 def _wrong(item: Item, pool: AnswerPool, recipe: Recipe) -> Iterable[Distractor]:
-    count, generator = recipe.options - 1, recipe.rng(item.id, "distractors")
+    count, generator = recipe.wrong, recipe.rng(item.id, "distractors")
     number = normalise(item.answer)
     if number.isdigit() and len(number) < 10:
         return [wrong for wrong in near_integers(int(number), count, generator) if wrong.text not in item.accepted]
@@ -245,14 +206,7 @@ def _wrong(item: Item, pool: AnswerPool, recipe: Recipe) -> Iterable[Distractor]
 
 
 READERS = {
-    "pairs": read_pairs,
-    "gqa": read_gqa,
-    "scienceqa": read_scienceqa,
-    "vizwiz": read_vizwiz,
-    "viquae": read_viquae,
-    "aokvqa": read_aokvqa,
-    "whoops": read_whoops,
-    "imagenetvc": read_imagenetvc,
-    "blink": read_blink,
-}
+    "pairs": read_pairs, "gqa": read_gqa, "scienceqa": read_scienceqa, "vizwiz": read_vizwiz, "viquae": read_viquae,
+    "aokvqa": read_aokvqa, "whoops": read_whoops, "imagenetvc": read_imagenetvc, "blink": read_blink,
+}  # fmt: skip
 METHODS = {"choices": make_choices, "native": native, "open": open_ended}

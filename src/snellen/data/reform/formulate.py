@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -10,15 +11,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ...core.errors import ConfigError, DataError, did_you_mean
+from ...core.errors import ConfigError, DataError, did_you_mean, not_among
+from ...core.ids import rng
 from ...core.types import Form, Image, Sample
 from .corpus import Corpus, Item, box_edits
-from .distractors import Distractor, place, sample_rng
+from .distractors import Distractor, place, require
 
 T = TypeVar("T")
 
 FAMILIES = ("caption", "classify", "count", "dialog", "ground", "kie", "match", "ocr", "spatial", "vqa")
-"""The modules of `data/loaders` that hold readers and methods."""
+"""The modules `family_*` of this room, which hold readers and methods."""
 
 BOX_COLOURS = ("#e8222e", "#1a9641", "#2c5fd5", "#e6a700")
 
@@ -33,9 +35,14 @@ class Recipe:
     options: int = 4
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def rng(self, item_id: str, purpose: str) -> Any:
-        """Return the generator of one draw for one item."""
-        return sample_rng(self.dataset, item_id, purpose, self.seed)
+    @property
+    def wrong(self) -> int:
+        """Return how many wrong options a choice has."""
+        return self.options - 1
+
+    def rng(self, item_id: str, purpose: str) -> random.Random:
+        """Return the generator of one draw: keyed by data set, item, purpose and seed, and by nothing else."""
+        return rng(self.dataset, item_id, purpose, self.seed)
 
 
 Reader = Callable[[Corpus], Iterator[Item]]
@@ -57,9 +64,8 @@ def guard(records: Iterator[T], where: str) -> Iterator[T]:
         except StopIteration:
             return
         except KeyError as error:
-            raise DataError(
-                f"{where}: record {number} has no field {error}; is the file what the card describes?"
-            ) from None
+            doubt = "is the file what the card describes?"
+            raise DataError(f"{where}: record {number} has no field {error}; {doubt}") from None
         except (IndexError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{where}: record {number} is not as the card describes: {error}") from None
 
@@ -67,27 +73,32 @@ def guard(records: Iterator[T], where: str) -> Iterator[T]:
 def _look_up(name: str, table: str) -> Any:
     family, _, function = name.partition(".")
     if family not in FAMILIES:
-        raise ConfigError(
-            f"{name!r}: no family {family!r}{did_you_mean(family, FAMILIES)}; known: {', '.join(FAMILIES)}"
-        )
+        raise ConfigError(f"{name!r}: no family {not_among(family, FAMILIES)}")
     known: dict[str, Any] = getattr(importlib.import_module(f"snellen.data.reform.family_{family}"), table)
     if function not in known:
-        hint = did_you_mean(function, known)
-        raise ConfigError(f"{name!r} is not among the {table.lower()} of {family}{hint}; known: {', '.join(known)}")
+        hint = f"{did_you_mean(function, known)}; known: {', '.join(known)}"
+        raise ConfigError(f"{name!r} is not among the {table.lower()} of {family}{hint}")
     return known[function]
 
 
-def choice(item: Item, corpus: Corpus, recipe: Recipe, wrong: Iterable[Distractor]) -> Sample:
-    """Make a choice Sample: the answer at a uniform place among the wrong options, each with its provenance."""
-    options, origins = place(item.answer, list(wrong), recipe.rng(item.id, "place"))
+def choice(
+    item: Item, corpus: Corpus, recipe: Recipe, wrong: Iterable[Distractor], *, complete: bool = False
+) -> Sample:
+    """Make a choice Sample: the answer at a uniform place among the wrong options, each with its provenance.
+
+    `complete` refuses fewer wrong options than the recipe wants.
+    """
+    others = list(wrong)
+    if complete:
+        require(others, recipe.wrong, f"record {item.id}")
+    options, origins = place(item.answer, others, recipe.rng(item.id, "place"))
     return sample(msgspec.structs.replace(item, options=options), corpus, recipe, {"distractors": origins})
 
 
 def fixed(item: Item, corpus: Corpus, recipe: Recipe, options: tuple[str, ...]) -> Sample:
     """Make a Sample with a fixed list of options in their usual order (yes/no, entailment)."""
-    return sample(
-        msgspec.structs.replace(item, options=options), corpus, recipe, {"distractors": {"*": {"source": "fixed set"}}}
-    )
+    origins = {"*": {"source": "fixed set"}}
+    return sample(msgspec.structs.replace(item, options=options), corpus, recipe, {"distractors": origins})
 
 
 def sample(item: Item, corpus: Corpus, recipe: Recipe, meta: Mapping[str, Any] | None = None) -> Sample:
@@ -111,10 +122,8 @@ def _images(item: Item, corpus: Corpus) -> tuple[Image, ...]:
     if not item.image:
         return ()
     first = corpus.image(item.image, item.size)
-    return (
-        msgspec.structs.replace(first, edits=box_edits(item, first, BOX_COLOURS)),
-        *map(corpus.image, item.more_images),
-    )
+    marked = msgspec.structs.replace(first, edits=box_edits(item, first, BOX_COLOURS))
+    return (marked, *map(corpus.image, item.more_images))
 
 
 def _answers(item: Item) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The prepared JSON files of the ReForm-Eval hub to Samples, streamed: base64 pictures leave for disk as they are met."""
+"""The prepared JSON files of the ReForm-Eval hub to Samples, streamed: base64 pictures go to disk as they are met."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from ...core.errors import DataError, MissingExtra, did_you_mean
 from ...core.types import Image, Sample
 from ..files.jsonstream import iterate_array, iterate_with_header, read_header
 from ..images.embedded import ImageStore
-from .corpus import Item, box_edits, fill
+from .corpus import Item, Tags, box_edits, fill
 from .distractors import Distractor, first_unique, normalise, place, require
 from .family_dialog import as_question, with_history
 from .formulate import BOX_COLOURS, Recipe
 
 HUB = "Aweminus/ReForm-Eval-Data"
 MAX_PATH_LENGTH = 260
-Tags = dict[str, str | int | float | bool | None]
 PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff")
 
 
@@ -34,7 +33,7 @@ class Prepared(Struct, frozen=True, forbid_unknown_fields=True):
     header: dict[str, str] = {}
     """What the file must say of itself (version, split, dataset_name)."""
     columns: dict[str, str] = {}
-    """Our field -> the file's column: id, image, question, answer, options, references, box, wordings; others become slots."""
+    """Our field (id, image, question, answer, options, references, box, wordings) -> column; others become slots."""
     question: str = ""
     """A template over columns where the question is put together ("{question} Context: {context}")."""
     answer: str = "text"
@@ -97,11 +96,10 @@ class PreparedReader:
             if not isinstance(value, dict):
                 raise DataError(f"{path.name} record {number} is a {type(value).__name__}, not an object")
             yield f"{path.name} record {number}", value
-        missing = set(self._layout.header) - met if self._layout.pointer else set()
+        missing = sorted(set(self._layout.header) - met) if self._layout.pointer else []
         if missing:
-            raise DataError(
-                f"{path.name} does not say its {', '.join(sorted(missing))}: is it the prepared file of this dataset?"
-            )
+            doubt = "is it the prepared file of this dataset?"
+            raise DataError(f"{path.name} does not say its {', '.join(missing)}: {doubt}")
 
     def _check_header(self, path: Path, key: str, value: Any) -> None:
         expected = self._layout.header.get(key)
@@ -158,9 +156,8 @@ class PreparedReader:
     def _picture(self, value: Any, where: str) -> Image:
         """Return a reference for a file name or for base64 text."""
         text = str(value)
-        if len(text) <= MAX_PATH_LENGTH and (
-            isinstance(value, int) or text.isdigit() or text.lower().endswith(PICTURE_ENDINGS)
-        ):
+        is_name = isinstance(value, int) or text.isdigit() or text.lower().endswith(PICTURE_ENDINGS)
+        if is_name and len(text) <= MAX_PATH_LENGTH:
             root = self._find("").resolve()
             path = (root / fill(self._layout.images, {"image": text})).resolve()
             if not path.is_relative_to(root):
@@ -170,7 +167,7 @@ class PreparedReader:
 
     def _drawn(self, item: Item, pool: list[str], source: str, where: str) -> Sample:
         """Make a choice whose wrong options come from a list of the file, drawn once per sample."""
-        count = self._recipe.options - 1
+        count = self._recipe.wrong
         others = first_unique(pool, [item.answer])
         texts = self._recipe.rng(item.id, "distractors").sample(others, min(count, len(others)))
         wrong = require([Distractor(text, source) for text in texts], count, where)
@@ -178,11 +175,10 @@ class PreparedReader:
         return self._sample(msgspec.structs.replace(item, options=options), where, {"distractors": origins})
 
     def _typed(self) -> Iterator[Sample]:
-        """TDIUC: a questions file with pictures, an annotations file (its second copy of the pictures is skipped), choice lists."""
+        """TDIUC: a questions file with pictures, an annotations file (its copy of them is skipped), choice lists."""
         wanted = self._layout.question_type
-        labels = {
-            row["question_id"]: row["answers"][0]["answer"] for row in self._labels() if row["question_type"] == wanted
-        }
+        labelled = (row for row in self._labels() if row["question_type"] == wanted)
+        labels = {row["question_id"]: row["answers"][0]["answer"] for row in labelled}
         pool = [str(text) for text in iterate_array(self._find(f"{self._layout.choices}{wanted}.json"))]
         for where, record in self._records():
             number = _column(record, "question_id", where)
@@ -190,14 +186,11 @@ class PreparedReader:
                 continue
             image = self._picture(record["image_id"], where)
             answer = str(labels[number])
-            tags: Tags = {"question_type": wanted}
-            item = Item(
-                str(number), image.ref, question=record["question"], answer=answer, tags=tags, data={"image": image}
-            )
+            tags, data = Tags(question_type=wanted), {"image": image}
+            item = Item(str(number), image.ref, (), record["question"], answer, tags=tags, data=data)
             if normalise(answer) in ("yes", "no"):
-                yield self._sample(
-                    msgspec.structs.replace(item, answer=normalise(answer), options=("yes", "no")), where
-                )
+                item = msgspec.structs.replace(item, answer=normalise(answer), options=("yes", "no"))
+                yield self._sample(item, where)
             else:
                 yield self._drawn(item, pool, f"choice list of {wanted}", where)
 
@@ -209,10 +202,8 @@ class PreparedReader:
         pool = [str(text) for text in iterate_array(self._find(self._layout.choices))]
         for number, (where, record) in enumerate(self._records(), 1):
             item = self._item(record, where, number)
-            answer = item.accepted[0]
-            yield self._drawn(
-                msgspec.structs.replace(item, answer=answer, accepted=()), pool, "answer list of the file", where
-            )
+            item = msgspec.structs.replace(item, answer=item.accepted[0], accepted=())
+            yield self._drawn(item, pool, "answer list of the file", where)
 
     def _dialogues(self) -> Iterator[Sample]:
         path = self._find(self._layout.file)
@@ -226,16 +217,15 @@ class PreparedReader:
             group = str(dialogue["image_id"])
             image = self._picture(dialogue.get("image_base64") or dialogue["image_id"], where)
             for number, turn in enumerate(dialogue["dialog"]):
-                if max(turn["question"], 0) >= len(questions) or max(turn["answer"], *turn["answer_options"]) >= len(
-                    answers
-                ):
+                highest = max(turn["answer"], *turn["answer_options"])
+                if turn["question"] >= len(questions) or highest >= len(answers):
                     raise DataError(f"{where} round {number}: index outside the string tables")
                 item = Item(
                     id=f"{group}_{number}",
                     image=image.ref,
                     question=as_question(questions[turn["question"]]),
                     answer=answers[turn["answer"]],
-                    options=tuple(answers[place] for place in turn["answer_options"]),
+                    options=tuple(answers[index] for index in turn["answer_options"]),
                     group=group,
                     tags={"round": number},
                     data={"image": image},
@@ -279,7 +269,7 @@ def _ended(text: str, end: str) -> str:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(str(each) for each in value) if isinstance(value, list) else (str(value),)
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
 
 
 def _boxes(value: Any, kind: str) -> tuple[tuple[float, float, float, float], ...]:

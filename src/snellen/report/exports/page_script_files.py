@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ...core.types import Sample, Score
 from ...core.variants import parse_variant
-from ...data.documents.lengths import ORDER
+from ...data.documents.visual_tokens import ORDER
 from ...stats.intervals import wilson
 from ...store.reader import RunReader, Trial
 
