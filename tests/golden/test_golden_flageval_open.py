@@ -13,8 +13,7 @@ from snellen.prompt.flageval import PromptTemplate
 from snellen.scoring.outside.flageval_open import extract_numbers, extract_open
 from snellen.scoring.outside.mmmu_open import judge_open, parse_open
 
-GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "flageval"
-pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no ../shared/golden beside the project")
+GOLDEN = Path(__file__).parent / "data" / "flageval"
 
 
 def rows(name: str) -> list[dict[str, Any]]:
