@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cure_standin import ITEMS, STEPS, write_standin
 
+from cure_standin import ITEMS, STEPS, write_standin
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Sample

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Sample
 from snellen.prompt.build import Prompter
