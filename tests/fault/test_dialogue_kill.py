@@ -6,15 +6,15 @@ import json
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import reform_fixtures
 from command_line import COMMAND
 from snellen.data.catalog import Catalog
+from snellen.mock.process import ServerProcess, mock_process
 from snellen.store.reader import RunReader
 from waiting import CEILING_S, lines_of, stored_trials, wait_until
 
@@ -75,7 +75,7 @@ def finish(arguments: list[str]) -> dict[str, object]:
     return dict(json.loads(done.stdout))
 
 
-def kill_at(root: Path, mock_server: Callable[..., Any], moments: list[int]) -> list[Path]:
+def kill_at(root: Path, port: str, moments: list[int]) -> list[Path]:
     """Kill the run each time so many trials are stored; return the logs of the servers it asked.
 
     Each server falls silent a little after that moment, so however slow the machine is the run cannot end before the kill.
@@ -84,13 +84,19 @@ def kill_at(root: Path, mock_server: Callable[..., Any], moments: list[int]) -> 
     for moment in moments:
         logs.append(root / f"seen-{moment}.jsonl")
         silent = f"hang@{moment - stored_trials(folder) + 16}-{10**6}"
-        server = mock_server("--ttft-ms", 5, "--answer", "(B)", "--log", logs[-1], "--fault", silent)
-        arguments = command(root, server.base_url, folder)
-        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_until(lambda moment=moment: stored_trials(folder) >= moment, f"{moment} stored trials")
-        process.kill()
-        assert process.wait() == -signal.SIGKILL
+        with serve(logs[-1], "--port", port, "--fault", silent) as server:
+            arguments = command(root, server.base_url, folder)
+            process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                wait_until(lambda moment=moment: stored_trials(folder) >= moment, f"{moment} stored trials")
+            finally:
+                process.kill()
+            assert process.wait() == -signal.SIGKILL
     return logs
+
+
+def serve(log: Path, *more: str) -> AbstractContextManager[ServerProcess]:
+    return mock_process(["--ttft-ms", "5", "--answer", "(B)", "--log", str(log), *more])
 
 
 def digests(folder: Path) -> list[tuple[object, ...]]:
@@ -111,21 +117,23 @@ def check_history(folder: Path) -> None:
 
 @pytest.mark.crash
 @pytest.mark.slow
-def test_online_dialogues_survive_kills(tmp_path: Path, mock_server: Callable[..., Any]) -> None:
-    check(tmp_path, mock_server, 200, [400, 900, 1500])
+def test_online_dialogues_survive_kills(tmp_path: Path) -> None:
+    check(tmp_path, 200, [400, 900, 1500])
 
 
-def test_one_kill_mid_dialogue(tmp_path: Path, mock_server: Callable[..., Any]) -> None:
-    check(tmp_path, mock_server, 16, [40])
+def test_one_kill_mid_dialogue(tmp_path: Path) -> None:
+    check(tmp_path, 16, [40])
 
 
-def check(tmp_path: Path, mock_server: Callable[..., Any], dialogues: int, moments: list[int]) -> None:
+def check(tmp_path: Path, dialogues: int, moments: list[int]) -> None:
     write_dialogues(tmp_path, dialogues)
     log = tmp_path / "seen.jsonl"
-    server = mock_server("--ttft-ms", 5, "--answer", "(B)", "--log", log)
-    whole = finish(command(tmp_path, server.base_url, tmp_path / "whole"))
-    logs = kill_at(tmp_path, mock_server, moments)
-    killed = finish(command(tmp_path, server.base_url, tmp_path / "killed"))
+    with serve(log) as server:
+        whole = finish(command(tmp_path, server.base_url, tmp_path / "whole"))
+        port = str(server.port)  # the address is part of what a digest says was asked
+    logs = kill_at(tmp_path, port, moments)
+    with serve(log, "--port", port) as server:
+        killed = finish(command(tmp_path, server.base_url, tmp_path / "killed"))
     assert killed["status"]["complete"]  # type: ignore[index]
     assert json.dumps(killed["tasks"], sort_keys=True) == json.dumps(whole["tasks"], sort_keys=True)
     assert stored_trials(tmp_path / "killed") == stored_trials(tmp_path / "whole") == dialogues * ROUNDS
