@@ -39,7 +39,7 @@ def vote(run: Path, word_of: dict[str, str]) -> None:
     requests = list(plan_votes(JUDGE, trials))
     answers = {prediction.key.sample: prediction for _, prediction in trials}
     header = RunHeader(
-        "id", {}, {"judge": msgspec.to_builtins(TABLE)}, "2026-01-01", tasks=[Task(requests[0].key.task, {})]
+        "id", {"judge": msgspec.to_builtins(TABLE)}, {}, "2026-01-01", tasks=[Task(requests[0].key.task, {})]
     )
 
     async def write() -> None:
