@@ -6,7 +6,10 @@ comma := ,
 TEST_EXTRAS := dev,docs,ocr,parquet,caption,view,browser,plots,pdf,hf-test
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test check bench crash fault pages docs lock release clean help
+GATED := core stats scoring store engine prompt infer
+COVERED := 92
+
+.PHONY: demo test check coverage mutants bench crash fault pages docs lock release clean help
 
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -33,14 +36,26 @@ demo: $(VENV)/demo.stamp ## the eye chart on the embedded reader: no network, no
 	@echo "    $(BIN)/snellen view runs/demo --open"
 	@echo
 
-test: $(VENV)/test.stamp ## the whole test suite
+test: $(VENV)/test.stamp ## the whole test suite; leaves .coverage for `make check`
 	sh tests/system_packages.sh
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" --cov --cov-report=
 
-check: $(VENV)/test.stamp ## lint and types
+check: $(VENV)/test.stamp coverage ## lint, types and branch coverage of the last `make test`
 	$(BIN)/ruff check src tests benchmarks examples tools
 	$(BIN)/ruff format --check src tests benchmarks examples tools
 	$(BIN)/mypy
+
+.coverage:
+	$(MAKE) test
+
+coverage: .coverage ## branch coverage of each gated room, as the last `make test` saw it
+	@status=0; for room in $(GATED); do \
+		printf '%-8s ' $$room; \
+		$(BIN)/coverage report --include="src/snellen/$$room/*" --format=total --precision=1 --fail-under=$(COVERED) || status=1; \
+	done; exit $$status
+
+mutants: $(VENV)/test.stamp ## 400 small faults in stats, scoring, store and engine: how many do the tests find? (goes on where it was stopped)
+	$(BIN)/python tests/mutants.py
 
 bench: $(VENV)/test.stamp ## every benchmark; each prints ratios measured in one run
 	status=0; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || status=1; done; exit $$status
@@ -65,7 +80,7 @@ release: $(VENV)/test.stamp ## wheel and sdist in dist/, checked, installed, tri
 	$(BIN)/python tools/release.py dist
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .coverage .mutants.jsonl
 
 pages: $(VENV)/test.stamp ## long documents end to end on the embedded readers: plant, degrade, ask, kill, resume, draw
 	$(BIN)/python examples/pages.py runs/pages

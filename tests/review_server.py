@@ -6,14 +6,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-COMMAND = [sys.executable, "-c", "from snellen.cli.main import main; main()"]
+from command_line import COMMAND
+from waiting import CEILING_S
 
 
 @dataclass
@@ -51,7 +51,7 @@ def review_server(folder: Path, *arguments: str) -> Iterator[ReviewServer]:
 def snellen(*arguments: object, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
     """Run a command with --json and return what it printed."""
     done = subprocess.run(
-        [*COMMAND, *map(str, arguments), "--json"], capture_output=True, text=True, timeout=240, check=False
+        [*COMMAND, *map(str, arguments), "--json"], capture_output=True, text=True, timeout=CEILING_S, check=False
     )
     assert done.returncode in codes, (done.returncode, done.stderr[-2000:])
     return json.loads(done.stdout) if done.stdout else {}

@@ -91,7 +91,10 @@ def make_draft(number: int, *, artefact: bool = False) -> Draft:
     draw = rng("gate-tests", number)
     person = draw.choice(POOLS[3])
     clue, inference = text(draw), text(draw, person)
-    wrong = lambda: [text(draw) + ("." if artefact else "") for _ in range(5)]
+
+    def wrong() -> list[str]:
+        return [text(draw) + ("." if artefact else "") for _ in range(5)]
+
     steps = (
         shuffled("What is in the marked region?", clue, wrong(), number, 1),
         shuffled("Whose is it?", text(draw, person), wrong(), number, 2),

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from command_line import COMMAND
+from command_line import run_command as snellen
 from snellen.api.load import load_dataset
-from snellen.cli.main import _run as snellen
 from snellen.data.documents.page_style import PageStyle
 from snellen.data.needles.grid_folder import write_needles
 from snellen.data.needles.haystack import BUILT_IN, read_haystack
 from snellen.data.needles.plant import Grid
 from snellen.mock.answers import write_answers
+from waiting import requests_seen, stored_trials, wait_until
 
 STYLE = PageStyle(width_pt=400, height_pt=260, dpi=72, font="built-in", size_pt=14, leading_pt=17)
 MC_FIELDS = {
@@ -184,16 +182,9 @@ def test_mc_writes_one_valid_file_a_variant_and_counts_what_is_missing(
     assert "{one}" in clean["results"][0]["prompt"] and clean["results"][0]["choices"]["A"] == "value0a"
     (pair,) = json.loads((home / "out" / "comparison.json").read_text())
     assert pair["paired"] == 6 and pair["left_out"] == 2 and pair["difference"] == 0.0
-    before = server_requests(server)
+    before = requests_seen(server.base_url)
     assert snellen([*arguments, "--quiet"]) == 1
-    assert server_requests(server) == before  # a finished run asks nothing again
-
-
-def server_requests(server: Any) -> int:
-    import urllib.request
-
-    with urllib.request.urlopen(server.base_url.removesuffix("/v1") + "/mock/stats") as response:
-        return int(json.loads(response.read())["requests"])
+    assert requests_seen(server.base_url) == before  # a finished run asks nothing again
 
 
 def _answerable(data: Path, images: Path) -> list[Any]:
@@ -204,31 +195,19 @@ def _answerable(data: Path, images: Path) -> list[Any]:
 @pytest.mark.crash
 def test_a_killed_run_goes_on_where_it_was(home: Path, mock_server: Callable[..., Any]) -> None:
     folder = needles(home / "n", repeats=12)
-    server = mock_server("--answers", folder / "answers.jsonl", "--reader", "perfect", "--ttft-ms", "30")
+    reader = ("--answers", folder / "answers.jsonl", "--reader", "perfect")
+    silent = mock_server(*reader, "--fault", f"hang@60-{10**6}")  # so that the run cannot end before it is killed
     command = [
-        sys.executable, "-c", "from snellen.cli.main import main; main()", "run", "niah", "-p", f"dataset.path={folder}/data.json",
-        "-p", f"dataset.image_root={folder}/clean", "--perturb", "jpeg:1-2", "--model", "openai/mock", "--base-url", server.base_url,
-        "-o", "run", "--no-cache", "--quiet", "--max-workers", "4",
+        *COMMAND, "run", "niah", "-p", f"dataset.path={folder}/data.json", "-p", f"dataset.image_root={folder}/clean",
+        "--perturb", "jpeg:1-2", "--model", "openai/mock", "-o", "run", "--no-cache", "--quiet", "--max-workers", "4",
     ]  # fmt: skip
-    with subprocess.Popen(command) as process:
-        deadline = time.monotonic() + 30
-        while _stored(home / "run" / "run.db") < 20 and time.monotonic() < deadline:
-            os.sched_yield()
-        process.send_signal(signal.SIGKILL)
-    stored = _stored(home / "run" / "run.db")
-    assert 20 <= stored < 180
-    asked = server_requests(server)
-    assert subprocess.run(command, check=False).returncode == 0
-    assert server_requests(server) - asked <= 180 - stored
+    with subprocess.Popen([*command, "--base-url", silent.base_url]) as process:
+        wait_until(lambda: stored_trials(home / "run") >= 20, "20 stored trials")
+        process.kill()
+    stored = stored_trials(home / "run")
+    assert 20 <= stored < 60
+    server = mock_server(*reader)
+    assert subprocess.run([*command, "--base-url", server.base_url], check=False).returncode == 0
+    assert requests_seen(server.base_url) == 180 - stored, "what was stored is not asked again"
     found = results(home / "run")
     assert found["accuracy"]["n"] == 180 and found["accuracy"]["value"] == 1.0
-
-
-def _stored(path: Path) -> int:
-    import sqlite3
-
-    try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
-            return int(database.execute("SELECT COUNT(*) FROM predictions").fetchone()[0])
-    except sqlite3.Error:
-        return 0

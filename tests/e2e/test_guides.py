@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from snellen.cli.main import _run
+from command_line import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = str(ROOT / "examples" / "colours" / "questions.jsonl")
@@ -20,7 +20,7 @@ def code_of(page: str, marker: str) -> str:
 
 
 def run(tmp_path, capsys, *flags):
-    assert _run(["run", QUESTIONS, "--no-cache", "--quiet", "--json", "-o", str(tmp_path / "run"), *flags]) == 0
+    assert run_command(["run", QUESTIONS, "--no-cache", "--quiet", "--json", "-o", str(tmp_path / "run"), *flags]) == 0
     return json.loads(capsys.readouterr().out)["tasks"]["questions"]
 
 

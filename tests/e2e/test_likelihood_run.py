@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
-import sqlite3
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +15,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from command_line import COMMAND
 from tiny_checkpoints import checkpoint
+from waiting import stored_trials, wait_until
 
 pytestmark = pytest.mark.slow
 WORDS = ["red", "blue", "green", "orange", "a dog", "a cat", "a bus", "two people", "the street", "yes"]
@@ -49,8 +47,7 @@ def data(tmp_path_factory) -> Path:
 
 def command(data: Path, run: Path, *more: str) -> list[str]:
     model = ["--model", f"hf/{checkpoint('llava')}", "--infer-method", "likelihood", "--no-cache", "--quiet"]
-    start = [sys.executable, "-c", "from snellen.cli.main import main; main()"]
-    return [*start, "run", str(data), *model, "-o", str(run), "-p", "name=questions", *more]
+    return [*COMMAND, "run", str(data), *model, "-o", str(run), "-p", "name=questions", *more]
 
 
 def environment() -> dict[str, str]:
@@ -64,21 +61,12 @@ def finish(data: Path, run: Path, *more: str) -> dict[str, object]:
     return {record["sample"]: (record["answer"], record["loglikelihoods"], record["value"]) for record in records}
 
 
-def stored(run: Path) -> int:
-    try:
-        with sqlite3.connect(f"file:{run / 'run.db'}?mode=ro", uri=True) as database:
-            return int(database.execute("SELECT COUNT(*) FROM predictions").fetchone()[0])
-    except sqlite3.OperationalError:
-        return 0
-
-
 def kill_after(data: Path, run: Path, count: int, *more: str) -> None:
     process = subprocess.Popen(
         command(data, run, *more), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    while process.poll() is None and stored(run) < count:
-        time.sleep(0.02)  # waiting for another process: there is no clock to inject
-    process.send_signal(signal.SIGKILL)
+    wait_until(lambda: process.poll() is not None or stored_trials(run) >= count, f"{count} stored trials")
+    process.kill()
     process.wait()
 
 
@@ -88,10 +76,10 @@ def test_batch_size_order_and_kills_change_nothing(data, tmp_path):
     assert batched == alone
     killed = tmp_path / "killed"
     kill_after(data / "forward.jsonl", killed, 30, "--model-arg", "batch_size=16")
-    first = stored(killed)
+    first = stored_trials(killed)
     assert 30 <= first < COUNT
     kill_after(data / "forward.jsonl", killed, first + 30, "--model-arg", "batch_size=1")
-    assert first < stored(killed) < COUNT
+    assert first < stored_trials(killed) < COUNT
     assert finish(data / "forward.jsonl", killed, "--model-arg", "batch_size=16") == alone
     one, again = (json.loads((run / "results.json").read_text())["tasks"] for run in (tmp_path / "one", killed))
     assert one == again

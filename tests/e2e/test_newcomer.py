@@ -13,7 +13,7 @@ import PIL.Image
 import pytest
 
 import snellen
-from snellen.cli.main import _run
+from command_line import run_command
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
@@ -50,7 +50,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def type_in(command: str, base_url: str) -> int:
     """Run a command as typed, but for the parts a reader replaces: NAME, and the address of the server."""
     words = shlex.split(command.replace("NAME", "mock").replace("http://localhost:8000/v1", base_url))
-    return _run(words[1:])
+    return run_command(words[1:])
 
 
 def test_the_readme_has_commands() -> None:
@@ -81,13 +81,13 @@ def test_the_python_of_the_readme_means_what_its_comment_says() -> None:
 
 def test_own_data_is_grouped_resumed_and_refused_as_promised(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
     base = ["run", "my.jsonl", "--model", "blind/first", "-o", "run"]
-    assert _run(base) == 0
+    assert run_command(base) == 0
     assert "by topic" in capfd.readouterr().out
     first = json.loads(Path("run/results.json").read_text())
-    assert _run(base) == 0
+    assert run_command(base) == 0
     assert json.loads(Path("run/results.json").read_text())["tasks"] == first["tasks"]
     capfd.readouterr()
-    assert _run([*base, "--temperature", "0.7"]) == 2
+    assert run_command([*base, "--temperature", "0.7"]) == 2
     assert "temperature was None, now 0.7" in capfd.readouterr().err
 
 
@@ -122,12 +122,12 @@ def test_other_formats_work_too_and_columns_can_be_named(home: Path, ending: str
         f"run-{ending}",
         "--quiet",
     ]
-    assert _run(arguments) == 0
+    assert run_command(arguments) == 0
     found = json.loads(Path(f"run-{ending}/results.json").read_text())["tasks"]["t"]["metrics"]["accuracy"]
     assert (found["n"], found["value"]) == (3, 1.0)
 
 
 @pytest.mark.parametrize("command", ["models", "tasks", "doctor", "cache info"])
 def test_the_commands_that_only_look(command: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert _run(command.split()) == 0
+    assert run_command(command.split()) == 0
     assert capfd.readouterr().out

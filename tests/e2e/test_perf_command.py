@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from command_line import COMMAND
 from snellen.api.load import load_run
 from snellen.cli.main import cli
 from snellen.core.errors import SnellenError
 from snellen.mock.process import ServerProcess
 from snellen.perf.read import read_timeline
+from waiting import CEILING_S, requests_seen, wait_until
 
 MockServer = Callable[..., ServerProcess]
-MAIN = "from snellen.cli.main import main; main()"
 
 
 def perf(*arguments: object) -> tuple[int, Any]:
@@ -69,7 +69,7 @@ def test_accuracy_and_performance_are_one_record(mock_server: MockServer, questi
         assert level["value"]["accuracy"] == pytest.approx(0.75)
         assert level["value"]["right answers per second"] > 0
         assert level["value"]["right answers per EUR"] > 0
-        assert level["total"]["metrics"]["TTFT"]["Median"] == pytest.approx(0.255, abs=0.25)
+        assert level["total"]["metrics"]["TTFT"]["Median"] >= 0.005, "the server waits 5 ms before the first token"
     results = json.loads((out / "concurrency-4" / "results.json").read_text())
     assert results["tasks"]["questions"]["metrics"]["accuracy"]["n"] == 12
     _, summary = perf("summarize", out / "concurrency-4")
@@ -241,8 +241,8 @@ def test_a_key_that_the_server_quotes_is_masked(mock_server: MockServer, tmp_pat
     assert b"sk-secret-123" not in everything
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.4, 1.2])
-def test_ctrl_c_leaves_a_valid_report(mock_server: MockServer, tmp_path: Path, after_s: float) -> None:
+@pytest.mark.parametrize("asked", [0, 10, 40])
+def test_ctrl_c_leaves_a_valid_report(mock_server: MockServer, tmp_path: Path, asked: int) -> None:
     server = mock_server("--ttft-ms", 20)
     out = tmp_path / "o"
     command = [
@@ -255,25 +255,25 @@ def test_ctrl_c_leaves_a_valid_report(mock_server: MockServer, tmp_path: Path, a
         "--rate",
         "50",
         "--duration",
-        "60",
+        "600",
         "-o",
         str(out),
         "--json",
         "--no-pictures",
     ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen([sys.executable, "-c", MAIN, *command], stdout=subprocess.PIPE, env=environment) as process:
-        deadline = time.monotonic() + 20
-        while not out.exists() and time.monotonic() < deadline:
-            time.sleep(0.005)
-        time.sleep(after_s)
+    process = subprocess.Popen([*COMMAND, *command], stdout=subprocess.PIPE, env=environment)
+    try:
+        wait_until(lambda: out.exists() and requests_seen(server.base_url) >= asked, f"{asked} requests")
         process.send_signal(signal.SIGINT)
-        printed, _ = process.communicate(timeout=20)
-        assert process.returncode == 130
+        printed, _ = process.communicate(timeout=CEILING_S)
+    finally:
+        process.kill()
+    assert process.returncode == 130
     report = json.loads((out / "perf.json").read_text())
     assert report == json.loads(printed)
     assert report["interrupted"] is True
-    if after_s > 1:
+    if asked == 40:
         common = report["levels"][0]["total"]["common"]
         assert (
             common["Total Requests"]

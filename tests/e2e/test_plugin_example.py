@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from snellen.cli.main import _run
+from command_line import run_command
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -29,7 +29,7 @@ def test_the_example_reads_every_colour(more, tmp_path, capsys):
         "--quiet",
         "--json",
     ]
-    assert _run([*arguments, "-o", str(tmp_path / "run"), *flags]) == 0
+    assert run_command([*arguments, "-o", str(tmp_path / "run"), *flags]) == 0
     results = json.loads(capsys.readouterr().out)
     accuracy = results["tasks"]["questions"]["metrics"]["accuracy"]
     assert (accuracy["value"], accuracy["n"], accuracy["failed"]) == (1.0, 4, 0)

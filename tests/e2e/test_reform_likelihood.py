@@ -12,7 +12,7 @@ import reform_fixtures
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from snellen.cli.main import _run
+from command_line import run_command
 from snellen.store.reader import RunReader
 from tiny_checkpoints import checkpoint
 
@@ -37,7 +37,7 @@ class LLaVA_Interface:
 def bundle(tmp_path) -> Path:
     reform_fixtures.raw("vqa-v2", tmp_path / "raw")
     assert (
-        _run(
+        run_command(
             [
                 "data",
                 "build",
@@ -56,7 +56,7 @@ def bundle(tmp_path) -> Path:
 
 def run(bundle, folder, capsys, *flags):
     path = ["-p", f"dataset.path={bundle}", "-o", str(folder), "--no-cache", "--quiet", "--json"]
-    assert _run(["run", "reform/vqa-v2", "--infer-method", "likelihood", *path, *flags]) == 0
+    assert run_command(["run", "reform/vqa-v2", "--infer-method", "likelihood", *path, *flags]) == 0
     return json.loads(capsys.readouterr().out.splitlines()[-1])["tasks"]["reform/vqa-v2"]
 
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
-import sys
-from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import reform_fixtures
+from command_line import COMMAND
 from snellen.data.catalog import Catalog
+from snellen.mock.process import ServerProcess, mock_process
 from snellen.store.reader import RunReader
+from waiting import CEILING_S, lines_of, stored_trials, wait_until
 
-COMMAND = [sys.executable, "-c", "from snellen.cli.main import main; main()", "run", "reform/visdial"]
 ROUNDS = 10
 
 
@@ -58,37 +57,46 @@ def command(root: Path, base_url: str, folder: Path) -> list[str]:
         "--quiet",
         "--no-cache",
     ]
-    return [*COMMAND, "--data-root", str(root), "--online-multi-round", "--in-context-sample", *flags]
+    return [
+        *COMMAND,
+        "run",
+        "reform/visdial",
+        "--data-root",
+        str(root),
+        "--online-multi-round",
+        "--in-context-sample",
+        *flags,
+    ]
 
 
 def finish(arguments: list[str]) -> dict[str, object]:
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=CEILING_S, check=False)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
 
-def stored(folder: Path) -> int:
-    if not (folder / "run.db").exists():
-        return 0
-    try:
-        with sqlite3.connect(f"file:{folder / 'run.db'}?mode=ro", uri=True) as database:
-            return int(database.execute("SELECT count(*) FROM predictions").fetchone()[0])
-    except sqlite3.OperationalError:
-        return 0
+def kill_at(root: Path, port: str, moments: list[int]) -> list[Path]:
+    """Kill the run each time so many trials are stored; return the logs of the servers it asked.
 
-
-def kill_at(arguments: list[str], folder: Path, moments: list[int]) -> None:
-    """Kill the run each time so many trials are stored."""
+    Each server falls silent a little after that moment, so however slow the machine is the run cannot end before the kill.
+    """
+    folder, logs = root / "killed", []
     for moment in moments:
-        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while stored(folder) < moment:
+        logs.append(root / f"seen-{moment}.jsonl")
+        silent = f"hang@{moment - stored_trials(folder) + 16}-{10**6}"
+        with serve(logs[-1], "--port", port, "--fault", silent) as server:
+            arguments = command(root, server.base_url, folder)
+            process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
-                process.wait(timeout=0.02)
-                raise AssertionError("the run ended before it could be killed")
-            except subprocess.TimeoutExpired:
-                continue
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+                wait_until(lambda moment=moment: stored_trials(folder) >= moment, f"{moment} stored trials")
+            finally:
+                process.kill()
+            assert process.wait() == -signal.SIGKILL
+    return logs
+
+
+def serve(log: Path, *more: str) -> AbstractContextManager[ServerProcess]:
+    return mock_process(["--ttft-ms", "5", "--answer", "(B)", "--log", str(log), *more])
 
 
 def digests(folder: Path) -> list[tuple[object, ...]]:
@@ -109,30 +117,31 @@ def check_history(folder: Path) -> None:
 
 @pytest.mark.crash
 @pytest.mark.slow
-def test_online_dialogues_survive_kills(tmp_path: Path, mock_server: Callable[..., object]) -> None:
-    check(tmp_path, mock_server, 200, [400, 900, 1500])
+def test_online_dialogues_survive_kills(tmp_path: Path) -> None:
+    check(tmp_path, 200, [400, 900, 1500])
 
 
-def test_one_kill_mid_dialogue(tmp_path: Path, mock_server: Callable[..., object]) -> None:
-    check(tmp_path, mock_server, 16, [40])
+def test_one_kill_mid_dialogue(tmp_path: Path) -> None:
+    check(tmp_path, 16, [40])
 
 
-def check(tmp_path: Path, mock_server: Callable[..., object], dialogues: int, moments: list[int]) -> None:
+def check(tmp_path: Path, dialogues: int, moments: list[int]) -> None:
     write_dialogues(tmp_path, dialogues)
     log = tmp_path / "seen.jsonl"
-    server = mock_server("--ttft-ms", 5, "--answer", "(B)", "--log", log)
-    whole = finish(command(tmp_path, server.base_url, tmp_path / "whole"))  # type: ignore[attr-defined]
-    killed_run = command(tmp_path, server.base_url, tmp_path / "killed")  # type: ignore[attr-defined]
-    kill_at(killed_run, tmp_path / "killed", moments)
-    killed = finish(killed_run)
+    with serve(log) as server:
+        whole = finish(command(tmp_path, server.base_url, tmp_path / "whole"))
+        port = str(server.port)  # the address is part of what a digest says was asked
+    logs = kill_at(tmp_path, port, moments)
+    with serve(log, "--port", port) as server:
+        killed = finish(command(tmp_path, server.base_url, tmp_path / "killed"))
     assert killed["status"]["complete"]  # type: ignore[index]
     assert json.dumps(killed["tasks"], sort_keys=True) == json.dumps(whole["tasks"], sort_keys=True)
-    assert stored(tmp_path / "killed") == stored(tmp_path / "whole") == dialogues * ROUNDS
+    assert stored_trials(tmp_path / "killed") == stored_trials(tmp_path / "whole") == dialogues * ROUNDS
     assert digests(tmp_path / "killed") == digests(tmp_path / "whole")
     check_history(tmp_path / "killed")
     lines = [(tmp_path / name / "records.jsonl").read_text().splitlines() for name in ("whole", "killed")]
     assert [strip(line) for line in lines[0]] == [strip(line) for line in lines[1]]
-    again = log.read_text().count("\n") - 2 * dialogues * ROUNDS
+    again = sum(map(lines_of, [log, *logs])) - 2 * dialogues * ROUNDS
     assert again <= len(moments) * 32 + 10, "only what was in flight was asked again"
 
 

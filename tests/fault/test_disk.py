@@ -8,20 +8,20 @@ import random
 import resource
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from command_line import COMMAND
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey, Turn
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
+from waiting import CEILING_S
 
 HEADER = RunHeader("id", {}, {}, "2026-01-01", tasks=[Task("t", {})], planned={"t": 400})
-COMMAND = [sys.executable, "-c", "from snellen.cli.main import main; main()", "run"]
 
 
 def test_a_full_disk_stops_cleanly_and_the_run_continues_afterwards(
@@ -41,7 +41,7 @@ def test_a_full_disk_stops_cleanly_and_the_run_continues_afterwards(
         "--json",
         "--no-cache",
     ]
-    arguments = [*COMMAND, str(tmp_path / "data.jsonl"), *flags]
+    arguments = [*COMMAND, "run", str(tmp_path / "data.jsonl"), *flags]
 
     def small_files() -> None:
         import signal
@@ -49,14 +49,16 @@ def test_a_full_disk_stops_cleanly_and_the_run_continues_afterwards(
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (2 * 2**20, 2 * 2**20))
 
-    full = subprocess.run(arguments, capture_output=True, text=True, preexec_fn=small_files, timeout=60, check=False)
+    full = subprocess.run(
+        arguments, capture_output=True, text=True, preexec_fn=small_files, timeout=CEILING_S, check=False
+    )
     assert full.returncode == 3, full.stderr
     assert "nothing stored is lost" in full.stderr
     assert "Traceback" not in full.stderr
     reader = RunReader(tmp_path / "run")
     stored = len(list(reader.trials("data")))
     assert 0 < stored < 300
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=CEILING_S, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["status"]["complete"]
     assert len(list(RunReader(tmp_path / "run").trials("data"))) == 300

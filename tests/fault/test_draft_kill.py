@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -14,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from review_server import COMMAND, snellen
+from command_line import COMMAND
+from review_server import snellen
+from waiting import lines_of, wait_until
 from workshop_fixtures import write_sources
 
 ITEMS, WORKERS = 120, 4
@@ -38,13 +39,13 @@ def test_killed_drafting_goes_on(mock_server: Callable[..., Any], tmp_path: Path
     arguments = [*map(str, flags), "--max-workers", str(WORKERS)]
     draw, killed = random.Random(5), 0
     for _ in range(4):
+        asked = lines_of(log) + draw.randrange(1, ITEMS // 3)
         process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            process.wait(timeout=draw.uniform(0.5, 1.2))
-        except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-            killed += 1
+        wait_until(
+            lambda asked=asked, process=process: lines_of(log) >= asked or process.poll() is not None, "questions"
+        )
+        process.kill()
+        killed += process.wait() == -signal.SIGKILL
     made = snellen(*arguments)
     assert killed > 0 and made["drafts"] == ITEMS and made["set_aside"] == 0
     asked = Counter(json.loads(line)["body_sha256"] for line in log.read_text().splitlines())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import sqlite3
@@ -11,14 +10,17 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import PIL.Image
 import pytest
 
+from command_line import COMMAND
+from waiting import CEILING_S, lines_of, stored_trials, wait_until
+
 SAMPLES, WORKERS = 500, 64
-COMMAND = [sys.executable, "-c", "from snellen.cli.main import main; main()", "run"]
 
 
 @pytest.fixture
@@ -56,39 +58,46 @@ def command(data: Path, base_url: str, folder: Path, *more: str) -> list[str]:
         "--quiet",
         "--no-cache",
     ]
-    return [*COMMAND, str(data), *flags, *more]
+    return [*COMMAND, "run", str(data), *flags, *more]
 
 
 def finish(arguments: list[str]) -> dict[str, object]:
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=CEILING_S, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def kill_many_times(arguments: list[str], kills: int, seed: int) -> int:
-    """Start the run and kill it at random moments; return how many times it was really killed."""
-    draw, killed = random.Random(seed), 0
-    for _ in range(kills):
-        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            # The start of Python takes most of the time; the moments lie around the asking itself.
-            process.wait(timeout=draw.uniform(0.2, 1.3))
-        except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-            killed += 1
-    return killed
+def kill_when(arguments: list[str], holds: Callable[[int], bool]) -> bool:
+    """Start the process and kill it as soon as the condition holds for its pid; say whether it was still there to kill."""
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: holds(process.pid) or process.poll() is not None, "the moment to kill")
+    process.kill()
+    return process.wait() == -signal.SIGKILL
 
 
-def check_killed_run(data: Path, mock_server: Callable[..., object], tmp_path: Path, kills: int, itl_ms: float) -> None:
+def moments(folder: Path, log: Path, kills: int, seed: int) -> Iterable[Callable[[int], bool]]:
+    """Yield moments of a run's life: its start, so many questions asked, and (at most eight times) answers stored."""
+    draw, lock = random.Random(seed), folder / "run.lock"
+    for number in range(kills):
+        asked = lines_of(log) + draw.randrange(1, WORKERS)
+        stored = stored_trials(folder)
+        if number % max(2, kills // 8) == 1:
+            yield lambda _, stored=stored: stored_trials(folder) > stored
+        elif number % 3 == 0:
+            yield lambda pid: lock.exists() and lock.read_text().strip() == str(pid)
+        else:
+            yield lambda _, asked=asked: lines_of(log) >= asked
+
+
+def check_killed_run(data: Path, mock_server: Callable[..., Any], tmp_path: Path, kills: int, itl_ms: float) -> None:
     log = tmp_path / "seen.jsonl"
     clean = mock_server("--ttft-ms", 20)
     reference = finish(command(data, clean.base_url, tmp_path / "whole"))
     server = mock_server("--ttft-ms", itl_ms, "--log", log)
     arguments = command(data, server.base_url, tmp_path / "killed")
-    killed = kill_many_times(arguments, kills, seed=1)
+    killed = sum(kill_when(arguments, moment) for moment in moments(tmp_path / "killed", log, kills, seed=1))
     result = finish(arguments)
-    assert killed > 0
+    assert killed >= kills // 2
     assert json.dumps(result["tasks"], sort_keys=True) == json.dumps(reference["tasks"], sort_keys=True)
     assert result["status"]["complete"]
     keys = list(
@@ -112,7 +121,7 @@ def strip_time(line: str) -> dict[str, object]:
 
 
 def test_a_run_killed_a_few_times_equals_the_whole_one(
-    data: Path, mock_server: Callable[..., object], tmp_path: Path
+    data: Path, mock_server: Callable[..., Any], tmp_path: Path
 ) -> None:
     check_killed_run(data, mock_server, tmp_path, kills=8, itl_ms=150)
 
@@ -120,61 +129,56 @@ def test_a_run_killed_a_few_times_equals_the_whole_one(
 @pytest.mark.crash
 @pytest.mark.slow
 def test_a_run_killed_a_hundred_times_equals_the_whole_one(
-    data: Path, mock_server: Callable[..., object], tmp_path: Path
+    data: Path, mock_server: Callable[..., Any], tmp_path: Path
 ) -> None:
     check_killed_run(data, mock_server, tmp_path, kills=100, itl_ms=1500)
 
 
 def test_kill_while_scoring_leaves_the_same_results(
-    data: Path, mock_server: Callable[..., object], tmp_path: Path
+    data: Path, mock_server: Callable[..., Any], tmp_path: Path
 ) -> None:
     server = mock_server()
     reference = finish(command(data, server.base_url, tmp_path / "run"))
     score = [sys.executable, "-c", "import snellen, sys; snellen.score(sys.argv[1])", str(tmp_path / "run")]
-    kill_many_times(score, 6, seed=2)
-    subprocess.run(score, check=True, timeout=60)
+    started = time.monotonic()
+    subprocess.run(score, check=True, timeout=CEILING_S)
+    whole_s = time.monotonic() - started
+    draw = random.Random(2)
+    for _ in range(6):  # the moments are shares of what scoring takes on this machine
+        moment = time.monotonic() + draw.uniform(0.2, 1.0) * whole_s
+        kill_when(score, lambda _, moment=moment: time.monotonic() > moment)
+    subprocess.run(score, check=True, timeout=CEILING_S)
     assert json.loads((tmp_path / "run" / "results.json").read_text())["tasks"] == reference["tasks"]
 
 
 def test_ctrl_c_drains_and_exits_130_and_the_run_continues(
-    data: Path, mock_server: Callable[..., object], tmp_path: Path
+    data: Path, mock_server: Callable[..., Any], tmp_path: Path
 ) -> None:
-    server = mock_server("--ttft-ms", 300)
+    log = tmp_path / "seen.jsonl"
+    server = mock_server("--ttft-ms", 1000, "--log", log)
     arguments = command(data, server.base_url, tmp_path / "run")
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    database = tmp_path / "run" / "run.db"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (database.exists() and _rows(database)):
-        os.sched_yield()
+    wait_until(lambda: stored_trials(tmp_path / "run"), "the first stored trial")
     process.send_signal(signal.SIGINT)
-    started = time.monotonic()
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=CEILING_S)
     assert process.returncode == 130, errors
-    assert time.monotonic() - started < 8
     assert "run the same command again" in errors
-    stored = _rows(database)
+    stored = stored_trials(tmp_path / "run")
     assert 0 < stored < SAMPLES
+    assert lines_of(log) <= stored + WORKERS, "nothing new is asked after the signal"
     assert finish(arguments)["status"]["complete"]
 
 
-def _rows(database: Path) -> int:
-    try:
-        return int(
-            sqlite3.connect(f"file:{database}?mode=ro", uri=True)
-            .execute("SELECT COUNT(*) FROM predictions")
-            .fetchone()[0]
-        )
-    except sqlite3.OperationalError:
-        return 0
-
-
-def test_two_writers_at_once_never_write_twice(data: Path, mock_server: Callable[..., object], tmp_path: Path) -> None:
+def test_two_writers_at_once_never_write_twice(data: Path, mock_server: Callable[..., Any], tmp_path: Path) -> None:
     server = mock_server("--ttft-ms", 200)
     arguments = command(data, server.base_url, tmp_path / "run")
     first = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not (tmp_path / "run" / "run.lock").exists() or not (tmp_path / "run" / "run.lock").read_text():
-        os.sched_yield()
-    second = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+    lock = tmp_path / "run" / "run.lock"
+    wait_until(lambda: lock.exists() and lock.read_text().strip(), "the first writer's lock")
+    first.send_signal(signal.SIGSTOP)  # so that it cannot end while the second one starts
+    second = subprocess.run(arguments, capture_output=True, text=True, timeout=CEILING_S, check=False)
+    first.send_signal(signal.SIGCONT)
     assert second.returncode == 3
     assert f"process {first.pid}" in second.stderr
-    assert first.wait(timeout=60) == 0
+    assert first.wait(timeout=CEILING_S) == 0
+    assert stored_trials(tmp_path / "run") == SAMPLES

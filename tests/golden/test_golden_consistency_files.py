@@ -7,8 +7,7 @@ import pytest
 
 from snellen.scoring.outside.predictions import score_predictions
 
-GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "cure" / "consistency.json"
-pytestmark = pytest.mark.skipif(not GOLDEN.is_file(), reason="no ../shared/golden beside the project")
+GOLDEN = Path(__file__).parent / "data" / "cure" / "consistency.json"
 
 
 @pytest.mark.parametrize(("convention", "key"), [("conditional", "conditional"), ("over-n", "over_N")])

@@ -9,8 +9,7 @@ from snellen.core.errors import DataError
 from snellen.scoring.outside.flageval import judge_blank, normalise_blank, read_judgement
 from snellen.scoring.outside.predictions import OutsideResult, score_predictions
 
-GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "flageval"
-pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no ../shared/golden beside the project")
+GOLDEN = Path(__file__).parent / "data" / "flageval"
 
 SHIFTED = ("rejected_whole_item", "rejected_inference_first")
 """One rejected inference moves all later ones to other questions in the original; docs/golden-differences.md."""

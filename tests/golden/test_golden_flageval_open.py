@@ -4,16 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Sample
 from snellen.prompt.build import Prompter
 from snellen.scoring.outside.flageval_open import extract_numbers, extract_open
 from snellen.scoring.outside.mmmu_open import judge_open, parse_open
 
-GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "flageval"
-pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no ../shared/golden beside the project")
+GOLDEN = Path(__file__).parent / "data" / "flageval"
 
 
 def rows(name: str) -> list[dict[str, Any]]:

@@ -21,12 +21,8 @@ from PIL import Image
 from snellen.api.reform import OnlineDataset, open_dataset
 from snellen.data.reform.corpus import fill
 
-GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "reform"
-SPECS = GOLDEN.parents[1] / "specs"
+GOLDEN = Path(__file__).parent / "data" / "reform"
 CARDS = Path(__file__).resolve().parents[2] / "src/snellen/catalog/datasets/reform"
-pytestmark = pytest.mark.skipif(
-    not GOLDEN.is_dir(), reason="recorded outputs of ReForm-Eval are not beside the project"
-)
 
 CARD = {
     "VQA_vqa_v2": "vqa-v2", "VQA_gqa": "gqa", "KVQA_viquae": "k-viquae", "VQRA": "a-okvqra", "VQAR": "a-okvqar", "MOCHEG": "mocheg",
@@ -53,9 +49,8 @@ def golden(name: str) -> Any:
 
 @cache
 def builders() -> dict[str, str]:
-    tables = json.loads((SPECS / "reform-datasets.json").read_text(encoding="utf-8"))
-    rows = next(value for value in tables.values() if isinstance(value, list) and value and "builder" in value[0])
-    return {row["config"]: row["builder"].split(":")[0] for row in rows}
+    """Their dataset configuration -> the source file of its builder, which is the key of prompts.json."""
+    return dict(golden("config_builders.json"))
 
 
 def card_of(key: str) -> dict[str, Any]:
@@ -158,7 +153,7 @@ def wanted_difference(key: str, run: dict[str, Any]) -> str | None:
 
 RUNS = [
     (number, run)
-    for number, run in enumerate(golden("build_samples.json")["runs"] if GOLDEN.is_dir() else [])
+    for number, run in enumerate(golden("build_samples.json")["runs"])
     if run["key"] in CARD and "samples" in run and run["samples"] and not run["args"]["shuffle_options"]
 ]
 
@@ -201,7 +196,7 @@ def test_pictures_are_the_same_pixels(key: str, tmp_path: Path) -> None:
 
 SHUFFLED = [
     run
-    for run in (golden("build_samples.json")["runs"] if GOLDEN.is_dir() else [])
+    for run in (golden("build_samples.json")["runs"])
     if run["args"]["shuffle_options"] and run["key"] in CARD and run.get("samples")
 ]
 
@@ -232,7 +227,7 @@ def test_labels_stay_right_when_options_are_shuffled(run: dict[str, Any], tmp_pa
     assert len(orders) > 1 or "answer_options" not in dataset[0]
 
 
-ONLINE = golden("build_online_multi_round.json")["runs"] if GOLDEN.is_dir() else []
+ONLINE = golden("build_online_multi_round.json")["runs"]
 
 
 @pytest.mark.parametrize("run", ONLINE, ids=[f"{run['infer_method']}-{run['duplication']}" for run in ONLINE])
@@ -264,11 +259,7 @@ def test_online_dialogue_equal(run: dict[str, Any], tmp_path: Path) -> None:
         dataset.update_history(step["fed_back"])
 
 
-OFFLINE = [
-    run
-    for run in (golden("build_offline_hf.json")["runs"] if GOLDEN.is_dir() else [])
-    if run.get("sample0") and run["key"] in CARD
-]
+OFFLINE = [run for run in (golden("build_offline_hf.json")["runs"]) if run.get("sample0") and run["key"] in CARD]
 
 
 def embed(value: Any, column: str, picture: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from snellen.cli.main import _run as snellen
+from command_line import run_command as snellen
 
 
 @pytest.fixture

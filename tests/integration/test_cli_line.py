@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from snellen.cli.main import COMMANDS, _run
+from command_line import run_command
+from snellen.cli.main import COMMANDS
 from snellen.cli.run import command_line, read_key, read_model_file
 from snellen.core.errors import ConfigError, UsageError
 
@@ -25,7 +26,7 @@ def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def snellen(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     def call(*arguments: object) -> tuple[int, str, str]:
-        code = _run([str(argument) for argument in arguments])
+        code = run_command([str(argument) for argument in arguments])
         return code, *capfd.readouterr()
 
     return call
@@ -268,7 +269,7 @@ def test_a_closed_pipe_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(click, "echo", closed)
     monkeypatch.setattr(sys, "stdout", sys.stdout)
-    assert _run(["models"]) == 0
+    assert run_command(["models"]) == 0
     sys.stdout.close()
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from command_line import run_command
 from cure_fixtures import item, write_cure
 from review_server import snellen
-from snellen.cli.main import _run
 
 
 def run(path: Path, out: Path, *flags: object, task: str = "cure", codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
@@ -67,7 +67,8 @@ def test_missing_pictures_are_refused_or_counted(tmp_path: Path, capfd: pytest.C
     for number in range(12):
         (tmp_path / "VG_100K" / f"{number}.png").unlink()
     assert (
-        _run(["run", "cure", "-p", f"dataset.path={path}", "--model", "blind/first", "-o", str(tmp_path / "no")]) == 2
+        run_command(["run", "cure", "-p", f"dataset.path={path}", "--model", "blind/first", "-o", str(tmp_path / "no")])
+        == 2
     )
     assert "36 images missing" in capfd.readouterr().err
     found = run(path, tmp_path / "some", "--model", "blind/no-period", "--allow-missing-images", codes=(1,))
@@ -78,7 +79,7 @@ def test_missing_pictures_are_refused_or_counted(tmp_path: Path, capfd: pytest.C
 def test_the_table_says_what_must_be_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = write_cure(tmp_path)
     assert (
-        _run(
+        run_command(
             [
                 "run",
                 "cure",

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import reform_fixtures
-from snellen.cli.main import _run
+from command_line import run_command
 from snellen.store.reader import RunReader
 
 
@@ -23,7 +23,7 @@ def raw(tmp_path: Path) -> Path:
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
-    code = _run([str(argument) for argument in arguments])
+    code = run_command([str(argument) for argument in arguments])
     captured = capsys.readouterr()
     return code, captured.out, captured.err
 

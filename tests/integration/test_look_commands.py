@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -13,10 +12,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from command_line import COMMAND, run_command
 from hostile_run import make_hostile_run
 from made_runs import make_run, make_task
 from payloads import PAYLOADS
-from snellen.cli.main import _run, cli
+from snellen.cli.main import cli
+from waiting import CEILING_S
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,13 @@ def typed(*arguments: object) -> Result:
 def test_report_writes_one_file(runs: Path) -> None:
     result = typed("report", runs / "one", "--json")
     (file,) = json.loads(result.stdout)["files"]
-    assert Path(file).read_text().startswith("<!doctype html>")
+    assert Path(file) == runs / "one" / "report.html"
+    page = Path(file).read_text()
+    assert page.startswith("<!doctype html>") and page.rstrip().endswith("</html>")
+    value = json.loads((runs / "one" / "results.json").read_text())["tasks"]["shapes"]["metrics"]["accuracy"]["value"]
+    assert "openai/one" in page and f"{100 * value:.1f}" in page, "the page names the model and its headline figure"
+    assert "openai/two" not in page
+    assert "src=" not in page.replace('src="data:', ""), "one file: nothing is loaded from elsewhere"
 
 
 def test_report_exports_into_the_named_folder(runs: Path, tmp_path: Path) -> None:
@@ -93,7 +100,7 @@ def test_mistakes_are_one_line_and_an_exit_code(
     runs: Path, tmp_path: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = [argument.replace("RUNS", str(runs)).replace("EMPTY", str(tmp_path)) for argument in arguments]
-    assert _run(told) in (2, 3)
+    assert run_command(told) in (2, 3)
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert error.count("\n") == 1
@@ -102,14 +109,14 @@ def test_mistakes_are_one_line_and_an_exit_code(
 def test_view_serves_on_this_machine_only_and_ends_when_told(runs: Path) -> None:
     pytest.importorskip("uvicorn", reason="the extra `view` is not installed")
     source = Path(__file__).resolve().parents[2] / "src"
-    command = [sys.executable, "-c", "from snellen.cli.main import main; main()", "view", str(runs), "--json"]
+    command = [*COMMAND, "view", str(runs), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(source)}) as process:
         assert process.stdout is not None
         address = json.loads(process.stdout.readline())["address"]
         assert address.startswith("http://127.0.0.1:")
         with pytest.raises(urllib.error.HTTPError, match="403"):
-            urllib.request.urlopen(address.partition("?")[0], timeout=20)
+            urllib.request.urlopen(address.partition("?")[0], timeout=CEILING_S)
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        assert b"openai/one" in opener.open(address, timeout=20).read()
+        assert b"openai/one" in opener.open(address, timeout=CEILING_S).read()
         process.terminate()
         process.wait(20)

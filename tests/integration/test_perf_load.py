@@ -20,6 +20,7 @@ from snellen.perf.load.measure import LoadPlan, Measured, make_job, measure
 from snellen.perf.load.synthetic import Synthetic, make_dialogues
 from snellen.perf.load.workload import prepare_items
 from snellen.perf.metrics import summarize
+from waiting import CEILING_S
 
 
 def load(
@@ -57,21 +58,24 @@ def test_a_closed_loop_keeps_its_slots_full() -> None:
     common = summarize(measured.timeline)["common"]
     assert common["Success Requests"] == 24
     assert common["Peak Concurrency"] == 4
-    assert common["Concurrency"] > 3
+    assert 2 < common["Concurrency"] <= 4.01, "a slot asks again as soon as its reply is there"
     assert common["Total Generated Tokens"] == 24 * 8
     assert len({record.id for record in measured.timeline.requests}) == 24
 
 
 def test_an_overloaded_server_shows_its_queue_and_a_cap_shows_in_the_scheduled_latency() -> None:
-    """One slot of 20 ms, asked 100 times a second: whatever is done to hide it, the scheduled latency tells."""
+    """One slot of 20 ms, asked 100 times a second: whatever is done to hide it, the scheduled latency tells.
+
+    Forty requests are due within 0.4 s and need 0.8 s at least; on a slow machine everything grows, the order stays.
+    """
     pace = {"pace": Pace(0.02, 0, 1), "slots": 1, "tokens": 1}
     free = summarize(load(LoadPlan(rate=100, burstiness=0, count=40, warmup=1), **pace).timeline)["metrics"]
     capped = summarize(load(LoadPlan(rate=100, burstiness=0, count=40, warmup=1, concurrency=1), **pace).timeline)[
         "metrics"
     ]
     assert free["E2EL"]["P99"] > 0.3
-    assert capped["E2EL"]["P99"] < 0.1, "from the send nothing of the queue is seen"
-    assert capped["E2ELScheduled"]["P99"] > 0.3, "from the scheduled moment all of it is"
+    assert capped["E2ELScheduled"]["P99"] > 0.3, "from the scheduled moment all of it is seen"
+    assert capped["E2EL"]["Median"] < capped["E2ELScheduled"]["P99"] / 3, "from the send nothing of the queue is"
     assert capped["QueueTime"]["P99"] > 0.25
 
 
@@ -89,7 +93,7 @@ def test_turns_follow_each_other_with_think_time_and_the_models_own_replies() ->
     measured = asyncio.run(go())
     first = [record for record in measured.timeline.requests if record.id.startswith("synthetic/000000")]
     assert [record.turn for record in first] == [0, 1, 2]
-    assert first[1].due - first[0].done == pytest.approx(0.03, abs=0.02)
+    assert first[1].due - first[0].done >= 0.03 - 1e-3, "the think time passes before a turn is due"
     tokens = [record.input_tokens or 0 for record in first]
     assert tokens[0] < tokens[1] < tokens[2]
 
@@ -139,7 +143,7 @@ def test_a_stream_without_done_is_whole() -> None:
 def test_a_server_that_hangs_times_out() -> None:
     measured = load(LoadPlan(concurrency=2, count=2, warmup=0, timeout_s=0.1), faults=faults("hang"))
     assert summarize(measured.timeline)["errors"] == {"timeout": 2}
-    assert measured.timeline.requests[0].done - measured.timeline.requests[0].sent == pytest.approx(0.1, abs=0.05)
+    assert all(record.done - record.sent >= 0.1 - 1e-3 for record in measured.timeline.requests), "not before its time"
 
 
 def test_nobody_there() -> None:
@@ -161,7 +165,7 @@ def test_an_empty_load_is_refused() -> None:
 
 def test_stop_records_what_is_in_flight_as_cancelled() -> None:
     async def go() -> Any:
-        server = await start(MockOptions(pace=Pace(5.0, 0, 1)), 0)
+        server = await start(MockOptions(pace=Pace(600.0, 0, 1)), 0)
         model = create("mock", ModelOptions(base_url=server.base_url))
         items = await prepare_items(model, make_dialogues(Synthetic(4, 4), 4, 0))
         url, headers = model.endpoint(stream=True)
@@ -170,7 +174,7 @@ def test_stop_records_what_is_in_flight_as_cancelled() -> None:
         )
         asyncio.get_running_loop().call_later(0.05, generator.stop)
         try:
-            return await asyncio.wait_for(generator.run(), 2.0)
+            return await asyncio.wait_for(generator.run(), CEILING_S)
         finally:
             await server.close()
 

@@ -172,10 +172,10 @@ def test_a_kill_loses_nothing_that_was_acknowledged(shop: Path) -> None:
 
 
 def test_one_server_a_folder(shop: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from snellen.cli.main import _run
+    from command_line import run_command
 
     with review_server(shop, "--reviewer", "ana") as server:
-        assert _run(["curate", "review", str(shop)]) == 3
+        assert run_command(["curate", "review", str(shop)]) == 3
         assert f"process {server.process.pid}" in capfd.readouterr().err
 
 
@@ -198,7 +198,7 @@ def test_undo_over_the_wire(shop: Path) -> None:
 
 
 def test_commands_say_what_comes_first(tmp_path: Path, shop: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from snellen.cli.main import _run
+    from command_line import run_command
 
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -209,10 +209,10 @@ def test_commands_say_what_comes_first(tmp_path: Path, shop: Path, capfd: pytest
         (["publish", str(shop)], "has no review yet"),
         (["draft", str(tmp_path / "none.jsonl"), str(empty), "--model", "blind/first"], "does not exist"),
     ):
-        assert _run(["curate", *arguments]) == 2
+        assert run_command(["curate", *arguments]) == 2
         assert message in capfd.readouterr().err
     with review_server(shop, "--reviewer", "ana") as server:
         server.kill(15)
     (shop / "gates.json").write_text("{}")
-    assert _run(["curate", "publish", str(shop)]) == 2
+    assert run_command(["curate", "publish", str(shop)]) == 2
     assert "nothing to publish" in capfd.readouterr().err

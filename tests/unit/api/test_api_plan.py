@@ -78,9 +78,11 @@ def test_mistakes_are_refused_before_anything_is_written(tmp_path: Path, setting
 
 
 def test_grouping_by_tags_variants_and_axes_is_allowed(tmp_path: Path) -> None:
-    plan(
-        write(tmp_path / "d.jsonl"), variants=("base", "order=1"), detailed_keys=("topic", "variant", "repeat", "order")
-    )
+    keys = ("topic", "variant", "repeat", "order")
+    made = plan(write(tmp_path / "d.jsonl"), variants=("base", "order=1"), detailed_keys=keys)
+    (task,) = made.header.tasks
+    assert tuple(task.group_by) == keys, "what was asked for is what the run will group by"
+    assert {key.variant for job in made.jobs() for key in job.keys} == {"base", "order=1"}
 
 
 def test_a_model_that_cannot_is_named(tmp_path: Path) -> None:

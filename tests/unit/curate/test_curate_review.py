@@ -17,7 +17,7 @@ from snellen.curate.decisions import Decision, Ledger
 from snellen.curate.desk import Desk, ReviewSettings
 from snellen.curate.figures import agreement_figures, audit_figures, audit_sentence, ceiling_figures
 from snellen.curate.outcome import Status
-from snellen.curate.records import Gated
+from snellen.curate.records import Gated, Question
 from snellen.stats.agreement import Agreement
 from workshop_fixtures import make_draft as make
 
@@ -45,7 +45,14 @@ def undo(desk: Desk, who: str, mode: str = "review") -> str | None:
 
 def edit_of(desk: Desk, item: str, **change: object) -> dict[str, object]:
     draft = desk.items[item].draft
-    as_dict = lambda q: {"question": q.question, "candidates": list(q.candidates), "right": q.right}
+
+    def as_dict(question: Question) -> dict[str, object]:
+        return {
+            "question": question.question,
+            "candidates": list(question.candidates),
+            "right": question.right,
+        }
+
     return {"steps": [as_dict(step) for step in draft.steps], "inference": {**as_dict(draft.inference), **change}}
 
 

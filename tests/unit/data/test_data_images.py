@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import PIL.Image
+import PIL.ImageFile
 import pytest
 
 from snellen.core.errors import DataError
@@ -219,7 +220,30 @@ def test_edits_box_crop_and_unknown(tmp_path: Path) -> None:
             open_image(Image(path, edits=(bad,)))
 
 
-def test_header_of_a_large_file_is_cheap() -> None:
-    assert read_header(PNG, "x").plain
+def test_the_header_of_a_large_file_costs_few_bytes_and_no_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+
+    class Counted(io.BytesIO):
+        """A file that counts what is read of it."""
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            data = super().read(size)
+            taken.append(len(data))
+            return data
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a pixel was decoded")
+
+    big = noise((1600, 1200))
+    files = {kind: save(big, kind) for kind in ("PNG", "JPEG", "BMP", "TIFF")}
+    monkeypatch.setattr("snellen.data.images.decode.io.BytesIO", Counted)
+    monkeypatch.setattr(PIL.ImageFile.ImageFile, "load", refuse)
+    monkeypatch.setattr(zlib, "decompress", refuse)
+    monkeypatch.setattr(zlib, "decompressobj", refuse)
+    for kind, data in files.items():
+        taken.clear()
+        header = read_header(data, "x")
+        assert (header.width, header.height, header.plain) == (1600, 1200, True), kind
+        assert sum(taken) < len(data) / 50, f"{sum(taken)} of {len(data)} bytes of {kind} were read for its header"
     with pytest.raises(DataError, match="million"):
         read_header(bomb(30_000, 30_000), "x")

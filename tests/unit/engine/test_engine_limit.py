@@ -11,6 +11,13 @@ from fake_clock import FakeClock
 from snellen.engine.limit import Limiter
 
 
+async def is_in(waiting: asyncio.Task[None]) -> bool:
+    """Whether a request was let in, once everything that could run has run."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+    return waiting.done() and not waiting.cancelled()
+
+
 def test_slow_start_doubles_until_the_maximum() -> None:
     async def grow() -> list[int]:
         limiter, seen = Limiter(64, 10**9, FakeClock()), []
@@ -27,33 +34,38 @@ def test_slow_start_doubles_until_the_maximum() -> None:
 
 
 def test_bytes_bound_what_is_in_flight_and_a_giant_goes_alone() -> None:
-    async def check() -> None:
+    async def check() -> list[bool]:
         limiter = Limiter(8, 100, FakeClock(), adaptive=False)
         await limiter.acquire(60)
         second = asyncio.create_task(limiter.acquire(60))
-        await asyncio.sleep(0)
-        assert not second.done()
+        seen = [await is_in(second)]
         limiter.release(60)
-        await asyncio.wait_for(second, 1)
+        seen.append(await is_in(second))
+        giant = asyncio.create_task(limiter.acquire(1_000))
+        seen.append(await is_in(giant))
         limiter.release(60)
-        await asyncio.wait_for(limiter.acquire(1_000), 1)
+        seen.append(await is_in(giant))
+        small = asyncio.create_task(limiter.acquire(1))
+        seen.append(await is_in(small))
+        limiter.release(1_000)
+        return [*seen, await is_in(small)]
 
-    asyncio.run(check())
+    assert asyncio.run(check()) == [False, True, False, True, False, True]
 
 
 def test_a_cancelled_waiter_gives_its_slot_back() -> None:
-    async def check() -> None:
+    async def check() -> tuple[bool, bool, bool]:
         limiter = Limiter(1, 100, FakeClock(), adaptive=False)
         await limiter.acquire(1)
         waiting = asyncio.create_task(limiter.acquire(1))
-        await asyncio.sleep(0)
+        before = await is_in(waiting)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         limiter.release(1)
-        await asyncio.wait_for(limiter.acquire(1), 1)
-        assert (limiter._active, limiter._bytes, len(limiter._waiting)) == (1, 1, 0)
+        next_one, one_more = (asyncio.create_task(limiter.acquire(1)) for _ in range(2))
+        return before, await is_in(next_one), await is_in(one_more)
 
-    asyncio.run(check())
+    assert asyncio.run(check()) == (False, True, False), "the slot is given back once, not twice"
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -174,15 +186,22 @@ def test_the_limit_does_not_grow_while_it_is_not_used() -> None:
 
 
 def test_one_cancelled_in_a_pause_gives_its_slot_back() -> None:
-    async def check() -> None:
-        limiter = Limiter(1, 100, FakeClock(), adaptive=False)
+    class Stopped(FakeClock):
+        """A clock on which nobody's sleep ends."""
+
+        async def sleep(self, seconds: float) -> None:
+            await asyncio.get_running_loop().create_future()
+
+    async def check() -> tuple[bool, bool, bool]:
+        clock = Stopped()
+        limiter = Limiter(1, 100, clock, adaptive=False)
         limiter.throttle(30.0)
         waiting = asyncio.create_task(limiter.acquire(60))
-        await asyncio.sleep(0)
+        paused = await is_in(waiting)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        assert (limiter._active, limiter._bytes) == (0, 0)
-        await asyncio.wait_for(limiter.acquire(60), 1)
-        assert (limiter._active, limiter._bytes) == (1, 60)
+        clock.now += 31.0
+        next_one, one_more = (asyncio.create_task(limiter.acquire(60)) for _ in range(2))
+        return paused, await is_in(next_one), await is_in(one_more)
 
-    asyncio.run(check())
+    assert asyncio.run(check()) == (False, True, False), "slot and bytes are given back once, not twice"

@@ -11,8 +11,7 @@ from snellen.core.errors import UsageError
 from snellen.extract.choice import extract_choice
 from snellen.extract.profiles import PROFILES, flageval_capitals, parse_vqa_scripts, profile_named, reform_index
 
-GOLDEN = Path(__file__).resolve().parents[3].parent / "shared" / "golden"
-needs_golden = pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared golden files are not beside the project")
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "data"
 COLOURS = {"A": "red", "B": "blue", "C": "green", "D": "yellow"}
 
 
@@ -58,7 +57,6 @@ def test_unknown_profile_says_what_is_near() -> None:
         profile_named("refrom")
 
 
-@needs_golden
 def test_reform_golden() -> None:
     rows = json.loads((GOLDEN / "reform" / "fn_singlechoice_metric.json").read_text("utf-8"))["rows"]
     for row in (row for row in rows if "ok" in row["out"]):
@@ -66,7 +64,6 @@ def test_reform_golden() -> None:
         assert [int(index == int(row["answer"])), index] == row["out"]["ok"], row
 
 
-@needs_golden
 def test_flageval_golden() -> None:
     rows = json.loads((GOLDEN / "flageval" / "head__table_multiple_choice_extraction.json").read_text("utf-8"))["rows"]
     for row in (row for row in rows if isinstance(row["input"], str)):
@@ -76,7 +73,6 @@ def test_flageval_golden() -> None:
             assert flageval_capitals(row["input"])[:1] == row["choice_kept"], row
 
 
-@needs_golden
 def test_vqa_scripts_golden() -> None:
     cases = json.loads((GOLDEN / "extraction" / "cases.json").read_text("utf-8"))
     for case in (case for case in cases if "vqa_scripts_rule" in case):

@@ -81,7 +81,8 @@ def test_plain_lines_have_no_escapes(as_lines: bool, terminal: bool) -> None:
     async def watch() -> None:
         bar = Progressbar(Console(file=out, force_terminal=terminal, width=200), as_lines=as_lines, clock=clock)
         with bar.watch(busy()):
-            await asyncio.sleep(0.6)
+            while not out.getvalue():
+                await asyncio.sleep(0.01)
 
     asyncio.run(watch())
     assert out.getvalue().startswith("11/100")

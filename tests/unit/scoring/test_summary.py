@@ -125,17 +125,26 @@ def test_several_inferences_and_variants_add_their_metrics() -> None:
         for variant in ("base", "wording=1")
     ]
     metrics = summarize({"accuracy": table_of(rows)})["metrics"]
+    # Every question has the runs no-yes-no or yes-no-yes, twice: one or two of three right.
+    entropy = -(math.log(1 / 3) / 3 + 2 * math.log(2 / 3) / 3)
     expected = {
-        "accuracy_micro",
-        "accuracy_majority",
-        "accuracy_run_std",
-        "pass@2",
-        "pass^3",
-        "cons@3",
-        "answer_entropy",
-        "flip_rate",
+        "accuracy_micro": 0.5,
+        "accuracy_majority": 0.5,  # two of four questions are mostly right
+        "accuracy_run_std": 0.0,  # each of the three runs is half right
+        "pass@2": (2 / 3 + 1) / 2,  # one right of three: two draws hold it in two of three pairs; two right: always
+        "pass^2": (0 + 1 / 3) / 2,
+        "pass@3": 1.0,
+        "pass^3": 0.0,
+        "cons@3": 0.5,
+        "answer_entropy": entropy,
+        "flip_rate": 2 / 3,  # two of the three pairs of runs differ
+        "instability": entropy,  # over both variants the shares stay one third
+        "instability_flip_rate": 8 / 15,  # of 15 pairs of six answers, 2 × 4 differ
+        "accuracy_range": 0.0,
+        "accuracy_worst_variant": 0.5,
     }
-    assert expected | {"instability", "instability_flip_rate", "accuracy_range"} <= set(metrics)
+    assert {name: metrics[name]["value"] for name in expected} == pytest.approx(expected, abs=1e-12)
+    assert (metrics["accuracy"]["n"], metrics["answer_entropy"]["n"], metrics["instability"]["n"]) == (24, 8, 4)
 
 
 def test_second_metric_keeps_both_numbers_apart() -> None:
