@@ -37,13 +37,18 @@ def check_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         metadata = archive.read(next(name for name in names if name.endswith(".dist-info/METADATA")))
-    files = (path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in COMPILED)
-    wanted = {str(path.relative_to(PACKAGE.parent)) for path in files}
+    wanted = package_files("snellen")
     inside = {name for name in names if ".dist-info/" not in name}
     require(wanted <= inside, f"the wheel lacks {sorted(wanted - inside)[:5]}")
     require(inside <= wanted, f"the wheel also holds {sorted(inside - wanted)[:5]}")
     require(any(name.endswith("licenses/LICENSE") for name in names), "the wheel lacks the licence")
     check_metadata(metadata)
+
+
+def package_files(prefix: str) -> set[str]:
+    """Return every file of the package as it is called below `prefix`."""
+    files = (path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in COMPILED)
+    return {f"{prefix}/{path.relative_to(PACKAGE).as_posix()}" for path in files}
 
 
 def check_metadata(raw: bytes) -> None:
@@ -54,12 +59,12 @@ def check_metadata(raw: bytes) -> None:
 
 
 def check_sdist(sdist: Path) -> None:
-    """The sdist has what a build and a test need, and nothing that was made here."""
+    """The sdist has what a build and a reader need; no tests, and nothing that was made here."""
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    for name in ("pyproject.toml", "README.md", "LICENSE", "src/snellen/__init__.py", "tests/conftest.py", "Makefile"):
+    for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", *package_files("src/snellen")):
         require(name in names, f"the sdist lacks {name}")
-    strange = [name for name in names if name.startswith((".git/", ".venv", "build/", "dist/", "runs/"))]
+    strange = [name for name in names if name.startswith(("tests", ".git/", ".venv", "build/", "dist/", "runs/"))]
     require(not strange, f"the sdist holds {strange[:5]}")
 
 
