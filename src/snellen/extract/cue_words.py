@@ -29,12 +29,6 @@ def ascii_cues() -> tuple[str, ...]:
     return tuple(word for word in cue_kinds() if word.isascii() and word not in english_cues())
 
 
-@cache
-def all_cues() -> tuple[str, ...]:
-    """Return the cues of all languages."""
-    return tuple(cue_kinds())
-
-
 LINK = LazyPattern(
     rf"(?>[\s*_`\"'(\[{{$)\]:=<>\\~|#「『【《“”（：〈—–→⇒-]++|(?:<cues.link>){END}"
     rf"|a(?=\s(?:letra|op[cç][aã]o|alternativa|[b-z]{END}))|(?:<cues.link_glued>))*+"
