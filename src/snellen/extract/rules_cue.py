@@ -12,9 +12,8 @@ from .cue_words import (
     VERB_DENIED,
     VERB_SUBJECT,
     WITHDRAWN,
-    ascii_cues,
+    ascii_vocabularies,
     cue_kinds,
-    english_cues,
 )
 from .extraction import AMBIGUOUS, Extraction
 from .label_mentions import label_mentions, text_mentions
@@ -52,7 +51,7 @@ def _vocabularies(low: str, split: int) -> tuple[Collection[str], ...]:
     """Which words to look for, in turn: a long plain English reply is not searched for those of other languages."""
     if not low.isascii():
         return (cue_kinds(),)
-    return (english_cues(),) if split and " the " in low else (english_cues(), ascii_cues())
+    return ascii_vocabularies()[:1] if split and " the " in low else ascii_vocabularies()
 
 
 def _last_cue(options: OptionSet, reply: Reply, words: Collection[str], begin: int, end: int) -> Extraction | None:
