@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .cue_words import BINDER, LINK, NEGATION, NOT_AFTER, english_cues
+from .cue_words import BINDER, LINK, NEGATION, NOT_AFTER
 from .extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, Extraction
 from .option_set import OptionSet, Reply
 from .polarity import DENIED_AFTER, Mention
-from .word_lists import LazyPattern
+from .word_lists import LazyPattern, word_set
 
 _ENDS = LazyPattern(r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|\(|<cues.value_ends>)|[^\x00-\x7f]")
 _VERB_AFTER = LazyPattern(r"[)\]}\"'*_`]*\s(?:<cues.label_verb>)(?!\w)")
@@ -68,7 +68,7 @@ def _bound(low: str, cue: Cue, at: int) -> bool:
     """Whether the cue is tied to what stands at `at`: by a copula, a colon or an arrow; verbs and foreign cues are."""
     if cue.kind == "verb" or low[cue.end : at] in {":", "="} or (at > cue.end + 1 and BINDER.search(low, cue.end, at)):
         return True
-    return cue.kind == "answer" and cue.word not in english_cues() and at > cue.end
+    return cue.kind == "answer" and cue.word not in word_set("cues.english_first") and at > cue.end
 
 
 def _worded_value(options: OptionSet, reply: Reply, cue: Cue, slot: Slot) -> Extraction | None:
@@ -85,7 +85,7 @@ def _worded_value(options: OptionSet, reply: Reply, cue: Cue, slot: Slot) -> Ext
     if verdict is not None or cue.kind != "answer":
         return verdict
     verdict = _far_value(options, reply, slot.at)
-    return verdict if verdict or cue.word in english_cues() else _foreign_value(options, reply, cue.end)
+    return verdict if verdict or cue.word in word_set("cues.english_first") else _foreign_value(options, reply, cue.end)
 
 
 def _strange_value(options: OptionSet, reply: Reply, slot: Slot) -> Extraction | None:

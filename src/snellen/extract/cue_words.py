@@ -18,21 +18,10 @@ def cue_kinds() -> dict[str, str]:
 
 
 @cache
-def english_cues() -> tuple[str, ...]:
-    """Return the cues looked for first."""
-    return words("cues.english_first")
-
-
-@cache
-def ascii_cues() -> tuple[str, ...]:
-    """Return the other cues that can stand in a plain ASCII reply."""
-    return tuple(word for word in cue_kinds() if word.isascii() and word not in english_cues())
-
-
-@cache
-def all_cues() -> tuple[str, ...]:
-    """Return the cues of all languages."""
-    return tuple(cue_kinds())
+def ascii_vocabularies() -> tuple[tuple[str, ...], ...]:
+    """Return the cues of a plain ASCII reply, to be looked for in turn: the common English ones, then all others."""
+    english = words("cues.english_first")
+    return english, tuple(word for word in cue_kinds() if word.isascii() and word not in english)
 
 
 LINK = LazyPattern(

@@ -68,19 +68,19 @@ def text_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Ment
 
 def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
     """Return mentions of marks in order, each one plausible as a label; numbers count only when wrapped."""
-    found = {match.start(1): match for match in options.wrapped.finditer(reply.body, start)}
+    labels = {match.start(1): match for match in options.wrapped.finditer(reply.body, start)}
     if options.letters:
         for match in options.mention.finditer(reply.body, start):
-            if match.start(1) not in found and _plausible(reply, match.start(1), match.end(1)):
-                found[match.start(1)] = match
-    if not found and len(reply.body) <= 80:
-        found = {
-            match.start(1): match for match in options.lower.finditer(reply.low, start) if _named(reply.low, match)
-        }
+            if match.start(1) not in labels and _plausible(reply, match.start(1), match.end(1)):
+                labels[match.start(1)] = match
+    # Small letters are words in prose; in a short reply without any other label one may be the answer.
+    if not labels and len(reply.body) <= 80:
+        lower = options.lower.finditer(reply.low, start)
+        labels = {match.start(1): match for match in lower if _named(reply.low, match)}
     items = _items(options, reply)
     return [
         Mention(options.by_mark[match.group(1).lower()], at, match.end(1), listed=at in items)
-        for at, match in sorted(found.items())
+        for at, match in sorted(labels.items())
     ]
 
 

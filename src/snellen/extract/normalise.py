@@ -9,26 +9,13 @@ from functools import cache
 from .word_lists import LazyPattern
 
 _RANGES = (
-    (0x2000, 0x2070),
-    (0x2460, 0x2500),
-    (0x3000, 0x3001),
-    (0xFF01, 0xFF5F),
-    (0x1D400, 0x1D800),
-    (0x1F100, 0x1F1AE),
+    *((0x2000, 0x2070), (0x2460, 0x2500), (0x3000, 0x3001), (0xFF01, 0xFF5F)),
+    *((0x1D400, 0x1D800), (0x1F100, 0x1F1AE)),
 )
-_LINE_ENDS = {0x0B: "\n", 0x0C: "\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n"}
-_SINGLES = {
-    0xA0: " ",
-    0xAD: " ",
-    0xFEFF: " ",
-    0xFE0F: " ",
-    0x130: "I",
-    0x2019: "'",
-    0x2018: "'",
-    0x201C: '"',
-    0x201D: '"',
-    0x2260: "≠",
-}
+"""Spaces and dashes, circled, full-width, mathematical and squared letters."""
+_LINE_ENDS = dict.fromkeys((0x0B, 0x0C, 0x0D, 0x85, 0x2028, 0x2029), "\n")
+_QUOTES = {0x2019: "'", 0x2018: "'", 0x201C: '"', 0x201D: '"'}
+_SINGLES = {**dict.fromkeys((0xA0, 0xAD, 0xFEFF, 0xFE0F), " "), 0x130: "I", **_QUOTES, 0x2260: "≠"}
 
 
 def _plain(code: int) -> str | None:
@@ -51,10 +38,7 @@ def _odd_table() -> dict[int, str]:
 
 
 _ODD = LazyPattern(
-    "["
-    + "".join(f"{chr(low)}-{chr(high)}" for low, high in _RANGES)
-    + "".join(map(chr, (*_LINE_ENDS, *_SINGLES)))
-    + "]"
+    f"[{''.join(f'{chr(low)}-{chr(high)}' for low, high in _RANGES)}{''.join(map(chr, (*_LINE_ENDS, *_SINGLES)))}]"
 )
 """Ranges, not single characters: a set of a thousand of them above U+FFFF is searched one by one."""
 

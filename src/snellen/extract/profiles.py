@@ -11,8 +11,9 @@ from msgspec import Struct
 from ..core.errors import UsageError, did_you_mean
 from .extraction import NOT_OFFERED, UNPARSED, Extraction
 
-Parse = Callable[[str], tuple[str, tuple[int, int] | None] | None]
-"""A reply to the mark it names (not yet checked against what was offered) and where it stood."""
+Parsed = tuple[str, tuple[int, int] | None]
+"""The mark a reply names (not yet checked against what was offered) and where it stood."""
+Parse = Callable[[str], Parsed | None]
 
 
 class Profile(Struct, frozen=True):
@@ -26,11 +27,11 @@ class Profile(Struct, frozen=True):
 
     def read(self, response: str, marks: Sequence[str]) -> Extraction:
         """Return the mark the harness would have taken, or None where it takes none that was offered."""
-        found = self.parse(response)
-        if found is None:
+        parsed = self.parse(response)
+        if parsed is None:
             return Extraction(None, self.name, UNPARSED)
-        mark = self._offered(found[0], marks)
-        return Extraction(mark, self.name, None if mark is not None else NOT_OFFERED, found[1])
+        mark = self._offered(parsed[0], marks)
+        return Extraction(mark, self.name, None if mark is not None else NOT_OFFERED, parsed[1])
 
     def hit(self, response: str, marks: Sequence[str]) -> bool:
         """Whether the reply has the format the harness looks for (a mark not offered counts, as in ReForm-Eval)."""
@@ -38,9 +39,15 @@ class Profile(Struct, frozen=True):
 
     def _offered(self, mark: str, marks: Sequence[str]) -> str | None:
         if self.by_place:
-            place = place_of(mark)
-            return marks[place] if place < len(marks) else None
+            index = place_of(mark)
+            return marks[index] if index < len(marks) else None
         return next((offered for offered in marks if offered.upper() == mark.upper()), None)
+
+
+def _first(rules: Sequence[re.Pattern[str]], text: str, start: int = 0) -> Parsed | None:
+    """Return what the first rule that matches captures."""
+    match = next(filter(None, (rule.search(text, start) for rule in rules)), None)
+    return (match.group(1), match.span(1)) if match else None
 
 
 def place_of(mark: str) -> int:
@@ -54,17 +61,16 @@ _REFORM = {
 }
 
 
-def parse_reform(response: str, alphabet: str = "all") -> tuple[str, tuple[int, int] | None] | None:
+def parse_reform(response: str, alphabet: str = "all") -> Parsed | None:
     """ReForm-Eval: the first single letter or digit in round brackets; `alphabet` is all, upper, lower or number."""
-    match = _REFORM[alphabet].search(response)
-    return (match.group(1), match.span(1)) if match else None
+    return _first([_REFORM[alphabet]], response)
 
 
 def reform_index(prediction: str, alphabet: str = "all", options: Sequence[str] | None = None) -> int | None:
     """Return ReForm-Eval's option index, which may lie beyond the options; with `options`, an exact text counts too."""
-    found = parse_reform(prediction, alphabet)
-    if found is not None:
-        return place_of(found[0])
+    parsed = parse_reform(prediction, alphabet)
+    if parsed is not None:
+        return place_of(parsed[0])
     return list(options).index(prediction) if options and prediction in options else None
 
 
@@ -72,31 +78,24 @@ _SEED_RULES = (
     re.compile(r"\b([A-D])\b"),
     re.compile(r"\(([A-D])\)"),
     re.compile(r"(?:answer|choice|option)[:\s]*([A-D])", re.IGNORECASE),
-    re.compile(r"\s*([A-D])"),
+    re.compile(r"\A\s*([A-D])"),
 )
 
 
-def parse_vqa_scripts(response: str) -> tuple[str, tuple[int, int] | None] | None:
+def parse_vqa_scripts(response: str) -> Parsed | None:
     """The VQA scripts: first standalone capital, parentheses, after a keyword, first character; in this order."""
-    for rule in _SEED_RULES[:-1]:
-        match = rule.search(response)
-        if match:
-            return match.group(1).upper(), match.span(1)
-    match = _SEED_RULES[-1].match(response)
-    return (match.group(1), match.span(1)) if match else None
+    parsed = _first(_SEED_RULES, response)
+    return parsed and (parsed[0].upper(), parsed[1])
 
 
 _LONGBENCH = (re.compile(r"The correct answer is \(([A-D])\)"), re.compile(r"The correct answer is ([A-D])"))
 
 
-def parse_longbench(response: str) -> tuple[str, tuple[int, int] | None] | None:
+def parse_longbench(response: str) -> Parsed | None:
     """LongBench v2: only the sentence `The correct answer is (X)`, asterisks removed, brackets optional."""
     text = response.replace("*", "")
-    for rule in _LONGBENCH:
-        match = rule.search(text)
-        if match:
-            return match.group(1), match.span(1) if text == response else None
-    return None
+    parsed = _first(_LONGBENCH, text)
+    return parsed if text == response else parsed and (parsed[0], None)
 
 
 _FLAGEVAL_CUES = (
@@ -106,7 +105,7 @@ _FLAGEVAL_CUES = (
 _FLAGEVAL_LOST = re.compile(r"The|If|[INST/]")
 
 
-def parse_flageval(response: str) -> tuple[str, tuple[int, int] | None] | None:
+def parse_flageval(response: str) -> Parsed | None:
     """FlagEvalMM: after dropping all of I N S T, the first capital left after the last of its first keyword."""
     if len(response) == 1:
         return response.upper(), (0, 1)
@@ -140,14 +139,10 @@ _AISBENCH = (
 )
 
 
-def parse_aisbench(response: str) -> tuple[str, tuple[int, int] | None] | None:
+def parse_aisbench(response: str) -> Parsed | None:
     """AISBench's first-option reading: reasoning up to `</think>` dropped, answer phrases, then the first capital."""
     start = response.rfind("</think>") + len("</think>") if "</think>" in response else 0
-    for rule in _AISBENCH:
-        match = rule.search(response, start)
-        if match:
-            return match.group(1), match.span(1)
-    return None
+    return _first(_AISBENCH, response, start)
 
 
 PROFILES: Final = {

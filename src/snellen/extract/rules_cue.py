@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from .cue_value import SENTENCE_END, Cue, announced_value
 from .cue_words import (
@@ -12,10 +12,8 @@ from .cue_words import (
     VERB_DENIED,
     VERB_SUBJECT,
     WITHDRAWN,
-    all_cues,
-    ascii_cues,
+    ascii_vocabularies,
     cue_kinds,
-    english_cues,
 )
 from .extraction import AMBIGUOUS, Extraction
 from .label_mentions import label_mentions, text_mentions
@@ -49,14 +47,14 @@ def cue(options: OptionSet, reply: Reply) -> Extraction | None:
     return None
 
 
-def _vocabularies(low: str, split: int) -> tuple[tuple[str, ...], ...]:
+def _vocabularies(low: str, split: int) -> tuple[Collection[str], ...]:
     """Which words to look for, in turn: a long plain English reply is not searched for those of other languages."""
     if not low.isascii():
-        return (all_cues(),)
-    return (english_cues(),) if split and " the " in low else (english_cues(), ascii_cues())
+        return (cue_kinds(),)
+    return ascii_vocabularies()[:1] if split and " the " in low else ascii_vocabularies()
 
 
-def _last_cue(options: OptionSet, reply: Reply, words: Sequence[str], begin: int, end: int) -> Extraction | None:
+def _last_cue(options: OptionSet, reply: Reply, words: Collection[str], begin: int, end: int) -> Extraction | None:
     asked: Extraction | None = None
     kinds = cue_kinds()
     for start, word in reversed(places(reply.low, words, begin, end, _MOST_CUES)):

@@ -26,7 +26,7 @@ def harness_error(options: OptionSet, reply: Reply) -> Extraction | None:
 
 def empty(options: OptionSet, reply: Reply) -> Extraction | None:
     """Nothing but space and punctuation (after thinking was removed)."""
-    if _ALNUM.search(reply.low):
+    if reply.low[:1].isalnum() or _ALNUM.search(reply.low):
         return None
     return Extraction(None, "empty", TRUNCATED if reply.cut else EMPTY)
 
