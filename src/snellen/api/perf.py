@@ -17,6 +17,7 @@ from ..core.builtins import default_registry
 from ..core.config import convert
 from ..core.errors import SnellenError, UsageError
 from ..core.ids import content_hash
+from ..core.types import Request
 from ..data.catalog import Catalog
 from ..model.served.served_model import ServedModel
 from ..perf.charts import latency_throughput, pictures, to_svg
@@ -222,14 +223,20 @@ async def _prepare(settings: PerfSettings) -> _Load:
     finally:
         for model in models:
             await model.close()
-    endpoints = [model.endpoint(stream=stream) for model in models]
-    trials = {  # what stands behind each turn of each item, with its request as it is sent
+    urls, headers = zip(*(model.endpoint(stream=stream) for model in models), strict=True)
+    trials = _trials(items, dialogues, captured)
+    return _Load(items, models[0].dialect.provider, list(urls), headers[0], trials, plan, stream)
+
+
+def _trials(
+    items: Sequence[Item], dialogues: Sequence[Sequence[Request]], captured: Sequence[Sequence[Asked]]
+) -> dict[str, Asked]:
+    """Return what stands behind each turn of each item, with its request as it is sent."""
+    return {
         f"{item.id}/{number}": turn._replace(request=request)
         for item, dialogue, turns in zip(items, dialogues, captured, strict=False)
         for number, (request, turn) in enumerate(zip(dialogue, turns, strict=True))
     }
-    urls, headers = [url for url, _ in endpoints], endpoints[0][1]
-    return _Load(items, models[0].dialect.provider, urls, headers, trials, plan, stream)
 
 
 def _served(settings: RunSettings) -> ServedModel:

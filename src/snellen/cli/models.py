@@ -33,7 +33,7 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Machine output.")
 def models(name: str | None, base_url: str | None, as_json: bool) -> None:
     """List the providers, or check that one model can be reached and what it can do."""
-    from ..api.catalog import list_providers
+    from ..api.listing import list_providers
 
     if name:
         model = _check(name, base_url)

@@ -164,23 +164,16 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
     file = read_model_file(flags.pop("config_file"))
     key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
-    in_file = file.pop("model", None)
-    model = flags.pop("model") or in_file
-    if not model:
-        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
+    model = _model_name(flags.pop("model"), file.pop("model", None))
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
     columns = dict(map(parse_assignment, flags.pop("columns")))
-    overrides = list(map(parse_assignment, flags.pop("overrides")))
-    if flags.pop("capitalize"):
-        overrides.insert(0, ("dataset.capitalise", True))
     if flags.pop("online_multi_round"):
         flags["infer_method"] = "every_likelihood" if flags["infer_method"] == "likelihood" else "every"
-    perturb = flags.pop("perturb")
-    variants = tuple(dict.fromkeys((*flags.pop("variants"), *(perturbations(perturb) if perturb else ()))))
+    capitals = [("dataset.capitalise", True)] if flags.pop("capitalize") else []
+    variants = (*flags.pop("variants"), *perturbations(flags.pop("perturb")))
     wording = read_prompt_flags(flags)
-    arguments = dict(map(parse_assignment, flags.pop("model_arguments")))
-    arguments |= {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}  # short for --model-arg
-    cache = not flags.pop("no_cache")
+    arguments = _model_arguments(flags)
+    overrides, cache = map(parse_assignment, flags.pop("overrides")), not flags.pop("no_cache")
     others = {name: value for name, value in flags.items() if value is not None}
     return RunSettings(
         tasks=tasks,
@@ -188,15 +181,28 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         api_key=key,
         limit=8 if try_run and limit is None else limit,
         columns={field: str(column) for field, column in columns.items()},
-        variants=variants,
+        variants=tuple(dict.fromkeys(variants)),
         prompt=wording,
-        overrides=tuple(overrides),
+        overrides=(*capitals, *overrides),
         model_arguments=arguments,
         cache=cache,
         image_policy=ImagePolicy(max_side=side) if side else None,
         command=command_line(sys.argv),
         **(file | others),
     )
+
+
+def _model_name(flag: str | None, from_file: str | None) -> str:
+    name = flag or from_file
+    if not name:
+        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
+    return name
+
+
+def _model_arguments(flags: dict[str, Any]) -> dict[str, Any]:
+    """Take the flags of local models out of `flags`; `--half` and `--batch-size` are short for --model-arg."""
+    arguments = dict(map(parse_assignment, flags.pop("model_arguments")))
+    return arguments | {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}
 
 
 def command_line(arguments: list[str]) -> str:

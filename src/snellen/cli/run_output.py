@@ -8,7 +8,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from ..api.catalog import published_card
+from ..api.listing import published_card
 from ..api.plan import Plan
 from ..api.run import RunResult
 from ..report.boards.headline import dimension_means

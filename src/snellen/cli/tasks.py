@@ -29,14 +29,14 @@ def tasks(
     name: str | None, dimension: str | None, data_root: Path | None, catalogs: tuple[Path, ...], as_json: bool
 ) -> None:
     """List the tasks and suites with the data there is for them, or show one task whole."""
-    from ..api import catalog
+    from ..api import listing
 
     if name:
-        click.echo(msgspec.json.format(msgspec.json.encode(catalog.read_task(name, catalogs))).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode(listing.read_task(name, catalogs))).decode())
         return
-    rows = catalog.list_tasks(catalogs, data_root)
+    rows = listing.list_tasks(catalogs, data_root)
     rows = [row for row in rows if dimension is None or dimension.casefold() in row["dimension"].casefold()]
-    suites = catalog.list_suites(catalogs) if dimension is None else {}
+    suites = listing.list_suites(catalogs) if dimension is None else {}
     if as_json:
         click.echo(msgspec.json.encode({"tasks": rows, "suites": suites}).decode())
         return

@@ -96,6 +96,7 @@ class EveryByLikelihood(Inferencer):
         asks = without_options(prompter, options)
 
         def build(sample: Sample, variant: str, repeat: int, replies: Sequence[str] | None) -> Request:
+            """Return one round's request."""
             key = TrialKey(task.name, sample.id, variant, repeat)
             return build_request(asks, sample, key, options, replies)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import PIL.Image
@@ -117,12 +116,15 @@ def make_candidates(
     if options.candidates == "letters" and request.marks:
         return tuple(mark_as_answered(prompt, mark) for mark in request.marks), ()
     texts = request.shown or YES_NO * (sample.form is Form.YESNO)
-    aliases = sample.meta.get("aliases") or {}
-    names = [dict.fromkeys([text, *aliases.get(text, [])]) for text in texts]  # each name once
-    if all(len(of_one) == 1 for of_one in names):
-        return tuple(texts), ()
-    options_named = [index for index, of_one in enumerate(names) for _ in of_one]
-    return tuple(chain.from_iterable(names)), tuple(options_named)
+    names = list(_names(texts, sample.meta.get("aliases") or {}))
+    stands_for = tuple(index for index, _ in names) if len(names) > len(texts) else ()
+    return tuple(name for _, name in names), stands_for
+
+
+def _names(texts: Sequence[str], aliases: Mapping[str, Sequence[str]]) -> Iterator[tuple[int, str]]:
+    """Yield the number of an option with its text and with each of its other names, each once."""
+    for index, text in enumerate(texts):
+        yield from ((index, name) for name in dict.fromkeys([text, *aliases.get(text, ())]))
 
 
 def mark_as_answered(prompt: Prompt, mark: str) -> str:

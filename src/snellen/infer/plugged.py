@@ -32,6 +32,7 @@ class PluggedJob:
         async def noting(
             item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True
         ) -> Prediction:
+            """Ask, and remember which trials are settled."""
             prediction = await ask(item, request, settled, keep=keep)
             answered.update((request.key,) if keep else ())
             return prediction

@@ -50,6 +50,7 @@ def _fixed(shots: Shots, pool: Sequence[Sample]) -> Finder:
 
 def _random(shots: Shots, pool: Sequence[Sample]) -> Finder:
     def find(sample: Sample, draw: random.Random) -> Sequence[Sample]:
+        """Return the examples for one sample."""
         drawn = draw.sample(range(len(pool)), min(len(pool), shots.count * 4 + 4))
         return [pool[index] for index in drawn if _may_show(pool[index], sample)][: shots.count]
 
@@ -60,6 +61,7 @@ def _similar(shots: Shots, pool: Sequence[Sample]) -> Finder:
     texts = [text_of(sample) for sample in pool]
 
     def rank(sample: Sample) -> Iterable[int]:
+        """Return the numbers of the samples that share most words with this one."""
         near = process.extract(text_of(sample), texts, scorer=fuzz.token_set_ratio, limit=shots.count * 4 + 8)
         return (index for _, _, index in near)
 
@@ -75,6 +77,7 @@ def _nearest(shots: Shots, pool: Sequence[Sample], rank: Callable[[Sample], Iter
     """Return a finder of the best that may be shown; the nearest stands last, next to the question."""
 
     def find(sample: Sample, draw: random.Random) -> Sequence[Sample]:
+        """Return the examples for one sample."""
         ranked = (pool[index] for index in rank(sample))
         return [example for example in ranked if _may_show(example, sample)][: shots.count][::-1]
 
