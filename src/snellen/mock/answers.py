@@ -1,4 +1,4 @@
-"""An answer file -> the entry a request is about, found by its question and the bytes of its images alone."""
+"""An answer file to the entry a request is about, found by its question and the bytes of its images alone."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ class AnswerBook:
 
     def find(self, ask: Ask) -> Entry | None:
         """Return the entry whose question stands in the text and whose images were sent."""
-        found = self._by_question(ask.image_hashes, ask.text)
-        if found is None and ask.images and self._pictured:
-            found = self._by_picture(ask)
-        return found
+        entry = self._by_question(ask.image_hashes, ask.text)
+        if entry is None and ask.images and self._pictured:
+            return self._by_picture(ask)
+        return entry
 
     def _by_question(self, images: tuple[str, ...], text: str) -> Entry | None:
         for line in (text, *text.split("\n")):
@@ -108,15 +108,16 @@ def entry_of(sample: Sample) -> Entry:
         options=sample.options,
         lines=tuple((str(line["text"]), float(line["height_px"])) for line in sample.meta.get("lines", ())),
         glyph_px=_number(sample, "glyph_px"),
-        position=_number(sample, "position") if _number(sample, "position") is not None else _number(sample, "depth"),
+        position=_number(sample, "position", "depth"),
         width=sample.images[0].width if sample.images else None,
         thumbnail=thumbnail(data[0][1]) if data else None,
     )
 
 
-def _number(sample: Sample, name: str) -> float | None:
-    value: Any = sample.meta.get(name, sample.tags.get(name))
-    return float(value) if isinstance(value, int | float) else None
+def _number(sample: Sample, *names: str) -> float | None:
+    """Return the first of these facts about a sample that is a number."""
+    values: list[Any] = [sample.meta.get(name, sample.tags.get(name)) for name in names]
+    return next((float(value) for value in values if isinstance(value, int | float)), None)
 
 
 def write_answers(samples: Iterable[Sample], path: str | Path) -> int:

@@ -1,4 +1,4 @@
-"""The body of a request -> an Ask: its text, its images as bytes, and what it wants back."""
+"""The body of a request to an Ask: its text, its images as bytes, and what it wants back."""
 
 from __future__ import annotations
 
@@ -167,8 +167,8 @@ _MARK = r"(?P<open>[(\[]?)(?P<mark>[A-Za-z]|\d{1,2})(?P<close>[)\].:]+)"
 
 def find_mark(text: str, option: str) -> str | None:
     """Return the mark (`B`, `2`, `c`) that stands before `option` in the text, or None."""
-    found = re.search(rf"(?<![^\s,;]){_MARK}\s*{re.escape(option)}(?=\s|[,;.]|$)", text)
-    return found.group("mark") if found else None
+    match = re.search(rf"(?<![^\s,;]){_MARK}\s*{re.escape(option)}(?=\s|[,;.]|$)", text)
+    return match.group("mark") if match else None
 
 
 def as_json(value: Any) -> bytes:

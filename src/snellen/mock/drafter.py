@@ -78,12 +78,12 @@ def _candidates(prompt: str, fields: dict[str, str], style: str, draw: random.Ra
 def _wrong(answer: str, style: str, draw: random.Random) -> list[str]:
     """Return five texts in which every known word is drawn anew: right and wrong come from one and the same pool."""
     drawn = dict.fromkeys(_redrawn(answer, draw) for _ in range(60))
-    found = [text for text in drawn if text != answer][:5]
+    texts = [text for text in drawn if text != answer][:5]
     if style == "sloppy" and draw.random() < 0.1:
-        found = [*found[:3], found[0].upper()]
+        texts = [*texts[:3], texts[0].upper()]
     if style == "artefact" or (style == "sloppy" and draw.random() < 0.5):
-        found = [f"{text[:1].upper()}{text[1:]}." for text in found]
-    return found
+        texts = [f"{text[:1].upper()}{text[1:]}." for text in texts]
+    return texts
 
 
 def _redrawn(answer: str, draw: random.Random) -> str:

@@ -1,4 +1,4 @@
-"""Fault specs -> the fault a request meets, and the plan it turns a good answer into.
+"""Fault specs to the fault a request meets, and the plan it turns a good answer into.
 
 A spec is `KIND[:key=value,…][@WHEN]`. WHEN is `0.1` (probability), `5-9,20` (ordinals of requests, from 1), `12-`,
 `first2` (the first two attempts of each distinct body), `every10`, `~TEXT` (requests containing TEXT); default always.

@@ -1,4 +1,4 @@
-"""Bytes of a connection -> Exchanges: a small HTTP/1.1 server that can also misbehave on purpose."""
+"""Bytes of a connection to Exchanges: a small HTTP/1.1 server that can also misbehave on purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Image bytes -> the little a simulated reader needs of them: a thumbnail, the JPEG quality, the width."""
+"""Image bytes to the little a simulated reader needs of them: a thumbnail, the JPEG quality, the width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An entry and a request -> what a simulated reader replies: how well it sees, then how it talks."""
+"""An entry and a request to what a simulated reader replies: how well it sees, then how it talks."""
 
 from __future__ import annotations
 

@@ -100,8 +100,8 @@ class MockServer:
     def _refuse_key(self, exchange: Exchange) -> Plan | None:
         if self.options.api_key is None:
             return None
-        given = (exchange.header("authorization") or "").removeprefix("Bearer ")
-        if hmac.compare_digest(given.encode(), self.options.api_key.encode()):
+        key = (exchange.header("authorization") or "").removeprefix("Bearer ")
+        if hmac.compare_digest(key.encode(), self.options.api_key.encode()):
             return None
         self.stats["status_401"] += 1
         return error_plan(401, "Incorrect API key provided", "invalid_api_key")

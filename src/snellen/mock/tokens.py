@@ -1,4 +1,4 @@
-"""Text -> toy tokens and deterministic toy log-probabilities, so that likelihood clients can be tested exactly."""
+"""Text to toy tokens and deterministic toy log-probabilities, so that likelihood clients can be tested exactly."""
 
 from __future__ import annotations
 

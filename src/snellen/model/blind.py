@@ -35,8 +35,8 @@ def choose_majority(request: Request, shown: Sequence[str]) -> int:
     bags = [Counter(option.casefold().split()) for option in shown]
 
     def _agreement(index: int) -> tuple[int, int]:
-        others = (bag for place, bag in enumerate(bags) if place != index)
-        return sum((bags[index] & other).total() for other in others), -index
+        others = (bag for other, bag in enumerate(bags) if other != index)
+        return sum((bags[index] & bag).total() for bag in others), -index
 
     return max(range(len(shown)), key=_agreement)
 

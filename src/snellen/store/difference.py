@@ -11,9 +11,9 @@ VALUE_LIMIT = 60
 
 def describe_difference(old: Any, new: Any) -> str:
     """Return `a.b was 1, now 2; …`, the first few differences."""
-    found = list(_walk("", old, new))
-    lines = [f"{path} was {_short(was)}, now {_short(now)}" for path, was, now in found[:SHOWN]]
-    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    changes = list(_walk("", old, new))
+    lines = [f"{path} was {_short(was)}, now {_short(now)}" for path, was, now in changes[:SHOWN]]
+    more = f"; and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
     return "; ".join(lines) + more
 
 

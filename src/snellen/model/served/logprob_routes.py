@@ -52,8 +52,8 @@ def letters_request(request: Request, tokens: int = 1) -> Request:
 
 def text_body(model: str, request: Request, continuation: str, *, echo: bool) -> dict[str, Any]:
     """Return the body of a text completion that scores prompt and continuation."""
-    asked = {"echo": True, "logprobs": 1} if echo else {"prompt_logprobs": 0}
-    return {"model": model, "prompt": prompt_text(request) + continuation, "max_tokens": 1, "temperature": 0, **asked}
+    wish = {"echo": True, "logprobs": 1} if echo else {"prompt_logprobs": 0}
+    return {"model": model, "prompt": prompt_text(request) + continuation, "max_tokens": 1, "temperature": 0, **wish}
 
 
 def prompt_text(request: Request) -> str:
@@ -117,11 +117,11 @@ def continuation_values(whole: Sequence[Token], prompt: Sequence[Token]) -> list
 def letter_values(top: Sequence[Token], marks: Sequence[str]) -> list[float]:
     """Return each mark's log-probability, over all its spellings (`A`, ` A`, `(A)`); absent ones are impossible."""
     wanted = [bare(mark) for mark in marks]
-    found: dict[str, list[float]] = {mark: [] for mark in wanted}
+    values: dict[str, list[float]] = {mark: [] for mark in wanted}
     for name, logprob in top:
-        if bare(name) in found and logprob is not None:
-            found[bare(name)].append(logprob)
-    return [float(np.logaddexp.reduce(found[mark])) if found[mark] else MINUS_INFINITY for mark in wanted]
+        if bare(name) in values and logprob is not None:
+            values[bare(name)].append(logprob)
+    return [float(np.logaddexp.reduce(values[mark])) if values[mark] else MINUS_INFINITY for mark in wanted]
 
 
 def are_marks(choices: Sequence[str]) -> bool:

@@ -144,8 +144,8 @@ class ServedModel:
     def _scrubbed(self, error: ModelError) -> ModelError:
         if self._key is not None:
             error.args = (self._key.scrub(str(error)),)
-            told = {name: self._key.scrub(value) for name, value in error.detail.items() if isinstance(value, str)}
-            error.detail = error.detail | told
+            texts = {name: text for name, text in error.detail.items() if isinstance(text, str)}
+            error.detail = error.detail | {name: self._key.scrub(text) for name, text in texts.items()}
         return error
 
 
