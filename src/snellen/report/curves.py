@@ -44,7 +44,7 @@ def plot_curve(
     x_label: str = "glyph height, px",
     y_label: str = "read",
 ) -> list[str]:
-    """Return text lines: measured points as ●, the fitted logistic as a dotted line; x is logarithmic, y runs from 0 to 100 %."""
+    """Return text lines: measured points as ●, the fitted logistic dotted; x is logarithmic, y runs from 0 to 100 %."""
     kept = _plottable(points)
     if not kept:
         return [f"(no points to plot: {x_label})"]

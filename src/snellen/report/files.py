@@ -21,7 +21,7 @@ NO_SCORE = Score(TrialKey("", ""), "", None, reason="not scored")
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file beside its place; after the block it is synced and moved there: readers see the old file or the new one."""
+    """Open a file beside its place; after the block it is synced and moved there: readers see the old or the new."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
@@ -29,7 +29,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
+            Path(temporary).chmod(0o644)
             Path(temporary).replace(path)
         finally:
             Path(temporary).unlink(missing_ok=True)

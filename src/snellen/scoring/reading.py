@@ -20,7 +20,7 @@ from .table import Codes, Outcome, ScoreTable, grade
 ScoreRow = tuple[str, str, int, str, float | None, str | None, str | None, str | None]
 """sample, variant, repeat, metric, value, answer, rule, reason: the columns of table `scores`."""
 TrialRow = tuple[str, str, int, str | None] | tuple[str, str, int, str | None, int]
-"""sample, variant, repeat, kind of failure (None: it has a reply), and its row in table `predictions` if it is stored."""
+"""sample, variant, repeat, kind of failure (None: it has a reply), and its row in table `predictions` if it has one."""
 SampleRow = tuple[str, str | None, Mapping[str, Any]]
 """id, group, tags: from the bodies of table `samples`."""
 Keys = NDArray[np.int64]
@@ -204,59 +204,59 @@ class _Join:
         self._ranks = {name: ranks for name, (_, ranks) in ranked.items()}
         self._variants = max(1, len(self.texts["variant"]))
         self._repeats = 1 + max(int(part["repeat"].max(initial=0)) for part in (trials, scores))
-        self._scores, self._score_keys = scores, self._pack(scores)
-        keys = self._pack(trials)
+        self._scores, keys = scores, self._pack(trials)
         order = np.argsort(keys, kind="stable")
         row = trials["row"][order] if trials["row"].size else trials["row"]
         self._trials = _Rows(keys[order], self._ranks["reason"][trials["reason"]][order], row)
-        self._refuse_twice(self._trials.keys)
+        self._refuse(self._trials.keys[1:][np.diff(self._trials.keys) == 0])
         self._unpacked = self._unpack(self._trials.keys)
 
     def _pack(self, columns: Mapping[str, NDArray[Any]]) -> Keys:
-        sample = self._ranks["sample"][columns["sample"]].astype(np.int64)
-        packed: Keys = (sample * self._variants + self._ranks["variant"][columns["variant"]]) * self._repeats
+        packed: Keys = self._ranks["sample"][columns["sample"]].astype(np.int64)  # then in place: a million are 8 MB
+        packed *= self._variants
+        packed += self._ranks["variant"][columns["variant"]]
+        packed *= self._repeats
         packed += columns["repeat"]
         return packed
 
     def _unpack(self, keys: Keys) -> dict[str, Codes]:
-        prompt, repeat = np.divmod(keys, self._repeats)
-        sample, variant = np.divmod(prompt, self._variants)
-        columns = {"sample": sample, "variant": variant, "repeat": repeat}
-        return {name: column.astype(np.int32) for name, column in columns.items()}
+        repeat, prompt = (keys % self._repeats).astype(np.int32), keys // self._repeats
+        variant = (prompt % self._variants).astype(np.int32)
+        prompt //= self._variants
+        return {"sample": prompt.astype(np.int32), "variant": variant, "repeat": repeat}
 
     def columns(self, metric: str, code: int) -> dict[str, Any]:
         """Return the columns of one metric: its scores, and every trial without one as failed or pending."""
         chosen = np.flatnonzero(self._scores["metric"] == code)
-        chosen = chosen[np.argsort(self._score_keys[chosen], kind="stable")]
-        keys = self._score_keys[chosen]
-        self._refuse_twice(keys)
-        trials = self._with(keys)
-        own = self._unpacked if trials is self._trials else self._unpack(trials.keys)
-        place, values = np.searchsorted(trials.keys, keys), self._scores["value"][chosen]
+        keys = self._pack({name: self._scores[name][chosen] for name in ("sample", "variant", "repeat")})
+        trials, own, place = self._trials, self._unpacked, np.searchsorted(self._trials.keys, keys)
+        if not (trials.keys.size and np.array_equal(trials.keys.take(place, mode="clip"), keys)):
+            trials = self._with(keys)
+            own, place = self._unpack(trials.keys), np.searchsorted(trials.keys, keys)
+        del keys  # of a million scores: 8 MB
+        self._refuse(trials.keys[np.flatnonzero(np.bincount(place) > 1)])
         kinds = np.where(trials.reason >= 0, np.int8(Outcome.FAILED), np.int8(Outcome.PENDING))
         columns = {"value": np.zeros(kinds.size), "outcome": kinds, "reason": trials.reason.copy()}
         columns |= {name: np.full(kinds.size, -1, np.int32) for name in ("answer", "rule")}
+        values = self._scores["value"][chosen]
         columns["value"][place], columns["outcome"][place] = np.nan_to_num(values), grade(values, metric)
         for name in ("answer", "rule", "reason"):
             columns[name][place] = self._ranks[name][self._scores[name][chosen]]
         return own | columns | {"row": trials.row}
 
     def _with(self, keys: Keys) -> _Rows:
-        """Return the trials and those that only a score names; as a rule there are none of these: nothing is copied."""
-        trials = self._trials
-        extra = keys[~np.isin(keys, trials.keys, assume_unique=True)]
-        if not extra.size:
-            return trials
+        """Return the trials and those that only a score names."""
+        trials, extra = self._trials, np.setdiff1d(keys, self._trials.keys)
         joined = np.concatenate([trials.keys, extra])
         order = np.argsort(joined, kind="stable")
         reason = np.concatenate([trials.reason, np.full(extra.size, -1, np.int32)])
         row = np.concatenate([trials.row, np.full(extra.size, -1)])[order] if trials.row.size else trials.row
         return _Rows(joined[order], reason[order], row)
 
-    def _refuse_twice(self, keys: Keys) -> None:
-        same = np.flatnonzero(np.diff(keys) == 0)
-        if same.size:
-            row = {name: int(column[0]) for name, column in self._unpack(keys[same[:1]]).items()}
+    def _refuse(self, twice: Keys) -> None:
+        """Raise for trials that were given twice."""
+        if twice.size:
+            row = {name: int(column[0]) for name, column in self._unpack(twice[:1]).items()}
             name, variant = self.texts["sample"][row["sample"]], self.texts["variant"][row["variant"]]
             raise DataError(
                 f"sample {name!r}, variant {variant!r}, repeat {row['repeat']} was scored twice: remove one of the rows"

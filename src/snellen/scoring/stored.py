@@ -21,7 +21,7 @@ LIVE_SCORING = 20_000
 _SCORES = "SELECT sample, variant, repeat, metric, value, answer, rule, reason FROM scores WHERE task = ?"
 _TRIALS = (
     "SELECT sample, variant, repeat, CASE failed WHEN 1 "
-    "THEN coalesce(json_extract(CAST(body AS TEXT), '$.failure.kind'), 'failed') END, rowid "
+    "THEN coalesce(json_extract(CAST(body AS TEXT), '$.failure.kind'), 'failed') END{} "
     "FROM predictions WHERE task = ?"
 )
 _SAMPLES = "SELECT body FROM samples WHERE task = ? ORDER BY position"
@@ -48,7 +48,7 @@ def stored_tables(
     reader: RunReader, task: str, *, metrics: Sequence[str] = (), tag_keys: Sequence[str] | None = None
 ) -> dict[str, ScoreTable]:
     """Return one table a metric of a stored task; `metrics` are there even when every trial failed."""
-    scores, trials = reader.rows(_SCORES, (task,)), reader.rows(_TRIALS, (task,))
+    scores, trials = reader.rows(_SCORES, (task,)), reader.rows(_TRIALS.format(""), (task,))
     return read_tables(scores, trials, _labels(_facts(reader, task)), tag_keys=tag_keys, metrics=metrics)
 
 
@@ -73,7 +73,8 @@ def read_columns(reader: RunReader, task: Task, metric: str | None = None) -> Tr
         scores = _live_scores(reader, task)
         chosen = scores[0][3] if scores else ""
     facts = list(_facts(reader, task.name))
-    tables = read_tables(scores, reader.rows(_TRIALS, (task.name,)), _labels(facts), metrics=(chosen,))
+    trials = reader.rows(_TRIALS.format(", rowid"), (task.name,))
+    tables = read_tables(scores, trials, _labels(facts), metrics=(chosen,))
     return TrialColumns.of(tables[chosen], task, known, facts)
 
 

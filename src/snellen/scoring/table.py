@@ -1,4 +1,4 @@
-"""The trials of one task as numpy columns, with what one metric says of each: what aggregates, pages and viewer read."""
+"""The trials of one task as numpy columns, with what one metric says of each: what aggregates and pages read."""
 
 from __future__ import annotations
 

@@ -73,8 +73,8 @@ def test_what_is_gathered_is_what_would_be_read(folder: Path) -> None:
     tables = stored_tables(reader, task.name)
     assert list(tables) == list(gathered.tables())
     for metric, table in tables.items():
-        for name, value in vars(table).items():
-            np.testing.assert_equal(vars(gathered.tables()[metric])[name], value, name)
+        for name in vars(table).keys() - {"row"}:  # what aggregates read needs no way back to the store
+            np.testing.assert_equal(vars(gathered.tables()[metric])[name], vars(table)[name], name)
 
 
 def test_whole_numbers_and_lazy_scorers_are_written_as_they_are_stored(tmp_path: Path) -> None:

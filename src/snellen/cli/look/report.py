@@ -38,7 +38,8 @@ EXPORT_FORMS = ("flageval", "reform", "mc", "niah", "aisbench", "jsonl", "csv", 
 def report(
     *, run: Path, form: str | None, with_plots: bool, output: Path | None, picture_mb: float, as_json: bool
 ) -> None:
-    """Write report.html of a run: one file, no network, no script. With --export or --plots, files for other programs instead.
+    """Write report.html of a run: one file, no network, no script. With --export or --plots, files for other
+    programs instead.
 
     \b
     snellen report runs/demo

@@ -58,10 +58,8 @@ def _keys(reader: RunReader, sample: str, task: str, variant: str | None, repeat
     from ...core.errors import UsageError, did_you_mean
     from ...core.types import TrialKey
 
-    rows = reader.rows(
-        "SELECT task, variant, repeat FROM predictions WHERE sample = ? ORDER BY task, variant <> 'base', variant, repeat",
-        (sample,),
-    )
+    query = "SELECT task, variant, repeat FROM predictions WHERE sample = ?"
+    rows = reader.rows(f"{query} ORDER BY task, variant <> 'base', variant, repeat", (sample,))
     keys = [TrialKey(name, sample, kind, number) for name, kind, number in rows if not task or name == task]
     chosen = [
         key
@@ -93,11 +91,8 @@ def _show_run(reader: RunReader, as_json: bool) -> None:
         console.print(results_table(name, task))
         for table in group_tables(task):
             console.print(table)
-    console.print(
-        plain(
-            f"one sample whole: snellen show {reader.folder} --sample ID · in the browser: snellen view {reader.folder}"
-        )
-    )
+    folder = reader.folder
+    console.print(plain(f"one sample whole: snellen show {folder} --sample ID · in the browser: snellen view {folder}"))
 
 
 def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
@@ -116,15 +111,11 @@ def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
         console.print(plain(turn.text))
     console.print(Text("reply", style="bold cyan"))
     if prediction.failure is not None:
-        console.print(
-            plain(
-                f"none: {prediction.failure.kind.value} after {prediction.failure.attempts} attempts: {prediction.failure.message}"
-            )
-        )
+        failure = prediction.failure
+        console.print(plain(f"none: {failure.kind.value} after {failure.attempts} attempts: {failure.message}"))
     else:
-        console.print(
-            _marked(prediction.text if prediction.text is not None else str(prediction.loglikelihoods), shown)
-        )
+        text = prediction.text if prediction.text is not None else str(prediction.loglikelihoods)
+        console.print(_marked(text, shown))
     console.print(Text("expected ", style="bold cyan"), plain(" | ".join(shown.sample.answers)))
     for score in shown.scores:
         value = f"unscored ({score.reason})" if score.value is None else f"{score.value:.3g}"
@@ -134,10 +125,10 @@ def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
 def _marked(text: str, shown: Shown) -> object:
     from ...report.terminal import plain
 
-    told, span = plain(text), shown.scores[0].detail.get("span") if shown.scores else None
-    if isinstance(span, list) and len(span) == 2:
-        told.stylize("reverse bold", span[0], span[1])
-    return told
+    marked = plain(text)
+    if isinstance(shown.span, list) and len(shown.span) == 2:
+        marked.stylize("reverse bold", *shown.span)
+    return marked
 
 
 def _show_picture(console: Console, shown: Shown) -> None:

@@ -1,4 +1,4 @@
-"""Comparisons of runs to plain tables: the test of every pair, agreement, where they part, and which samples flipped."""
+"""Comparisons of runs to plain tables: the test of every pair, agreement, where they part, who flipped."""
 
 from __future__ import annotations
 
@@ -7,45 +7,26 @@ from collections.abc import Mapping, Sequence
 from ...scoring.compare.paired import Comparison
 from .sheet import Sheet
 
+PAIR_COLUMNS = (
+    *("metric", "A", "B", "A %", "B %", "B − A", "95 % interval", "p", "p (Holm)"),
+    *("samples", "B better", "B worse", "verdict"),
+)
+
 
 def pair_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:
     """Return one line for every pair: difference, interval, test."""
-    head = (
-        "metric",
-        "A",
-        "B",
-        "A %",
-        "B %",
-        "B − A",
-        "95 % interval",
-        "p",
-        "p (Holm)",
-        "samples",
-        "B better",
-        "B worse",
-        "verdict",
-    )
     rows = []
     for one in comparisons:
         bounds = f"{one.ci95[0] * 100:+.1f} … {one.ci95[1] * 100:+.1f}" if one.ci95 else "–"
-        told = [
-            one.metric,
-            one.first,
-            one.second,
-            _percent(one.first_value),
-            _percent(one.second_value),
-            _percent(one.difference, sign=True),
-            bounds,
-            _p(one.p),
-            _p(one.p_adjusted),
-        ]
-        rows.append((*told, f"{one.paired:,}", f"{len(one.better):,}", f"{len(one.worse):,}", verdict(one)))
-    return Sheet(
-        f"{task}: comparison",
-        head,
-        tuple(rows),
-        "Paired by sample; unscored and failed trials count as 0 unless told otherwise. p is exact, adjusted over all pairs after Holm.",
+        values = (_percent(one.first_value), _percent(one.second_value), _percent(one.difference, sign=True))
+        counts = (f"{one.paired:,}", f"{len(one.better):,}", f"{len(one.worse):,}")
+        names = (one.metric, one.first, one.second)
+        rows.append((*names, *values, bounds, p_value(one.p), p_value(one.p_adjusted), *counts, verdict(one)))
+    note = (
+        "Paired by sample; unscored and failed trials count as 0 unless told otherwise. "
+        "p is exact, adjusted over all pairs after Holm."
     )
+    return Sheet(f"{task}: comparison", PAIR_COLUMNS, tuple(rows), note)
 
 
 def verdict(one: Comparison) -> str:
@@ -87,9 +68,8 @@ def flip_sheet(task: str, comparisons: Sequence[Comparison], names: Sequence[str
         for sample, values in list(found.items())[:most]
     ]
     more = f" Only the first {most} of {len(found):,} are listed." if len(found) > most else ""
-    return Sheet(
-        f"{task}: samples on which the runs differ", ("sample", *names), tuple(rows), f"{len(found):,} samples.{more}"
-    )
+    title = f"{task}: samples on which the runs differ"
+    return Sheet(title, ("sample", *names), tuple(rows), f"{len(found):,} samples.{more}")
 
 
 def divergence_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:
@@ -99,12 +79,8 @@ def divergence_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:
         (f"{one.first} → {one.second}", *(f"{one.divergence.get(stage, 0):,}" for stage in stages))
         for one in comparisons
     ]
-    return Sheet(
-        f"{task}: first divergence",
-        ("pair", *stages),
-        tuple(rows),
-        "The first thing that differs between two runs on a sample.",
-    )
+    note = "The first thing that differs between two runs on a sample."
+    return Sheet(f"{task}: first divergence", ("pair", *stages), tuple(rows), note)
 
 
 def sheets_of(results: Mapping[str, Sequence[Comparison]], names: Sequence[str]) -> list[Sheet]:
@@ -120,5 +96,6 @@ def _percent(value: float | None, *, sign: bool = False) -> str:
     return "–" if value is None else f"{value * 100:{'+' if sign else ''}.1f}"
 
 
-def _p(value: float | None) -> str:
+def p_value(value: float | None) -> str:
+    """Return a p-value as people write it."""
     return "–" if value is None else "< 0.0001" if value < 1e-4 else f"{value:.4f}"

@@ -1,4 +1,4 @@
-"""The metrics of a task to the one it stands for, on every page, table and board; and of many tasks to their dimensions."""
+"""The metrics of a task to the one it stands for, on every page, table and board; of many tasks to dimensions."""
 
 from __future__ import annotations
 

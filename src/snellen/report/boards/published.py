@@ -1,4 +1,4 @@
-"""A task's results to a table of comparison: the model, blind rules on the same items, and published rows from a card."""
+"""A task's results to a table of comparison: the model, blind rules on the same items, published rows from a card."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ class Published(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def published_for(catalog: Catalog, task: str, metrics: Mapping[str, Any]) -> Published | None:
-    """Return the card of a task or of its family (`cure-cot` belongs to `cure`); None where there is nothing to compare with."""
-    known = catalog.names("published")
-    name = next(
-        (each for each in sorted(known, key=len, reverse=True) if task == each or task.startswith(f"{each}-")), None
-    )
+    """Return the card of a task or of its family (`cure-cot` belongs to `cure`); None where there is nothing."""
+    families = sorted(catalog.names("published"), key=len, reverse=True)
+    name = next((family for family in families if task == family or task.startswith(f"{family}-")), None)
     if name is None:
         return Published() if any(metric.endswith(BLIND_SUFFIX) for metric in metrics) else None
     return convert(catalog.card("published", name), Published, f"published card {name!r}")

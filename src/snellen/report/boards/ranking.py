@@ -62,7 +62,7 @@ class Board(Struct, frozen=True):
 
 
 def make_board(entries: Sequence[Entry]) -> Board:
-    """Rank runs on every task that at least one of them has; a task a run lacks does not count for it, and is shown so."""
+    """Rank runs on every task that at least one of them has; a task a run lacks does not count for it."""
     tasks = tuple(sorted({task for entry in entries for task in entry.results["tasks"]}))
     cells = {
         task: _rank({entry.name: _cell(entry, task) for entry in entries if task in entry.results["tasks"]})
@@ -140,7 +140,7 @@ def _with_bands(lines: Sequence[Line]) -> tuple[Line, ...]:
 
 
 def _alike(first: Line, second: Line) -> bool:
-    """Tell whether two runs did the same tasks and cannot be told apart: by their means, or, without one, task by task."""
+    """Tell whether two runs did the same tasks and cannot be told apart: by their means, or else task by task."""
     if first.tasks.keys() != second.tasks.keys():
         return False
     if first.mean is None and second.mean is None:

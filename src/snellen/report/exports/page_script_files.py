@@ -1,4 +1,4 @@
-"""A stored run of document questions into the result files of the page-image scripts: the same fields, and a few more."""
+"""A stored run of document questions into the result files of the page-image scripts: their fields, and a few more."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
 
 
 def read_asked(reader: RunReader, task: str) -> dict[str, list[Asked]]:
-    """Return the trials of a task by variant, in the order of the data; `base` and `pages=NAME` both appear under their name."""
+    """Return the trials of a task by variant, in the order of the data; `pages=NAME` appears under its name."""
     scores: dict[Any, dict[str, Score]] = {}
     for score in reader.scores(task):
         scores.setdefault(score.key, {})[score.metric] = score
@@ -83,7 +83,7 @@ def choice_file(variant: str, model: str, asked: list[Asked], run_id: str) -> di
 
 
 def needle_file(model: str, config: str, asked: list[Asked], run_id: str) -> dict[str, Any]:
-    """Return the needle scripts' one result file; `correct` follows their rule, contains, beside our word-boundary accuracy."""
+    """Return the needle scripts' one result file; `correct` follows their rule, contains, beside ours."""
     by_instance: dict[str, list[Asked]] = {}
     for each in asked:
         by_instance.setdefault(str(each.trial.sample.group), []).append(each)

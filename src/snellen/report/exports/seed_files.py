@@ -64,7 +64,7 @@ def flageval(reader: RunReader) -> Files:
 
 
 def reform(reader: RunReader) -> Files:
-    """ReForm-Eval: a list of samples with their prediction; the answer of a choice is the index of the option as shown."""
+    """ReForm-Eval: samples with their prediction; the answer of a choice is the index of the option as shown."""
     header = reader.header()
     model = _stem(header.model.rpartition("/")[2])
     files: Files = {}

@@ -17,9 +17,10 @@ from ..boards.sheet import safe_cell
 from ..files import record_lines, records
 
 COLUMNS = (
-    "task", "sample", "variant", "repeat", "outcome", "metric", "value", "answer", "rule", "reason", "text", "reasoning", "finish",
-    "input_tokens", "output_tokens", "latency_s", "cached", "error_kind", "error_message", "question", "expected", "group", "tags",
-)  # fmt: skip
+    *("task", "sample", "variant", "repeat", "outcome", "metric", "value", "answer", "rule", "reason", "text"),
+    *("reasoning", "finish", "input_tokens", "output_tokens", "latency_s", "cached", "error_kind", "error_message"),
+    *("question", "expected", "group", "tags"),
+)
 FORMATS = ("jsonl", "csv", "parquet")
 
 

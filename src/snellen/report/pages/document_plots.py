@@ -54,7 +54,10 @@ def plots_of(table: ScoreTable) -> dict[str, tuple[Spec, Rows]]:
 
 
 def cells(table: ScoreTable, x: str, y: str) -> Rows:
-    """Return mean and count of every (x, y), numbers sorted as numbers; None and 0 where nobody measured. Failed trials are wrong."""
+    """Return mean and count of every (x, y), numbers sorted as numbers; None and 0 where nobody measured.
+
+    Failed trials are wrong.
+    """
     (codes_x, values_x), (codes_y, values_y) = table.tags[x], table.tags[y]
     rows = []
     for across in _sorted(values_x):

@@ -1,4 +1,4 @@
-"""Numbers to small SVG drawings in the colours of the page: no dependency, no script, sharp on paper and in the dark."""
+"""Numbers to small SVG drawings in the colours of the page: no dependency, no script, sharp on paper and in dark."""
 
 from __future__ import annotations
 

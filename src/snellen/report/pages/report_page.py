@@ -57,7 +57,7 @@ def write_report(
     gathered: Mapping[str, GatheredTask] = MappingProxyType({}),
     picture_bytes: int = PICTURE_BYTES,
 ) -> Path:
-    """Write report.html beside run.db and return its path; tasks `gathered` while they were scored are not read again."""
+    """Write report.html beside run.db and return its path; tasks `gathered` while scored are not read again."""
     path = folder / "report.html"
     body = render_report(folder, results=results, gathered=gathered, picture_bytes=picture_bytes).encode("utf-8")
     write_atomically(path, lambda file: file.write(body))

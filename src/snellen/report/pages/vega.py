@@ -22,7 +22,7 @@ _SCHEME = "viridis"
 
 
 def heat_map(rows: Sequence[Row], x: str, y: str, *, title: str = "", labels: Mapping[str, str] | None = None) -> Spec:
-    """Return a map of `value` (0–1) over two categories: each cell says its value in percent and its number of trials, `n`.
+    """Return a map of `value` (0–1) over two categories: a cell says its value in percent and how many trials, `n`.
 
     Cells that nobody measured stay hatched grey; categories keep the order in which they first appear.
     """

@@ -1,4 +1,4 @@
-"""Addresses to pages: the routes of the viewer. Each reads, renders, and answers; only `again` can write, and only if asked to."""
+"""Addresses to pages: the routes of the viewer. Each reads, renders and answers; only `keep` writes, and if allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to refusals: another host name, no token, a foreign origin. Every answer carries the rules for the browser."""
+"""Requests to refusals: another host name, no token, a foreign origin. Every answer carries rules for the browser."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from ...core.ids import sha256_hex
 Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 POLICY = "; ".join(
     (
-        "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "form-action 'self'",
-        "base-uri 'none'", "frame-ancestors 'none'",
+        "default-src 'none'",
+        *(f"{kind} 'self'" for kind in ("script-src", "style-src", "img-src", "connect-src", "form-action")),
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
     )
-)  # fmt: skip
+)
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",

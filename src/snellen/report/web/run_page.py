@@ -27,12 +27,8 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
     name = run.task(task).name
     if len(header.tasks) > 1:
         tabs = [
-            link(
-                each.name,
-                address(f"/run/{run.key}", task=each.name),
-                class_="button" if each.name == name else "button quiet",
-            )
-            for each in header.tasks
+            _button(other.name, address(f"/run/{run.key}", task=other.name), quiet=other.name != name)
+            for other in header.tasks
         ]
         parts.append(tag("nav", *tabs, class_="bar-of-buttons", aria_label="Tasks"))
     try:
@@ -45,7 +41,7 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
 
 
 def _overview(run: OpenRun, task: str) -> TaskOverview:
-    """Return the task with its figures, or, for a large run that was not summed up yet, without: they follow by themselves."""
+    """Return the task with its figures, or, for a large run not summed up yet, without: they follow by themselves."""
     columns = run.columns(task)
     if len(columns) <= LARGE or run.has_overview(task):
         return run.overview(task)
@@ -66,24 +62,13 @@ def figures_page(run: OpenRun, task: str) -> Html:
 
 def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Child]:
     name, metrics = one.task.name, one.result["metrics"]
-    ways = [
-        ("all", "Every trial"),
-        ("wrong", "Wrong"),
-        ("unparsed", "Unparsed"),
-        ("flipped", "Flipped"),
-        ("failed", "Failed"),
-    ]
-    browse = [
-        link(
-            words,
-            address(f"/run/{run.key}/trials", task=name, outcome="" if kind == "all" else kind),
-            class_="button" if kind == "all" else "button quiet",
-        )
-        for kind, words in ways
+    browse = [_button("Every trial", address(f"/run/{run.key}/trials", task=name), quiet=False)]
+    browse += [
+        _button(kind.capitalize(), address(f"/run/{run.key}/trials", task=name, outcome=kind))
+        for kind in ("wrong", "unparsed", "flipped", "failed")
     ]
     forms = [
-        link(form.upper(), address(f"/run/{run.key}/download", format=form), class_="button quiet")
-        for form in ("csv", "parquet", "jsonl")
+        _button(form.upper(), address(f"/run/{run.key}/download", format=form)) for form in ("csv", "parquet", "jsonl")
     ]
     cards = [figure_card(figure, _figure_links(run, name, figure.name)) for figure in one.figures]
     first = _figure_links(run, name, one.figures[0].name) if one.figures else None
@@ -95,8 +80,6 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
     parts += [
         tag("h2", "All metrics"),
         tag("div", metric_table(metrics, "Metrics with their 95 % intervals"), derived_table(metrics), class_="card"),
-    ]
-    parts += [
         *groups_section(one),
         *spread_section(one),
         tag("h2", "Take it with you"),
@@ -105,6 +88,10 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
     if has_report:
         parts.append(tag("p", "The page for others is report.html in the run's folder."))
     return [*parts, tag("h2", "Read the replies another way"), profile_choice(run, name)]
+
+
+def _button(words: str, to: str, *, quiet: bool = True) -> Html:
+    return link(words, to, class_="button quiet" if quiet else "button")
 
 
 def _figure_links(run: OpenRun, task: str, figure: str) -> Html:

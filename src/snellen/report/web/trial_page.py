@@ -122,7 +122,7 @@ def _stage(run: OpenRun, shown: Shown, number: int, image: Image) -> Html:
 
 
 def boxes_of(shown: Shown, number: int, image: Image) -> Iterator[tuple[float, float, float, float]]:
-    """Yield regions to outline on a picture, as fractions: `boxes` (or `box`) in the sample's meta, of this page where a page is named."""
+    """Yield regions to outline on a picture, as fractions: `boxes` (or `box`) in the sample's meta, of its page."""
     meta = shown.sample.meta
     told = meta.get("boxes") or [meta.get("box")]
     for each in told if isinstance(told, list) else []:

@@ -27,7 +27,7 @@ def aggregate(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estim
 
 
 def baselines(samples: Iterable[Sample], rules: Iterable[str] = BASELINES) -> dict[str, Estimate]:
-    """Return what rules score that read the options only, in expectation over ties, and a judge that learns from the other items."""
+    """Return what rules score that read the options only, ties shared, and a judge that learns from the other items."""
     items: dict[str, list[Sample]] = {}
     for sample in samples:
         items.setdefault(sample.group or sample.id, []).append(sample)
@@ -44,7 +44,7 @@ def baselines(samples: Iterable[Sample], rules: Iterable[str] = BASELINES) -> di
 
 
 def _estimates(chains: Sequence[Sequence[Sample]], chances: Sequence[float]) -> dict[str, Estimate]:
-    """Return Rh, Rcot and Ro from the chance of every sample, in the order of the chains; those never asked are left out."""
+    """Return Rh, Rcot and Ro from the chance of every sample, in the order of chains; the unasked are left out."""
     given = iter(chances)
     rows = [expected([(sample, next(given)) for sample in chain]) for chain in chains]
     columns = {name: np.array([row[name] for row in rows if name in row]) for name in ("Rh", "Rcot", "Ro")}
@@ -52,7 +52,7 @@ def _estimates(chains: Sequence[Sequence[Sample]], chances: Sequence[float]) -> 
 
 
 def expected(chain: Iterable[tuple[Sample, float]]) -> dict[str, float]:
-    """Return the chances of one item: inference right (Rh), all steps right (Rcot), both (Ro), as far as they were asked."""
+    """Return the chances of one item: inference right (Rh), all steps right (Rcot), both (Ro), as far as asked."""
     found: dict[str, float] = {}
     for sample, chance in chain:
         name = "Rh" if _is_inference(sample) else "Rcot"

@@ -1,4 +1,4 @@
-"""Options to a blind judge that learns: does their wording tell the right one from the wrong ones, across the whole set?"""
+"""Options to a blind judge that learns: does their wording tell the right one from the wrong ones, over the set?"""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ class Choice(NamedTuple):
 def learned_credit(questions: Sequence[Choice], groups: Sequence[int]) -> NDArray[np.float64]:
     """Return per question the chance that a judge trained on the other items takes the right option (ties share it).
 
-    `groups` keeps the questions of one item in one fold. The judge is a ridge regression on features of the options alone
-    (length, words, punctuation, capitals, likeness to the others and to the question, hashed words), centred per question.
+    `groups` keeps the questions of one item in one fold. The judge is a ridge regression on features of the options
+    alone (length, words, punctuation, capitals, likeness to the others and to the question, hashed words), centred per
+    question.
     """
     sizes = np.array([len(question.options) for question in questions])
     starts = np.r_[0, np.cumsum(sizes)[:-1]]

@@ -1,4 +1,4 @@
-"""Options without picture or question to what a rule of the surface would score: ties share the credit, so no luck is in it."""
+"""Options without image or question to what a rule of the surface would score; ties share the credit: no luck."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ STRICT = ("Rh", "Rcot", "Ro")
 
 @dataclass(frozen=True)
 class Chains:
-    """One row a chain: was the inference right, which steps were right (padded), how long is it, whose cluster is it."""
+    """One row a chain: was the inference right, which steps were right (padded), how long is it, in which cluster."""
 
     inference: NDArray[np.bool_]
     steps: NDArray[np.bool_]
@@ -154,9 +154,8 @@ def _require_both(table: ScoreTable, item: NDArray[Any], is_inference: NDArray[n
         missing = np.flatnonzero(np.bincount(item[chosen], minlength=items) == 0)
         if missing.size:
             row = int(np.flatnonzero(item == missing[0])[0])
-            raise DataError(
-                f"the chain of sample {table.samples[table.sample[row]]!r} has no {what}: it cannot be scored for consistency"
-            )
+            name = table.samples[table.sample[row]]
+            raise DataError(f"the chain of sample {name!r} has no {what}: it cannot be scored for consistency")
 
 
 def _step_numbers(table: ScoreTable, tag: str, codes: NDArray[Any]) -> Floats:
@@ -186,11 +185,11 @@ def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> di
 
 
 def chain_estimates(table: ScoreTable, options: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return all consistency metrics of chains that may lack questions or replies; needs the tags role, step and steps.
+    """Return all consistency metrics of chains that may lack questions or replies: what is missing is never guessed.
 
-    What is missing is counted, never guessed. `steps` is the length of a chain. A chain with a question that has no reply is left
-    out and counted as failed (`…_strict` counts it as wrong); a reply that cannot be read is wrong; chains not yet
-    asked to the end are left out.
+    Needs the tags role, step and steps (chain length). A chain with a question that has no reply is left out and
+    counted as failed (`…_strict` counts it as wrong); a reply that cannot be read is wrong; chains not yet asked to
+    the end are left out.
     """
     if not {"role", "steps"} <= set(table.tags):
         return {}

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 _FUNCTION = """
-    a an the this that these those it its he she they them his her their there here i you we and or but if so of to in on at by for
-    from with without into over under as is are was were be been being am do does did has have had will would can could may might
-    must should not no nor what which who whom whose when where why how s t
+    a an the this that these those it its he she they them his her their there here i you we and or but if so of to in
+    on at by for from with without into over under as is are was were be been being am do does did has have had will
+    would can could may might must should not no nor what which who whom whose when where why how s t
     """
 FUNCTION_WORDS = frozenset(_FUNCTION.split())
 

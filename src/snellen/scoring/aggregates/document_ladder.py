@@ -1,4 +1,4 @@
-"""A scored task into what long-document reports add: compensated score, variants compared pairwise, robustness by severity."""
+"""A scored task into what long-document reports add: compensated score, variants in pairs, robustness by severity."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOTHING_READ = 0.25
 
 
 class VariantDifference(Struct, frozen=True):
-    """The second variant minus the first on the questions both answered; intervals and tests treat a document as one."""
+    """The second variant minus the first on questions both answered; intervals and tests treat a document as one."""
 
     first: str
     second: str
@@ -35,7 +35,7 @@ class VariantDifference(Struct, frozen=True):
 
 
 def compensated(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return LongBench's compensated accuracy (a reply without a readable letter earns the chance level) and the null rate."""
+    """Return LongBench's compensated accuracy (a reply without a readable letter earns chance) and the null rate."""
     table = main_table(scored)
     if table is None:
         return {}
@@ -60,7 +60,7 @@ def compare_variants(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str
 
 
 def ladder(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return the mean of every rung below the headline (contains, exact, ANLS, character errors …), kept in each score's detail."""
+    """Return the mean of every rung below the headline (contains, exact, ANLS …), kept in each score's detail."""
     rungs: dict[str, list[float]] = {}
     clusters: list[str] = []
     for sample, score in scored.scores():
@@ -72,7 +72,7 @@ def ladder(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate
 
 
 def page_cost(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return text tokens per visual token by model family (`compression:FAMILY`): what pages save, beside how well they are read."""
+    """Return text tokens per visual token by model family (`compression:FAMILY`): what pages save."""
     text: dict[str, list[float]] = {}
     visual: dict[str, list[float]] = {}
     documents = {sample.group or sample.id: sample for sample, _ in scored.scores()}
@@ -91,7 +91,7 @@ def page_cost(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estim
 
 
 def perturbed(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return curves, chance-corrected retention, worst case, flips and critical severities; a reply without an answer is wrong."""
+    """Return curves, retention above chance, worst case, flips, critical severities; no answer is wrong."""
     table = main_table(scored)
     if table is None:
         return {}

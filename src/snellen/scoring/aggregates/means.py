@@ -38,10 +38,7 @@ def mean(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[st
     With several trials a question also `<metric>_micro`, where each trial weighs the same.
     """
     scored, unscored, failed = table.counts
-    estimates = {
-        table.metric: estimate_mean(*question_means(table), n=scored, unscored=unscored, failed=failed),
-        f"{table.metric}_strict": estimate_mean(*question_means(table, strict=True), n=len(table)),
-    }
+    estimates = _headline(table)
     if table.is_repeated or table.is_varied:
         estimates[f"{table.metric}_micro"] = mean_of_trials(table)
     return estimates
@@ -106,9 +103,8 @@ def _axis_codes(table: ScoreTable, axis: str) -> tuple[Codes, Sequence[str]]:
     parts = [_axes(variant) for variant in table.variants]
     if len(table) and not any(axis in part for part in parts):
         known = sorted({*table.tags, "variant", "repeat"}.union(*parts))
-        raise UsageError(
-            f"cannot group by {axis!r}: no such tag or variant axis{did_you_mean(axis, known)}; known: {', '.join(known)}"
-        )
+        hint = f"{did_you_mean(axis, known)}; known: {', '.join(known)}"
+        raise UsageError(f"cannot group by {axis!r}: no such tag or variant axis{hint}")
     texts = [part.get(axis, BASE_VARIANT) for part in parts]
     values = sorted(set(texts))
     codes = np.array([values.index(text) for text in texts], dtype=np.int32)
@@ -146,7 +142,7 @@ def _headline(table: ScoreTable) -> dict[str, Estimate]:
 def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
     """Return `<metric>_macro_<key>`: the mean of the groups' means, every group weighing the same.
 
-    The groups are taken as fixed; the error is that of Σ (value - its group's mean) / (groups · group size), by cluster.
+    The groups are taken as fixed; the error is that of Σ (value - its group's mean) / (groups · size), by cluster.
     """
     parts = [question_means(part) for _, part in split(table, key)]
     parts = [(values, clusters) for values, clusters in parts if values.size]

@@ -139,7 +139,7 @@ def _sizes(trials: Counts, options: Mapping[str, Any]) -> Sequence[int]:
 
 
 def run_spread(table: ScoreTable) -> Estimate:
-    """Return the standard deviation of the mean of whole runs (the i-th inference of every question); n is the number of runs."""
+    """Return the standard deviation of the means of whole runs (the i-th inference of every question); n: runs."""
     parts = (estimate_mean(part.value[part.scored]).value for _, part in split(table, "repeat"))
     means = [value for value in parts if value is not None]
     _, unscored, failed = table.counts

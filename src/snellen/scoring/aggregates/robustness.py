@@ -25,7 +25,7 @@ _LEVEL = re.compile(r"^(?P<family>[^:&=]+):(?P<severity>\d+(?:\.\d+)?)(?::.*)?$"
 
 
 class Ladder(Struct, frozen=True):
-    """One family of perturbation: mean value of every question (rows) at every severity (columns), NaN where not asked."""
+    """One family of perturbation: mean of every question (rows) at every severity (columns), NaN where not asked."""
 
     family: str
     severities: tuple[float, ...]
@@ -71,7 +71,7 @@ def _column(ladder: Ladder, column: int) -> Estimate:
 
 
 def retention(ladder: Ladder, chance: float = 0.0) -> dict[float, Estimate]:
-    """Return (mean at severity - chance) / (mean at base - chance) for every severity, over the questions asked at both.
+    """Return (mean at severity - chance) / (mean at base - chance) for every severity, over questions asked at both.
 
     None where base is not above chance: there is nothing to retain.
     """

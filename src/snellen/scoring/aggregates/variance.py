@@ -110,10 +110,12 @@ def advise(split: VarianceSplit) -> str:
         "repeats": split.predicted_stderr(split.questions, split.variants, 2 * split.repeats),
     }
     if split.sampling is None:
-        return f"{_shares(split)} One reply a prompt cannot tell sampling noise from the rest: run some questions with --num-infers 4."
+        hint = "One reply a prompt cannot tell sampling noise from the rest: run some questions with --num-infers 4."
+        return f"{_shares(split)} {hint}"
     gains = {name: 1.0 - after / now for name, after in halves.items()}
     cheap = "variants" if split.variant is not None and gains["variants"] > gains["repeats"] * 1.2 else "repeats"
-    verdict = f"Twice the {cheap} would narrow the interval by {gains[cheap]:.0%}, twice the questions by {gains['questions']:.0%}."
+    narrower, by_questions = f"{gains[cheap]:.0%}", f"{gains['questions']:.0%}"
+    verdict = f"Twice the {cheap} would narrow the interval by {narrower}, twice the questions by {by_questions}."
     if gains[cheap] < 0.15:
         return f"{_shares(split)} {verdict} More questions, not more {cheap}."
     return f"{_shares(split)} {verdict} More {cheap} help almost as much as more questions."

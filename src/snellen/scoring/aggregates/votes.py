@@ -52,7 +52,7 @@ def count_ballots(table: ScoreTable, cell: Counts, cells: int, *, none_votes: bo
 
 
 def majority(ballots: Ballots) -> tuple[Floats, Counts]:
-    """Return the value of each cell's most frequent answer, and the cells that voted. A tie goes to the answer given first."""
+    """Return the value of each cell's most frequent answer, and the cells that voted; a tie goes to the first given."""
     order = np.lexsort((ballots.first, -ballots.count, ballots.cell))
     winners = order[np.r_[True, np.diff(ballots.cell[order]) != 0]] if order.size else order
     return ballots.value[winners], ballots.cell[winners]
@@ -114,7 +114,7 @@ def _ways_to_win(counts: tuple[int, ...], candidate: int, votes: int) -> float:
 
 
 def _ways_below(others: tuple[int, ...], top: int, left: int) -> float:
-    """Return the ways to draw `left` from `others`, none above `top`, each divided by 1 + the number that reach `top`."""
+    """Return the ways to draw `left` from `others`, none above `top`, each divided by 1 + how many reach `top`."""
     ways = {(0, 0): 1}
     for count in others:
         grown: dict[tuple[int, int], int] = {}

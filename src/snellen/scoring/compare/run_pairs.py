@@ -76,9 +76,8 @@ def _common_metrics(
             raise UsageError(f"{name} has no scores of task {task!r}: score it first with `snellen score {name}`")
     common = sorted(set.intersection(*(set(found) for found in tables)))
     if metric is not None and metric not in common:
-        raise UsageError(
-            f"task {task!r} has no metric {metric!r} in all runs{did_you_mean(metric, common)}; common: {', '.join(common)}"
-        )
+        known = f"{did_you_mean(metric, common)}; common: {', '.join(common)}"
+        raise UsageError(f"task {task!r} has no metric {metric!r} in all runs{known}")
     return [metric] if metric is not None else common
 
 
