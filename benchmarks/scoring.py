@@ -2,7 +2,7 @@
 
 Times are processor time, so that other work on the machine does not count.
 
-Run: python benchmarks/scoring.py [extraction] [aggregation]
+Run: python benchmarks/scoring.py [extraction] [aggregation] [outside]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from aggregation import bench_aggregation
+from outside_records import bench_outside
 
 from snellen.core.ids import rng
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
@@ -157,7 +158,7 @@ def bench_extraction() -> None:
     print(f"{'PASS' if worst <= 100 else 'FAIL'}  hostile 50 kB: worst {worst:.1f} ms on {name!r} (bar 100)")
 
 
-PARTS = {"extraction": bench_extraction, "aggregation": bench_aggregation}
+PARTS = {"extraction": bench_extraction, "aggregation": bench_aggregation, "outside": bench_outside}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

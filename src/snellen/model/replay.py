@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ..core.errors import DataError, ModelError, UsageError
 from ..core.ids import sha256_hex
 from ..core.protocols import Capability, EncodedImages, ImagePolicy
 from ..core.types import BASE_VARIANT, FailureKind, Prediction, Request, Timing
+from ..data.files.records import Record, read_records
 from .options import ModelOptions
 
 ID_FIELDS = ("sample", "sample_id", "id", "question_id")
@@ -41,14 +40,14 @@ class Replay:
             raise UsageError(f"predictions file {path} cannot be read: {error.strerror}") from None
         self.name = f"replay/{path}"
         self._digest = sha256_hex(data)
-        self._records = read_predictions(data, path)
+        self._records = index_predictions(path) if data.strip() else {}
         self._clock = options.clock
 
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Return the stored answer; raise ModelError if there is none."""
         now = self._clock.monotonic()
         record = self._find(request)
-        values = record.get("loglikelihoods")
+        values = record.fields.get("loglikelihoods")
         if request.choices:
             if not isinstance(values, list) or len(values) != len(request.choices):
                 raise ModelError(
@@ -60,13 +59,13 @@ class Replay:
             except (TypeError, ValueError):
                 reason = f"{self.name}: sample {request.key.sample!r} has log-likelihoods that are no finite numbers: {values}"
                 raise ModelError(FailureKind.DECODE, reason) from None
-        text = next((record[field] for field in TEXT_FIELDS if record.get(field) is not None), None)
+        text = record.first(TEXT_FIELDS)
         if text is None:
-            reason = f": {record['error']}" if record.get("error") else ""
+            reason = f": {record.fields['error']}" if record.fields.get("error") else ""
             raise ModelError(FailureKind.REQUEST, f"{self.name}: sample {request.key.sample!r} holds no answer{reason}")
-        return Prediction(request.key, text=str(text), timing=Timing(now, now), finish=record.get("finish"))
+        return Prediction(request.key, text=str(text), timing=Timing(now, now), finish=record.fields.get("finish"))
 
-    def _find(self, request: Request) -> Mapping[str, Any]:
+    def _find(self, request: Request) -> Record:
         key = request.key
         for task in (key.task, None):
             record = self._records.get((task, key.sample, key.variant, key.repeat))
@@ -88,34 +87,19 @@ class Replay:
         """Nothing is held."""
 
 
-def read_predictions(data: bytes, path: Path) -> dict[Key, Mapping[str, Any]]:
-    """Index JSONL records (or one JSON list) by (task or None, sample, variant, repeat); the error names the record."""
-    records: dict[Key, Mapping[str, Any]] = {}
-    for number, record in enumerate(_decode(data, path), 1):
-        ident = (
-            next((record[field] for field in ID_FIELDS if record.get(field) is not None), None)
-            if isinstance(record, dict)
-            else None
-        )
-        if ident is None:
-            raise DataError(f"{path} record {number} names no sample: give each record a field {ID_FIELDS[0]!r}")
-        key = (
-            record.get("task"),
-            str(ident),
-            str(record.get("variant") or BASE_VARIANT),
-            int(record.get("repeat") or 0),
-        )
+def index_predictions(path: Path) -> dict[Key, Record]:
+    """Index the records of a file by (task or None, sample, variant, repeat); the error names the record."""
+    records: dict[Key, Record] = {}
+    for record in read_records(path):
+        sample = record.first(ID_FIELDS)
+        if sample is None:
+            raise DataError(f"{path} record {record.number} names no sample: give each record a field {ID_FIELDS[0]!r}")
+        fields = record.fields
+        variant, repeat = str(fields.get("variant") or BASE_VARIANT), int(fields.get("repeat") or 0)
+        key = (fields.get("task"), str(sample), variant, repeat)
         if key in records:
-            raise DataError(f"{path} record {number} repeats sample {ident!r} (variant {key[2]}, repeat {key[3]})")
+            raise DataError(
+                f"{path} record {record.number} repeats sample {sample!r} (variant {variant}, repeat {repeat})"
+            )
         records[key] = record
     return records
-
-
-def _decode(data: bytes, path: Path) -> list[Any]:
-    try:
-        if data.lstrip()[:1] == b"[":
-            value = msgspec.json.decode(data)
-            return value if isinstance(value, list) else [value]
-        return [msgspec.json.decode(line) for line in data.splitlines() if line.strip()]
-    except msgspec.DecodeError as error:
-        raise DataError(f"{path} is not JSONL: {error}") from None

@@ -95,7 +95,7 @@ def test_replay_refuses_bad_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="record 1 names no sample"):
         make_replay(tmp_path, {"text": "a"})
     (tmp_path / "broken.jsonl").write_text("{")
-    with pytest.raises(DataError, match="not JSONL"):
+    with pytest.raises(DataError, match="record 1 is cut off or not valid JSON"):
         replay.create(str(tmp_path / "broken.jsonl"), ModelOptions())
     for name in ("", str(tmp_path / "none.jsonl")):
         with pytest.raises(UsageError):

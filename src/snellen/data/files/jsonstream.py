@@ -20,6 +20,10 @@ MAX_RECORD_BYTES = 16 << 20
 
 _STRUCTURE = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]{0,512}+")*+([{}\[\]"])')
 """Skips to a bracket, or to the quote of a string that is long, has escapes or is not yet read to its end."""
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+_PLAIN = rb'(?:[^"{}\[\]]++|' + _STRING + rb")*+"
+_SHALLOW = re.compile(rb"\{(?:" + _PLAIN + rb"[\[{]" + _PLAIN + rb"[\]}])*+" + _PLAIN + rb"\}")
+"""A whole object that holds at most lists and objects of plain values: most records, found in one step."""
 _SCALAR_END = re.compile(rb"[,\]}\s]")
 _NOT_SPACE = re.compile(rb"[^ \t\r\n]")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -154,6 +158,10 @@ class _Scanner:
 
     def _take(self) -> bytes:
         """Return the bytes of the value at the cursor and step behind it."""
+        shallow = _SHALLOW.match(self._buffer, self._at)
+        if shallow:
+            self._at = shallow.end()
+            return shallow[0]
         first = self._peek()
         if first == b'"':
             length = self._string_length(0)
@@ -238,8 +246,9 @@ class _RecordScanner(_Scanner):
         if opening == b"[":
             yield from self._listed()
         elif opening == b"{":
-            while self._peek_or_end():
-                yield self._record()
+            while opening:
+                yield self._line() or self._record(opening)
+                opening = self._peek_or_end()
         elif opening:
             self._stop(f"starts with {self._sign()}: expected a JSON list of records, or one JSON object a line")
         else:
@@ -251,14 +260,27 @@ class _RecordScanner(_Scanner):
         if self._buffer.startswith(_BYTE_ORDER_MARK, self._at):
             self._at += len(_BYTE_ORDER_MARK)
 
+    def _line(self) -> tuple[int, dict[str, Any]] | None:
+        """Return the record that ends with the line at the cursor, as most do, without looking for its end by brackets."""
+        end = self._buffer.find(b"\n", self._at)
+        if end < 0:
+            return None
+        try:
+            record = self._quick(self._buffer[self._at : end])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        self._at = end
+        self._count += 1
+        return self._count, record
+
     def _listed(self) -> Iterator[tuple[int, dict[str, Any]]]:
         self._at += 1
         mark = self._peek_or_end()
         if mark != b"]":
-            yield self._record()
+            yield self._record(mark)
             while (mark := self._peek_or_end()) == b",":
                 self._at += 1
-                yield self._record()
+                yield self._record(self._peek_or_end())
         if mark != b"]":
             found = f"found {self._sign()} where ',' or ']' belongs" if mark else "the file is cut off"
             self._stop(f"after record {self._count}: {found}")
@@ -266,9 +288,8 @@ class _RecordScanner(_Scanner):
         if self._peek_or_end():
             self._stop(f"after record {self._count}: found {self._sign()} after the end of the list")
 
-    def _record(self) -> tuple[int, dict[str, Any]]:
+    def _record(self, opening: bytes) -> tuple[int, dict[str, Any]]:
         self._count += 1
-        opening = self._peek_or_end()
         if opening != b"{":
             found = f"starts with {self._sign()}, it is not a JSON object" if opening else "is cut off"
             self._stop(f"record {self._count} {found}")

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-from ...core.types import Form, Prediction, Request, Sample, Score, TrialKey
+from ...core.types import Form, Prediction, Request, Sample, Score
 from ...data.files.records import Record, kind_of
 from ...extract.choice import extract_choice
 from ...extract.mark_patterns import derive_marks
 from ...extract.profiles import reform_index
 from ..scorers import option_choice
-from .trials import ScoreRecord
+from .trials import KEY, ScoreRecord
 
 MOST_OPTIONS = 702
 """As many as there are marks of one or two letters."""
-_marks = lru_cache(derive_marks)
+_OPTION_TYPES = frozenset({str, int, float, bool})
 
 
 def choice_scorer(profile: str, infer_method: str) -> ScoreRecord:
@@ -26,39 +26,45 @@ def choice_scorer(profile: str, infer_method: str) -> ScoreRecord:
     return partial(_score_index, lenient=profile == "reform", by_likelihood=infer_method == "likelihood")
 
 
-def _score_reply(record: Record, key: TrialKey, *, profile: str) -> Score:
+def _score_reply(record: Record, *, profile: str) -> Score:
     shown = _options(record, required=True)
     right = answer_index(record, shown, lenient=False)
-    marks, reply = _marks(len(shown)), record.text("prediction")
-    sample = Sample(key.sample, "", Form.CHOICE, "", options=shown, answers=(shown[right],))
-    request = Request(key, (), marks=marks, shown=shown)
-    (score,) = option_choice.score(sample, request, Prediction(key, text=reply), {"profile": profile})
+    sample, request = _asked(shown, right)
+    reply = record.text("prediction")
+    (score,) = option_choice.score(sample, request, Prediction(KEY, text=reply), {"profile": profile})
     if score.answer is None or shown.count(score.answer) == 1:
         return score
     # Two options of one text: only the label tells which of them was meant.
-    mark = extract_choice(reply, dict(zip(marks, shown, strict=True)), profile=profile).letter
-    return option_choice.score_index(key, marks.index(mark or ""), right, shown)
+    mark = extract_choice(reply, dict(zip(request.marks, shown, strict=True)), profile=profile).letter
+    return option_choice.score_index(KEY, request.marks.index(mark or ""), right, shown)
 
 
-def _score_index(record: Record, key: TrialKey, *, lenient: bool, by_likelihood: bool) -> Score:
+@lru_cache(maxsize=4096)
+def _asked(shown: tuple[str, ...], right: int) -> tuple[Sample, Request]:
+    """Return the question of a record: repeats of a sample ask the same few again and again."""
+    sample = Sample("", "", Form.CHOICE, "", options=shown, answers=(shown[right],))
+    return sample, Request(KEY, (), marks=derive_marks(len(shown)), shown=shown)
+
+
+def _score_index(record: Record, *, lenient: bool, by_likelihood: bool) -> Score:
     shown = _options(record, required=not lenient)
     right = answer_index(record, shown, lenient=lenient)
     chosen = record.whole("prediction") if by_likelihood else reform_index(record.text("prediction"))
     if not lenient and chosen not in range(len(shown)):
         record.fail(f"'prediction' {chosen} is no option index: there are {len(shown)} options, counted from 0")
-    return option_choice.score_index(key, chosen, right, shown)
+    return option_choice.score_index(KEY, chosen, right, shown)
 
 
 def _options(record: Record, *, required: bool) -> tuple[str, ...]:
     """Return `answer_options` as texts; they may be numbers, and only profile `reform` does without."""
     options = record.fields.get("answer_options")
-    if options is not None and not (
-        isinstance(options, list) and all(isinstance(option, str | int | float) for option in options)
-    ):
+    if options is None:
+        options = []
+    if not isinstance(options, list) or not _OPTION_TYPES.issuperset(map(type, options)):
         record.fail(f"'answer_options' must be a list of texts, not {kind_of(options)}")
-    if required and not 2 <= len(options or ()) <= MOST_OPTIONS:
+    if required and not 2 <= len(options) <= MOST_OPTIONS:
         record.fail(f"needs 'answer_options' with 2 to {MOST_OPTIONS} options (profile 'reform' does without)")
-    return tuple(map(str, options or ()))
+    return tuple(map(str, options))
 
 
 def answer_index(record: Record, options: Sequence[str], *, lenient: bool) -> int:

@@ -8,13 +8,13 @@ from functools import partial
 import numpy as np
 
 from ...core.errors import DataError
-from ...core.types import Estimate, Score, TrialKey
+from ...core.types import Estimate, Score
 from ...data.files.records import Record
 from ..aggregates.consistency import chains_from_items, consistency, steps
 from ..scorers import key_values, word_accuracy
 from ..scorers.caption_metrics import Caption
 from ..scorers.caption_scores import caption, corpus_estimates
-from .trials import METRIC, ScoreRecord
+from .trials import KEY, METRIC, ScoreRecord
 
 Scored = tuple[int, dict[str, Estimate], dict[str, str]]
 """How many records, their metrics, and of a metric without value the reason."""
@@ -25,8 +25,8 @@ def text_scorer(formulation: str, profile: str) -> ScoreRecord:
     return partial(_score_text, measure=_MEASURES[formulation, profile == "reform"])
 
 
-def _score_text(record: Record, key: TrialKey, *, measure: Callable[[Record], float]) -> Score:
-    return Score(key, METRIC, float(measure(record)))
+def _score_text(record: Record, *, measure: Callable[[Record], float]) -> Score:
+    return Score(KEY, METRIC, float(measure(record)))
 
 
 def _ocr_reform(record: Record) -> bool:

@@ -15,7 +15,9 @@ from ..reading import ScoreRow, read_tables
 from ..table import ScoreTable
 
 METRIC = "accuracy"
-ScoreRecord = Callable[[Record, TrialKey], Score]
+KEY = TrialKey("", "")
+"""What scorers are given for a key: which trial it is, only the row of the table says."""
+ScoreRecord = Callable[[Record], Score]
 _LONGEST_CLASS = 64
 _LARGEST_ROUND = 1e12
 _MOST_NAMED = 3
@@ -37,12 +39,12 @@ def _rows(
     records: Iterable[Record], score: ScoreRecord, numbering: Numbering, with_rounds: bool, with_classes: bool
 ) -> Iterator[ScoreRow]:
     for record in records:
-        key = numbering.key(record)
-        scored = score(record, key)
+        scored = score(record)
+        sample, repeat = numbering.next(record)
         # A record that could not be read is in no round, so it needs no number of one.
         variant = _round(record) if with_rounds and scored.value is not None else BASE_VARIANT
         answer = _class(record, scored) if with_classes else None
-        yield key.sample, variant, key.repeat, METRIC, scored.value, answer, scored.rule, scored.reason
+        yield sample, variant, repeat, METRIC, scored.value, answer, scored.rule, scored.reason
 
 
 def _round(record: Record) -> str:
@@ -66,15 +68,16 @@ class Numbering:
         self._sizes = array("q")
         self._origin = "predictions"
 
-    def key(self, record: Record) -> TrialKey:
-        """Return the next trial of the record's sample."""
+    def next(self, record: Record) -> tuple[str, int]:
+        """Return the name of the record's sample, and which repeat of it the record is."""
         code = self._codes.setdefault(record.identifier("sample_id"), len(self._codes))
         if code == len(self._sizes):
             self._origin = record.origin
             self._first_record.append(record.number)
             self._sizes.append(0)
-        self._sizes[code] += 1
-        return TrialKey("", f"{code:09}", BASE_VARIANT, self._sizes[code] - 1)
+        repeat = self._sizes[code]
+        self._sizes[code] = repeat + 1
+        return f"{code:09}", repeat
 
     def check(self) -> None:
         """Refuse an empty file and ragged repeats."""
