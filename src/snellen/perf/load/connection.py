@@ -1,4 +1,4 @@
-"""HTTP/1.1 straight on asyncio: for load, where a general client would be the bottleneck. Stamps bytes as they leave the socket."""
+"""HTTP/1.1 straight on asyncio, for load, where a general client would be the bottleneck; bytes are stamped as read."""
 
 from __future__ import annotations
 
@@ -56,13 +56,8 @@ def parse_url(url: str) -> tuple[Target, str]:
 def request_head(method: str, target: Target, path: str, headers: Mapping[str, str], size: int) -> bytes:
     """Return the head of a request; compressed replies are not asked for, since unpacking them would cost time."""
     host = f"[{target.host}]" if ":" in target.host else target.host
-    lines = [
-        f"{method} {path} HTTP/1.1",
-        f"Host: {host}:{target.port}",
-        "Accept-Encoding: identity",
-        f"Content-Length: {size}",
-    ]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}:{target.port}", "Accept-Encoding: identity"]
+    lines += [f"Content-Length: {size}", *(f"{name}: {value}" for name, value in headers.items())]
     if any("\r" in line or "\n" in line for line in lines):
         raise ModelError(FailureKind.REQUEST, "a header holds a line break: check the API key and --base-url")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
@@ -121,11 +116,8 @@ class Connection(asyncio.Protocol):
         if self in self._idle:
             self._idle.remove(self)
         if self._response is not None:
-            self._end(
-                None
-                if self._response.finish() and exc is None
-                else f"the connection was closed{f' ({exc})' if exc else ''}"
-            )
+            reason = f"the connection was closed{f' ({exc})' if exc else ''}"
+            self._end(None if self._response.finish() and exc is None else reason)
 
     def abort(self) -> None:
         """Drop the connection at once; no one is told."""
@@ -172,20 +164,15 @@ class Pool:
         """Open a new connection, or raise ModelError."""
         if target.secure and self._ssl is None:
             self._ssl = ssl.create_default_context()
-        loop = asyncio.get_running_loop()
+        context = self._ssl if target.secure else None
+        make, connect = lambda: Connection(self._idle[target]), asyncio.get_running_loop().create_connection
         try:
-            opening = loop.create_connection(
-                lambda: Connection(self._idle[target]),
-                target.host,
-                target.port,
-                ssl=self._ssl if target.secure else None,
-            )
+            opening = connect(make, target.host, target.port, ssl=context)
             _, connection = await asyncio.wait_for(opening, CONNECT_TIMEOUT_S)
         except (OSError, TimeoutError, ssl.SSLError) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise ModelError(
-                FailureKind.NETWORK, f"cannot connect to {target.host}:{target.port}: {reason}", retryable=True
-            ) from None
+            message = f"cannot connect to {target.host}:{target.port}: {reason}"
+            raise ModelError(FailureKind.NETWORK, message, retryable=True) from None
         return connection
 
     async def open_ahead(self, target: Target, count: int) -> None:
