@@ -37,7 +37,7 @@ METHODS = ("generation", "likelihood")
 class ReformDataset:
     """Random access to samples as dicts; repeat k of sample i is item `i * data_duplication + k`.
 
-    Lazy (pictures are opened when an item is read), seeded, and without hidden state: any number of workers may share it.
+    Lazy (pictures are opened when an item is read), seeded, without hidden state: any number of workers may share it.
     """
 
     def __init__(
