@@ -36,10 +36,10 @@ def build_bundle(
     catalogs: Sequence[str | Path] = (),
 ) -> Manifest:
     """Re-formulate a dataset and write it as a portable bundle folder; the same files and seed give the same bundle."""
-    told: list[tuple[str, Any]] = [("dataset.source", source or ("raw" if raw else "auto"))]
+    given: list[tuple[str, Any]] = [("dataset.source", source or ("raw" if raw else "auto"))]
     if raw is not None:
-        told.append(("dataset.path", str(Path(raw).resolve())))
-    task = Catalog(catalogs).task(name, [*told, *overrides])
+        given.append(("dataset.path", str(Path(raw).resolve())))
+    task = Catalog(catalogs).task(name, [*given, *overrides])
     if task.dataset["loader"] != "reform":
         raise UsageError(f"{name!r} is loaded by {task.dataset['loader']!r}: only cards of loader 'reform' are built")
     context = LoadContext(seed=seed, workdir=cache_folder() / "generated", limit=limit)
@@ -49,15 +49,15 @@ def build_bundle(
 
 def check_data(path: str | Path, *, images: bool = True) -> Report:
     """Check a bundle (its folder or manifest), its items file, or a data file of one's own."""
-    place = Path(path)
-    folder = place.parent if place.name == MANIFEST else place
+    file = Path(path)
+    folder = file.parent if file.name == MANIFEST else file
     if (folder / MANIFEST).is_file():
         return _check_bundle(folder, images)
-    if place.suffix.lower() not in READERS or not place.is_file():
+    if file.suffix.lower() not in READERS or not file.is_file():
         raise UsageError(f"{str(path)!r} is neither a bundle folder nor a data file ({', '.join(READERS)})")
-    if place.suffix == ".jsonl" and _holds_samples(place):
-        return check_samples(decode_items(place, place.parent), images=images)
-    task = Catalog().task(str(place))
+    if file.suffix == ".jsonl" and _holds_samples(file):
+        return check_samples(decode_items(file, file.parent), images=images)
+    task = Catalog().task(str(file))
     return check_samples(load_table(task, LoadContext()), task.licence, images)
 
 
@@ -123,6 +123,6 @@ def _holds_samples(path: Path) -> bool:
 
 
 def _version() -> str:
-    from .. import __version__
+    from .. import __version__  # the package itself is whole only once this module is
 
     return f"snellen {__version__}"

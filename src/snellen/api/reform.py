@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ..core.config import convert
-from ..core.errors import UsageError, did_you_mean
+from ..core.errors import UsageError, not_among
 from ..core.folders import cache_folder
 from ..core.protocols import LoadContext
 from ..core.tasks import Prompt, Task
@@ -37,7 +37,7 @@ METHODS = ("generation", "likelihood")
 class ReformDataset:
     """Random access to samples as dicts; repeat k of sample i is item `i * data_duplication + k`.
 
-    Lazy (pictures are opened when an item is read), seeded, and free of hidden state, so any number of workers may share it.
+    Lazy (pictures are opened when an item is read), seeded, without hidden state: any number of workers may share it.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class OnlineDataset(ReformDataset):
         return self.item(index, replies)
 
     def update_history(self, predictions: Sequence[Sequence[str]]) -> None:
-        """Feed back `[[sample_id, answer], …]`; the answer may be a whole reply. The most common of all repeats counts."""
+        """Feed back `[[sample_id, answer], …]`; whole replies will do; the most common of all repeats counts."""
         for name, answer in predictions:
             self._heard.setdefault(name, []).append(answer)
 
@@ -138,9 +138,8 @@ class OnlineDataset(ReformDataset):
     def _reply(self, name: str, asked: str) -> str:
         heard = self._heard.get(name, [])
         if len(heard) < self._repeats:
-            raise UsageError(
-                f"{asked}: the answer to {name} was fed back {len(heard)} of {self._repeats} times; call update_history first"
-            )
+            count = f"{len(heard)} of {self._repeats} times"
+            raise UsageError(f"{asked}: the answer to {name} was fed back {count}; call update_history first")
         return most_common(heard[: self._repeats])
 
 
@@ -191,21 +190,14 @@ def open_dataset(
     """Return a card's samples as dicts. `dataset` sets fields of its dataset table (`path=…`, `source="raw"`)."""
     catalog = Catalog(catalogs)
     source = "hub" if load_from_hf else "prepared" if offline_from_hf else None
-    told = {"source": source, "capitalise": capitalize or None, **dataset}
-    task = catalog.task(name, [(f"dataset.{key}", value) for key, value in told.items() if value is not None])
+    fields = {"source": source, "capitalise": capitalize or None, **dataset}
+    task = catalog.task(name, [(f"dataset.{key}", value) for key, value in fields.items() if value is not None])
     _check(task, formulation, inference_method, data_duplication)
     prompt = catalog.prompt(task)
     if prompt_pack is not None:
         prompt = apply_pack(prompt, task, read_pack(prompt_pack))
-    prompt = _adapt(
-        prompt,
-        task.name,
-        inference_method,
-        shot=in_context_sample,
-        marks=option_mark,
-        prefix=response_prefix,
-        options_in_history=options_in_history,
-    )
+    shown: dict[str, Any] = {"shot": in_context_sample, "marks": option_mark, "prefix": response_prefix}
+    prompt = _adapt(prompt, task.name, inference_method, options_in_history=options_in_history, **shown)
     context = LoadContext(seed, None if data_root is None else Path(data_root), cache_folder() / "generated", limit)
     kind = OnlineDataset if online_multi_round and inference_method in METHODS else ReformDataset
     style = load_style(preprocessor) if isinstance(preprocessor, str) else preprocessor
@@ -226,21 +218,16 @@ def load_reform_dataset(
 ) -> ReformDataset:
     """Return a dataset by ReForm-Eval's own names (`dataset_name="VQA"`, `dataset_config=".../VQA_vqa_v2_val.yaml"`).
 
-    Defaults are those of ReForm-Eval's function: in-context sample, five repeats, other wordings, shuffled options, capitals.
+    Defaults are those of ReForm-Eval's function: in-context sample, five repeats, other wordings, shuffled options,
+    capitals.
 
     Example:
         >>> dataset = snellen.load_reform_dataset("VQA", "SingleChoice", "VQA_vqa_v2_val.yaml", source="raw", limit=1)
         >>> len(dataset), dataset[0]["question"]
         (5, 'What color is thing 0?')
     """
-    defaults = {
-        "in_context_sample": True,
-        "random_instruct": True,
-        "data_duplication": 5,
-        "shuffle_options": True,
-        "option_mark": None,
-        "capitalize": True,
-    }
+    defaults: dict[str, Any] = {"data_duplication": 5, "option_mark": None}
+    defaults |= dict.fromkeys(("in_context_sample", "random_instruct", "shuffle_options", "capitalize"), True)
     if "offline_from_hf" not in arguments and "source" not in arguments:
         defaults["load_from_hf"] = True
     return open_dataset(find_card(dataset_name, dataset_config), formulation=formulation, **(defaults | arguments))
@@ -249,39 +236,28 @@ def load_reform_dataset(
 def find_card(dataset_name: str, dataset_config: str | None) -> str:
     """Return the card that ReForm-Eval's commands call so."""
     catalog = Catalog()
-    cards = {
-        name: catalog.task(name).dataset["keys"] for name in catalog.names("datasets") if name.startswith("reform/")
-    }
+    ours = [name for name in catalog.names("datasets") if name.startswith("reform/")]
+    cards = {name: catalog.task(name).dataset["keys"] for name in ours}
     config = Path(dataset_config).name if dataset_config else None
-    found = [
-        name
-        for name, keys in cards.items()
-        if keys["dataset_name"] == dataset_name and config in (None, keys["config"])
-    ]
-    if len(found) == 1:
-        return found[0]
-    names = sorted({keys["dataset_name"] for keys in cards.values()})
-    if dataset_name not in names:
-        raise UsageError(
-            f"no dataset_name {dataset_name!r}{did_you_mean(dataset_name, names)}; known: {', '.join(names)}"
-        )
-    configs = sorted(keys["config"] for keys in cards.values() if keys["dataset_name"] == dataset_name)
+    of_name = {name: keys["config"] for name, keys in cards.items() if keys["dataset_name"] == dataset_name}
+    matches = [name for name, own_config in of_name.items() if config in (None, own_config)]
+    if len(matches) == 1:
+        return matches[0]
+    if not of_name:
+        names = sorted({keys["dataset_name"] for keys in cards.values()})
+        raise UsageError(f"no dataset_name {not_among(dataset_name, names)}")
+    configs = sorted(of_name.values())
     raise UsageError(f"dataset_name {dataset_name!r} with dataset_config {config!r}: give one of {', '.join(configs)}")
 
 
 def _check(task: Task, formulation: str | None, method: str, duplication: int) -> None:
     if formulation is not None and formulation not in FORMULATIONS:
-        known = ", ".join(FORMULATIONS)
-        raise UsageError(
-            f"formulation {formulation!r} is unknown{did_you_mean(formulation, FORMULATIONS)}; known: {known}"
-        )
+        raise UsageError(f"formulation {not_among(formulation, FORMULATIONS, ' is unknown')}")
     if formulation is not None and task.form not in FORMULATIONS[formulation]:
         fits = next(name for name, forms in FORMULATIONS.items() if task.form in forms)
         raise UsageError(f"{task.name} is formulated as {fits}, not {formulation}")
     if method not in METHODS:
-        raise UsageError(
-            f"inference_method {method!r} is unknown{did_you_mean(method, METHODS)}; known: {', '.join(METHODS)}"
-        )
+        raise UsageError(f"inference_method {not_among(method, METHODS, ' is unknown')}")
     if duplication < 1:
         raise UsageError(f"data_duplication {duplication} must be 1 or more")
 

@@ -1,4 +1,4 @@
-"""Items and reviewers to who looks at what: one person an item, a drawn share by two, the same whatever the order of arrival."""
+"""Items and reviewers to who looks at what: one person an item, a drawn share two, in whatever order they arrive."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ def card_lines(card: dict[str, Any]) -> Iterator[str]:
     yield f"# {_cell(card['name'])}"
     yield ""
     lengths = ", ".join(f"{count} of {length} steps" for length, count in card["chain_lengths"].items())
-    yield f"{card['items']} items, {card['questions']} questions; chains: {lengths}. Licence: {_cell(card['licence']) or 'not stated'}."
+    licence = _cell(card["licence"]) or "not stated"
+    yield f"{card['items']} items, {card['questions']} questions; chains: {lengths}. Licence: {licence}."
     drafted = ", ".join(map(_cell, card["drafted_by"]))
     yield f"Drafted by {drafted}; reviewed by {card['reviewers']} people in {card['decisions']} decisions."
     yield ""
@@ -32,40 +33,34 @@ def card_lines(card: dict[str, Any]) -> Iterator[str]:
     yield from _gate_lines(card["gates"])
     yield from _agreement_lines(card)
     yield from _ceiling_lines(card["human_ceiling"])
-    yield from [
-        "",
-        "## Provenance",
-        "",
-        "`provenance.jsonl`: for every item its source, who drafted it, who decided what and when.",
-    ]
+    yield from ["", "## Provenance", ""]
+    yield "`provenance.jsonl`: for every item its source, who drafted it, who decided what and when."
     yield "`set_aside.jsonl`: reviewed items that are not in the set, with the reasons."
 
 
 def _gate_lines(gates: dict[str, Any]) -> Iterator[str]:
-    yield from [
-        "",
-        "## Gates",
-        "",
-        "| gate | seen | set aside | repaired | noted | set passes |",
-        "|---|---:|---:|---:|---:|---|",
-    ]
+    yield from ["", "## Gates", "", "| gate | seen | set aside | repaired | noted | set passes |"]
+    yield "|---|---:|---:|---:|---:|---|"
     for gate in gates.get("gates", ()):
-        passes = "yes" if gate["passed"] else "**no**"
-        yield f"| {_cell(gate['gate'])} | {gate['seen']} | {gate['failed']} | {gate['repaired']} | {gate['warned']} | {passes} |"
+        counts = " | ".join(str(gate[name]) for name in ("seen", "failed", "repaired", "warned"))
+        yield f"| {_cell(gate['gate'])} | {counts} | {'yes' if gate['passed'] else '**no**'} |"
     yield from ["", "Answered without the picture, after the gates:", ""]
     yield from ["| judge | question | accuracy | chance | n |", "|---|---|---:|---:|---:|"]
     for test in gates.get("tests", ()):
-        yield f"| {_cell(test['judge'])} | {test['role']} | {test['accuracy']:.1%} | {test['chance']:.1%} | {test['questions']} |"
+        shares = f"{test['accuracy']:.1%} | {test['chance']:.1%}"
+        yield f"| {_cell(test['judge'])} | {test['role']} | {shares} | {test['questions']} |"
 
 
 def _agreement_lines(card: dict[str, Any]) -> Iterator[str]:
     agreement = card["agreement"]
     yield from ["", "## Review", ""]
     yield "Outcomes: " + ", ".join(f"{count} {name}" for name, count in card["outcomes"].items()) + "."
-    told = f"{agreement['items_with_several_reviewers']} items were judged by several people"
-    yield f"{told}; all agree on {_share(agreement['unanimous_share'])}; Krippendorff's α {_number(agreement['krippendorff_alpha'])}."
+    shared = f"{agreement['items_with_several_reviewers']} items were judged by several people"
+    alpha = f"Krippendorff's α {_number(agreement['krippendorff_alpha'])}"
+    yield f"{shared}; all agree on {_share(agreement['unanimous_share'])}; {alpha}."
     for pair in agreement["cohen_kappa"]:
-        yield f"Cohen's κ of {_cell(' and '.join(pair['reviewers']))}: {_number(pair['kappa'])} ({pair['items']} items)."
+        people = _cell(" and ".join(pair["reviewers"]))
+        yield f"Cohen's κ of {people}: {_number(pair['kappa'])} ({pair['items']} items)."
 
 
 def _ceiling_lines(ceiling: dict[str, Any] | None) -> Iterator[str]:
@@ -76,8 +71,8 @@ def _ceiling_lines(ceiling: dict[str, Any] | None) -> Iterator[str]:
     yield f"{ceiling['answers']} items answered, by {ceiling['people']} people."
     yield from ["", "| metric | value | 95 % interval |", "|---|---:|---|"]
     for name, metric in ceiling["metrics"].items():
-        bounds = metric["ci95"]
-        yield f"| {name} | {_share(metric['value'])} | {'–' if bounds is None else f'{bounds[0]:.1%} to {bounds[1]:.1%}'} |"
+        interval = "–" if metric["ci95"] is None else " to ".join(f"{bound:.1%}" for bound in metric["ci95"])
+        yield f"| {name} | {_share(metric['value'])} | {interval} |"
 
 
 def _share(value: float | None) -> str:

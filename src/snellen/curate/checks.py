@@ -1,4 +1,4 @@
-"""Drafts to votes of LLM checkers and back: a checker is a judge with k votes, asked down the same line as any model."""
+"""Drafts to votes of LLM checkers and back: a checker is a judge with k votes, asked like any model."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ def plan_checks(judge: Judge, drafts: Iterable[Draft], *, with_picture: bool) ->
     """Yield a job an item."""
     for position, draft in enumerate(drafts):
         sample = check_sample(draft)
-        votes = plan_votes(judge, [(sample, _told(draft))])
-        yield ReadyRequests(
-            Item(position, sample), tuple(_with_picture(vote, sample) if with_picture else vote for vote in votes)
-        )
+        votes = plan_votes(judge, [(sample, _as_reply(draft))])
+        requests = tuple(_with_images(vote, sample) if with_picture else vote for vote in votes)
+        yield ReadyRequests(Item(position, sample), requests)
 
 
-def _with_picture(request: Request, sample: Sample) -> Request:
+def _with_images(request: Request, sample: Sample) -> Request:
     *before, last = request.messages
     return structs.replace(request, messages=(*before, structs.replace(last, images=sample.images)))
 
@@ -35,12 +34,12 @@ def _with_picture(request: Request, sample: Sample) -> Request:
 def check_sample(draft: Draft) -> Sample:
     """Return what the checker is told beside the draft."""
     notes = (f"seen: {draft.source.clue}", f"inferred: {draft.source.inference}")
-    return Sample(
-        draft.id, TASK, Form.OPEN, "A drafted item is to be checked.", images=(draft.source.picture(),), answers=notes
-    )
+    question, images = "A drafted item is to be checked.", (draft.source.picture(),)
+    return Sample(draft.id, TASK, Form.OPEN, question, images=images, answers=notes)
 
 
-def _told(draft: Draft) -> Prediction:
+def _as_reply(draft: Draft) -> Prediction:
+    """Return the draft as what a judge judges: the reply of a model."""
     return Prediction(TrialKey(TASK, draft.id), text=show_draft(draft))
 
 
@@ -49,9 +48,8 @@ def show_draft(draft: Draft) -> str:
     lines: list[str] = []
     for name, question in draft.questions():
         lines.append(f"{name}: {question.question}")
-        lines += [
-            f"  {'*' if place == question.right else '-'} {text}" for place, text in enumerate(question.candidates)
-        ]
+        signs = ("*" if place == question.right else "-" for place in range(len(question.candidates)))
+        lines += [f"  {sign} {text}" for sign, text in zip(signs, question.candidates, strict=True)]
     return "\n".join(lines)
 
 
@@ -62,12 +60,12 @@ def read_checks(reader: RunReader, judge: Judge, drafts: Iterable[Draft], gate: 
     }
     findings: dict[str, Finding] = {}
     for draft in drafts:
-        told = _told(draft)
-        score = score_votes(judge, told, [replies.get(judge_key(told.key, judge, vote)) for vote in range(judge.votes)])
+        reply = _as_reply(draft)
+        keys = [judge_key(reply.key, judge, vote) for vote in range(judge.votes)]
+        score = score_votes(judge, reply, [replies.get(key) for key in keys])
         if score.value is None:
             findings[draft.id] = Finding(gate, "warn", f"the checker gave no verdict: {score.reason}")
         elif score.value < 0.5:
-            findings[draft.id] = Finding(
-                gate, "fail", f"the checker says no ({judge.title.lower()}; {judge.votes} votes)"
-            )
+            reason = f"the checker says no ({judge.title.lower()}; {judge.votes} votes)"
+            findings[draft.id] = Finding(gate, "fail", reason)
     return findings

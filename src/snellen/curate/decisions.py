@@ -1,4 +1,4 @@
-"""What people decide to append-only rows in review.db, and the state that follows from them: nothing is ever overwritten."""
+"""What people decide to append-only rows in review.db, and the state that follows: nothing is ever overwritten."""
 
 from __future__ import annotations
 
@@ -23,17 +23,26 @@ CREATE TABLE IF NOT EXISTS decisions (
     action TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '', body BLOB,
     undoes INTEGER, ticket TEXT NOT NULL UNIQUE
 );
-CREATE TRIGGER IF NOT EXISTS never_changed BEFORE UPDATE ON decisions BEGIN SELECT RAISE(ABORT, 'decisions are never changed'); END;
-CREATE TRIGGER IF NOT EXISTS never_deleted BEFORE DELETE ON decisions BEGIN SELECT RAISE(ABORT, 'decisions are never deleted'); END;
+{refuse_changes}
+{refuse_deletes}
 """
+REFUSE = (
+    "CREATE TRIGGER IF NOT EXISTS never_{0} BEFORE {1} ON decisions "
+    "BEGIN SELECT RAISE(ABORT, 'decisions are never {0}'); END;"
+)
+SCHEMA = SCHEMA.format(
+    refuse_changes=REFUSE.format("changed", "UPDATE"), refuse_deletes=REFUSE.format("deleted", "DELETE")
+)
 MODES: dict[str, tuple[str, ...]] = {
     "review": ("accept", "edit", "reject", "skip"),
     "settle": ("accept", "edit", "reject"),
     "audit": ("valid", "invalid"),
     "answer": ("answer",),
 }
-"""Mode -> actions: the review proper, settling disagreements, the audit of a sample, and people answering as a model would."""
+"""Mode -> actions: the review, settling disagreements, the audit of a sample, people answering as a model would."""
 UNDO = "undo"
+COLUMNS = ("mode", "item", "reviewer", "at", "action", "reason", "body", "undoes", "ticket")
+INSERT = f"INSERT INTO decisions ({', '.join(COLUMNS)}) VALUES ({','.join('?' * len(COLUMNS))})"  # noqa: S608
 
 
 class Decision(Struct, frozen=True, omit_defaults=True):
@@ -78,10 +87,9 @@ class Ledger:
 
     def rows(self) -> Iterator[Decision]:
         """Yield every row ever written, in order."""
-        columns = "mode, item, reviewer, at, action, ticket, reason, body, undoes, id"
-        for row in self._database.execute(f"SELECT {columns} FROM decisions ORDER BY id"):
-            told = dict(zip(columns.split(", "), row, strict=True))
-            yield Decision(**told | {"body": msgspec.json.decode(told["body"]) if told["body"] else None})
+        for row in self._database.execute(f"SELECT {', '.join(COLUMNS)}, id FROM decisions ORDER BY id"):  # noqa: S608
+            fields = dict(zip((*COLUMNS, "id"), row, strict=True))
+            yield Decision(**fields | {"body": msgspec.json.decode(fields["body"]) if fields["body"] else None})
 
     def put(self, decision: Decision) -> Decision:
         """Append a decision, let it change the state, and return it with its number."""
@@ -91,24 +99,12 @@ class Ledger:
         return stored
 
     def write(self, decision: Decision) -> tuple[Decision, bool]:
-        """Put one row on disk (any thread may) and return it with its number; False when its ticket was there already."""
+        """Put one row on disk (any thread may) and return it with its number; False if its ticket was there already."""
         body = msgspec.json.encode(decision.body) if decision.body is not None else None
-        values = (
-            decision.mode,
-            decision.item,
-            decision.reviewer,
-            decision.at,
-            decision.action,
-            decision.reason,
-            body,
-            decision.undoes,
-        )
+        values = msgspec.structs.asdict(decision) | {"body": body}
         with self._lock:
             try:
-                cursor = self._database.execute(
-                    "INSERT INTO decisions (mode, item, reviewer, at, action, reason, body, undoes, ticket) VALUES (?,?,?,?,?,?,?,?,?)",
-                    (*values, decision.ticket),
-                )
+                cursor = self._database.execute(INSERT, [values[name] for name in COLUMNS])
             except sqlite3.IntegrityError:
                 row = self._database.execute("SELECT id FROM decisions WHERE ticket = ?", (decision.ticket,)).fetchone()
                 return msgspec.structs.replace(decision, id=row[0]), False
@@ -134,8 +130,8 @@ class Ledger:
         stack = self.stacks.setdefault((decision.mode, decision.reviewer), [])
         before = self._labels(held)
         if decision.action == UNDO:
-            stack[:] = [each for each in stack if each.id != decision.undoes]
-            earlier = [each for each in stack if each.item == decision.item]
+            stack[:] = [earlier for earlier in stack if earlier.id != decision.undoes]
+            earlier = [other for other in stack if other.item == decision.item]
             held.pop(decision.reviewer, None)
             if earlier:
                 held[decision.reviewer] = earlier[-1]
@@ -148,8 +144,5 @@ class Ledger:
     @staticmethod
     def _labels(held: dict[str, Decision]) -> dict[str, str]:
         """Return accept or reject by reviewer: an edited item is one that may stay."""
-        return {
-            name: "reject" if decision.action == "reject" else "accept"
-            for name, decision in held.items()
-            if decision.action != "skip"
-        }
+        actions = {name: decision.action for name, decision in held.items() if decision.action != "skip"}
+        return {name: "reject" if action == "reject" else "accept" for name, action in actions.items()}

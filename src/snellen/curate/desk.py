@@ -55,25 +55,27 @@ class Desk:
         for gated in self.items.values():
             self._note(gated)
 
-    def decide(self, told: Decision) -> Decision:
+    def decide(self, decision: Decision) -> Decision:
         """Check, store and take in one decision; returns it with its number."""
-        self.check(told)
-        stored, fresh = self.ledger.write(told)
+        self.check(decision)
+        stored, fresh = self.ledger.write(decision)
         if fresh:
             self.take(stored)
         return stored
 
-    def check(self, told: Decision) -> None:
+    def check(self, decision: Decision) -> None:
         """Refuse a decision that does not fit, by name."""
-        gated = self._item(told.item)
-        if told.action not in MODES.get(told.mode, ()):
-            raise UsageError(f"no action {told.action!r} in mode {told.mode!r}{did_you_mean(told.mode, MODES)}")
-        if told.action == "reject" and not told.reason.strip():
+        gated = self._item(decision.item)
+        if decision.action not in MODES.get(decision.mode, ()):
+            raise UsageError(
+                f"no action {decision.action!r} in mode {decision.mode!r}{did_you_mean(decision.mode, MODES)}"
+            )
+        if decision.action == "reject" and not decision.reason.strip():
             raise UsageError("a rejection needs a reason")
-        if told.action == "edit":
-            apply_edit(gated.draft, told.body)
-        if told.action == "answer":
-            check_answer(self.outcome(told.item).draft, told.body)
+        if decision.action == "edit":
+            apply_edit(gated.draft, decision.body)
+        if decision.action == "answer":
+            check_answer(self.outcome(decision.item).draft, decision.body)
 
     def take(self, stored: Decision) -> None:
         """Let a stored decision change the state and the queues."""
@@ -112,13 +114,8 @@ class Desk:
             "id": item,
             "status": status.value,
             "questions": [
-                {
-                    "name": name,
-                    "question": each.question,
-                    "candidates": each.candidates,
-                    "right": None if hidden else each.right,
-                }
-                for name, each in draft.questions()
+                {"name": name, **msgspec.to_builtins(question)} | ({"right": None} if hidden else {})
+                for name, question in draft.questions()
             ],
             "own": own.action if own else None,
         }
@@ -126,9 +123,8 @@ class Desk:
             shown |= {"clue": draft.source.clue, "inference": draft.source.inference, "provenance": draft.provenance}
             shown["findings"] = [msgspec.to_builtins(finding) for finding in gated.findings]
         if mode in ("settle", "audit"):
-            shown["decisions"] = [
-                {"reviewer": d.reviewer, "action": d.action, "reason": d.reason, "body": d.body} for d in decisions
-            ]
+            names = ("reviewer", "action", "reason", "body")
+            shown["decisions"] = [{name: getattr(decision, name) for name in names} for decision in decisions]
         return shown
 
     def state(self, reviewer: str) -> dict[str, Any]:
@@ -144,14 +140,12 @@ class Desk:
             "alpha": agreement.alpha(),
             "observed": agreement.observed,
             "shared": agreement.items,
-            "kappas": [
-                {"pair": pair, "kappa": kappa, "n": shared} for pair, (kappa, shared) in agreement.kappas().items()
-            ],
+            "kappas": [{"pair": pair, "kappa": kappa, "n": n} for pair, (kappa, n) in agreement.kappas().items()],
         }
 
     def _decided(self, reviewer: str) -> Iterable[Decision]:
-        held = {each.item: each for each in self.ledger.stacks.get(("review", reviewer), [])}
-        return (each for each in held.values() if each.action != "skip")
+        held = {decision.item: decision for decision in self.ledger.stacks.get(("review", reviewer), [])}
+        return (decision for decision in held.values() if decision.action != "skip")
 
     def _next_review(self, reviewer: str, after: str) -> str | None:
         queue = self.queues.get(reviewer, [])
@@ -162,9 +156,8 @@ class Desk:
             self._cursor[reviewer] = place
         if place < len(queue):
             return queue[place] if queue[place] != after or place + 1 == len(queue) else queue[place + 1]
-        skipped = [
-            each.item for each in self.ledger.stacks.get(("review", reviewer), []) if self._skipped(each.item, reviewer)
-        ]
+        decided = [decision.item for decision in self.ledger.stacks.get(("review", reviewer), [])]
+        skipped = [item for item in decided if self._skipped(item, reviewer)]
         return next((item for item in skipped if item != after), skipped[0] if skipped else None)
 
     def _skipped(self, item: str, reviewer: str) -> bool:

@@ -1,4 +1,4 @@
-"""Sources to drafted items by an LLM: a chain of sub-questions, then wrong candidates; replies are stored, reading them is pure."""
+"""Sources to drafted items by an LLM: a chain of sub-questions, then wrong candidates; reading its replies is pure."""
 
 from __future__ import annotations
 
@@ -49,9 +49,8 @@ class Drafting:
     def request(self, sample: Sample, stage: str, attempt: int, chain: ChainReply | None, problem: str) -> Request:
         """Return the request of one attempt at one stage."""
         source = source_of(sample)
-        steps = "\n".join(
-            f"{number}. {step.question} {step.answer}" for number, step in enumerate(chain.steps if chain else (), 1)
-        )
+        lines = (f"{step.question} {step.answer}" for step in (chain.steps if chain else ()))
+        steps = "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
         fields = {"clue": source.clue, INFERENCE: source.inference, "steps": steps, "problem": problem}
         text = render(self.prompt.chain if stage == CHAIN else self.prompt.candidates, fields)
         if problem:
@@ -65,11 +64,8 @@ class Drafting:
 
     def keys(self, sample: str) -> list[TrialKey]:
         """Return every trial a source may need."""
-        return [
-            TrialKey(TASK, sample, stage, attempt)
-            for stage in (CHAIN, WRONG)
-            for attempt in range(self.prompt.attempts)
-        ]
+        attempts = range(self.prompt.attempts)
+        return [TrialKey(TASK, sample, stage, attempt) for stage in (CHAIN, WRONG) for attempt in attempts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +85,7 @@ class DraftJob:
         source = source_of(self.item.sample)
         chain = await self._ask_stage(ask, CHAIN, None, read_chain)
         if chain is not None:
-            await self._ask_stage(
-                ask, WRONG, chain, lambda text: read_candidates(text, [s.answer for s in chain.steps], source.inference)
-            )
+            await self._ask_stage(ask, WRONG, chain, _candidates_reader(chain, source))
 
     async def _ask_stage(self, ask: Ask, stage: str, chain: ChainReply | None, read: Callable[[str], T]) -> T | None:
         problem = ""
@@ -106,6 +100,11 @@ class DraftJob:
         return None
 
 
+def _candidates_reader(chain: ChainReply, source: Source) -> Callable[[str], CandidatesReply]:
+    answers = [step.answer for step in chain.steps]
+    return lambda text: read_candidates(text, answers, source.inference)
+
+
 def plan_drafts(sources: Iterable[Source], drafting: Drafting) -> Iterator[DraftJob]:
     """Yield a job a source."""
     for position, source in enumerate(sources):
@@ -114,10 +113,8 @@ def plan_drafts(sources: Iterable[Source], drafting: Drafting) -> Iterator[Draft
 
 def sample_of(source: Source) -> Sample:
     """Return the source as what the store keeps."""
-    meta = {"source": msgspec.to_builtins(source)}
-    return Sample(
-        source.id, TASK, Form.OPEN, source.inference, images=(source.picture(),), answers=(source.inference,), meta=meta
-    )
+    meta, images = {"source": msgspec.to_builtins(source)}, (source.picture(),)
+    return Sample(source.id, TASK, Form.OPEN, source.inference, images, answers=(source.inference,), meta=meta)
 
 
 def source_of(sample: Sample) -> Source:
@@ -146,15 +143,11 @@ def read_draft(sample: Sample, replies: Replies, drafting: Drafting, model: str)
     chain, first, problem = _last_usable(replies, CHAIN, drafting, read_chain)
     if chain is None:
         return SetAside(sample.id, STAGE, problem, msgspec.to_builtins(source))
-    answers = [step.answer for step in chain.steps]
-    wrong, second, problem = _last_usable(
-        replies, WRONG, drafting, lambda text: read_candidates(text, answers, source.inference)
-    )
+    wrong, second, problem = _last_usable(replies, WRONG, drafting, _candidates_reader(chain, source))
     if wrong is None:
         return SetAside(sample.id, STAGE, problem, msgspec.to_builtins(source))
-    return _assemble(
-        source, chain, wrong, drafting.seed, {"model": model, "chain_attempts": first, "candidate_attempts": second}
-    )
+    provenance: dict[str, str | int] = {"model": model, "chain_attempts": first, "candidate_attempts": second}
+    return _assemble(source, chain, wrong, drafting.seed, provenance)
 
 
 def _last_usable(

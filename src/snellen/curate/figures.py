@@ -1,7 +1,8 @@
-"""A finished review to the figures of its data card: outcomes, agreement, the audit with its interval, the human ceiling."""
+"""A finished review to the figures of its data card: outcomes, agreement, the audit, the human ceiling."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -18,24 +19,22 @@ from .records import Draft
 def agreement_figures(ledger: Ledger) -> dict[str, Any]:
     """Return how much reviewers agree on items that several of them judged."""
     agreement = ledger.agreement
+    kappas = agreement.kappas().items()
     return {
         "items_with_several_reviewers": agreement.items,
         "unanimous_share": agreement.observed,
         "krippendorff_alpha": agreement.alpha(),
-        "cohen_kappa": [
-            {"reviewers": list(pair), "kappa": kappa, "items": count}
-            for pair, (kappa, count) in agreement.kappas().items()
-        ],
+        "cohen_kappa": [{"reviewers": list(pair), "kappa": kappa, "items": count} for pair, (kappa, count) in kappas],
     }
 
 
 def audit_figures(desk: Desk) -> dict[str, Any] | None:
-    """Return the share of audited items that are valid, with its 95 % Wilson interval; an item counts once, invalid if anybody says so."""
-    verdicts = []
-    for item in desk.queue("audit"):
-        held = desk.ledger.current.get(("audit", item), {})
-        if held:
-            verdicts.append(all(decision.action == "valid" for decision in held.values()))
+    """Return the share of audited items that are valid, with its 95 % Wilson interval.
+
+    An item counts once, invalid if anybody says so.
+    """
+    audited = (desk.ledger.current.get(("audit", item), {}) for item in desk.queue("audit"))
+    verdicts = [all(decision.action == "valid" for decision in held.values()) for held in audited if held]
     if not verdicts:
         return None
     share = sum(verdicts) / len(verdicts)
@@ -72,7 +71,5 @@ def audit_sentence(figures: dict[str, Any] | None) -> str:
 
 def outcome_counts(desk: Desk) -> dict[str, int]:
     """Return how many items stand where."""
-    counts = {status.value: 0 for status in Status}
-    for item in desk.items:
-        counts[desk.outcome(item).status.value] += 1
-    return counts
+    counts = Counter(desk.outcome(item).status for item in desk.items)
+    return {status.value: counts[status] for status in Status}

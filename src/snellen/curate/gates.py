@@ -1,9 +1,10 @@
-"""Drafts to items that passed: every gate in turn, each with its name and its count; what fails is set aside with the reason."""
+"""Drafts to items that passed: every gate in turn, each with its count; what fails is set aside with the reason."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct, field
 
@@ -142,23 +143,22 @@ def _surface_gate(run: GateRun) -> None:
         run.drafts = [draft for draft, _ in levelled]
         note = Finding("surface", "repaired", "endings, capitals or spaces of candidates made alike")
         findings = {draft.id: [note] for draft, changed in levelled if changed}
-    makers = {rule: _rule_maker(rule) for rule in SURFACE_RULES}
+    makers = {rule: partial(rule_credits, rule=rule) for rule in SURFACE_RULES}
     run.report.tests = _judge(run, "surface", makers, findings)
     run.apply("surface", findings, all(test.passed for test in run.report.tests))
 
 
 def _blind_gate(run: GateRun, judges: Mapping[str, Replies]) -> None:
     findings: dict[str, list[Finding]] = {}
-    asked = {name: _reply_maker(replies) for name, replies in judges.items()}
-    tests = _judge(
-        run, "blind", {rule: _rule_maker(rule) for rule in BLIND_RULES} | {LEARNED: learned_credits} | asked, findings
-    )
+    makers: dict[str, Maker] = {rule: partial(rule_credits, rule=rule) for rule in BLIND_RULES}
+    makers |= {LEARNED: learned_credits} | {name: partial(reply_credits, replies) for name, replies in judges.items()}
+    tests = _judge(run, "blind", makers, findings)
     run.report.tests = [*(test for test in run.report.tests if test.judge not in BLIND_RULES), *tests]
     run.apply("blind", findings, all(test.passed for test in tests))
 
 
 def _judge(run: GateRun, gate: str, makers: Mapping[str, Maker], findings: dict[str, list[Finding]]) -> list[BlindTest]:
-    """Set aside what judges answer, each on what the ones before it left; return the tests of what is left in the end."""
+    """Set aside what judges answer, each on what the ones before it left; return the tests of what is left at last."""
     margin = run.settings.margin
     known: dict[str, tuple[int, list[BlindTest]]] = {}
     for judge, make in makers.items():
@@ -166,10 +166,9 @@ def _judge(run: GateRun, gate: str, makers: Mapping[str, Maker], findings: dict[
         chances = make(left)
         known[judge] = len(left), list(compare_to_chance(judge, left, chances, margin))
         if run.settings.trim and not all(test.passed for test in known[judge][1]):
+            finding = Finding(gate, "fail", f"answered without the picture by the judge {judge!r}")
             for name in trim(left, chances, margin, run.settings.most_trimmed):
-                findings.setdefault(name, []).append(
-                    Finding(gate, "fail", f"answered without the picture by the judge {judge!r}")
-                )
+                findings.setdefault(name, []).append(finding)
     left = _left(run, findings)
     again = {judge for judge, (seen, _) in known.items() if seen != len(left)}
     fresh = {judge: list(compare_to_chance(judge, left, makers[judge](left), margin)) for judge in again}
@@ -177,14 +176,5 @@ def _judge(run: GateRun, gate: str, makers: Mapping[str, Maker], findings: dict[
 
 
 def _left(run: GateRun, findings: Mapping[str, Sequence[Finding]]) -> list[Draft]:
-    return [
-        draft for draft in run.drafts if not any(finding.outcome == "fail" for finding in findings.get(draft.id, ()))
-    ]
-
-
-def _rule_maker(rule: str) -> Maker:
-    return lambda drafts: rule_credits(drafts, rule)
-
-
-def _reply_maker(replies: Replies) -> Maker:
-    return lambda drafts: reply_credits(replies, drafts)
+    failed = {name for name, notes in findings.items() if any(finding.outcome == "fail" for finding in notes)}
+    return [draft for draft in run.drafts if draft.id not in failed]

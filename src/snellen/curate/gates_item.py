@@ -24,9 +24,8 @@ def check_schema(draft: Draft) -> Iterator[Finding]:
         yield _fail("schema", f"the chain has {len(draft.steps)} steps; it needs {FEWEST_STEPS} to {MOST_STEPS}")
     for name, question in draft.questions():
         if len(question.candidates) != CANDIDATES or not 0 <= question.right < len(question.candidates):
-            yield _fail(
-                "schema", f"{name} has {len(question.candidates)} candidates, the right one at {question.right}"
-            )
+            count = len(question.candidates)
+            yield _fail("schema", f"{name} has {count} candidates, the right one at {question.right}")
         elif not question.question.strip() or not all(text.strip() for text in question.candidates):
             yield _fail("schema", f"{name} has an empty text")
 
@@ -38,10 +37,8 @@ def check_unique(draft: Draft) -> Iterator[Finding]:
         if len(set(texts)) < len(texts):
             yield _fail("unique", f"{name} has the same candidate twice")
             continue
-        right = texts[question.right]
-        near = [
-            text for place, text in enumerate(texts) if place != question.right and fuzz.ratio(text, right) >= SAME_TEXT
-        ]
+        right = texts.pop(question.right)
+        near = [text for text in texts if fuzz.ratio(text, right) >= SAME_TEXT]
         if near:
             yield _fail("unique", f"{name}: {near[0]!r} is the right answer in other letters")
 
@@ -52,8 +49,8 @@ def check_chain(draft: Draft) -> Iterator[Finding]:
         yield _fail("chain", "two steps ask the same question")
     if len({alike(step.answer) for step in draft.steps}) < len(draft.steps):
         yield _fail("chain", "two steps have the same answer")
-    told = content_words(" ".join(f"{step.question} {step.answer}" for step in draft.steps))
-    if not content_words(draft.inference.answer) & told:
+    prepared = content_words(" ".join(f"{step.question} {step.answer}" for step in draft.steps))
+    if not content_words(draft.inference.answer) & prepared:
         yield _fail("chain", "no word of the inference is prepared by the chain")
 
 
@@ -73,8 +70,8 @@ def check_leak(draft: Draft) -> Iterator[Finding]:
             yield _fail("leak", f"{name} holds its own answer")
     last, wanted = content_words(draft.steps[-1].answer), content_words(draft.inference.answer)
     if overlap(wanted, last) >= TOLD:
-        told = f"the last answer holds {overlap(wanted, last):.0%} of the {INFERENCE}'s words"
-        yield Finding("leak", "warn", f"{told}: not for settings that tell the chain")
+        shared = f"the last answer holds {overlap(wanted, last):.0%} of the {INFERENCE}'s words"
+        yield Finding("leak", "warn", f"{shared}: not for settings that tell the chain")
 
 
 def check_words(forbidden: frozenset[str]) -> ItemGate:
@@ -90,12 +87,9 @@ def check_words(forbidden: frozenset[str]) -> ItemGate:
 
 
 ITEM_GATES: dict[str, ItemGate] = {
-    "schema": check_schema,
-    "unique": check_unique,
-    "chain": check_chain,
-    "grounded": check_grounded,
+    "schema": check_schema, "unique": check_unique, "chain": check_chain, "grounded": check_grounded,
     "leak": check_leak,
-}
+}  # fmt: skip
 
 
 def _fail(gate: str, reason: str) -> Finding:

@@ -1,4 +1,4 @@
-"""Gates that judge a set of items together: duplicates, and whether looks or blind judges find the right option above chance."""
+"""Gates that judge a set of items together: duplicates, and whether looks or blind judges beat chance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..scoring.aggregates.blind_learned import Choice, learned_credit
 from ..scoring.aggregates.blind_rules import RULES, credit
 from ..stats.intervals import estimate_mean
-from .records import INFERENCE, Draft, Finding
+from .records import INFERENCE, Draft, Finding, Question
 from .replies import alike
 
 SURFACE_RULES = ("no-period", "period", "capital", "odd-one-out", "shortest", "longest")
@@ -38,19 +38,13 @@ class BlindTest(Struct, frozen=True):
 
 
 def find_duplicates(drafts: Sequence[Draft]) -> dict[str, list[Finding]]:
-    """Name every item that repeats an earlier one: the same region with the same inference, or the same texts throughout."""
+    """Name every item that repeats an earlier one: the same region and inference, or the same texts throughout."""
     seen: dict[tuple[str, ...], str] = {}
     findings: dict[str, list[Finding]] = {}
     for draft in drafts:
         region = (draft.source.url or draft.source.image, str(draft.source.box), alike(draft.inference.answer))
-        texts = (
-            "texts",
-            *(
-                alike(text)
-                for _, question in draft.questions()
-                for text in (question.question, *sorted(question.candidates))
-            ),
-        )
+        asked = ((question.question, *sorted(question.candidates)) for _, question in draft.questions())
+        texts = ("texts", *(alike(text) for group in asked for text in group))
         for key in (region, texts):
             first = seen.setdefault(key, draft.id)
             if first != draft.id:
@@ -61,13 +55,11 @@ def find_duplicates(drafts: Sequence[Draft]) -> dict[str, list[Finding]]:
 def rule_credits(drafts: Sequence[Draft], rule: str) -> Credits:
     """Return what a rule of the surface would score on every question."""
     preference = RULES[rule]
+    asked: dict[str, list[tuple[Question, ...]]] = {"step": [draft.steps for draft in drafts]}
+    asked[INFERENCE] = [(draft.inference,) for draft in drafts]
     return {
-        "step": [
-            np.array([credit(step.candidates, step.right, preference) for step in draft.steps]) for draft in drafts
-        ],
-        INFERENCE: [
-            np.array([credit(draft.inference.candidates, draft.inference.right, preference)]) for draft in drafts
-        ],
+        role: [np.array([credit(one.candidates, one.right, preference) for one in group]) for group in groups]
+        for role, groups in asked.items()
     }
 
 
@@ -105,17 +97,17 @@ def chance_of(drafts: Sequence[Draft], role: str) -> float:
 
 
 def reply_credits(replies: Mapping[str, Mapping[str, Sequence[float]]], drafts: Sequence[Draft]) -> Credits:
-    """Return the replies of a text-only model (item -> role -> right or wrong); an item it was not asked counts as chance."""
-    found: Credits = {role: [] for role in ROLES}
+    """Return the replies of a text-only model (item -> role -> right or wrong); an item not asked counts as chance."""
+    scored: Credits = {role: [] for role in ROLES}
     for draft in drafts:
-        told = replies.get(draft.id, {})
-        found[INFERENCE].append(np.array(told.get(INFERENCE) or [1.0 / len(draft.inference.candidates)]))
-        found["step"].append(np.array(told.get("step") or [1.0 / len(step.candidates) for step in draft.steps]))
-    return found
+        known = replies.get(draft.id, {})
+        scored[INFERENCE].append(np.array(known.get(INFERENCE) or [1.0 / len(draft.inference.candidates)]))
+        scored["step"].append(np.array(known.get("step") or [1.0 / len(step.candidates) for step in draft.steps]))
+    return scored
 
 
 def trim(drafts: Sequence[Draft], chances: Credits, margin: float, most: float) -> set[str]:
-    """Return the items to set aside so that a judge falls to chance plus margin; none when more than `most` (a share) would have to go.
+    """Return the items to set aside so that a judge falls to chance plus margin; none if that is a share above `most`.
 
     Items go by how surely the judge answers them, those it answers best first.
     """

@@ -57,14 +57,14 @@ def apply_edit(draft: Draft, body: Any) -> Draft:
 def outcome_of(gated: Gated, ledger: Ledger) -> Outcome:
     """Return what became of one item: a settled dispute counts for more than the reviews it settles."""
     draft = gated.draft
-    reviews = [each for each in _held(ledger, "review", draft.id) if each.action != "skip"]
-    settled = max(_held(ledger, "settle", draft.id), key=lambda each: each.id, default=None)
+    reviews = [review for review in _held(ledger, "review", draft.id) if review.action != "skip"]
+    settled = max(_held(ledger, "settle", draft.id), key=lambda decision: decision.id, default=None)
     if settled is not None:
         return Outcome(_status(settled), _text(draft, [settled]), [*reviews, settled])
     if not reviews:
         return Outcome(Status.OPEN, draft, [])
-    verdicts = {_status(each) for each in reviews}
-    edits = {msgspec.json.encode(each.body) for each in reviews if each.action == EDIT}
+    verdicts = {_status(review) for review in reviews}
+    edits = {msgspec.json.encode(review.body) for review in reviews if review.action == EDIT}
     if len(verdicts) > 1 or len(edits) > 1:
         return Outcome(Status.DISPUTED, draft, reviews)
     return Outcome(verdicts.pop(), _text(draft, reviews), reviews)
@@ -79,5 +79,5 @@ def _status(decision: Decision) -> Status:
 
 
 def _text(draft: Draft, decisions: Sequence[Decision]) -> Draft:
-    edited = next((each for each in decisions if each.action == EDIT), None)
+    edited = next((decision for decision in decisions if decision.action == EDIT), None)
     return apply_edit(draft, edited.body) if edited is not None else draft

@@ -1,9 +1,10 @@
-"""Accepted items to a dataset others can use: the CURE format, pictures, a task file, provenance by item, and a data card."""
+"""Accepted items to a dataset others can use: the CURE format, pictures, a task file, provenance and a data card."""
 
 from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,12 +23,9 @@ from .card import write_card
 from .desk import Desk
 from .figures import agreement_figures, audit_figures, ceiling_figures, outcome_counts
 from .outcome import Outcome, Status
-from .records import Draft, Question, SetAside
+from .records import Draft, Question, SetAside, write_lines
 
-SUFFIXES = {
-    "image/jpeg": ".jpg",
-    **{mime: f".{mime.partition('/')[2]}" for mime in FORMATS.values() if mime != "image/jpeg"},
-}
+SUFFIXES = {mime: f".{mime.partition('/')[2]}" for mime in FORMATS.values()} | {"image/jpeg": ".jpg"}
 ANNOTATIONS = "annotations.json"
 TASK_FILE = """name = "{slug}"
 title = "{title}"
@@ -97,40 +95,33 @@ def _write_data(part: Path, outcomes: Mapping[str, Outcome], title: Title) -> No
     accepted = [(item, outcome) for item, outcome in outcomes.items() if outcome.status is Status.ACCEPTED]
     rows = [_row(outcome.draft, _keep_picture(outcome.draft.source.image, part)) for _, outcome in accepted]
     (part / ANNOTATIONS).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
-    (part / "task.toml").write_text(
-        TASK_FILE.format(slug=title.slug, title=_plain(title.name), licence=_plain(title.licence))
-    )
-    _write_lines(part / "provenance.jsonl", [_provenance(place, *each) for place, each in enumerate(accepted)])
+    names = {"slug": title.slug, "title": _plain(title.name), "licence": _plain(title.licence)}
+    (part / "task.toml").write_text(TASK_FILE.format(**names))
+    write_lines(part / "provenance.jsonl", [_provenance(place, *pair) for place, pair in enumerate(accepted)])
     _write_bundle(part, title)
     left_out = [_left_out(item, outcome) for item, outcome in outcomes.items() if outcome.status is not Status.ACCEPTED]
-    _write_lines(part / "set_aside.jsonl", left_out)
+    write_lines(part / "set_aside.jsonl", left_out)
 
 
 def _write_bundle(part: Path, title: Title) -> None:
     """Write the same items as a bundle of Samples, for everything that reads bundles."""
     task = Task(name="items", dataset={"loader": "cure", "path": str(part / ANNOTATIONS)})
-    write_bundle(
-        load(task, LoadContext()), part / "bundle", name=title.name, licence=title.licence, made_by="snellen curate"
-    )
+    facts: dict[str, Any] = {"name": title.name, "licence": title.licence, "made_by": "snellen curate"}
+    write_bundle(load(task, LoadContext()), part / "bundle", **facts)
 
 
 def make_card(
     desk: Desk, title: Title, gates: Mapping[str, Any], set_aside: Sequence[SetAside], drafts: Sequence[Draft]
 ) -> dict[str, Any]:
     """Return every figure of the data card."""
-    lengths: dict[str, int] = {}
-    for draft in drafts:
-        lengths[str(len(draft.steps))] = lengths.get(str(len(draft.steps)), 0) + 1
-    reasons: dict[str, int] = {}
-    for each in set_aside:
-        reasons[each.stage] = reasons.get(each.stage, 0) + 1
+    lengths = Counter(str(len(draft.steps)) for draft in drafts)
     return {
         "name": title.name,
         "licence": title.licence,
         "items": len(drafts),
         "questions": sum(len(draft.steps) + 1 for draft in drafts),
         "chain_lengths": dict(sorted(lengths.items())),
-        "set_aside": reasons,
+        "set_aside": dict(Counter(record.stage for record in set_aside)),
         "outcomes": outcome_counts(desk),
         "reviewers": len(desk.settings.reviewers),
         "decisions": desk.ledger.count,
@@ -181,20 +172,14 @@ def _keep_picture(path: str, folder: Path) -> str:
 def _provenance(place: int, item: str, outcome: Outcome) -> dict[str, Any]:
     draft = outcome.draft
     people = [{"reviewer": d.reviewer, "action": d.action, "at": d.at, "mode": d.mode} for d in outcome.decisions]
-    told = {"item": place, "source": item, "origin": draft.source.url or draft.source.image, "draft": draft.provenance}
-    return {**told, "decisions": people, "content": content_hash([draft.steps, draft.inference])}
+    origin = {"item": place, "source": item, "origin": draft.source.url or draft.source.image}
+    content = content_hash([draft.steps, draft.inference])
+    return {**origin, "draft": draft.provenance, "decisions": people, "content": content}
 
 
 def _left_out(item: str, outcome: Outcome) -> dict[str, Any]:
-    return {
-        "source": item,
-        "status": outcome.status.value,
-        "reasons": [each.reason for each in outcome.decisions if each.reason],
-    }
-
-
-def _write_lines(path: Path, records: Sequence[Any]) -> None:
-    path.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
+    reasons = [decision.reason for decision in outcome.decisions if decision.reason]
+    return {"source": item, "status": outcome.status.value, "reasons": reasons}
 
 
 def _plain(text: str) -> str:

@@ -78,7 +78,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
-    """What one gate says about one item: `fail` sets it aside, `warn` shows it to the reviewer, `repaired` changed it."""
+    """What one gate says about one item: `fail` sets it aside, `warn` goes to the reviewer, `repaired` changed it."""
 
     gate: str
     outcome: str

@@ -1,4 +1,4 @@
-"""What an LLM replied to checked records: JSON found in the text, shape checked, small flaws repaired by rule, the rest named."""
+"""What an LLM replied to checked records: JSON found in the text, small flaws repaired by rule, the rest named."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_chain(text: str) -> ChainReply:
 
 
 def read_candidates(text: str, answers: Sequence[str], inference: str) -> CandidatesReply:
-    """Return five distinct wrong candidates for every answer; repeats and copies of the right one are taken out first."""
+    """Return five distinct wrong candidates for every answer; repeats and copies of the right one go first."""
     reply = _decode(text, CandidatesReply)
     if len(reply.steps) != len(answers):
         raise UnusableReplyError(f"candidates for {len(reply.steps)} steps where the chain has {len(answers)}")

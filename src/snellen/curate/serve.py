@@ -1,4 +1,4 @@
-"""A desk to a running server on localhost, with one link for every reviewer; ended by SIGTERM or Ctrl-C, nothing lost by SIGKILL."""
+"""A desk to a running server on localhost, with one link for every reviewer; however it ends, nothing is lost."""
 
 from __future__ import annotations
 
@@ -23,18 +23,13 @@ def serve(desk: Desk, keys: Keys, name: str, port: int, ready: Callable[[dict[st
         listener.bind(("127.0.0.1", port))
         listener.listen(128)
     except OSError as error:
-        raise EnvironmentProblem(
-            f"cannot listen on 127.0.0.1:{port}: {error.strerror}; --port 0 picks a free port"
-        ) from None
+        fix = "--port 0 picks a free port"
+        raise EnvironmentProblem(f"cannot listen on 127.0.0.1:{port}: {error.strerror}; {fix}") from None
     chosen = int(listener.getsockname()[1])
-    links = {
-        who: f"http://127.0.0.1:{chosen}/?reviewer={quote(who)}&token={keys.token(who)}"
-        for who in desk.settings.reviewers
-    }
-    ready(links, chosen)
-    config = uvicorn.Config(
-        make_app(desk, keys, name), log_level="warning", access_log=False, server_header=False, lifespan="off"
-    )
+    queries = {who: f"reviewer={quote(who)}&token={keys.token(who)}" for who in desk.settings.reviewers}
+    ready({who: f"http://127.0.0.1:{chosen}/?{query}" for who, query in queries.items()}, chosen)
+    app, quiet = make_app(desk, keys, name), {"access_log": False, "server_header": False}
+    config = uvicorn.Config(app, log_level="warning", lifespan="off", **quiet)
     try:
         uvicorn.Server(config).run(sockets=[listener])
     finally:

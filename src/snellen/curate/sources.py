@@ -1,4 +1,4 @@
-"""Coarse annotations (the Sherlock format, or any rows with a mapping) to Sources; what cannot be used is set aside by reason."""
+"""Coarse annotations (the Sherlock format, or rows with a mapping) to Sources; the unusable are set aside by reason."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ def read_sources(
     find = PictureFinder(CureSource("cure", str(path), str(image_root) if image_root else None), None)
     seen: set[str] = set()
     for number, row in read_rows(path):
-        mapping = dict(SHERLOCK if "inputs" in row and "targets" in row else {name: name for name in FIELDS}) | dict(
-            columns or {}
-        )
+        usual = SHERLOCK if "inputs" in row and "targets" in row else {name: name for name in FIELDS}
+        mapping = usual | dict(columns or {})
         where = f"{path.name} record {number}"
         for field, column in (columns or {}).items():
             _check_column(field, column, row, where)
@@ -50,9 +49,8 @@ def read_sources(
 
 def _check_column(field: str, column: str, row: Row, where: str) -> None:
     if field not in FIELDS:
-        raise DataError(
-            f"--map {field}={column}: no such field{did_you_mean(field, FIELDS)}; fields: {', '.join(FIELDS)}"
-        )
+        fields = f"{did_you_mean(field, FIELDS)}; fields: {', '.join(FIELDS)}"
+        raise DataError(f"--map {field}={column}: no such field{fields}")
     if column.partition(".")[0] not in row:
         raise DataError(f"{where} has no column {column!r}{did_you_mean(column, row)}; it has: {', '.join(row)}")
 
@@ -61,11 +59,8 @@ def _to_source(row: Row, mapping: Mapping[str, str], find: PictureFinder, where:
     values = {field: _dig(row, column) for field, column in mapping.items()}
     if values["box"] is None:
         values["box"] = _dig(row, "bboxes")
-    name = (
-        str(values["id"])
-        if values["id"] not in (None, "")
-        else content_hash([values["image"], values["box"], values["inference"]], 12)
-    )
+    content = [values["image"], values["box"], values["inference"]]
+    name = content_hash(content, 12) if values["id"] in (None, "") else str(values["id"])
     try:
         texts = {field: _text(values[field], field) for field in ("image", "clue", "inference")}
         url = texts["image"]
@@ -104,7 +99,11 @@ def _first_box(value: Any) -> tuple[float, float, float, float] | None:
     if isinstance(value, list) and isinstance(value[0], dict | list):
         value = value[0]
     numbers = [value.get(name) for name in ("left", "top", "width", "height")] if isinstance(value, dict) else value
-    if not isinstance(numbers, list) or len(numbers) != 4 or not all(isinstance(each, int | float) for each in numbers):
+    if (
+        not isinstance(numbers, list)
+        or len(numbers) != 4
+        or not all(isinstance(number, int | float) for number in numbers)
+    ):
         raise DataError(f"box {value!r} is not left, top, width, height")
     left, top, width, height = map(float, numbers)
     return left, top, width, height

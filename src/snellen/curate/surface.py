@@ -1,4 +1,4 @@
-"""Candidates that differ by their looks to candidates that look alike: endings, capitals, quotes and spaces by one rule."""
+"""Candidates that differ by their looks to candidates that look alike: endings, capitals, quotes and spaces."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def level_question(question: Question) -> Question:
 
 
 def level_texts(texts: Sequence[str]) -> list[str]:
-    """Strip spaces, quotes and final stops from all texts; where some begin with a capital, all do (a name must keep its own)."""
+    """Strip spaces, quotes and final stops from all texts; where some begin with a capital, all do, as names must."""
     bare = [_SPACES.sub(" ", text).strip(' "“”').rstrip(STOPS + " ") or text for text in texts]
     return [text[:1].upper() + text[1:] for text in bare] if any(text[:1].isupper() for text in bare) else bare

@@ -1,4 +1,4 @@
-"""The desk as a web page on localhost: own link for every reviewer, no foreign origin, no script but ours, pictures re-encoded."""
+"""The desk as a web page on localhost: a link for every reviewer, no foreign origin or script, pictures drawn anew."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ except ImportError:
 COOKIE = "snellen-review"
 LARGEST_SIDE_PX = 1200
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -85,10 +85,9 @@ class LocalOnly:
             return False
         if origin is not None and origin != f"http://{host}":
             return False
-        posted = scope["method"] not in ("GET", "HEAD")
-        return not posted or (
-            headers.get("x-snellen") == "1" and headers.get("content-type", "").startswith("application/json")
-        )
+        if scope["method"] in ("GET", "HEAD"):
+            return True
+        return headers.get("x-snellen") == "1" and headers.get("content-type", "").startswith("application/json")
 
 
 class Decide(msgspec.Struct, frozen=True):
@@ -148,7 +147,7 @@ class Pages:
     async def image(self, request: Request) -> Response:
         """Serve a picture, drawn anew from its pixels with the region marked."""
         if self._who(request) is None:
-            return _json({"error": "open your own link"}, 403)
+            return STRANGER
         try:
             data = await run_in_threadpool(self._picture, request.path_params["item"])
         except SnellenError as error:
@@ -157,9 +156,8 @@ class Pages:
 
     async def next(self, request: Request) -> Response:
         """Return the next item of a mode, with the state beside it."""
-        return self._answer(
-            request, lambda who, mode: self._desk.next_item(mode, who, request.query_params.get("after", ""))
-        )
+        after = request.query_params.get("after", "")
+        return self._answer(request, lambda who, mode: self._desk.next_item(mode, who, after))
 
     async def item(self, request: Request) -> Response:
         """Return one item by name."""
@@ -167,57 +165,54 @@ class Pages:
 
     def _answer(self, request: Request, choose: Callable[[str, str], str | None]) -> Response:
         who, mode = self._who(request), request.query_params.get("mode", "review")
-        if who is None or mode not in MODES:
-            return _json(
-                {"error": "open your own link" if who is None else f"no mode {mode!r}"}, 403 if who is None else 400
-            )
+        if who is None:
+            return STRANGER
+        if mode not in MODES:
+            return _json({"error": f"no mode {mode!r}"}, 400)
         try:
-            item = choose(who, mode)
-            shown = self._desk.show(item, mode, who) if item is not None else None
+            return self._show(choose(who, mode), mode, who)
         except SnellenError as error:
             return _json({"error": str(error)}, 404)
-        return _json({"item": shown, "state": self._desk.state(who), "name": self._name, "reasons": REASONS})
+
+    def _show(self, item: str | None, mode: str, who: str, **more: Any) -> Response:
+        """Return an item (or None) as the page gets it, with the state beside it."""
+        shown = self._desk.show(item, mode, who) if item else None
+        state = {"state": self._desk.state(who), "name": self._name, "reasons": REASONS}
+        return _json({**more, "item": shown, **state})
 
     async def state(self, request: Request) -> Response:
         """Return progress and agreement."""
         who = self._who(request)
-        return _json(self._desk.state(who)) if who else _json({"error": "open your own link"}, 403)
+        return _json(self._desk.state(who)) if who else STRANGER
 
     async def decide(self, request: Request) -> Response:
         """Store a decision and hand out the next item."""
         who = self._who(request)
         if who is None:
-            return _json({"error": "open your own link"}, 403)
+            return STRANGER
         try:
-            told = msgspec.json.decode(await request.body(), type=Decide)
-            decision = Decision(
-                told.mode, told.item, who, _now(), told.action, told.ticket, told.reason.strip(), told.body
-            )
+            save = msgspec.json.decode(await request.body(), type=Decide)
+            reason = save.reason.strip()
+            decision = Decision(save.mode, save.item, who, _now(), save.action, save.ticket, reason, save.body)
             self._desk.check(decision)
             stored = await self._store(decision)
         except (msgspec.DecodeError, SnellenError) as error:
             return _json({"error": str(error)}, 503 if isinstance(error, EnvironmentProblem) else 400)
-        following = self._desk.next_item(told.mode, who)
-        shown = self._desk.show(following, told.mode, who) if following else None
-        return _json(
-            {"saved": stored.id, "item": shown, "state": self._desk.state(who), "name": self._name, "reasons": REASONS}
-        )
+        return self._show(self._desk.next_item(save.mode, who), save.mode, who, saved=stored.id)
 
     async def undo(self, request: Request) -> Response:
         """Take back the last decision."""
         who = self._who(request)
         if who is None:
-            return _json({"error": "open your own link"}, 403)
+            return STRANGER
         try:
-            told = msgspec.json.decode(await request.body(), type=dict[str, str])
-            undo = self._desk.ledger.undo_of(told.get("mode", "review"), who, _now(), told["ticket"])
+            fields = msgspec.json.decode(await request.body(), type=dict[str, str])
+            mode = fields.get("mode", "review")
+            undo = self._desk.ledger.undo_of(mode, who, _now(), fields["ticket"])
             item = (await self._store(undo)).item if undo is not None else None
         except (msgspec.DecodeError, KeyError, SnellenError) as error:
             return _json({"error": str(error)}, 400)
-        shown = self._desk.show(item, told.get("mode", "review"), who) if item else None
-        return _json(
-            {"undone": item, "item": shown, "state": self._desk.state(who), "name": self._name, "reasons": REASONS}
-        )
+        return self._show(item, mode, who, undone=item)
 
     async def _store(self, decision: Decision) -> Decision:
         """Wait for the disk in a thread, then change the state here, where alone it is read."""
@@ -251,6 +246,9 @@ def make_app(desk: Desk, keys: Keys, name: str) -> Starlette:
 
 def _json(value: Any, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status, HEADERS, "application/json")
+
+
+STRANGER = _json({"error": "open your own link"}, 403)
 
 
 @lru_cache(maxsize=8)

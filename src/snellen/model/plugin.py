@@ -1,8 +1,9 @@
-"""`plugin/NAME`: a class with the batch interface of ReForm-style evaluations, or a plain Python callable, from `--plugin file.py`.
+"""`plugin/NAME`: a class with the batch interface of ReForm-style evaluations, or a callable, from `--plugin file.py`.
 
-A class has `raw_batch_generate(image, prompt, temperature, max_new_tokens)` and/or `raw_batch_predict(image, prompt, candidates)`
-(or the same without `_batch`, for one sample); a loader is a function `get_NAME(model_config)` that returns it, alone or with a
-preprocessor. A callable is called with what it names: image, images, prompt, candidates, temperature, max_new_tokens, request.
+A class has `raw_batch_generate(image, prompt, temperature, max_new_tokens)` and/or
+`raw_batch_predict(image, prompt, candidates)` (or the same without `_batch`, for one sample); a loader is a function
+`get_NAME(model_config)` that returns it, alone or with a preprocessor. A callable is called with what it names: image,
+images, prompt, candidates, temperature, max_new_tokens, request.
 """
 
 from __future__ import annotations
@@ -86,10 +87,8 @@ class PluginModel:
         await asyncio.to_thread(self._thread.shutdown)
 
     def _answer(self, requests: Sequence[Request]) -> list[Prediction]:
-        for kind in (True, False):
-            batch = [request for request in requests if bool(request.choices) is kind]
-            if len(batch) == len(requests):
-                return self._answer_alike(requests)
+        if len({bool(request.choices) for request in requests}) == 1:
+            return self._answer_alike(requests)
         answers = {request.key: answer for request in requests for answer in self._answer_alike([request])}
         return [answers[request.key] for request in requests]
 
@@ -117,22 +116,18 @@ class PluginModel:
     def _score(self, requests: Sequence[Request]) -> list[Prediction]:
         sent = self._clock.monotonic()
         if self._interface.predict is None:
-            raise ModelError(
-                FailureKind.CAPABILITY, f"{self.name} cannot score candidates: it has no raw_batch_predict"
-            )
+            reason = "cannot score candidates: it has no raw_batch_predict"
+            raise ModelError(FailureKind.CAPABILITY, f"{self.name} {reason}")
         for request in requests:
             check_choices(request, byte_counts(request))
             if request.likelihood.with_prompt:
-                raise ModelError(
-                    FailureKind.CAPABILITY,
-                    f"{self.name} gives no log-probabilities of the prompt itself, which prompt-mean needs",
-                )
+                reason = "gives no log-probabilities of the prompt itself, which prompt-mean needs"
+                raise ModelError(FailureKind.CAPABILITY, f"{self.name} {reason}")
         answers = self._call(self._interface.predict, requests)
         timing = Timing(sent, self._clock.monotonic())
-        found = [
-            self._to_likelihoods(request, answer, timing) for request, answer in zip(requests, answers, strict=True)
-        ]
-        return [self._with_priors(request, prediction) for request, prediction in zip(requests, found, strict=True)]
+        pairs = zip(requests, answers, strict=True)
+        scored = [(request, self._to_likelihoods(request, answer, timing)) for request, answer in pairs]
+        return [self._with_priors(request, prediction) for request, prediction in scored]
 
     def _with_priors(self, request: Request, prediction: Prediction) -> Prediction:
         if not request.likelihood.baseline or prediction.detail["route"] != "plugin":
@@ -148,16 +143,10 @@ class PluginModel:
         elif _is_index(answer) and 0 <= int(answer) < count:
             values, route = [0.0 if place == int(answer) else MINUS_INFINITY for place in range(count)], "plugin-index"
         else:
-            raise ModelError(
-                FailureKind.DECODE,
-                f"{self.name} answered {answer!r} for {count} candidates: give an index or {count} numbers",
-            )
-        return Prediction(
-            request.key,
-            loglikelihoods=tuple(values),
-            timing=timing,
-            detail={"route": route, "bytes": byte_counts(request)},
-        )
+            fix = f"give an index or {count} numbers"
+            raise ModelError(FailureKind.DECODE, f"{self.name} answered {answer!r} for {count} candidates: {fix}")
+        detail = {"route": route, "bytes": byte_counts(request)}
+        return Prediction(request.key, loglikelihoods=tuple(values), timing=timing, detail=detail)
 
     def _call(self, act: Callable[..., list[Any]], requests: Sequence[Request]) -> list[Any]:
         try:
@@ -172,12 +161,11 @@ class PluginModel:
             answers = act(requests, images, [_prompt(request) for request in requests])
         except ModelError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - someone else's code may raise anything; it costs this request
             raise ModelError(FailureKind.SERVER, f"{self.name} raised {type(error).__name__}: {error}") from None
         if len(answers) != len(requests):
-            raise ModelError(
-                FailureKind.DECODE, f"{self.name} gave {len(answers)} answers for {len(requests)} requests"
-            )
+            counts = f"{len(answers)} answers for {len(requests)} requests"
+            raise ModelError(FailureKind.DECODE, f"{self.name} gave {counts}")
         return answers
 
 
@@ -190,9 +178,8 @@ def find_object(name: str) -> tuple[ModuleType, Any]:
         for attribute in (name, f"get_{name}"):
             if callable(getattr(module, attribute, None)):
                 return module, getattr(module, attribute)
-    known = [
-        key for module in modules for key, value in vars(module).items() if callable(value) and not key.startswith("_")
-    ]
+    objects = (pair for module in modules for pair in vars(module).items())
+    known = [key for key, value in objects if callable(value) and not key.startswith("_")]
     raise UsageError(f"no plug-in has a model {name!r}{did_you_mean(name, known)}")
 
 
@@ -214,9 +201,5 @@ def _seed(requests: Sequence[Request]) -> None:
     """Seed the generator such interfaces draw from, by the trials at hand: a run repeated is the same run."""
     torch = sys.modules.get("torch")
     if torch is not None:
-        parts = [
-            str(part)
-            for request in requests
-            for part in (request.params.seed or 0, *msgspec.structs.astuple(request.key))
-        ]
-        torch.manual_seed(derive_seed(*parts) % 2**63)
+        keys = ((request.params.seed or 0, *msgspec.structs.astuple(request.key)) for request in requests)
+        torch.manual_seed(derive_seed(*(str(part) for key in keys for part in key)) % 2**63)

@@ -1,4 +1,4 @@
-"""Someone's class, loader or function to two calls over a batch: generate and predict. Nothing of theirs has to change."""
+"""Someone's class, loader or function to two calls over a batch, generate and predict; nothing of theirs changes."""
 
 from __future__ import annotations
 
@@ -36,9 +36,8 @@ def _make(kind: type[Any], arguments: Mapping[str, Any]) -> Any:
     try:
         return kind(**arguments)
     except TypeError as error:
-        raise UsageError(
-            f"plug-in class {kind.__name__}: {error}; give its arguments as --model-arg NAME=VALUE"
-        ) from None
+        fix = "give its arguments as --model-arg NAME=VALUE"
+        raise UsageError(f"plug-in class {kind.__name__}: {error}; {fix}") from None
 
 
 def _is_loader(function: Any) -> bool:
@@ -54,9 +53,8 @@ def _from_object(made: Any) -> Interface:
         return Interface(generate, predict)
     if callable(made):
         return _from_function(made, {})
-    raise UsageError(
-        f"plug-in {type(made).__name__} has neither raw_batch_generate nor raw_batch_predict, and cannot be called"
-    )
+    missing = "neither raw_batch_generate nor raw_batch_predict, and cannot be called"
+    raise UsageError(f"plug-in {type(made).__name__} has {missing}")
 
 
 def _batch(made: Any, name: str) -> BatchCall | None:
@@ -65,7 +63,7 @@ def _batch(made: Any, name: str) -> BatchCall | None:
 
 
 def _call_in_groups(method: Callable[..., Any]) -> BatchCall:
-    """Return a call that hands a method the requests that share their sampling parameters, which it takes once for all."""
+    """Return a call that hands a method requests that share their sampling parameters, which it takes once for all."""
 
     def _call(requests: Sequence[Request], images: Sequence[list[Any]], prompts: Sequence[str]) -> list[Any]:
         answers: dict[int, Any] = {}
@@ -87,15 +85,11 @@ def _one_by_one(made: Any, name: str) -> BatchCall | None:
         return None
 
     def _call(requests: Sequence[Request], images: Sequence[list[Any]], prompts: Sequence[str]) -> list[Any]:
-        return [
-            method(
-                _one(pictures),
-                prompt,
-                **({"candidates": list(request.choices)} if request.choices else {}),
-                **_extra(method, request),
-            )
-            for request, pictures, prompt in zip(requests, images, prompts, strict=True)
-        ]
+        answers = []
+        for request, pictures, prompt in zip(requests, images, prompts, strict=True):
+            candidates = {"candidates": list(request.choices)} if request.choices else {}
+            answers.append(method(_one(pictures), prompt, **candidates, **_extra(method, request)))
+        return answers
 
     return _call
 
@@ -106,14 +100,8 @@ def _from_function(function: Any, arguments: Mapping[str, Any]) -> Interface:
     def _call(requests: Sequence[Request], images: Sequence[list[Any]], prompts: Sequence[str]) -> list[Any]:
         answers = []
         for request, pictures, prompt in zip(requests, images, prompts, strict=True):
-            offered = {
-                "image": _one(pictures),
-                "images": pictures,
-                "prompt": prompt,
-                "request": request,
-                "candidates": list(request.choices),
-            }
-            offered |= _sampling(request) | dict(arguments)
+            offered = {"image": _one(pictures), "images": pictures, "prompt": prompt, "request": request}
+            offered |= {"candidates": list(request.choices)} | _sampling(request) | dict(arguments)
             answers.append(function(**{name: value for name, value in offered.items() if name in names}))
         return answers
 

@@ -17,8 +17,8 @@ class Definition:
 
     name: str
     unit: str
-    meaning: str
     values: Callable[[RequestRecord], Sequence[float]]
+    meaning: str
 
 
 def _latency(record: RequestRecord) -> Value:
@@ -82,18 +82,9 @@ def _gaps(record: RequestRecord) -> Sequence[float]:
     return [later - earlier for earlier, later in pairwise(record.chunks)]
 
 
-def _output_rate(record: RequestRecord) -> Value:
-    return _ratio(output_tokens(record), _latency(record))
-
-
 def _prefill_rate(record: RequestRecord) -> Value:
     start = first_token(record)
     return None if start is None else _ratio(record.input_tokens, start - record.sent)
-
-
-def _decode_rate(record: RequestRecord) -> Value:
-    gap = time_per_token(record)
-    return _ratio(1, gap)
 
 
 def _ratio(numerator: float | None, denominator: float | None) -> Value:
@@ -117,91 +108,46 @@ def _tokens(name: str) -> Callable[[RequestRecord], Sequence[float]]:
 
 
 DEFINITIONS: tuple[Definition, ...] = (
-    Definition(
-        "E2EL",
-        "s",
-        "End-to-end latency: send -> last event with text (whole body when not streamed). Successes.",
-        _one(_latency),
-    ),
-    Definition(
-        "E2ELScheduled",
-        "s",
-        "The same from the scheduled moment: includes the wait for a free slot, so overload cannot hide.",
-        _one(_response),
-    ),
-    Definition(
-        "TTFT",
-        "s",
-        "Time to first token: send -> first event with answer text. Role-only, empty and usage events do not count.",
-        _one(_ttft),
-    ),
-    Definition("TTFTScheduled", "s", "The same from the scheduled moment.", _one(_ttft_scheduled)),
-    Definition(
-        "TTFR", "s", "Send -> first event with reasoning text, for models that think aloud.", _one(_first_reasoning)
-    ),
-    Definition("TTFE", "s", "Send -> first event of any kind, also one without text.", _one(_first_event)),
-    Definition(
-        "TPOT",
-        "s",
-        "Time per output token: (last text - first text) / (output tokens - 1). Requests with one token have none.",
-        _one(time_per_token),
-    ),
-    Definition(
-        "ITL",
-        "s",
-        "Inter-token latency: gaps between events with text, pooled over all requests. Per event: an event may carry several tokens.",
-        _gaps,
-    ),
-    Definition(
-        "QueueTime",
-        "s",
-        "Scheduled moment -> send: the wait inside the load generator (dispatch delay, concurrency cap). All requests.",
-        _one(lambda record: record.sent - record.due),
-    ),
-    Definition("FailedTime", "s", "Send -> failure, of failed and cancelled requests.", _one(_failed_time)),
-    Definition(
-        "InputTokens", "token", "Prompt tokens as the server counted them, images included.", _tokens("input_tokens")
-    ),
-    Definition(
-        "OutputTokens",
-        "token",
-        "Output tokens (server's usage; without it one per event with text, marked).",
-        _one(lambda r: output_tokens(r) if r.ok else None),
-    ),
-    Definition(
-        "ReasoningTokens",
-        "token",
-        "Part of the output tokens that was reasoning, where the server says so.",
-        _tokens("reasoning_tokens"),
-    ),
-    Definition(
-        "VisualTokens",
-        "token",
-        "Part of the input tokens that came from images, where the server says so.",
-        _tokens("visual_tokens"),
-    ),
-    Definition(
-        "CachedTokens",
-        "token",
-        "Part of the input tokens read from the server's prefix cache.",
-        _tokens("cached_tokens"),
-    ),
-    Definition("OutputTokenThroughput", "token/s", "Output tokens / E2EL, per request.", _one(_output_rate)),
-    Definition(
-        "PrefillTokenThroughput",
-        "token/s",
-        "Input tokens / (send -> first text of any kind), per request.",
-        _one(_prefill_rate),
-    ),
-    Definition("DecodeTokenThroughput", "token/s", "1 / TPOT, per request.", _one(_decode_rate)),
-)
+    Definition("E2EL", "s", _one(_latency),
+        "End-to-end latency: send -> last event with text (whole body when not streamed). Successes."),
+    Definition("E2ELScheduled", "s", _one(_response),
+        "The same from the scheduled moment: includes the wait for a free slot, so overload cannot hide."),
+    Definition("TTFT", "s", _one(_ttft),
+        "Time to first token: send -> first event with answer text. Role-only, empty and usage events do not count."),
+    Definition("TTFTScheduled", "s", _one(_ttft_scheduled), "The same from the scheduled moment."),
+    Definition("TTFR", "s", _one(_first_reasoning),
+        "Send -> first event with reasoning text, for models that think aloud."),
+    Definition("TTFE", "s", _one(_first_event), "Send -> first event of any kind, also one without text."),
+    Definition("TPOT", "s", _one(time_per_token),
+        "Time per output token: (last text - first text) / (output tokens - 1). Requests with one token have none."),
+    Definition("ITL", "s", _gaps,
+        "Inter-token latency: gaps between events with text, pooled over all requests. Per event: an event may carry "
+        "several tokens."),
+    Definition("QueueTime", "s", _one(lambda record: record.sent - record.due),
+        "Scheduled moment -> send: the wait inside the load generator (dispatch delay, concurrency cap). "
+        "All requests."),
+    Definition("FailedTime", "s", _one(_failed_time), "Send -> failure, of failed and cancelled requests."),
+    Definition("InputTokens", "token", _tokens("input_tokens"),
+        "Prompt tokens as the server counted them, images included."),
+    Definition("OutputTokens", "token", _one(lambda r: output_tokens(r) if r.ok else None),
+        "Output tokens (server's usage; without it one per event with text, marked)."),
+    Definition("ReasoningTokens", "token", _tokens("reasoning_tokens"),
+        "Part of the output tokens that was reasoning, where the server says so."),
+    Definition("VisualTokens", "token", _tokens("visual_tokens"),
+        "Part of the input tokens that came from images, where the server says so."),
+    Definition("CachedTokens", "token", _tokens("cached_tokens"),
+        "Part of the input tokens read from the server's prefix cache."),
+    Definition("OutputTokenThroughput", "token/s", _one(lambda r: _ratio(output_tokens(r), _latency(r))),
+        "Output tokens / E2EL, per request."),
+    Definition("PrefillTokenThroughput", "token/s", _one(_prefill_rate),
+        "Input tokens / (send -> first text of any kind), per request."),
+    Definition("DecodeTokenThroughput", "token/s", _one(lambda r: _ratio(1, time_per_token(r))),
+        "1 / TPOT, per request."),
+)  # fmt: skip
 
 COMMON: tuple[tuple[str, str, str], ...] = (
-    (
-        "Benchmark Duration",
-        "s",
-        "First send -> last end, over all requests, failed ones too. In steady state: the length of the window.",
-    ),
+    ("Benchmark Duration", "s",
+        "First send -> last end, over all requests, failed ones too. In steady state: the length of the window."),
     ("Total Requests", "", "Requests that were sent: success + failed + cancelled."),
     ("Success Requests", "", "Requests with a whole reply."),
     ("Failed Requests", "", "Requests with a typed failure; counted and timed, never dropped."),
@@ -209,11 +155,8 @@ COMMON: tuple[tuple[str, str, str], ...] = (
     ("Concurrency", "", "Time-weighted mean of requests in flight (send -> end)."),
     ("Peak Concurrency", "", "The most requests in flight at one time."),
     ("Max Concurrency", "", "The cap that was set; null without one."),
-    (
-        "Request Throughput",
-        "req/s",
-        "Successful requests per second of the duration (steady state: by share of the reply inside the window).",
-    ),
+    ("Request Throughput", "req/s",
+        "Successful requests per second of the duration (steady state: by share of the reply inside the window)."),
     ("Total Input Tokens", "token", "Sum over successes (steady state: by share)."),
     ("Total Generated Tokens", "token", "Sum over successes (steady state: by share)."),
     ("Input Token Throughput", "token/s", "Input tokens / duration."),
@@ -223,17 +166,19 @@ COMMON: tuple[tuple[str, str, str], ...] = (
     ("Pixel Throughput", "pixel/s", "Pixels of successful requests / duration."),
     ("Goodput", "req/s", "Requests per second that met every objective of --slo. Failures never do."),
     ("Goodput Share", "", "Good requests / all requests."),
-)
+)  # fmt: skip
 
 STEADY_RULE = (
-    "Steady state: the plateau is the time-weighted median concurrency. The ramp ends when it is first reached; the window opens with the "
-    "first send after as many requests have finished as had been sent by then, and closes with the last send: from send to send, at the "
-    "same phase of a closed loop. Latencies are those of requests sent inside the window (also when they end after it); throughput counts "
-    "each reply by the share of its text that came inside, so neither edge adds or loses a request, and a growing queue adds none."
+    "Steady state: the plateau is the time-weighted median concurrency. The ramp ends when it is first reached; the "
+    "window opens with the first send after as many requests have finished as had been sent by then, and closes with "
+    "the last send: from send to send, at the same phase of a closed loop. Latencies are those of requests sent "
+    "inside the window (also when they end after it); throughput counts each reply by the share of its text that came"
+    " inside, so neither edge adds or loses a request, and a growing queue adds none."
 )
 
 FILE_FORM = (
-    'Timeline file: {"max_concurrency", "stream", "requests": [{"id", "start", "chunks": [moments], "input_tokens", "output_tokens", '
-    'optional: "scheduled", "first_event", "first_reasoning", "first_content", "done", "failure", "images", "pixels"}]}, '
-    "seconds on one monotonic clock. Also read: one request a line, guidellm reports, vLLM `bench serve --save-detailed` results."
+    'Timeline file: {"max_concurrency", "stream", "requests": [{"id", "start", "chunks": [moments], "input_tokens", '
+    '"output_tokens", optional: "scheduled", "first_event", "first_reasoning", "first_content", "done", "failure", '
+    '"images", "pixels"}]}, seconds on one monotonic clock. Also read: one request a line, guidellm reports, vLLM '
+    "`bench serve --save-detailed` results."
 )

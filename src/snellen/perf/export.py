@@ -15,22 +15,17 @@ from .definitions import COMMON, DEFINITIONS
 from .timeline import Timeline
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-_SUFFIX = {
-    "s": "seconds",
-    "ms": "milliseconds",
-    "token": "tokens",
-    "token/s": "tokens_per_second",
-    "req/s": "requests_per_second",
-}
+_SUFFIX = {"s": "seconds", "ms": "milliseconds", "token": "tokens"}
+_SUFFIX |= {"token/s": "tokens_per_second", "req/s": "requests_per_second"}
 _REQUEST_COLUMNS = (
-    "id", "scheduled", "start", "first_event", "first_reasoning", "first_content", "done", "input_tokens", "output_tokens",
-    "reasoning_tokens", "cached_tokens", "visual_tokens", "counted_by", "images", "pixels", "sent_bytes", "turn", "target", "worker",
-    "failure", "status", "message",
+    "id", "scheduled", "start", "first_event", "first_reasoning", "first_content", "done", "input_tokens",
+    "output_tokens", "reasoning_tokens", "cached_tokens", "visual_tokens", "counted_by", "images", "pixels",
+    "sent_bytes", "turn", "target", "worker", "failure", "status", "message",
 )  # fmt: skip
 
 
 def safe_cell(value: Any) -> Any:
-    """Return a CSV cell that a spreadsheet shows instead of running: text that could start a formula gets an apostrophe."""
+    """Return a CSV cell that a spreadsheet shows and never runs: what could start a formula gets an apostrophe."""
     if isinstance(value, str) and value.startswith(_FORMULA):
         return "'" + value
     return "" if value is None else value
@@ -41,13 +36,10 @@ def metrics_csv(summary: Mapping[str, Any]) -> str:
     metrics = summary["metrics"]
     stats = list(next(iter(metrics.values()), {}))
     units = summary.get("units", {})
-    rows = [["metric", "unit", "stage", *stats]]
-    rows += [
-        [name, units.get(name, ""), summary["stage"], *(row.get(stat) for stat in stats)]
-        for name, row in metrics.items()
-    ]
-    rows += [[name, units.get(name, ""), summary["stage"], value] for name, value in summary["common"].items()]
-    return _csv(rows)
+    cells = {name: [row.get(stat) for stat in stats] for name, row in metrics.items()}
+    cells |= {name: [value] for name, value in summary["common"].items()}
+    rows = [[name, units.get(name, ""), summary["stage"], *row] for name, row in cells.items()]
+    return _csv([["metric", "unit", "stage", *stats], *rows])
 
 
 def requests_csv(timeline: Timeline) -> str:
@@ -69,9 +61,8 @@ def _csv(rows: list[list[Any]]) -> str:
 def prometheus(summary: Mapping[str, Any]) -> str:
     """Return the summary in Prometheus text format: one gauge a metric, one sample a statistic."""
     units = summary.get("units", {})
-    meanings = {definition.name: definition.meaning for definition in DEFINITIONS} | {
-        name: text for name, _, text in COMMON
-    }
+    meanings = {name: text for name, _, text in COMMON}
+    meanings |= {definition.name: definition.meaning for definition in DEFINITIONS}
     stage = f'stage="{summary["stage"]}"'
     lines: list[str] = []
     for name, row in summary["metrics"].items():

@@ -81,9 +81,8 @@ def choose_window(timeline: Timeline, stage: str) -> Window:
         raise UsageError(f"no stage {stage!r}; known: {', '.join(STAGES)}")
     window = steady_window(records)
     if window is None:
-        raise DataError(
-            "no steady state in this timeline: fewer than three requests were sent after the ramp; run it longer"
-        )
+        reason = "fewer than three requests were sent after the ramp"
+        raise DataError(f"no steady state in this timeline: {reason}; run it longer")
     return window
 
 
@@ -106,6 +105,7 @@ def common_table(
     records = timeline.requests
     failures = Counter(record.failure for record in members)
     lives = sum(window.overlap(record) for record in records)
+    levels = (level for moment, level in concurrency_steps(records) if moment <= window.end)
     table: dict[str, Any] = {
         "Benchmark Duration": window.length,
         "Total Requests": len(members),
@@ -113,9 +113,7 @@ def common_table(
         "Failed Requests": len(members) - failures[None] - failures[CANCELLED],
         "Cancelled Requests": failures[CANCELLED],
         "Concurrency": _rate(lives, window),
-        "Peak Concurrency": max(
-            (level for moment, level in concurrency_steps(records) if moment <= window.end), default=0
-        ),
+        "Peak Concurrency": max(levels, default=0),
         "Max Concurrency": timeline.max_concurrency,
     }
     table |= _throughput(records, window)
@@ -158,15 +156,13 @@ def notes(timeline: Timeline) -> list[str]:
     guessed = sum(record.counted_by != "server" or record.output_tokens is None for record in done)
     whole = sum(not record.streamed for record in done) if timeline.stream else 0
     limited = timeline.watch.get("limited")
-    told = (
+    counted = "their output tokens are counted by event or by word, not by the server"
+    remarks = (
         (timeline.interrupted, "stopped by hand: a partial run"),
-        (
-            guessed,
-            f"{guessed} replies came without usage: their output tokens are counted by event or by word, not by the server",
-        ),
+        (guessed, f"{guessed} replies came without usage: {counted}"),
         (whole, f"{whole} replies came whole though a stream was asked for: they have no TTFT, TPOT or ITL"),
         (not timeline.every_event, "only first and last event are known: no ITL"),
         (timeline.load.get("duration_s"), "send moments are unknown: concurrency and steady state mean nothing here"),
         (limited, f"the load generator was the bottleneck: {limited}"),
     )
-    return [text for applies, text in told if applies]
+    return [text for applies, text in remarks if applies]

@@ -26,21 +26,15 @@ DIFFERENCES: tuple[tuple[str, str], ...] = (
     ("all", "rounded to four decimals of a second before output (0.1 ms); ours: full precision"),
     ("all", "at most 8 statistics, P1 to P99; ours: any percentile, P99.9 by default"),
     ("Benchmark Duration", "in milliseconds, and failed requests lie outside it; ours: seconds, all requests"),
-    (
-        "stable",
-        "window from the second send to the last event at exactly the set concurrency; ours: see the steady-state rule",
-    ),
-    (
-        "stable",
-        "members count whole though they end later: throughput too high (+33 % on a perfect closed loop); ours: by what came inside",
-    ),
-    (
-        "stable",
-        "Failed and Success Requests are read from the wrong rows when any request failed; ours: the members' own outcomes",
-    ),
+    ("stable", "window from the second send to the last event at exactly the set concurrency; "
+     "ours: see the steady-state rule"),
+    ("stable", "members count whole though they end later: throughput too high (+33 % on a perfect closed loop); "
+     "ours: by what came inside"),
+    ("stable", "Failed and Success Requests are read from the wrong rows when any request failed; "
+     "ours: the members' own outcomes"),
     ("stable", "events at the same moment are ordered by their place in the file; ours: ends before sends"),
     ("tokens", "without usage a local tokenizer; here and in ours one token a word of the stored text, marked"),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +81,13 @@ def _stable(timeline: Timeline, rows: Sequence[RequestRecord]) -> _Stage:
     start, end = _stable_section(rows, timeline.max_concurrency)
     members = [index for index, row in enumerate(rows) if start <= row.sent <= end]
     succeeded = sum(timeline.requests[index].ok for index in members)
-    return _Stage(
-        [rows[index] for index in members], succeeded, len(members) - succeeded, end - start, timeline.max_concurrency
-    )
+    inside, failed = [rows[index] for index in members], len(members) - succeeded
+    return _Stage(inside, succeeded, failed, end - start, timeline.max_concurrency)
 
 
 def _stable_section(rows: Sequence[RequestRecord], cap: int | None) -> tuple[float, float]:
-    events = sorted(
-        (moment for row in rows for moment in ((row.sent, True), (_end(row), False))), key=lambda event: event[0]
-    )
+    events = [event for row in rows for event in ((row.sent, True), (_end(row), False))]
+    events.sort(key=lambda event: event[0])
     level, hits, start, end = 0, 0, None, 0.0
     for moment, is_start in events:
         level += 1 if is_start else -1
@@ -106,9 +98,8 @@ def _stable_section(rows: Sequence[RequestRecord], cap: int | None) -> tuple[flo
             start = moment
         end = moment
     if start is None:
-        raise DataError(
-            "no stable stage: the set concurrency is not reached twice by a send (AISBench's rule); leave out --profile for ours"
-        )
+        reason = "the set concurrency is not reached twice by a send (AISBench's rule)"
+        raise DataError(f"no stable stage: {reason}; leave out --profile for ours")
     return start, end
 
 
@@ -158,16 +149,7 @@ COLUMNS: dict[str, Callable[[RequestRecord], float]] = {
     "OutputTokenThroughput": lambda row: (row.output_tokens or 0) / _latency(row) if _latency(row) else 0.0,
     "PrefillTokenThroughput": lambda row: (row.input_tokens or 0) / _first(row) if _first(row) > 0 else 0.0,
 }
-ORDER = (
-    "E2EL",
-    "TTFT",
-    "TPOT",
-    "ITL",
-    "InputTokens",
-    "OutputTokens",
-    "OutputTokenThroughput",
-    "PrefillTokenThroughput",
-)
+ORDER = (*list(COLUMNS)[:3], "ITL", *list(COLUMNS)[3:])
 
 
 def _describe(values: Sequence[float], stats: Sequence[str]) -> dict[str, float]:
@@ -186,6 +168,7 @@ def _statistic(array: np.ndarray[Any, Any], stat: str) -> float:
 def _common(stage: _Stage, max_concurrency: int | None) -> dict[str, Any]:
     tokens_in = sum(row.input_tokens or 0 for row in stage.rows)
     tokens_out = sum(row.output_tokens or 0 for row in stage.rows)
+    totals = {"Input": tokens_in, "Output": tokens_out, "Total": tokens_in + tokens_out}
     busy = _divide(sum(_end(row) - row.sent for row in stage.rows), stage.duration)
     return {
         "Benchmark Duration": round(stage.duration * 1000, 4),
@@ -197,15 +180,13 @@ def _common(stage: _Stage, max_concurrency: int | None) -> dict[str, Any]:
         "Request Throughput": _divide(stage.succeeded, stage.duration),
         "Total Input Tokens": tokens_in,
         "Total Generated Tokens": tokens_out,
-        "Input Token Throughput": _divide(tokens_in, stage.duration) if stage.duration > 0 else None,
-        "Output Token Throughput": _divide(tokens_out, stage.duration) if stage.duration > 0 else None,
-        "Total Token Throughput": _divide(tokens_in + tokens_out, stage.duration) if stage.duration > 0 else None,
+        **{f"{kind} Token Throughput": _divide(tokens, stage.duration, None) for kind, tokens in totals.items()},
     }
 
 
-def _divide(amount: float, duration: float) -> float | str:
-    return round(amount / duration, 4) if duration > 0 else "inf"
+def _divide(amount: float, duration: float, endless: str | None = "inf") -> float | str | None:
+    return round(amount / duration, 4) if duration > 0 else endless
 
 
-def _capped(busy: float | str, cap: int) -> float:
-    return cap if isinstance(busy, str) or busy > cap else busy
+def _capped(busy: float | str | None, cap: int) -> float:
+    return busy if isinstance(busy, float) and busy <= cap else cap

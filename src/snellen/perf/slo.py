@@ -10,11 +10,8 @@ from .definitions import DEFINITIONS
 from .timeline import RequestRecord
 
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0}
-_BY_NAME = {
-    definition.name.lower(): definition
-    for definition in DEFINITIONS
-    if definition.unit == "s" and definition.name != "FailedTime"
-}
+_LATENCIES = [definition for definition in DEFINITIONS if definition.unit == "s" and definition.name != "FailedTime"]
+_BY_NAME = {definition.name.lower(): definition for definition in _LATENCIES}
 _BOUND = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|)\Z")
 
 Objectives = Mapping[str, float]
@@ -28,9 +25,8 @@ def parse_objectives(text: str) -> dict[str, float]:
         name, equals, bound = part.partition("=")
         key = name.strip().lower()
         if key not in _BY_NAME:
-            raise UsageError(
-                f"--slo: no objective {name.strip()!r}{did_you_mean(key, _BY_NAME)}; known: {', '.join(_BY_NAME)}"
-            )
+            hint = f"{did_you_mean(key, _BY_NAME)}; known: {', '.join(_BY_NAME)}"
+            raise UsageError(f"--slo: no objective {name.strip()!r}{hint}")
         match = _BOUND.match(bound.strip()) if equals else None
         if not match or float(match.group(1)) <= 0:
             raise UsageError(f"--slo: {part!r} is not NAME=TIME above zero, as in ttft=500ms")
@@ -41,7 +37,7 @@ def parse_objectives(text: str) -> dict[str, float]:
 
 
 def is_good(record: RequestRecord, objectives: Objectives) -> bool:
-    """Tell whether a request met every objective. A failed one never does; a metric it does not have cannot be missed."""
+    """Tell whether a request met every objective; a failed one never does, a metric it does not have cannot fail."""
     if not record.ok:
         return False
     return all(value <= bound for name, bound in objectives.items() for value in _BY_NAME[name].values(record))

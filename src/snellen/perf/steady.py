@@ -32,7 +32,7 @@ class Window:
         return max(0.0, min(record.end, self.end) - max(record.sent, self.start))
 
     def delivered(self, record: RequestRecord) -> float:
-        """Return which share of a reply came inside: of its events with text, or all or nothing at its end if it came whole.
+        """Return which share of a reply came inside: of its events with text; of one that came whole, all or nothing.
 
         What comes at the very start belongs before it: the send that opens the window followed from it.
         """

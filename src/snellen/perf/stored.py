@@ -15,22 +15,19 @@ from .load.collect import Outcome
 from .steady import whole_run
 from .timeline import CANCELLED, RequestRecord, Timeline
 
+TOKEN_FIELDS = Usage.__struct_fields__
+"""The counts that usage and a request record share by name."""
+
 
 def to_prediction(request: Request, outcome: Outcome, images: tuple[ImageSent, ...] = ()) -> Prediction:
-    """Return what the store keeps of one outcome: the reply or the typed failure, with usage, all moments and what was sent."""
+    """Return what the store keeps of one outcome: the reply or the typed failure, usage, all moments, what was sent."""
     record = outcome.record
     return Prediction(
         key=request.key,
         text=(outcome.text or "") if record.ok else None,
         failure=None if record.ok else _failure(record),
         reasoning=outcome.reasoning,
-        usage=Usage(
-            record.input_tokens,
-            record.output_tokens,
-            record.reasoning_tokens,
-            record.cached_tokens,
-            record.visual_tokens,
-        ),
+        usage=Usage(**{name: getattr(record, name) for name in TOKEN_FIELDS}),
         timing=_timing(record),
         finish=outcome.finish if record.ok else None,
         images=images,
@@ -45,33 +42,18 @@ def _failure(record: RequestRecord) -> Failure:
 
 def _timing(record: RequestRecord) -> Timing:
     times = record.chunks if record.streamed else ()
-    return Timing(
-        record.sent,
-        record.done,
-        record.scheduled,
-        record.first_event,
-        record.first_reasoning,
-        record.first_content,
-        times,
-    )
+    firsts = (record.first_event, record.first_reasoning, record.first_content)
+    return Timing(record.sent, record.done, record.scheduled, *firsts, times)
 
 
 def timeline_of_run(folder: Path) -> Timeline:
     """Return the timeline of a stored run, from the timings that every streaming run keeps."""
     with RunReader(folder) as reader:
-        records = [
-            _record(prediction)
-            for task in reader.header().tasks
-            for _, _, prediction, _ in reader.trials(task.name)
-            if _is_timed(prediction)
-        ]
+        trials = (trial for task in reader.header().tasks for trial in reader.trials(task.name))
+        records = [_record(prediction) for _, _, prediction, _ in trials if prediction.timing and not prediction.cached]
     if not records:
         raise DataError(f"{folder} holds no timed reply (all came from the cache, or failed before they were sent)")
     return Timeline(requests=tuple(sorted(records, key=lambda record: record.sent)), load={"run": str(folder)})
-
-
-def _is_timed(prediction: Prediction) -> bool:
-    return prediction.timing is not None and not prediction.cached
 
 
 def _record(prediction: Prediction) -> RequestRecord:
@@ -86,11 +68,7 @@ def _record(prediction: Prediction) -> RequestRecord:
         first_reasoning=timing.first_reasoning,
         first_content=timing.first_token,
         chunks=timing.token_times,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        reasoning_tokens=usage.reasoning_tokens,
-        cached_tokens=usage.cached_tokens,
-        visual_tokens=usage.visual_tokens,
+        **msgspec.structs.asdict(usage),
         failure=failure.kind.value if failure else None,
         message=failure.message if failure else None,
         streamed=timing.first_event is not None,

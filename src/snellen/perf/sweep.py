@@ -55,19 +55,10 @@ def judge(timeline: Timeline, load: float, objectives: Objectives, attainment: f
     members = [record for record in records if window.holds(record)] or list(records)
     good = sum(is_good(record, objectives) for record in members) / len(members)
     keeping_up = _keeping_up(records, window, len(members)) if timeline.load.get("due") else 1.0
-    throughput = (
-        sum(window.delivered(record) for record in records if record.ok) / window.length if window.length > 0 else 0.0
-    )
-    limited = str(timeline.watch.get("limited", ""))
-    return Point(
-        load,
-        throughput,
-        good,
-        keeping_up,
-        good >= attainment and keeping_up >= KEEPING_UP,
-        _latencies(members),
-        limited,
-    )
+    delivered = sum(window.delivered(record) for record in records if record.ok)
+    throughput = delivered / window.length if window.length > 0 else 0.0
+    meets, limited = good >= attainment and keeping_up >= KEEPING_UP, str(timeline.watch.get("limited", ""))
+    return Point(load, throughput, good, keeping_up, meets, _latencies(members), limited)
 
 
 def _keeping_up(records: Sequence[RequestRecord], window: Window, sent: int) -> float:
@@ -120,11 +111,9 @@ def next_load(low: float, high: float, first: float, ceiling: float, precision: 
 
 def conclude(points: list[Point], unit: str, objectives: Objectives, attainment: float) -> Sweep:
     """Name the highest load that met the objectives below the lowest that did not."""
-    failing = [point.load for point in points if not point.meets]
-    lowest_failing = min(failing, default=None)
-    passing = [
-        point.load for point in points if point.meets and (lowest_failing is None or point.load < lowest_failing)
-    ]
+    lowest_failing = min((point.load for point in points if not point.meets), default=None)
+    ceiling = math.inf if lowest_failing is None else lowest_failing
+    passing = [point.load for point in points if point.meets and point.load < ceiling]
     limited = next((point.limited for point in points if point.limited), "")
     note = f"the load generator was the bottleneck at some loads ({limited}): the server may do more" if limited else ""
     if passing and lowest_failing is None:
@@ -137,16 +126,8 @@ def sweep_table(sweep: Sweep) -> list[dict[str, Any]]:
     """Return one plain row a point, for tables and pictures."""
     rows = []
     for point in sweep.points:
-        row: dict[str, Any] = {
-            "load": point.load,
-            "throughput": point.throughput,
-            "good": point.good_share,
-            "meets": point.meets,
-        }
-        row |= {
-            f"{name} P99": point.latencies[name]["P99"]
-            for name in ("TTFT", "TPOT", "E2ELScheduled")
-            if name in point.latencies
-        }
-        rows.append(row)
+        row: dict[str, Any] = {"load": point.load, "throughput": point.throughput}
+        row |= {"good": point.good_share, "meets": point.meets}
+        shown = [name for name in ("TTFT", "TPOT", "E2ELScheduled") if name in point.latencies]
+        rows.append(row | {f"{name} P99": point.latencies[name]["P99"] for name in shown})
     return rows

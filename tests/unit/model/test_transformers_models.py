@@ -58,7 +58,7 @@ def library_loss(replica, request, choice_ids, prompt_text):
     """The sum of token losses the library itself computes from labels."""
     prepared = replica.prompter.prepare(request)
     assert prepared.text == prompt_text
-    inputs = replica._inputs([prepared])
+    inputs = replica.inputs([prepared])
     suffix = torch.tensor([choice_ids])
     with torch.inference_mode():
         if replica.is_encoder_decoder:
@@ -73,7 +73,7 @@ def library_loss(replica, request, choice_ids, prompt_text):
 @pytest.mark.parametrize("kind", LOADABLE)
 def test_log_likelihoods_are_the_librarys_own_loss(kind):
     model = model_of(kind)
-    replica = model._replicas[0]
+    replica = model.replicas[0]
     request = ask(kind, choices=CHOICES)
     (reply,) = predict(model, request)
     text = replica.prompter.prepare(request).text
@@ -107,7 +107,7 @@ def test_a_hand_made_model_gives_hand_made_numbers():
 @pytest.mark.parametrize("route", ["tree", "rows"])
 def test_every_route_agrees_with_scratch(kind, route, monkeypatch):
     model = model_of(kind)
-    replica = model._replicas[0]
+    replica = model.replicas[0]
     windowed = kind in ("sliding", "gemma3")
     assert replica.route == ("rows" if windowed else "tree"), "a sliding window is left to the library's own masks"
     if windowed and route == "tree":
@@ -116,10 +116,10 @@ def test_every_route_agrees_with_scratch(kind, route, monkeypatch):
     monkeypatch.setattr(local_likelihood, "MAX_ROWS", 2)
     request = ask(kind, text="What colour is the truck in the picture? " * 3, choices=CHOICES)
     prepared = replica.prompter.prepare(request)
-    inputs = replica._inputs([prepared])
+    inputs = replica.inputs([prepared])
     candidates, _ = replica.prompter.encode_candidates(prepared.text, CHOICES, alone=False)
     replica.memory.clear()
-    got = replica._score_by(route, inputs, candidates)
+    got = replica.score_by(route, inputs, candidates)
     for values, candidate in zip(got, candidates, strict=True):
         assert values == pytest.approx(local_likelihood.score_from_scratch(replica.model, inputs, candidate), abs=1e-4)
 
@@ -191,7 +191,7 @@ def test_the_self_test_falls_back_when_a_route_is_wrong(monkeypatch):
     model = create(str(checkpoint("text")), ModelOptions())
     asyncio.run(model.check())
     monkeypatch.undo()
-    assert model._replicas[0].route == "scratch"
+    assert model.replicas[0].route == "scratch"
     (reply,) = predict(model, ask("text", choices=CHOICES))
     assert reply.loglikelihoods == pytest.approx(
         predict(model_of("text"), ask("text", choices=CHOICES))[0].loglikelihoods, abs=1e-4
@@ -239,10 +239,10 @@ def test_generation_does_not_depend_on_the_batch(kind):
 @pytest.mark.parametrize("kind", ["text", "llava", "blip2", "t5"])
 def test_greedy_text_is_the_librarys_own(kind):
     model = model_of(kind)
-    replica = model._replicas[0]
+    replica = model.replicas[0]
     request = ask(kind, params=Params(max_tokens=10, temperature=0))
     (reply,) = predict(model, request)
-    inputs = replica._inputs([replica.prompter.prepare(request)])
+    inputs = replica.inputs([replica.prompter.prepare(request)])
     with torch.inference_mode():
         out = replica.model.generate(**inputs, max_new_tokens=10, do_sample=False, pad_token_id=0)
     tokens = out[0].tolist()
@@ -271,10 +271,10 @@ def test_priors_come_back_beside_the_values():
 @pytest.mark.parametrize("kind", ["text", "llava", "blip2"])
 def test_the_prompts_own_log_probabilities_are_the_librarys_loss(kind):
     model = model_of(kind)
-    replica = model._replicas[0]
+    replica = model.replicas[0]
     request = ask(kind, choices=("yes",), likelihood=Likelihood(reduction="prompt-mean", with_prompt=True))
     (reply,) = predict(model, request)
-    inputs = replica._inputs([replica.prompter.prepare(request)])
+    inputs = replica.inputs([replica.prompter.prepare(request)])
     with torch.inference_mode():
         loss = float(replica.model(**inputs, labels=inputs["input_ids"]).loss)
     assert -np.mean(reply.detail["prompt_logprobs"]) == pytest.approx(loss, abs=1e-4)
@@ -286,7 +286,7 @@ def test_prompt_mean_needs_a_decoder_alone():
 
 
 def test_inputs_to_score_are_made_ahead_and_are_the_same():
-    prompter = model_of("llava")._replicas[0].prompter
+    prompter = model_of("llava").replicas[0].prompter
     scored, generated = prompter.prepare(ask("llava", choices=CHOICES)), prompter.prepare(ask("llava"))
     assert generated.tensors is None
     again = prompter.encode([generated.text], [generated.pictures])
@@ -305,18 +305,17 @@ def test_dialogue_rounds_reuse_the_prefix_and_change_no_bit():
     first, second = (Request(TrialKey("t", "d", "base", 0), messages, choices=CHOICES) for messages in (turns, longer))
     warm = create(str(checkpoint("llava")), ModelOptions())
     predict(warm, first)
-    hits = warm._replicas[0].memory.hits
+    hits = warm.replicas[0].memory.hits
     after = predict(warm, second)[0]
-    assert warm._replicas[0].memory.hits == hits + 1, "the first round was found in memory"
+    assert warm.replicas[0].memory.hits == hits + 1, "the first round was found in memory"
     cold = create(str(checkpoint("llava")), ModelOptions())
     assert predict(cold, second)[0].loglikelihoods == after.loglikelihoods
-    replica = cold._replicas[0] if cold._replicas else None
+    replica = cold.replicas[0] if cold.replicas else None
     prepared = replica.prompter.prepare(second)
     candidates, _ = replica.prompter.encode_candidates(prepared.text, CHOICES, alone=False)
-    assert len(replica._cuts(prepared, replica._inputs([prepared]))) == 2
+    assert len(replica.cuts(prepared, replica.inputs([prepared]))) == 2
     scratch = [
-        sum(local_likelihood.score_from_scratch(replica.model, replica._inputs([prepared]), each))
-        for each in candidates
+        sum(local_likelihood.score_from_scratch(replica.model, replica.inputs([prepared]), each)) for each in candidates
     ]
     assert after.loglikelihoods == pytest.approx(scratch, abs=1e-4)
 
@@ -326,7 +325,7 @@ def test_repeats_of_a_prompt_are_encoded_once():
     predict(
         model, *(replace(ask("llava", choices=CHOICES), key=TrialKey("t", "s", "base", repeat)) for repeat in range(3))
     )
-    assert model._replicas[0].memory.hits == 2
+    assert model.replicas[0].memory.hits == 2
 
 
 def test_many_candidates_are_no_problem():
@@ -399,15 +398,15 @@ def test_odd_requests_are_answered_or_fail_alone(kind):
 def test_what_the_architecture_raises_costs_one_request(monkeypatch):
     model = create(str(checkpoint("text")), ModelOptions(arguments={"batch_size": 4}))
     asyncio.run(model.check())
-    replica = model._replicas[0]
-    real = replica._inputs
+    replica = model.replicas[0]
+    real = replica.inputs
 
     def broken(batch):
         if any(prepared.request.key.sample == "bad" for prepared in batch):
             raise RuntimeError("shapes do not match\nmore")
         return real(batch)
 
-    monkeypatch.setattr(replica, "_inputs", broken)
+    monkeypatch.setattr(replica, "inputs", broken)
     replies = predict(
         model,
         *(ask("text", name=name, params=Params(max_tokens=2)) for name in ("a", "bad", "b")),
@@ -421,7 +420,7 @@ def test_what_the_architecture_raises_costs_one_request(monkeypatch):
 def test_out_of_memory_shrinks_the_batch_and_the_run_goes_on(monkeypatch):
     model = create(str(checkpoint("text")), ModelOptions(arguments={"batch_size": 8}))
     asyncio.run(model.check())
-    replica = model._replicas[0]
+    replica = model.replicas[0]
     real, sizes = replica.model.generate, []
 
     def tight(**inputs):
@@ -440,13 +439,13 @@ def test_out_of_memory_shrinks_the_batch_and_the_run_goes_on(monkeypatch):
 def test_out_of_memory_in_scoring_is_tried_once_more_without_what_was_kept(monkeypatch):
     model = create(str(checkpoint("text")), ModelOptions())
     asyncio.run(model.check())
-    replica = model._replicas[0]
+    replica = model.replicas[0]
     predict(model, ask("text", name="kept", choices=CHOICES))
     real, calls = replica.score, []
 
     def tight(prepared):
-        calls.append(len(replica.memory._kept))
-        if prepared.request.key.sample == "huge" or replica.memory._kept:
+        calls.append(len(replica.memory))
+        if prepared.request.key.sample == "huge" or len(replica.memory):
             raise torch.OutOfMemoryError("CUDA out of memory")
         return real(prepared)
 
@@ -478,12 +477,12 @@ def test_capabilities_and_identity_are_known_before_weights_are_loaded():
     assert blind.identity() != seeing.identity()
     assert blind.identity() == create(str(checkpoint("text")), ModelOptions(arguments={"batch_size": 9})).identity()
     assert blind.identity() != create(str(checkpoint("text")), ModelOptions(arguments={"half": True})).identity()
-    assert not blind._replicas
+    assert not blind.replicas
 
 
 def test_half_precision_runs_and_is_close():
     half = model_of("llava", half=True)
-    assert half._replicas[0].model.dtype is torch.bfloat16
+    assert half.replicas[0].model.dtype is torch.bfloat16
     request = ask("llava", choices=CHOICES)
     assert predict(half, request)[0].loglikelihoods == pytest.approx(
         predict(model_of("llava"), request)[0].loglikelihoods, rel=0.1
@@ -523,11 +522,11 @@ def test_prefetched_images_are_used_and_forgotten():
     model = create(str(checkpoint("llava")), ModelOptions(arguments={"batch_size": 2}))
     request = ask("llava", choices=CHOICES)
     model.prefetch(request)
-    assert not model._prefetched, "nothing is prepared before the weights are there"
+    assert not model.prepared_ahead, "nothing is prepared before the weights are there"
     asyncio.run(model.check())
     for number in range(9):
         model.prefetch(ask("llava", name=str(number)))
-    assert len(model._prefetched) == 4, "two batches ahead, no more"
+    assert model.prepared_ahead == 4, "two batches ahead, no more"
     predict(model, ask("llava", name="0"))
-    assert len(model._prefetched) == 3
+    assert model.prepared_ahead == 3
     asyncio.run(model.close())

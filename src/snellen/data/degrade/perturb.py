@@ -46,6 +46,7 @@ FAMILIES: Mapping[str, Family] = {
     "blur": Family(blurs.gaussian, (0.6, 1.0, 1.5, 2.0, 2.8)),  # sigma in px
     "defocus": Family(blurs.defocus, (1.0, 1.6, 2.2, 3.0, 4.0)),  # radius in px
     "motion_blur": Family(blurs.motion, (2, 3, 4, 6, 9)),  # length in px
+    # sigma in px, reach in px, rounds
     "glass": Family(blurs.glass, ((0.4, 0.7, 1), (0.5, 0.9, 1), (0.5, 1.2, 1), (0.6, 1.2, 2), (0.8, 1.8, 2))),
     "contrast": Family(tones.contrast, (0.5, 0.25, 0.1, 0.04, 0.02)),  # share of the contrast left
     "brightness": Family(tones.brightness, (0.3, 0.6, 0.8, 0.92, 0.97)),  # share of the light lost
@@ -65,25 +66,22 @@ FAMILIES: Mapping[str, Family] = {
     "moire": Family(overlaid.moire, (0.15, 0.3, 0.45, 0.6, 0.8)),  # depth of the gratings
     "occlusion": Family(overlaid.occlude, (0.02, 0.05, 0.1, 0.2, 0.35)),  # share of the area covered
     "margin_crop": Family(geometry.crop, (0.01, 0.025, 0.05, 0.08, 0.12)),  # share of the width cut off
-    "imagenet_c.gaussian_noise": Family(
-        noise.gaussian, (0.08, 0.12, 0.18, 0.26, 0.38)
-    ),  # standard deviation, in full white
-    "imagenet_c.shot_noise": Family(noise.shot, (60, 25, 12, 5, 3)),  # photons that make white
-    "imagenet_c.impulse_noise": Family(noise.salt_pepper, (0.03, 0.06, 0.09, 0.17, 0.27)),  # share of pixels hit
-    "imagenet_c.speckle_noise": Family(
-        noise.speckle, (0.15, 0.2, 0.35, 0.45, 0.6)
-    ),  # standard deviation, in the pixel's own value
-    "imagenet_c.gaussian_blur": Family(blurs.gaussian, (1, 2, 3, 4, 6)),  # sigma in px
-    "imagenet_c.defocus_blur": Family(blurs.defocus, (3, 4, 6, 8, 10)),  # radius in px
+    # ImageNet-C's levels, in the units of the families above.
+    "imagenet_c.gaussian_noise": Family(noise.gaussian, (0.08, 0.12, 0.18, 0.26, 0.38)),
+    "imagenet_c.shot_noise": Family(noise.shot, (60, 25, 12, 5, 3)),
+    "imagenet_c.impulse_noise": Family(noise.salt_pepper, (0.03, 0.06, 0.09, 0.17, 0.27)),
+    "imagenet_c.speckle_noise": Family(noise.speckle, (0.15, 0.2, 0.35, 0.45, 0.6)),
+    "imagenet_c.gaussian_blur": Family(blurs.gaussian, (1, 2, 3, 4, 6)),
+    "imagenet_c.defocus_blur": Family(blurs.defocus, (3, 4, 6, 8, 10)),
     "imagenet_c.glass_blur": Family(blurs.glass, ((0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2))),
-    "imagenet_c.motion_blur": Family(blurs.motion, (10, 15, 15, 20, 25)),  # length in px
+    "imagenet_c.motion_blur": Family(blurs.motion, (10, 15, 15, 20, 25)),
     "imagenet_c.zoom_blur": Family(blurs.zoom, (1.11, 1.16, 1.21, 1.26, 1.31)),  # largest enlargement
     "imagenet_c.fog": Family(tones.fog, (1.5, 2.0, 2.5, 2.5, 3.0)),  # thickness of the clouds
     "imagenet_c.brightness": Family(tones.add_brightness, (0.1, 0.2, 0.3, 0.4, 0.5)),  # light added, in full white
     "imagenet_c.contrast": Family(tones.mean_contrast, (0.4, 0.3, 0.2, 0.1, 0.05)),  # share of the contrast left
-    "imagenet_c.elastic_transform": Family(geometry.elastic, (2.0, 4.0, 6.0, 9.0, 12.0)),  # px of pull
-    "imagenet_c.pixelate": Family(codecs.pixelate, (0.6, 0.5, 0.4, 0.3, 0.25)),  # 1 / side of a block in px
-    "imagenet_c.jpeg_compression": Family(codecs.jpeg, (25, 18, 15, 10, 7)),  # quality, of 95
+    "imagenet_c.elastic_transform": Family(geometry.elastic, (2.0, 4.0, 6.0, 9.0, 12.0)),
+    "imagenet_c.pixelate": Family(codecs.pixelate, (0.6, 0.5, 0.4, 0.3, 0.25)),
+    "imagenet_c.jpeg_compression": Family(codecs.jpeg, (25, 18, 15, 10, 7)),
 }
 
 _STEP = re.compile(r"([a-z_.]+):(\d)")

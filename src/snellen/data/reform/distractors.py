@@ -178,7 +178,7 @@ class AnswerPool:
 
 
 def _clashes(form: str, known: Sequence[str]) -> bool:
-    for other in known:  # noqa: SIM110 - the innermost loop of drawing: a generator costs a third more
+    for other in known:  # noqa: SIM110 - the innermost loop of drawing: no generator for each call
         if _same_form(form, other):
             return True
     return False

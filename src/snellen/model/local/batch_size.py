@@ -1,4 +1,4 @@
-"""How many requests at a time: grows while memory allows, shrinks when it runs out, never fails the run; and one alone."""
+"""How many requests at a time: more while memory allows, fewer when it runs out, never a failed run; and one alone."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ class BatchSizer:
             raise ModelError(
                 FailureKind.PAYLOAD, "one request alone does not fit in memory: use fewer or smaller images, or --half"
             ) from None
+        # The limit sinks too: growing back to a size that failed would only fail again, at the cost of a batch.
         self.size = self._limit = max(1, tried // 2)
 
     def _grow(self, done: int) -> None:

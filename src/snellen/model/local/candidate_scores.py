@@ -63,9 +63,8 @@ def _score_tree(model: Any, prefix: Prefix, candidates: Candidates) -> TokenLogp
                 use_cache=True,
             )
         logits = torch.cat([logits, outputs.logits[0].float()])
-    values = iter(
-        pick_logprobs(logits, [node + 1 if node != ROOT else 0 for node, _ in steps], [token for _, token in steps])
-    )
+    rows = [node + 1 if node != ROOT else 0 for node, _ in steps]  # row 0 is the prompt's last token
+    values = iter(pick_logprobs(logits, rows, [token for _, token in steps]))
     return [[next(values) for _ in path] for path in trie.steps]
 
 
@@ -78,11 +77,13 @@ def _tree_mask(parents: Sequence[int], length: int, dtype: torch.dtype, device: 
             seen[node] = seen[parent]
         seen[node, node] = True
     mask = torch.zeros(1, 1, count, length + count, dtype=dtype)
+    # The lowest finite number, as in the library's own masks: minus infinity can turn a softmax into NaN.
     mask[0, 0, :, length:].masked_fill_(~seen, torch.finfo(dtype).min)
     return mask.to(device)
 
 
 def _row_groups(candidates: Candidates) -> list[list[int]]:
+    # Like lengths stand together, so that little is padded.
     order = sorted(range(len(candidates)), key=lambda index: (len(candidates[index]), index))
     return [order[start : start + MAX_ROWS] for start in range(0, len(order), MAX_ROWS)]
 
@@ -119,7 +120,7 @@ def pad_right(rows: Candidates, width: int, device: Any) -> tuple[torch.Tensor, 
 
 
 def pick_rows(logits: torch.Tensor, candidates: Candidates) -> TokenLogprobs:
-    """Return the log-probabilities of every candidate's tokens after its first, from logits [rows, places, vocabulary]."""
+    """Return the log-probabilities of each candidate's tokens after its first; logits: [rows, places, vocabulary]."""
     return [
         pick_logprobs(logits[row, : len(candidate) - 1].float(), range(len(candidate) - 1), candidate[1:])
         for row, candidate in enumerate(candidates)
@@ -127,7 +128,10 @@ def pick_rows(logits: torch.Tensor, candidates: Candidates) -> TokenLogprobs:
 
 
 def pick_logprobs(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> list[float]:
-    """Return log-softmax(logits)[row, token] for each pair, without building the whole log-softmax twice."""
+    """Return log-softmax(logits)[row, token] for each pair, without building the whole log-softmax.
+
+    Logits come in float32: in half precision logsumexp over a vocabulary loses the digits that candidates differ in.
+    """
     if not tokens:
         return []
     at = torch.tensor(list(rows), device=logits.device)

@@ -45,12 +45,10 @@ class Checkpoint:
     def identity(self) -> Mapping[str, Any]:
         """Return what changes its answers: the files themselves for a folder, the revision for a hub name."""
         folder = Path(self.name)
-        source = (
-            {"files": fingerprint(folder)}
-            if folder.is_dir()
-            else {"revision": str(getattr(self.config, "_commit_hash", None))}
-        )
-        return {"checkpoint": folder.name if folder.is_dir() else self.name, "dtype": dtype_name(self), **source}
+        dtype = {"dtype": dtype_name(self)}
+        if folder.is_dir():
+            return {"checkpoint": folder.name, **dtype, "files": fingerprint(folder)}
+        return {"checkpoint": self.name, **dtype, "revision": str(getattr(self.config, "_commit_hash", None))}
 
 
 def read_checkpoint(name: str, options: LocalOptions) -> Checkpoint:
@@ -62,9 +60,7 @@ def read_checkpoint(name: str, options: LocalOptions) -> Checkpoint:
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise UsageError(f"model hf/{name}: the folder has no config.json, so it is not a transformers checkpoint")
     try:
-        config = transformers.AutoConfig.from_pretrained(
-            name, revision=options.revision, trust_remote_code=options.trust_remote_code
-        )
+        config = transformers.AutoConfig.from_pretrained(name, **options.origin)
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentProblem(f"model hf/{name} cannot be read: {first_line(error)}") from None
     return Checkpoint(name, _kind_of(config, name), config, options)
@@ -85,20 +81,16 @@ def _kind_of(config: Any, name: str) -> str:
 def load_processor(checkpoint: Checkpoint) -> Any:
     """Load the processor (or tokenizer) with left padding and a pad token."""
     transformers = import_transformers()
-    options = checkpoint.options
     kind = transformers.AutoProcessor if checkpoint.kind == IMAGE_TEXT else transformers.AutoTokenizer
     try:
-        processor = kind.from_pretrained(
-            checkpoint.name, revision=options.revision, trust_remote_code=options.trust_remote_code
-        )
+        processor = kind.from_pretrained(checkpoint.name, **checkpoint.options.origin)
     except ImportError as error:
-        raise EnvironmentProblem(
-            f"the processor of hf/{checkpoint.name} needs a package that is not installed: {first_line(error)}"
-        ) from None
+        needed = f"needs a package that is not installed: {first_line(error)}"
+        raise EnvironmentProblem(f"the processor of hf/{checkpoint.name} {needed}") from None
     except (OSError, ValueError) as error:
         raise EnvironmentProblem(f"the processor of hf/{checkpoint.name} cannot be read: {first_line(error)}") from None
     tokenizer = getattr(processor, "tokenizer", processor)
-    tokenizer.padding_side = "left"
+    tokenizer.padding_side = "left"  # a prompt must end where its reply begins, whatever its length
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
     return processor
@@ -113,11 +105,7 @@ def load_weights(checkpoint: Checkpoint, device: str) -> Any:
         CAUSAL: transformers.AutoModelForCausalLM,
     }[checkpoint.kind]
     options = checkpoint.options
-    arguments: dict[str, Any] = {
-        "dtype": dtype_name(checkpoint),
-        "revision": options.revision,
-        "trust_remote_code": options.trust_remote_code,
-    }
+    arguments: dict[str, Any] = {"dtype": dtype_name(checkpoint), **options.origin}
     if options.attention:
         arguments["attn_implementation"] = options.attention
     if device == "auto":
@@ -126,9 +114,8 @@ def load_weights(checkpoint: Checkpoint, device: str) -> Any:
         model = auto.from_pretrained(checkpoint.name, **arguments)
         return (model if device == "auto" else model.to(device)).eval().requires_grad_(False)
     except (OSError, ValueError, ImportError, RuntimeError) as error:
-        raise EnvironmentProblem(
-            f"the weights of hf/{checkpoint.name} cannot be loaded on {device}: {first_line(error)}"
-        ) from None
+        reason = f"cannot be loaded on {device}: {first_line(error)}"
+        raise EnvironmentProblem(f"the weights of hf/{checkpoint.name} {reason}") from None
 
 
 def choose_devices(options: LocalOptions) -> tuple[str, ...]:
@@ -143,7 +130,7 @@ def choose_devices(options: LocalOptions) -> tuple[str, ...]:
 
 
 def dtype_name(checkpoint: Checkpoint) -> str:
-    """Return the number format: `--half` is bfloat16 where the device has it, else float16; the CPU computes in float32 unless told."""
+    """Return the number format: `--half` is bfloat16, or float16 where the device lacks it; a CPU's is float32."""
     options = checkpoint.options
     if options.dtype != "auto":
         return options.dtype
@@ -157,7 +144,7 @@ def dtype_name(checkpoint: Checkpoint) -> str:
 def import_transformers() -> Any:
     """Import the library, quietly, or say which extra brings it."""
     try:
-        import torch
+        import torch  # noqa: F401 - transformers imports without it, and fails later
         import transformers
     except ImportError:
         raise MissingExtra("hf", "a local model (hf/…)") from None

@@ -1,4 +1,4 @@
-"""Log-probabilities by an encoder–decoder: the prompt is encoded once, its cross-attention keys are shared by all candidates."""
+"""Log-probabilities by an encoder–decoder: the prompt is encoded once, its cross-attention serves all candidates."""
 
 from __future__ import annotations
 

@@ -38,6 +38,11 @@ class LocalOptions(Struct, frozen=True, forbid_unknown_fields=True):
     threads: int = 2
     """Worker threads that open and prepare images ahead of the model."""
 
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Return which files are meant and whether their code may run, as the library's loaders take it."""
+        return {"revision": self.revision, "trust_remote_code": self.trust_remote_code}
+
 
 def read_options(arguments: Mapping[str, Any], provider: str) -> LocalOptions:
     """Check the arguments; a wrong one is named."""
@@ -49,12 +54,16 @@ def read_options(arguments: Mapping[str, Any], provider: str) -> LocalOptions:
     options = convert(table, LocalOptions, f"--model-arg of {provider}")
     if options.dtype not in DTYPES:
         raise ConfigError(f"--model-arg dtype={options.dtype}: choose one of {', '.join(DTYPES)}")
-    if options.trust_remote_code and not options.revision:
-        raise ConfigError(
-            "--model-arg trust_remote_code=true runs code from the checkpoint: pin it with --model-arg revision=COMMIT"
-        )
+    check_pinned(trusted=options.trust_remote_code, revision=options.revision)
     for name in ("batch_size", "max_batch_size", "threads"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise ConfigError(f"--model-arg {name}={value}: must be at least 1")
     return options
+
+
+def check_pinned(*, trusted: bool, revision: str | None) -> None:
+    """Refuse to run code of a checkpoint whose revision is not named: it could be other code tomorrow."""
+    if trusted and not revision:
+        fix = "pin it with --model-arg revision=COMMIT"
+        raise ConfigError(f"--model-arg trust_remote_code=true runs code from the checkpoint: {fix}")

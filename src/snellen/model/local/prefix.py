@@ -1,6 +1,7 @@
-"""A prompt's tensors to its encoded prefix: keys and values, the logits after it, and a small memory of earlier prompts.
+"""A prompt's tensors to its encoded prefix: keys and values, the logits after it, and a memory of earlier prompts.
 
-A dialogue is always encoded round by round, found in memory or not, so a hit saves time and changes no bit of the result.
+A dialogue is always encoded round by round, found in memory or not: a sum over other segments rounds otherwise, so this
+way a hit saves time and changes no bit of the result.
 """
 
 from __future__ import annotations
@@ -54,6 +55,9 @@ class PrefixMemory:
         while len(self._kept) > self._capacity:
             self._kept.popitem(last=False)
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def clear(self) -> None:
         """Forget all (memory is short)."""
         self._kept.clear()
@@ -62,7 +66,10 @@ class PrefixMemory:
 def encode_prefix(
     model: Any, inputs: dict[str, Any], cuts: tuple[int, ...], memory: PrefixMemory, *, key: str, with_prompt: bool
 ) -> Prefix:
-    """Encode a prompt of one row in segments that end at `cuts` (token counts, rising) and at its end; `key` names its images."""
+    """Encode a prompt of one row in segments that end at `cuts` (token counts, rising) and at its end.
+
+    `key` names its images.
+    """
     ids = inputs["input_ids"]
     prefix: Prefix | None = None
     for end in (*cuts, ids.shape[1]):
@@ -130,6 +137,7 @@ def positions(model: Any, first: int, offsets: Iterable[int]) -> torch.Tensor:
 
 def fork(cache: Any) -> Any:
     """Return a cache that may be extended while the original stays as it is; tensors are shared, not copied."""
+    # A dynamic layer grows by making new tensors, so a copy may share the old ones; other kinds write in place.
     if not all(type(layer).__name__.startswith("Dynamic") for layer in cache.layers):
         return copy.deepcopy(cache)
     twin = copy.copy(cache)

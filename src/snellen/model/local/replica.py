@@ -1,4 +1,4 @@
-"""Prepared requests to predictions on one device: a copy of the model with its own memory of prefixes and batch size."""
+"""Prepared requests to predictions on one device: a copy of the model, its memory of prefixes, its batch size."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ PROBE = "What colour is the bus in the picture? Answer in a word or two."
 PROBE_CHOICES = ("red", "red and blue", "red and green")
 TOLERANCE = {torch.float32: 2e-3}
 HALF_TOLERANCE = 0.25
-"""A route that mixes up positions or masks is off by whole units; rounding in half precision is not."""
+"""How far two routes may differ for one token. The same sum in another order differs by rounding alone, far below this;
+a route that mixes up positions or masks is off by whole units."""
 
 
 class Replica:
@@ -53,20 +54,21 @@ class Replica:
         )
         self.route = SCRATCH
         if self.is_encoder_decoder:
+            # An encoder reads the prompt whole and its decoder starts afresh: no prompt has to end flush right.
             prompter.tokenizer.padding_side = "right"
 
     def choose_route(self) -> None:
         """Find the fastest way of scoring that agrees with scoring from scratch on a fixed question."""
         prepared = self._probe()
-        inputs = self._inputs([prepared])
+        inputs = self.inputs([prepared])
         candidates, _ = self.prompter.encode_candidates(prepared.text, PROBE_CHOICES, alone=True)
         wanted = _attempt(partial(self._score_from_scratch, inputs, candidates))
         tolerance = TOLERANCE.get(self.model.dtype, HALF_TOLERANCE)
         for route in self._fast_routes():
-            if _agrees(_attempt(partial(self._score_by, route, inputs, candidates)), wanted, tolerance):
+            if _agrees(_attempt(partial(self.score_by, route, inputs, candidates)), wanted, tolerance):
                 self.route = route
                 break
-        self.memory.clear()
+        self.memory.clear()  # the probe's prefix is of no further use
 
     def _fast_routes(self) -> list[str]:
         if self.is_encoder_decoder:
@@ -86,29 +88,23 @@ class Replica:
         if not prepared.request.likelihood.baseline:
             return prediction
         priors = self.score(self.prompter.prepare(ask_for_priors(prepared.request)))
-        return msgspec.structs.replace(
-            prediction, detail=prediction.detail | {"priors": list(priors.loglikelihoods or ())}
-        )
+        detail = prediction.detail | {"priors": list(priors.loglikelihoods or ())}
+        return msgspec.structs.replace(prediction, detail=detail)
 
     def score(self, prepared: Prepared) -> Prediction:
         """Return the log-likelihood of every choice of one request."""
         sent = self._now()
         request = prepared.request
-        candidates, boundary = self.prompter.encode_candidates(
-            prepared.text, request.choices, alone=self.is_encoder_decoder
-        )
+        alone = self.is_encoder_decoder
+        candidates, boundary = self.prompter.encode_candidates(prepared.text, request.choices, alone=alone)
         check_choices(request, [len(candidate) for candidate in candidates])
-        inputs = self._inputs([prepared])
+        inputs = self.inputs([prepared])
         length = inputs["input_ids"].shape[1]
         self._check_length(request, length, max(len(candidate) for candidate in candidates))
         raw, prompt = self._token_logprobs(prepared, inputs, candidates)
         tokens = [storable(values) for values in raw]
-        detail = {
-            "route": self.route,
-            "boundary": boundary,
-            "tokens": [len(values) for values in tokens],
-            "token_logprobs": tokens,
-        }
+        detail: dict[str, Any] = {"route": self.route, "boundary": boundary}
+        detail |= {"tokens": [len(values) for values in tokens], "token_logprobs": tokens}
         detail |= {"bytes": byte_counts(request)} | ({"prompt_logprobs": storable(prompt)} if prompt else {})
         return Prediction(
             key=request.key,
@@ -121,21 +117,20 @@ class Replica:
     def generate(self, batch: Sequence[Prepared]) -> list[Prediction]:
         """Return the generated text of every request of a batch that fits in memory, in order."""
         sent = self._now()
-        inputs = self._inputs(batch)
+        inputs = self.inputs(batch)
         lengths = inputs["attention_mask"].sum(1).tolist()
         defaults = self.model.generation_config
         context = self._checkpoint.context_tokens or 2**31
         for prepared, length in zip(batch, lengths, strict=True):
             self._check_length(prepared.request, length, 1)
-        rows = [
-            make_row(prepared.request, defaults, context - length)
-            for prepared, length in zip(batch, lengths, strict=True)
-        ]
-        eos = _as_list(
-            defaults.eos_token_id if defaults.eos_token_id is not None else self.prompter.tokenizer.eos_token_id
-        )
+        pairs = zip(batch, lengths, strict=True)
+        rows = [make_row(prepared.request, defaults, context - length) for prepared, length in pairs]
+        own_end = defaults.eos_token_id
+        eos = _as_list(own_end if own_end is not None else self.prompter.tokenizer.eos_token_id)
         sampler = RowSampler(rows, eos, self._decode, self._now)
         with torch.inference_mode():
+            # Greedy to the library: RowSampler has chosen already, each row by its own seed, so that a reply does not
+            # depend on what else is in the batch.
             self.model.generate(
                 **inputs,
                 logits_processor=[sampler],
@@ -163,20 +158,20 @@ class Replica:
         """Return the values of the candidates' tokens, and of the prompt's if they were asked for."""
         with_prompt = prepared.request.likelihood.with_prompt
         if with_prompt and self.is_encoder_decoder:
-            raise ModelError(
-                FailureKind.CAPABILITY,
-                "an encoder–decoder gives no log-probabilities of the prompt itself, which prompt-mean needs",
-            )
+            reason = "gives no log-probabilities of the prompt itself, which prompt-mean needs"
+            raise ModelError(FailureKind.CAPABILITY, f"an encoder–decoder {reason}")
         if self.route not in (TREE, ROWS) and not with_prompt:
-            return self._score_by(self.route, inputs, candidates), ()
+            return self.score_by(self.route, inputs, candidates), ()
+        # Token ids alone do not name a prefix: every picture stands there as the same placeholders.
         images = ",".join(f"{picture.size}:{sha256_hex(picture.tobytes())}" for picture in prepared.pictures)
-        cuts = self._cuts(prepared, inputs)
+        cuts = self.cuts(prepared, inputs)
         prefix = encode_prefix(self.model, inputs, cuts, self.memory, key=images, with_prompt=with_prompt)
         if self.route == SCRATCH:
             return self._score_from_scratch(inputs, candidates), prefix.prompt_logprobs
         return score_candidates(self.model, self.route, prefix, candidates), prefix.prompt_logprobs
 
-    def _score_by(self, route: str, inputs: dict[str, Any], candidates: Candidates) -> TokenLogprobs:
+    def score_by(self, route: str, inputs: dict[str, Any], candidates: Candidates) -> TokenLogprobs:
+        """Return the log-probability of each token of each candidate, by one route."""
         if route == ENCODER_DECODER_ROUTE:
             return encoder_decoder.score_encoder_decoder(self.model, inputs, candidates)
         if route == SCRATCH:
@@ -188,7 +183,7 @@ class Replica:
         one = encoder_decoder.score_from_scratch if self.is_encoder_decoder else score_from_scratch
         return [one(self.model, inputs, candidate) for candidate in candidates]
 
-    def _cuts(self, prepared: Prepared, inputs: dict[str, Any]) -> tuple[int, ...]:
+    def cuts(self, prepared: Prepared, inputs: dict[str, Any]) -> tuple[int, ...]:
         """Return the token counts at which rounds end, where the text can be cut there without moving a token."""
         ids = inputs["input_ids"][0].tolist()
         cuts = []
@@ -202,11 +197,11 @@ class Replica:
         """Tell whether some layer sees less than the whole prompt: only the library's own masks know how much."""
         text = self.model.config.get_text_config(decoder=True)
         kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
-        return kinds != {"full_attention"} or bool(
-            getattr(text, "sliding_window", None) and getattr(text, "use_sliding_window", True)
-        )
+        slides = getattr(text, "sliding_window", None) and getattr(text, "use_sliding_window", True)
+        return kinds != {"full_attention"} or bool(slides)
 
-    def _inputs(self, batch: Sequence[Prepared]) -> dict[str, Any]:
+    def inputs(self, batch: Sequence[Prepared]) -> dict[str, Any]:
+        """Return the model's tensors of a batch, on its device and in its number format."""
         ahead = batch[0].tensors if len(batch) == 1 else None
         tensors = ahead or self.prompter.encode(
             [prepared.text for prepared in batch], [prepared.pictures for prepared in batch]
@@ -220,10 +215,8 @@ class Replica:
     def _check_length(self, request: Request, length: int, more: int) -> None:
         context = self._checkpoint.context_tokens
         if context is not None and length + more > context:
-            raise ModelError(
-                FailureKind.TOO_LONG,
-                f"{request.key.sample}: {length} + {more} tokens, the checkpoint's context is {context}",
-            )
+            sizes = f"{length} + {more} tokens, the checkpoint's context is {context}"
+            raise ModelError(FailureKind.TOO_LONG, f"{request.key.sample}: {sizes}")
 
     def _decode(self, tokens: list[int]) -> str:
         return str(self.prompter.tokenizer.decode(tokens, skip_special_tokens=True))
@@ -246,11 +239,8 @@ def _attempt(score: Callable[[], TokenLogprobs]) -> TokenLogprobs | None:
 def _agrees(scores: TokenLogprobs | None, wanted: TokenLogprobs | None, tolerance: float) -> bool:
     if scores is None or wanted is None:
         return False
-    return all(
-        abs(a - b) <= tolerance
-        for got, want in zip(scores, wanted, strict=True)
-        for a, b in zip(got, want, strict=True)
-    )
+    pairs = (pair for rows in zip(scores, wanted, strict=True) for pair in zip(*rows, strict=True))
+    return all(abs(value - reference) <= tolerance for value, reference in pairs)
 
 
 def _as_list(value: int | Sequence[int] | None) -> list[int]:

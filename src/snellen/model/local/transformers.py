@@ -50,6 +50,16 @@ class TransformersModel:
         self._prefetched: dict[TrialKey, Future[Prepared]] = {}
 
     @property
+    def replicas(self) -> Sequence[Any]:
+        """The copies of the model, one a device; none before the weights are loaded."""
+        return self._replicas
+
+    @property
+    def prepared_ahead(self) -> int:
+        """How many requests are being prepared for batches to come."""
+        return len(self._prefetched)
+
+    @property
     def batch_size(self) -> int:
         """How many requests to gather: one batch for every device, at its present size."""
         if not self._replicas:
@@ -115,21 +125,21 @@ class TransformersModel:
     def _load_replicas(self) -> list[Any]:
         from .replica import Replica
 
-        replicas = []
+        replicas, checkpoint = [], self._checkpoint
         for device in self._devices:
-            prompter = LocalPrompter(
-                load_processor(self._checkpoint), self._checkpoint.kind, use_template=self._options.chat_template
-            )
-            replica = Replica(
-                load_weights(self._checkpoint, device), prompter, self._checkpoint, device, self._clock.monotonic
-            )
+            processor, weights = load_processor(checkpoint), load_weights(checkpoint, device)
+            prompter = LocalPrompter(processor, checkpoint.kind, use_template=self._options.chat_template)
+            replica = Replica(weights, prompter, checkpoint, device, self._clock.monotonic)
             replica.choose_route()
             replicas.append(replica)
         return replicas
 
 
 def _by_images(requests: Sequence[Request]) -> list[list[int]]:
-    """Group the places of requests to generate for: with images and without cannot share a batch."""
+    """Group the places of requests to generate for: with images and without cannot share a batch.
+
+    A processor takes one list of pictures for all texts of a batch, or none at all.
+    """
     groups: dict[bool, list[int]] = {}
     for place, request in enumerate(requests):
         if not request.choices:
@@ -176,7 +186,7 @@ def _generate(replica: Any, batch: Sequence[Prepared]) -> list[Prediction]:
 
 
 def _guarded(replica: Any, act: Callable[[Prepared], Prediction], item: Prepared, *, again: bool = True) -> Prediction:
-    """Return a prediction, or the typed failure of this one request; when memory is short, once more without what was kept."""
+    """Return a prediction, or this request's typed failure; when memory is short, once more without what was kept."""
     try:
         return act(item)
     except ModelError as error:
@@ -188,10 +198,8 @@ def _guarded(replica: Any, act: Callable[[Prepared], Prediction], item: Prepared
         replica.free_memory()
         if again:
             return _guarded(replica, act, item, again=False)
-        return _failed(
-            item.request,
-            ModelError(FailureKind.PAYLOAD, f"{item.request.key.sample}: one request alone does not fit in memory"),
-        )
+        message = f"{item.request.key.sample}: one request alone does not fit in memory"
+        return _failed(item.request, ModelError(FailureKind.PAYLOAD, message))
 
 
 def _failed(request: Request, error: ModelError) -> Prediction:

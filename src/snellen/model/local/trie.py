@@ -50,7 +50,7 @@ def _child(trie: Trie, children: dict[tuple[int, int], int], parent: int, token:
 
 
 def split_candidates(candidates: Sequence[Sequence[int]], max_nodes: int) -> list[list[int]]:
-    """Cut the candidates (their indices, sorted so that like stands by like) into groups of at most `max_nodes` fed tokens each."""
+    """Cut the candidates (their indices, like beside like) into groups of at most `max_nodes` fed tokens each."""
     order = sorted(range(len(candidates)), key=lambda index: (tuple(candidates[index]), index))
     groups: list[list[int]] = []
     room = 0

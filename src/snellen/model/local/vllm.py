@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.config import convert
-from ...core.errors import ConfigError, EnvironmentProblem, MissingExtra, ModelError, UsageError
+from ...core.errors import EnvironmentProblem, MissingExtra, ModelError, UsageError
 from ...core.ids import derive_seed
 from ...core.protocols import Capability, EncodedImages, ImagePolicy
 from ...core.types import Failure, FailureKind, Prediction, Request, Timing, Usage
@@ -18,6 +18,7 @@ from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
 from ..options import ModelOptions
 from ..served.logprob_routes import Token, continuation_values
 from .batch_size import predict_alone
+from .local_options import check_pinned
 from .vllm_talk import Talk, converse, scoring_talks
 
 TOO_LONG = ("maximum model length", "max_model_len", "context length")
@@ -54,10 +55,7 @@ class VllmModel:
         self.image_policy = options.image_policy or ImagePolicy()
         self._checkpoint = name
         self._options = convert(dict(options.arguments), VllmOptions, "--model-arg of vllm")
-        if self._options.trust_remote_code and not self._options.revision:
-            raise ConfigError(
-                "--model-arg trust_remote_code=true runs code from the checkpoint: pin it with --model-arg revision=COMMIT"
-            )
+        check_pinned(trusted=self._options.trust_remote_code, revision=self._options.revision)
         self.batch_size = self._options.batch_size
         self._clock = options.clock
         self._engine: Any = None
@@ -82,13 +80,8 @@ class VllmModel:
 
     def identity(self) -> Mapping[str, Any]:
         """Return the checkpoint, its revision and number format."""
-        options = self._options
-        return {
-            "vllm": self._checkpoint,
-            "revision": options.revision,
-            "dtype": self._dtype(),
-            "engine": options.engine,
-        }
+        revision, engine = self._options.revision, self._options.engine
+        return {"vllm": self._checkpoint, "revision": revision, "dtype": self._dtype(), "engine": engine}
 
     async def close(self) -> None:
         """Let go of the engine."""
@@ -140,7 +133,7 @@ class VllmModel:
         return answers
 
     def _talk(self, talks: Sequence[Talk]) -> list[Any]:
-        """Run conversations through the engine: those that continue an answer and those that begin one are separate calls."""
+        """Run conversations through the engine: those that continue an answer and those that begin one apart."""
         from vllm import SamplingParams
 
         results: list[Any] = [None] * len(talks)
@@ -175,16 +168,10 @@ def _talks_of(request: Request) -> list[Talk]:
 def _sampling(request: Request) -> dict[str, Any]:
     """Return the engine's sampling parameters; unset ones are left to its defaults, each trial has its own seed."""
     params, key = request.params, request.key
-    told = {
-        "max_tokens": params.max_tokens or 512,
-        "temperature": params.temperature,
-        "top_p": params.top_p,
-        "stop": params.stop,
-    }
-    told["seed"] = derive_seed(params.seed or 0, key.task, key.sample, key.variant, key.repeat, "sampling") % 2**63
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in told.items() if value is not None
-    }
+    stop = None if params.stop is None else list(params.stop)
+    sampling = {"max_tokens": params.max_tokens or 512, "temperature": params.temperature, "top_p": params.top_p}
+    seed = derive_seed(params.seed or 0, key.task, key.sample, key.variant, key.repeat, "sampling") % 2**63
+    return {name: value for name, value in (sampling | {"stop": stop, "seed": seed}).items() if value is not None}
 
 
 def _read_text(request: Request, output: Any, timing: Timing) -> Prediction:

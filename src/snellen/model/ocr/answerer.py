@@ -10,19 +10,9 @@ from collections.abc import Sequence
 from rapidfuzz import fuzz
 
 ORDINALS = (
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-    "ninth",
-    "tenth",
-    "eleventh",
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
     "twelfth",
-)
+)  # fmt: skip
 TRANSCRIBE = re.compile(
     r"transcri|\bread (?:it|the|this|all|aloud)\b|what you read|\btext in the (?:picture|image)|copy the text"
     r"|\bwhat (?:is|does) .*\b(?:text|written|say|read)\b",
@@ -32,18 +22,16 @@ LINE_NUMBER = re.compile(r"\bline (?:number )?(\d{1,3})\b|\b(\d{1,3})(?:st|nd|rd
 LINE_NAME = re.compile(rf"\b({'|'.join(ORDINALS)}|last) line\b", re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
 LINK = re.compile(r"\b(?:is|are|was|were|equals|reads|called|named)\b|[:=]", re.IGNORECASE)
-STOP_WORDS = frozenset(
-    re.findall(
-        r"\w+",
-        "a an and are as at be by did do does for from has have how i in into is it its many much name of on or shown that the their there "
-        "this to was were what when where which who whose why with you your",
-    )
+_SMALL_WORDS = (
+    "a an and are as at be by did do does for from has have how i in into is it its many much name of on or shown "
+    "that the their there this to was were what when where which who whose why with you your"
 )
+STOP_WORDS = frozenset(_SMALL_WORDS.split())
 NUMBER = re.compile(r"\d[\d.,:/\-]*\d|\d")
 
 
 def answer(question: str, lines: Sequence[str], options: Sequence[str] = ()) -> str:
-    """Answer from the lines: one of the options, one line, yes or no, the whole text, or the value next to the question's key."""
+    """Answer from the lines: an option, one line, yes or no, the whole text, or the value by the question's key."""
     asked = line_asked(question, len(lines))
     if asked is not None:
         lines = lines[asked : asked + 1]
@@ -72,7 +60,7 @@ def line_asked(question: str, count: int) -> int | None:
 
 
 def best_option(question: str, lines: Sequence[str], options: Sequence[str]) -> str:
-    """Return the option the text supports best: found in the sentence about the question, else anywhere, the first if in none."""
+    """Return the option the text supports best: by the sentence about the question, then by all; else the first."""
     near = _squeeze(best_sentence(question.partition("?")[0], lines))
     everything = _squeeze(" ".join(lines))
 

@@ -93,12 +93,8 @@ class Reader:
 
     def identity(self) -> Mapping[str, Any]:
         """Return the engine, its version and that of the answerer."""
-        return {
-            "model": self.name,
-            "engine": self._engine.name,
-            "version": self._engine.version(),
-            "answerer": ANSWERER_VERSION,
-        }
+        engine = {"engine": self._engine.name, "version": self._engine.version()}
+        return {"model": self.name, **engine, "answerer": ANSWERER_VERSION}
 
     async def close(self) -> None:
         """End the worker threads."""

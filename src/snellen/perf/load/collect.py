@@ -1,4 +1,4 @@
-"""Stamped pieces of one response in, a request record and the reply out. Stamps are taken at the socket, parsing comes later."""
+"""Stamped pieces of one response in, a request record and the reply out: stamped at the socket, parsed later."""
 
 from __future__ import annotations
 
@@ -24,20 +24,9 @@ class Collector:
     """The sink of one request. `done` is set when the response has ended, well or badly."""
 
     __slots__ = (
-        "_dialect",
-        "_first",
-        "_pieces",
-        "_rest",
-        "_stopped",
-        "_text_times",
-        "done",
-        "end",
-        "error",
-        "reply",
-        "response",
-        "sent",
-        "status",
-    )
+        "_dialect", "_first", "_pieces", "_rest", "_stopped", "_text_times", "done", "end", "error", "reply",
+        "response", "sent", "status",
+    )  # fmt: skip
 
     def __init__(self, dialect: Dialect) -> None:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -86,11 +75,9 @@ class Collector:
 
     def _read(self, response: Response) -> None:
         if response.status != 200:
-            raise status_error(
-                response.status, response.headers, b"".join(data for data, _ in self._pieces), SystemClock()
-            )
+            raise status_error(response.status, response.headers, self._body(), SystemClock())
         if not self._is_stream():
-            self.reply = self._dialect.parse(decode_body(b"".join(data for data, _ in self._pieces)))
+            self.reply = self._dialect.parse(decode_body(self._body()))
             check_reply(self.reply)
             return
         self._parse_events()
@@ -99,6 +86,9 @@ class Collector:
         if not (self.reply.closed or self.reply.finish or self._stopped):
             raise ModelError(FailureKind.NETWORK, "the stream was cut before its end", retryable=True)
         check_reply(self.reply)
+
+    def _body(self) -> bytes:
+        return b"".join(data for data, _ in self._pieces)
 
     def _is_stream(self) -> bool:
         """Tell a stream by its first bytes: servers get the content type wrong more often than the body."""
@@ -143,11 +133,7 @@ class Collector:
             first_reasoning=self._first.get("reasoning"),
             first_content=self._first.get("content"),
             chunks=tuple(self._text_times),
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            reasoning_tokens=usage.reasoning_tokens,
-            cached_tokens=usage.cached_tokens,
-            visual_tokens=usage.visual_tokens,
+            **msgspec.structs.asdict(usage),
             counted_by="chunks" if usage.output_tokens is None else "server",
             failure=None if failure is None else str(failure.detail.get("outcome", failure.kind.value)),
             status=self.status if self.status != 200 else None,

@@ -1,4 +1,4 @@
-"""A load job in, its result out: made in this process, or dealt to several that start together and merged by their stamps."""
+"""A load job in, its result out: made in this process, or dealt to several that start together, and merged."""
 
 from __future__ import annotations
 
@@ -63,10 +63,9 @@ class _Worker:
     @classmethod
     async def start(cls, job: LoadJob) -> _Worker:
         """Start a process and hand it its job: through a pipe, since the headers may hold a key."""
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "snellen.perf.load.worker", stdin=pipe, stdout=pipe, env=_environment()
-        )
+        pipe, command = asyncio.subprocess.PIPE, (sys.executable, "-m", "snellen.perf.load.worker")
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, env=environment)
         worker = cls(process, cast("asyncio.StreamReader", process.stdout), cast("asyncio.StreamWriter", process.stdin))
         body = msgspec.msgpack.encode(job)
         worker._sink.write(struct.pack("<Q", len(body)) + body)
@@ -97,11 +96,6 @@ class _Worker:
         self._sink.close()
 
 
-def _environment() -> dict[str, str]:
-    paths = [path for path in sys.path if path]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-
-
 def deal(job: LoadJob, processes: int) -> list[LoadJob]:
     """Deal items, due moments and slots like cards, so that every process sees the same mixture."""
     width = max(1, min(processes, len(job.moments) or len(job.slots)))
@@ -122,11 +116,9 @@ def _part(job: LoadJob, place: int, width: int) -> LoadJob:
 
 def merge_results(results: Sequence[LoadResult]) -> LoadResult:
     """Join what the processes saw, in the order of the due moments."""
-    outcomes = sorted(
-        (outcome for result in results for outcome in result.outcomes), key=lambda outcome: outcome.record.due
-    )
+    outcomes = [outcome for result in results for outcome in result.outcomes]
     return LoadResult(
-        outcomes=outcomes,
+        outcomes=sorted(outcomes, key=lambda outcome: outcome.record.due),
         started=min(result.started for result in results),
         watch=merge_reports([result.watch for result in results]),
         interrupted=any(result.interrupted for result in results),

@@ -1,4 +1,4 @@
-"""A load job in, stamped outcomes out: the generator of closed and open loops, on one event loop and one monotonic clock."""
+"""A load job in, stamped outcomes out: closed and open loops on one event loop and one monotonic clock."""
 
 from __future__ import annotations
 
@@ -95,20 +95,15 @@ class Generator:
                 await self._dispatch()
         self._pool.close()
         await asyncio.sleep(0)  # lets the sockets go
-        return LoadResult(
-            self.outcomes,
-            self._start,
-            watch.report(self.outcomes, capped=bool(self._job.slots or self._cap)),
-            self.interrupted,
-        )
+        report = watch.report(self.outcomes, capped=bool(self._job.slots or self._cap))
+        return LoadResult(self.outcomes, self._start, report, self.interrupted)
 
     def stop(self) -> None:
         """Send nothing more and give up what is in flight."""
         self.interrupted = True
         now = perf_counter()
         for pause in list(self._pauses):
-            if not pause.done():
-                pause.set_result(None)
+            _wake(pause)
         for collector, connection in list(self._flying.items()):
             connection.abort()
             collector.fail(cancelled(), now)
@@ -200,10 +195,8 @@ class Generator:
 
     def _expire(self, connection: Connection, collector: Collector) -> None:
         connection.abort()
-        collector.fail(
-            ModelError(FailureKind.TIMEOUT, f"no whole answer within {self._job.timeout_s:g} s", retryable=True),
-            perf_counter(),
-        )
+        reason = f"no whole answer within {self._job.timeout_s:g} s"
+        collector.fail(ModelError(FailureKind.TIMEOUT, reason, retryable=True), perf_counter())
 
     def _about(self, item: Item, turn: int, target: Target) -> dict[str, Any]:
         """Return what is known of a request beside its moments."""
@@ -222,9 +215,8 @@ class Generator:
             record = msgspec.structs.replace(record, message=self._scrub(record.message))
         text = clean_text(reply.text or "") if record.ok else None
         thought = clean_text(reply.reasoning) if record.ok and reply.reasoning else None
-        self.outcomes.append(
-            Outcome(item.id, number // len(self._job.items), record, text, thought, reply.finish, reply.model)
-        )
+        rounds = number // len(self._job.items)
+        self.outcomes.append(Outcome(item.id, rounds, record, text, thought, reply.finish, reply.model))
 
     def _scrub(self, message: str) -> str:
         """Mask the key where a server's error quotes it."""
@@ -258,11 +250,8 @@ def turn_name(item: Item, rounds: int, turn: int) -> str:
 
 def is_stale(connection: Connection, collector: Collector) -> bool:
     """Tell whether a kept connection was closed under the request before any answer: asking again is safe."""
-    failed = (
-        collector.error is not None
-        and collector.error.kind is FailureKind.NETWORK
-        and "outcome" not in collector.error.detail
-    )
+    error = collector.error
+    failed = error is not None and error.kind is FailureKind.NETWORK and "outcome" not in error.detail
     return failed and connection.used > 1 and collector.response is not None and not collector.response.begun
 
 

@@ -73,13 +73,8 @@ def make_job(
     plan: LoadPlan, items: Sequence[Item], provider: str, urls: Sequence[str], headers: dict[str, str]
 ) -> LoadJob:
     """Lay the plan out in time: pure, and equal for equal seeds."""
-    shared: dict[str, Any] = {
-        "provider": provider,
-        "urls": tuple(urls),
-        "headers": headers,
-        "items": tuple(items),
-        "timeout_s": plan.timeout_s,
-    }
+    shared: dict[str, Any] = {"provider": provider, "urls": tuple(urls), "headers": headers}
+    shared |= {"items": tuple(items), "timeout_s": plan.timeout_s}
     if plan.is_open:
         return LoadJob(moments=tuple(due_moments(plan, len(items))), cap=plan.concurrency, **shared)
     slots = tuple(slot_starts(plan.concurrency or 1, min(1.0, (plan.pressure_s or 0) / 10)))
@@ -126,20 +121,17 @@ async def warm_up(plan: LoadPlan, job: LoadJob) -> LoadResult | None:
     if plan.warmup < 1:
         return None
     slots = tuple([0.0] * min(plan.warmup, plan.concurrency or 8))
-    last = job.items[-plan.warmup :]
-    warmed = await run_fleet(
-        msgspec.structs.replace(job, items=last, moments=(), slots=slots, count=plan.warmup, duration_s=None, cap=None)
-    )
+    last, open_end = job.items[-plan.warmup :], {"moments": (), "duration_s": None, "cap": None}
+    warmed = await run_fleet(msgspec.structs.replace(job, items=last, slots=slots, count=plan.warmup, **open_end))
     if warmed.outcomes and not any(outcome.record.ok for outcome in warmed.outcomes) and not warmed.interrupted:
         reason = warmed.outcomes[0].record.message
-        raise EnvironmentProblem(
-            f"every warm-up request failed: {reason}; check --base-url and --model, or skip with --warmup 0"
-        )
+        fix = "check --base-url and --model, or skip with --warmup 0"
+        raise EnvironmentProblem(f"every warm-up request failed: {reason}; {fix}")
     return warmed
 
 
 def choose_processes(plan: LoadPlan, job: LoadJob, warmed: LoadResult | None) -> int:
-    """Return how many processes the load needs, from the warm-up's CPU and the number of slots; never more than cores."""
+    """Return how many processes the load needs, by the warm-up's CPU and the number of slots; never more than cores."""
     by_slots = -(-len(job.slots) // SLOT_LIMIT_PER_PROCESS) if job.slots else 1
     if warmed is None or len(warmed.outcomes) < ENOUGH_TO_TELL:
         return max(1, min(by_slots, os.cpu_count() or 1))
@@ -151,12 +143,7 @@ def choose_processes(plan: LoadPlan, job: LoadJob, warmed: LoadResult | None) ->
 def to_measured(plan: LoadPlan, job: LoadJob, result: LoadResult, processes: int, *, stream: bool) -> Measured:
     """Order the outcomes by their due moments, count from the start of the load, and add what is known of it."""
     outcomes = sorted(result.outcomes, key=lambda outcome: outcome.record.due)
-    load = {
-        "plan": plan.told(),
-        "started": result.started,
-        "processes": processes,
-        "urls": len(job.urls),
-    }
+    load = {"plan": plan.told(), "started": result.started, "processes": processes, "urls": len(job.urls)}
     if job.moments:
         load["due"] = list(job.moments)
     timeline = Timeline(

@@ -1,11 +1,10 @@
-"""The load generator looks at itself: CPU, event-loop lag and dispatch delay in, a verdict whether it was the bottleneck out."""
+"""The load generator looks at itself: CPU, event-loop lag and dispatch delay in, whether it was the bottleneck out."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -47,9 +46,7 @@ class Watch:
         self._task = asyncio.create_task(self._sample())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._ended = (time.perf_counter(), time.process_time())
         if self._task is not None:
             self._task.cancel()
@@ -91,15 +88,7 @@ def verdict(report: WatchReport, *, capped: bool) -> str:
 
 def merge_reports(reports: Sequence[WatchReport]) -> WatchReport:
     """Join the reports of several processes: times add up, the worst of each figure counts."""
-    worst = max(reports, key=lambda report: report.cpu_share)
-    return WatchReport(
-        wall_s=max(report.wall_s for report in reports),
-        cpu_s=sum(report.cpu_s for report in reports),
-        cpu_share=worst.cpu_share,
-        lag_p50_s=max(report.lag_p50_s for report in reports),
-        lag_p99_s=max(report.lag_p99_s for report in reports),
-        delay_p50_s=max(report.delay_p50_s for report in reports),
-        delay_p99_s=max(report.delay_p99_s for report in reports),
-        processes=len(reports),
-        limited=next((report.limited for report in reports if report.limited), ""),
-    )
+    names = ("wall_s", "cpu_share", "lag_p50_s", "lag_p99_s", "delay_p50_s", "delay_p99_s")
+    worst = {name: max(getattr(report, name) for report in reports) for name in names}
+    limited = next((report.limited for report in reports if report.limited), "")
+    return WatchReport(cpu_s=sum(report.cpu_s for report in reports), processes=len(reports), limited=limited, **worst)

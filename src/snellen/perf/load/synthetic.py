@@ -1,4 +1,4 @@
-"""Sizes and a seed in, made-up samples out: text of so many words, pictures of so many pixels, dialogues of so many turns."""
+"""Sizes and a seed in, made-up samples out: so many words of text, pixels of pictures, turns of dialogues."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .workload import Dialogue, join_turns
 
 TASK = "synthetic"
 _WORDS = (
-    "time", "year", "people", "way", "day", "thing", "world", "life", "hand", "part", "child", "eye", "woman", "place", "work",
-    "week", "case", "point", "company", "number", "group", "problem", "fact", "water", "room", "story", "light", "house",
-    "night", "river", "stone", "glass", "paper", "table", "green", "white", "black", "round", "small", "early", "south", "north",
-    "seven", "every", "after", "under", "above", "while",
+    "time", "year", "people", "way", "day", "thing", "world", "life", "hand", "part", "child", "eye", "woman",
+    "place", "work", "week", "case", "point", "company", "number", "group", "problem", "fact", "water", "room",
+    "story", "light", "house", "night", "river", "stone", "glass", "paper", "table", "green", "white", "black",
+    "round", "small", "early", "south", "north", "seven", "every", "after", "under", "above", "while",
 )  # fmt: skip
 
 
 class Synthetic(Struct, frozen=True):
-    """A made-up load. `input_tokens` counts words: tokenizers make about one token of each of these; usage tells the truth."""
+    """A made-up load. `input_tokens` counts words, about one token each; the server's usage tells the truth."""
 
     input_tokens: int = 128
     output_tokens: int = 64

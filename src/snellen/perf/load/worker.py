@@ -1,4 +1,4 @@
-"""One process of a load: a job on stdin, a go signal, and the stamped outcomes on stdout. `python -m snellen.perf.load.worker`."""
+"""One process of a load (`python -m snellen.perf.load.worker`): a job and a go signal in, stamped outcomes out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def run_job(job: LoadJob, start_at: float | None = None) -> LoadResult:
     stops = (signal.SIGINT, signal.SIGTERM)
     for number in stops:
         loop.add_signal_handler(number, generator.stop)
-    # A full collection in mid-load would pause every stream: what is there already is frozen, the rest collected rarely.
+    # A full collection in mid-load would pause every stream: what is there is frozen, the rest collected rarely.
     thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()

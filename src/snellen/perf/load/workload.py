@@ -19,7 +19,7 @@ from ...model.served.served_model import ServedModel
 from .generator import REPLY_MARK, Item
 
 PREFIX_CACHE = ("as-is", "off", "on")
-"""as-is: prompts untouched; off: every request begins differently; on: all begin alike, differently from any other run."""
+"""as-is: prompts untouched; off: every request begins differently; on: all begin alike, unlike those of other runs."""
 
 Dialogue = Sequence[Request]
 """One request a turn, each with all before it; a mark stands where an earlier reply will be put."""
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
 
 
 async def capture(job: Job) -> list[Asked]:
-    """Return what a job would ask, without asking: to each request it is answered with a mark, which it passes on as history."""
+    """Return what a job would ask, without asking: each request is answered with a mark, which becomes its history."""
     asked: list[Asked] = []
 
     async def ask(
@@ -71,11 +71,8 @@ async def _item(model: ServedModel, door: ImageDoor, dialogue: Dialogue, think_s
 def dialogue_id(request: Request) -> str:
     """Return the item id of a request: task, sample, and variant and repeat where they say something."""
     key = request.key
-    return (
-        f"{key.task}/{key.sample}"
-        + (f"@{key.variant}" if key.variant != "base" else "")
-        + (f"#{key.repeat}" if key.repeat else "")
-    )
+    variant = f"@{key.variant}" if key.variant != "base" else ""
+    return f"{key.task}/{key.sample}{variant}" + (f"#{key.repeat}" if key.repeat else "")
 
 
 def join_turns(questions: Sequence[Request]) -> Dialogue:
