@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+from collections import Counter
 
 import numpy as np
 import PIL.Image
@@ -18,6 +19,7 @@ from snellen.core.errors import ConfigError, EnvironmentProblem, ModelError, Usa
 from snellen.core.protocols import BatchModel, Capability
 from snellen.core.types import FailureKind, Image, Likelihood, Params, Request, TrialKey, Turn
 from snellen.model.local import candidate_scores as local_likelihood
+from snellen.model.local import replica as replica_module
 from snellen.model.local.transformers import create
 from snellen.model.options import ModelOptions
 from tiny_checkpoints import LOADABLE, VISION, checkpoint
@@ -39,6 +41,42 @@ def ask(kind, text="What colour is the truck?", name="s", seed=0, **changes):
 
 
 _models = {}
+LOADED = []
+"""Every copy of a model that was loaded, in order: the copies are what the routes, the memory and the sizes belong to."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def remember_copies():
+    """Copies tell of themselves when they are made; nothing else about them changes."""
+
+    class Told(replica_module.Replica):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            LOADED.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replica_module, "Replica", Told)
+        yield
+
+
+def copy_of(model):
+    """The only copy of a model, loaded now if it was not; it is known by having been loaded for this one."""
+    if model not in _copies:
+        before = len(LOADED)
+        asyncio.run(model.check())
+        (_copies[model],) = LOADED[before:]
+    return _copies[model]
+
+
+_copies = {}
+
+
+def inputs_of(replica, prepared):
+    """The tensors of a prompt as the processor makes them, in the model's number format."""
+    tensors = replica.prompter.encode([prepared.text], [prepared.pictures])
+    return {
+        name: value.to(replica.model.dtype) if value.is_floating_point() else value for name, value in tensors.items()
+    }
 
 
 def model_of(kind, **arguments):
@@ -46,7 +84,7 @@ def model_of(kind, **arguments):
     name = (kind, tuple(sorted(arguments.items())))
     if name not in _models:
         _models[name] = create(str(checkpoint(kind)), ModelOptions(arguments=arguments))
-        asyncio.run(_models[name].check())
+        copy_of(_models[name])
     return _models[name]
 
 
@@ -58,7 +96,7 @@ def library_loss(replica, request, choice_ids, prompt_text):
     """The sum of token losses the library itself computes from labels."""
     prepared = replica.prompter.prepare(request)
     assert prepared.text == prompt_text
-    inputs = replica._inputs([prepared])
+    inputs = inputs_of(replica, prepared)
     suffix = torch.tensor([choice_ids])
     with torch.inference_mode():
         if replica.is_encoder_decoder:
@@ -73,7 +111,7 @@ def library_loss(replica, request, choice_ids, prompt_text):
 @pytest.mark.parametrize("kind", LOADABLE)
 def test_log_likelihoods_are_the_librarys_own_loss(kind):
     model = model_of(kind)
-    replica = model._replicas[0]
+    replica = copy_of(model)
     request = ask(kind, choices=CHOICES)
     (reply,) = predict(model, request)
     text = replica.prompter.prepare(request).text
@@ -107,7 +145,7 @@ def test_a_hand_made_model_gives_hand_made_numbers():
 @pytest.mark.parametrize("route", ["tree", "rows"])
 def test_every_route_agrees_with_scratch(kind, route, monkeypatch):
     model = model_of(kind)
-    replica = model._replicas[0]
+    replica = copy_of(model)
     windowed = kind in ("sliding", "gemma3")
     assert replica.route == ("rows" if windowed else "tree"), "a sliding window is left to the library's own masks"
     if windowed and route == "tree":
@@ -116,10 +154,11 @@ def test_every_route_agrees_with_scratch(kind, route, monkeypatch):
     monkeypatch.setattr(local_likelihood, "MAX_ROWS", 2)
     request = ask(kind, text="What colour is the truck in the picture? " * 3, choices=CHOICES)
     prepared = replica.prompter.prepare(request)
-    inputs = replica._inputs([prepared])
+    inputs = inputs_of(replica, prepared)
     candidates, _ = replica.prompter.encode_candidates(prepared.text, CHOICES, alone=False)
     replica.memory.clear()
-    got = replica._score_by(route, inputs, candidates)
+    monkeypatch.setattr(replica, "route", route)
+    got = replica.score(prepared).detail["token_logprobs"]
     for values, candidate in zip(got, candidates, strict=True):
         assert values == pytest.approx(local_likelihood.score_from_scratch(replica.model, inputs, candidate), abs=1e-4)
 
@@ -189,9 +228,9 @@ def test_the_self_test_falls_back_when_a_route_is_wrong(monkeypatch):
 
     monkeypatch.setattr(local_replica, "score_candidates", broken)
     model = create(str(checkpoint("text")), ModelOptions())
-    asyncio.run(model.check())
+    copy_of(model)
     monkeypatch.undo()
-    assert model._replicas[0].route == "scratch"
+    assert copy_of(model).route == "scratch"
     (reply,) = predict(model, ask("text", choices=CHOICES))
     assert reply.loglikelihoods == pytest.approx(
         predict(model_of("text"), ask("text", choices=CHOICES))[0].loglikelihoods, abs=1e-4
@@ -239,10 +278,10 @@ def test_generation_does_not_depend_on_the_batch(kind):
 @pytest.mark.parametrize("kind", ["text", "llava", "blip2", "t5"])
 def test_greedy_text_is_the_librarys_own(kind):
     model = model_of(kind)
-    replica = model._replicas[0]
+    replica = copy_of(model)
     request = ask(kind, params=Params(max_tokens=10, temperature=0))
     (reply,) = predict(model, request)
-    inputs = replica._inputs([replica.prompter.prepare(request)])
+    inputs = inputs_of(replica, replica.prompter.prepare(request))
     with torch.inference_mode():
         out = replica.model.generate(**inputs, max_new_tokens=10, do_sample=False, pad_token_id=0)
     tokens = out[0].tolist()
@@ -271,10 +310,10 @@ def test_priors_come_back_beside_the_values():
 @pytest.mark.parametrize("kind", ["text", "llava", "blip2"])
 def test_the_prompts_own_log_probabilities_are_the_librarys_loss(kind):
     model = model_of(kind)
-    replica = model._replicas[0]
+    replica = copy_of(model)
     request = ask(kind, choices=("yes",), likelihood=Likelihood(reduction="prompt-mean", with_prompt=True))
     (reply,) = predict(model, request)
-    inputs = replica._inputs([replica.prompter.prepare(request)])
+    inputs = inputs_of(replica, replica.prompter.prepare(request))
     with torch.inference_mode():
         loss = float(replica.model(**inputs, labels=inputs["input_ids"]).loss)
     assert -np.mean(reply.detail["prompt_logprobs"]) == pytest.approx(loss, abs=1e-4)
@@ -286,7 +325,7 @@ def test_prompt_mean_needs_a_decoder_alone():
 
 
 def test_inputs_to_score_are_made_ahead_and_are_the_same():
-    prompter = model_of("llava")._replicas[0].prompter
+    prompter = copy_of(model_of("llava")).prompter
     scored, generated = prompter.prepare(ask("llava", choices=CHOICES)), prompter.prepare(ask("llava"))
     assert generated.tensors is None
     again = prompter.encode([generated.text], [generated.pictures])
@@ -304,29 +343,31 @@ def test_dialogue_rounds_reuse_the_prefix_and_change_no_bit():
     longer = (*turns, Turn("assistant", "No"), Turn("user", "What colour is it?"))
     first, second = (Request(TrialKey("t", "d", "base", 0), messages, choices=CHOICES) for messages in (turns, longer))
     warm = create(str(checkpoint("llava")), ModelOptions())
+    memory = copy_of(warm).memory
     predict(warm, first)
-    hits = warm._replicas[0].memory.hits
+    hits = memory.hits
     after = predict(warm, second)[0]
-    assert warm._replicas[0].memory.hits == hits + 1, "the first round was found in memory"
+    assert memory.hits == hits + 1, "the first round was found in memory"
     cold = create(str(checkpoint("llava")), ModelOptions())
+    replica = copy_of(cold)
     assert predict(cold, second)[0].loglikelihoods == after.loglikelihoods
-    replica = cold._replicas[0] if cold._replicas else None
+    hits = replica.memory.hits
+    predict(cold, first)
+    assert replica.memory.hits > hits, "a dialogue is encoded round by round, so its beginning is there for others"
     prepared = replica.prompter.prepare(second)
     candidates, _ = replica.prompter.encode_candidates(prepared.text, CHOICES, alone=False)
-    assert len(replica._cuts(prepared, replica._inputs([prepared]))) == 2
-    scratch = [
-        sum(local_likelihood.score_from_scratch(replica.model, replica._inputs([prepared]), each))
-        for each in candidates
-    ]
+    inputs = inputs_of(replica, prepared)
+    scratch = [sum(local_likelihood.score_from_scratch(replica.model, inputs, each)) for each in candidates]
     assert after.loglikelihoods == pytest.approx(scratch, abs=1e-4)
 
 
 def test_repeats_of_a_prompt_are_encoded_once():
     model = create(str(checkpoint("llava")), ModelOptions())
+    memory = copy_of(model).memory
     predict(
         model, *(replace(ask("llava", choices=CHOICES), key=TrialKey("t", "s", "base", repeat)) for repeat in range(3))
     )
-    assert model._replicas[0].memory.hits == 2
+    assert memory.hits == 2
 
 
 def test_many_candidates_are_no_problem():
@@ -398,16 +439,18 @@ def test_odd_requests_are_answered_or_fail_alone(kind):
 
 def test_what_the_architecture_raises_costs_one_request(monkeypatch):
     model = create(str(checkpoint("text")), ModelOptions(arguments={"batch_size": 4}))
-    asyncio.run(model.check())
-    replica = model._replicas[0]
-    real = replica._inputs
+    replica = copy_of(model)
 
-    def broken(batch):
-        if any(prepared.request.key.sample == "bad" for prepared in batch):
-            raise RuntimeError("shapes do not match\nmore")
-        return real(batch)
+    def break_on_bad(real, samples_of):
+        def act(what):
+            if any(prepared.request.key.sample == "bad" for prepared in samples_of(what)):
+                raise RuntimeError("shapes do not match\nmore")
+            return real(what)
 
-    monkeypatch.setattr(replica, "_inputs", broken)
+        return act
+
+    monkeypatch.setattr(replica, "generate", break_on_bad(replica.generate, list))
+    monkeypatch.setattr(replica, "score", break_on_bad(replica.score, lambda prepared: [prepared]))
     replies = predict(
         model,
         *(ask("text", name=name, params=Params(max_tokens=2)) for name in ("a", "bad", "b")),
@@ -420,8 +463,7 @@ def test_what_the_architecture_raises_costs_one_request(monkeypatch):
 
 def test_out_of_memory_shrinks_the_batch_and_the_run_goes_on(monkeypatch):
     model = create(str(checkpoint("text")), ModelOptions(arguments={"batch_size": 8}))
-    asyncio.run(model.check())
-    replica = model._replicas[0]
+    replica = copy_of(model)
     real, sizes = replica.model.generate, []
 
     def tight(**inputs):
@@ -439,18 +481,18 @@ def test_out_of_memory_shrinks_the_batch_and_the_run_goes_on(monkeypatch):
 
 def test_out_of_memory_in_scoring_is_tried_once_more_without_what_was_kept(monkeypatch):
     model = create(str(checkpoint("text")), ModelOptions())
-    asyncio.run(model.check())
-    replica = model._replicas[0]
-    predict(model, ask("text", name="kept", choices=CHOICES))
-    real, calls = replica.score, []
+    replica = copy_of(model)
+    real, calls, kept = replica.score, [], [1]
 
     def tight(prepared):
-        calls.append(len(replica.memory._kept))
-        if prepared.request.key.sample == "huge" or replica.memory._kept:
+        calls.append(len(kept))
+        if prepared.request.key.sample == "huge" or kept:
             raise torch.OutOfMemoryError("CUDA out of memory")
+        kept.append(1)
         return real(prepared)
 
     monkeypatch.setattr(replica, "score", tight)
+    monkeypatch.setattr(replica.memory, "clear", kept.clear)
     good, huge = predict(model, ask("text", name="good", choices=CHOICES), ask("text", name="huge", choices=CHOICES))
     assert good.failure is None
     assert calls == [1, 0, 1, 0]
@@ -470,6 +512,7 @@ def test_two_devices_share_a_batch_without_collectives():
 
 
 def test_capabilities_and_identity_are_known_before_weights_are_loaded():
+    loaded = len(LOADED)
     blind, seeing = create(str(checkpoint("text")), ModelOptions()), create(str(checkpoint("idefics3")), ModelOptions())
     assert Capability.IMAGES in seeing.capabilities
     assert Capability.IMAGES not in blind.capabilities
@@ -478,12 +521,12 @@ def test_capabilities_and_identity_are_known_before_weights_are_loaded():
     assert blind.identity() != seeing.identity()
     assert blind.identity() == create(str(checkpoint("text")), ModelOptions(arguments={"batch_size": 9})).identity()
     assert blind.identity() != create(str(checkpoint("text")), ModelOptions(arguments={"half": True})).identity()
-    assert not blind._replicas
+    assert len(LOADED) == loaded, "no weights were read"
 
 
 def test_half_precision_runs_and_is_close():
     half = model_of("llava", half=True)
-    assert half._replicas[0].model.dtype is torch.bfloat16
+    assert copy_of(half).model.dtype is torch.bfloat16
     request = ask("llava", choices=CHOICES)
     assert predict(half, request)[0].loglikelihoods == pytest.approx(
         predict(model_of("llava"), request)[0].loglikelihoods, rel=0.1
@@ -519,15 +562,22 @@ def test_wrong_folders_are_named(tmp_path):
         asyncio.run(create(str(tmp_path), ModelOptions()).check())
 
 
-def test_prefetched_images_are_used_and_forgotten():
+def test_prefetched_images_are_used_and_forgotten(monkeypatch):
     model = create(str(checkpoint("llava")), ModelOptions(arguments={"batch_size": 2}))
-    request = ask("llava", choices=CHOICES)
-    model.prefetch(request)
-    assert not model._prefetched, "nothing is prepared before the weights are there"
-    asyncio.run(model.check())
+    model.prefetch(ask("llava", name="early"))
+    prompter = copy_of(model).prompter
+    real, prepared = prompter.prepare, []
+
+    def count(request):
+        prepared.append(request.key.sample)
+        return real(request)
+
+    monkeypatch.setattr(prompter, "prepare", count)
     for number in range(9):
         model.prefetch(ask("llava", name=str(number)))
-    assert len(model._prefetched) == 4, "two batches ahead, no more"
-    predict(model, ask("llava", name="0"))
-    assert len(model._prefetched) == 3
+    predict(model, ask("llava", name="0"), ask("llava", name="early"))
+    assert sorted(prepared) == ["0", "1", "2", "3", "early"], "two batches ahead and no more; none before the weights"
+    model.prefetch(ask("llava", name="4"))
+    predict(model, *(ask("llava", name=str(number)) for number in range(5)))
+    assert Counter(prepared) == Counter(["0", "0", "1", "2", "3", "4", "early"]), "used once, then forgotten"
     asyncio.run(model.close())
