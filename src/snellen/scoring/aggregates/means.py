@@ -37,7 +37,6 @@ def mean(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[st
 
     With several trials a question also `<metric>_micro`, where each trial weighs the same.
     """
-    scored, unscored, failed = table.counts
     estimates = _headline(table)
     if table.is_repeated or table.is_varied:
         estimates[f"{table.metric}_micro"] = mean_of_trials(table)
