@@ -66,13 +66,14 @@ class GatheredTask:
     def _encode(self) -> None:
         self._builder.add_scores(self._scores)
         self._builder.add_trials(self._trials)
-        self._scores, self._trials, self._tables = [], [], {}
+        self._scores, self._trials = [], []
 
     def tables(self) -> dict[str, ScoreTable]:
-        """Return one table a metric; where nothing could be scored, one of accuracy that says so."""
+        """Return one table a metric, after the last trial; where nothing was scored, one of accuracy that says so."""
         if not self._tables:
             self._encode()
             self._tables = self._builder.tables() or self._builder.tables(("accuracy",))
+            del self._builder  # the tables live until the report is written; what they were made of need not
         return self._tables
 
     def columns(self) -> TrialColumns:
