@@ -1,4 +1,4 @@
-"""A predictions file as a Model: outside answers go down the same line as any other."""
+"""Turns a predictions file into a Model: outside answers go down the same line as any other."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Replay:
             try:
                 return Prediction(request.key, loglikelihoods=tuple(map(float, values)), timing=Timing(now, now))
             except (TypeError, ValueError):
-                reason = f"{self.name}: sample {request.key.sample!r} has log-likelihoods that are no finite numbers: {values}"
-                raise ModelError(FailureKind.DECODE, reason) from None
+                reason = f"sample {request.key.sample!r} has log-likelihoods that are no finite numbers: {values}"
+                raise ModelError(FailureKind.DECODE, f"{self.name}: {reason}") from None
         text = record.first(TEXT_FIELDS)
         if text is None:
             reason = f": {record.fields['error']}" if record.fields.get("error") else ""

@@ -16,7 +16,6 @@ from snellen.scoring.scorers.judge import (
     case_number,
     judge_key,
     judged_key,
-    metric_name,
     parse_verdict,
     plan_votes,
     read_judge,
@@ -140,8 +139,7 @@ def test_requests_are_the_same_every_time_and_differ_by_vote_only() -> None:
 
 
 def test_without_a_judge_the_metric_has_another_name() -> None:
-    assert metric_name(JUDGE, asked=True) == "judge"
-    assert metric_name(JUDGE, asked=False) == "exact_no_judge"
+    assert (JUDGE.metric, JUDGE.without_judge) == ("judge", "exact_no_judge")
 
 
 def test_without_a_judge_the_fallback_scores_under_that_name() -> None:

@@ -261,7 +261,7 @@ class _RecordScanner(_Scanner):
             self._at += len(_BYTE_ORDER_MARK)
 
     def _line(self) -> tuple[int, dict[str, Any]] | None:
-        """Return the record that ends with the line at the cursor, as most do, without looking for its end by brackets."""
+        """Return the record that ends with its line, as most do: its end need not be found by brackets."""
         end = self._buffer.find(b"\n", self._at)
         if end < 0:
             return None

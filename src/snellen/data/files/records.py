@@ -1,4 +1,4 @@
-"""Turns the records of other programs (a file, or any iterable) into checked fields; errors name file, record and field."""
+"""Turns records of other programs (a file, or any iterable) into checked fields; errors name file, record and field."""
 
 from __future__ import annotations
 

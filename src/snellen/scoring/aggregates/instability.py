@@ -84,7 +84,7 @@ def _ballots(table: ScoreTable) -> tuple[Cells, Ballots]:
 
 
 def answer_entropy(table: ScoreTable) -> Estimate:
-    """Return `instability` for a file of another program: its interval is that of a share while no entropy exceeds 1."""
+    """Return `instability` of another program's file; its interval is that of a share while no entropy exceeds 1."""
     by_question, ballots = _ballots(table)
     return by_question.estimate(entropy(ballots))
 

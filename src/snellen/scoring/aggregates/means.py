@@ -51,13 +51,13 @@ def mean_of_trials(table: ScoreTable) -> Estimate:
 
 
 def mean_of_questions(table: ScoreTable) -> Estimate:
-    """Return the mean where each question weighs the same, counted in questions: one without a scored trial is unscored."""
+    """Return the mean where each question weighs the same, counted in questions; one without a score is unscored."""
     values, clusters = question_means(table)
     return estimate_mean(values, clusters, unscored=np.unique(table.sample).size - values.size)
 
 
 def format_hit_rate(table: ScoreTable) -> Estimate:
-    """Return the share of trials whose reply had the form looked for; each trial counts on its own, as in ReForm-Eval."""
+    """Return the share of trials whose reply had the form looked for; each counts on its own, as in ReForm-Eval."""
     return estimate_mean((table.reason < 0).astype(np.float64))
 
 

@@ -20,7 +20,7 @@ _OPTION_TYPES = frozenset({str, int, float, bool})
 
 
 def choice_scorer(profile: str, infer_method: str) -> ScoreRecord:
-    """Return how a SingleChoice record is scored; `infer_method` says whether predictions are texts or option indices."""
+    """Return how a SingleChoice record is scored; by `infer_method` predictions are texts or option indices."""
     if profile != "reform" and infer_method == "generation":
         return partial(_score_reply, profile=profile)
     return partial(_score_index, lenient=profile == "reform", by_likelihood=infer_method == "likelihood")

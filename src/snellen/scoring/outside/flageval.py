@@ -28,7 +28,8 @@ _WHOLE_ANSWERS = {
     "“F”": "F",
 }
 _CUES = (
-    "Answer:", "Answer is", "answer is", "Answer", "answer", "答案为", "答案是", "解是", "解为", "答案", "结果", "为", "因此", " = ",
+    "Answer:", "Answer is", "answer is", "Answer", "answer", "答案为", "答案是", "解是", "解为", "答案", "结果", "为",
+    "因此", " = ",
 )  # fmt: skip
 _WITH_UNIT = re.compile(r"(\d+)(?:cm|m|km|mm|s|h|kg|g|l|ml|mol|厘米|米|千米|°|毫米|月|秒|小时|克|千克|升|毫升|摩尔)\n?")
 

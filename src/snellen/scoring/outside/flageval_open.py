@@ -25,13 +25,13 @@ _THOUSANDS = re.compile(rf"(?<!\d)[+-]?\d{{1,3}}(?:{_GAP.pattern}\d{{3}})+(?:\.\
 _POWER = rf"(?P<factor>{_DECIMAL})\s*{_TIMES_TEN}\s*(?:\{{\s*)?(?P<power>[+-]?\d+)"
 _NUMBER = re.compile(rf"{_POWER}|(?P<plain>{_DECIMAL}(?:[eE][+-]?\d+)?)")
 _PLAIN_FORMS = {
-    "′": "'", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "‐": "-", "−": "-", "–": "-", "⋅": "·", "\\sim": "~", "\\circ": "°",
-    "\\theta": "θ", "\\sin": "sin", "\\cos": "cos", "\\tan": "tan", "\\log": "log", "\\ln": "ln",
+    "′": "'", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "‐": "-", "−": "-", "–": "-", "⋅": "·", "\\sim": "~",
+    "\\circ": "°", "\\theta": "θ", "\\sin": "sin", "\\cos": "cos", "\\tan": "tan", "\\log": "log", "\\ln": "ln",
 }  # fmt: skip
 
 
 def extract_open(reply: str) -> str:
-    """Return the content of the last `\\boxed{}`, else what follows the last of the first cue there is, else the reply."""
+    """Return the content of the last `\\boxed{}`, else what follows the last of the first cue found, else the reply."""
     boxed = _boxed(reply)
     if boxed is not None:
         return boxed
@@ -40,7 +40,7 @@ def extract_open(reply: str) -> str:
 
 
 def extract_numbers(text: str) -> list[float]:
-    """Return the numbers in order: thousands apart by comma or space, `1.5e3`, `2 \\times 10^{3}`; a fraction is two numbers."""
+    """Return the numbers in order: thousands apart by comma or space, `1.5e3`, `2 \\times 10^3`; a fraction is two."""
     text = _THOUSANDS.sub(lambda match: _GAP.sub("", match[0]), text)
     return [_value(match) for match in _NUMBER.finditer(text)]
 
@@ -48,7 +48,7 @@ def extract_numbers(text: str) -> list[float]:
 def judge_typed(reply: str, answer_type: str, answer: Any) -> tuple[bool, str]:
     """Return whether the reply is right, and what was read of it.
 
-    Raises KeyError for a type not in ANSWER_TYPES; ValueError, TypeError or OverflowError for an answer that is not of its type.
+    Raises KeyError for an unknown type; ValueError, TypeError or OverflowError for an answer that is not of its type.
     """
     text = extract_open(reply)
     for old, new in _PLAIN_FORMS.items():
@@ -66,7 +66,7 @@ def _boxed(reply: str) -> str | None:
 
 
 def _box_end(reply: str, start: int) -> int:
-    """Return where the box ends, or -1: a brace at a line's end; else the last brace if the content looks nested, else the first."""
+    """Return where the box ends, or -1: a brace that ends a line; else the last if it looks nested, else the first."""
     line_end, first = reply.find("}\n", start), reply.find("}", start)
     if line_end >= 0 or first < 0:
         return line_end

@@ -26,7 +26,7 @@ class Verdict(Struct, frozen=True):
 
 
 def judge_inference(annotation: Record, reply: str | None, profile: str) -> Verdict:
-    """Compare a reply with its annotation (`question_type`, `answer`, `options`); other types of question are an error."""
+    """Compare a reply with its annotation (`question_type`, `answer`, `options`); unknown types are an error."""
     kind = question_type(annotation)
     if profile == "flageval":
         return _judge_flageval(annotation, kind, reply)
@@ -58,16 +58,15 @@ def _judge_flageval_open(annotation: Record, kind: str, reply: str) -> Verdict:
         except (TypeError, ValueError, OverflowError):
             annotation.fail(f"'answer' {annotation.get('answer')!r:.60} is not of answer_type {answer_type!r}")
     if kind != "open" or answer_type is not None:
-        known = f"multiple-choice, fill-blank, open, and answer_type {', '.join(ANSWER_TYPES)}"
-        annotation.fail(
-            f"profile 'flageval' has no rule for question_type {kind!r} with answer_type {answer_type!r}; it knows {known}"
-        )
+        known = f"it knows multiple-choice, fill-blank, open, and answer_type {', '.join(ANSWER_TYPES)}"
+        asked = f"question_type {kind!r} with answer_type {answer_type!r}"
+        annotation.fail(f"profile 'flageval' has no rule for {asked}; {known}")
     return Verdict(judge_open(reply, annotation.text_or_texts("answer")), reply)
 
 
 def _flageval_letter(reply: str) -> str:
-    found = parse_flageval(reply)
-    return found[0] if found else ""
+    capital = parse_flageval(reply)
+    return capital[0] if capital else ""
 
 
 def _judge_ours(annotation: Record, kind: str, reply: str, profile: str) -> Verdict:

@@ -1,4 +1,4 @@
-"""Turns predictions with several inferences a question, and the annotations, into trials, and those into seed-form records.
+"""Turns annotations and predictions with several inferences a question into trials and into seed-form records.
 
 Inferences are keyed by (question, index): a missing or failed one leaves a gap of its own and never moves another.
 """
@@ -26,7 +26,7 @@ _REJECTED = "rejected"
 
 
 class Question(Struct, frozen=True):
-    """One question with its inferences in order of index; a verdict is None where the inference failed or is missing."""
+    """One question with its inferences in order of index; a verdict is None where the inference failed."""
 
     annotation: Record
     record: Record
@@ -115,7 +115,7 @@ _TOKEN_FIELDS = {
 
 
 def average_tokens(questions: Sequence[Question]) -> dict[str, float]:
-    """Return FlagEvalMM's averages over scored items, those without usage in the divisor; none with several inferences."""
+    """Return FlagEvalMM's averages over scored items, with or without usage; none if an item has several inferences."""
     fields = [question.record.fields for question in questions]
     several = any("multiple_raw_answers" in one or not isinstance(one["answer"], str | None) for one in fields)
     usages = [question.record.fields.get("usage") for question in questions if question.is_scored]
@@ -162,7 +162,7 @@ def _whole(value: float | None) -> float | None:
 
 
 def seed_record(question: Question, *, dense: bool) -> dict[str, Any]:
-    """Return the record of one question; `dense` leaves failed and missing inferences out and counts on, as FlagEvalMM does."""
+    """Return the record of one question; `dense` leaves gaps out and counts on, as FlagEvalMM does."""
     known = [index for index, verdict in question.verdicts.items() if verdict]
     indices = known if dense else range(max(question.replies) + 1)
     fields, annotated = question.record.fields, question.annotation.fields

@@ -1,4 +1,4 @@
-"""Turns the reply to an open MMMU question into candidate answers, and those into right or wrong, as FlagEvalMM and MMMU do."""
+"""Turns the reply to an open MMMU question into candidate answers, and those into right or wrong, as MMMU does."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _NUMBERS = (
 
 
 def parse_open(reply: str) -> list[Candidate]:
-    """Return what the reply may mean: the tail of each line after a cue (else all of it), and the numbers in those; no duplicates."""
+    """Return what the reply may mean, each once: the tail of a line after a cue (else all of it), and its numbers."""
     text = reply.strip().strip(".").lower()
     tails = _tails(text) or [text]
     numbers = [number for tail in tails for pattern in _NUMBERS for number in pattern.findall(tail)]
-    return list(dict.fromkeys(form for found in (*tails, *numbers) for form in normalise(found)))
+    return list(dict.fromkeys(form for part in (*tails, *numbers) for form in normalise(part)))
 
 
 def judge_open(reply: str, answers: str | Sequence[str]) -> bool:
-    """Whether a number of the reply equals an answer to two decimals, or a tail of it contains an answer that is text."""
+    """Whether a number of the reply equals an answer to two decimals, or a tail of it contains a text answer."""
     wanted = [form for answer in ([answers] if isinstance(answers, str) else answers) for form in normalise(answer)]
     return any(_matches(candidate, wanted) for candidate in parse_open(reply))
 
 
 def normalise(text: str) -> list[Candidate]:
-    """Return the forms compared: a number to two decimals, else lower case; a lone character needs a space beside it."""
+    """Return the forms compared: a number to two decimals, else lower case; a lone character with a space beside it."""
     text = text.strip()
     try:
         return [round(float(text.replace(",", "")), 2)]

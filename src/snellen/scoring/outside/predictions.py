@@ -43,7 +43,7 @@ class OutsideOptions(Struct, frozen=True):
 
 
 class OutsideResult(Struct, frozen=True, omit_defaults=True):
-    """The metrics of one file. `notes` says of a metric what its number cannot; `records` are per question, if there are any."""
+    """The metrics of one file. `notes` says of a metric what its number cannot; `records` are per question, if any."""
 
     n: int
     metrics: dict[str, Estimate]
@@ -97,9 +97,8 @@ def _check_fit(formulation: str, chosen: OutsideOptions) -> None:
             f"instability is the entropy of chosen options: --eval-stability needs SingleChoice, not {formulation}"
         )
     if chosen.multi_round_eval and formulation not in ("SingleChoice", "OCROpenEnded", "KIEOpenEnded"):
-        raise UsageError(
-            f"--multi-round-eval needs one score a record: SingleChoice, OCROpenEnded or KIEOpenEnded, not {formulation}"
-        )
+        known = "SingleChoice, OCROpenEnded or KIEOpenEnded"
+        raise UsageError(f"--multi-round-eval needs one score a record: {known}, not {formulation}")
     if formulation == "MultiInference" and chosen.annotations is None:
         raise UsageError("MultiInference needs --annotations FILE: the questions with their right answers")
 
@@ -171,7 +170,7 @@ def _score_inferences(records: Iterable[Record], formulation: str, chosen: Outsi
 
 
 def _accuracies(table: ScoreTable, compatible: bool) -> dict[str, Estimate]:
-    """Return macro and micro accuracy. FlagEvalMM rounds percentages to two digits; its profile gives the same as a fraction."""
+    """Return macro and micro accuracy; FlagEvalMM rounds percentages to two digits, and so does its profile."""
     metrics = {"accuracy": mean_of_questions(table), "accuracy_micro": mean_of_trials(table)}
     if not compatible:
         return metrics

@@ -1,4 +1,4 @@
-"""Turns outside records of read text, captions and chains into Scores or estimates by the scorers and aggregates of runs."""
+"""Turns outside records of read text, captions and chains into Scores or estimates by the measures of runs."""
 
 from __future__ import annotations
 

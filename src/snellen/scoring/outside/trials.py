@@ -1,4 +1,4 @@
-"""Turns outside records with one answer each into trials: the score of each, and rows of the table that all aggregates read."""
+"""Turns outside records with one answer each into scored trials: rows of the table that all aggregates read."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _MOST_NAMED = 3
 def read_trials(records: Iterable[Record], score: ScoreRecord, *, with_rounds: bool, with_classes: bool) -> ScoreTable:
     """Return the table of a file whose records with one `sample_id` are repeats of one sample.
 
-    `with_rounds` keeps `round_id` as an axis of the variant; `with_classes` keeps what was answered, for the instability.
-    Raises DataError for an empty file and for unequal numbers of repeats: a mean over them would weigh samples by accident.
+    `with_rounds` keeps `round_id` as an axis of the variant; `with_classes` keeps what was answered, for instability.
+    Raises DataError for an empty file and for unequal numbers of repeats: a mean would weigh samples by accident.
     """
     numbering = Numbering()
     table = read_tables(_rows(records, score, numbering, with_rounds, with_classes), metrics=(METRIC,))[METRIC]

@@ -58,7 +58,7 @@ def glyphs_of(text: str) -> str:
 
 
 def read_per_line(truths: Sequence[str], reply: str) -> list[int]:
-    """Return how many glyphs of each line were read: its length less the edit distance to the reply line it is paired with."""
+    """Return how many glyphs of each line were read: its length less the edit distance to its line of the reply."""
     replies = [line for line in (glyphs_of(raw) for raw in reply[:MAX_REPLY].splitlines()) if line]
     if len(replies) == 1 and len(truths) > 1:
         return read_in_one_line(truths, replies[0])
@@ -102,7 +102,7 @@ def read_in_one_line(truths: Sequence[str], reply: str) -> list[int]:
 
 
 def acuity(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
-    """Return `acuity_px` (glyph height at which half is read) of the plain charts, per script and condition, and `contrast_threshold`.
+    """Return `acuity_px` (glyph height at which half is read): plain charts, scripts, conditions; `contrast_threshold`.
 
     `table` has a method `scores()`, or is itself an iterable of (Sample, Score). Choices are corrected for guessing.
     """
@@ -203,7 +203,7 @@ def _as_choice(sample: Sample, item: Score) -> list[tuple[float, float, int, flo
 def curve_of(
     pairs: Iterable[tuple[Sample, Score]], axis: str = "base"
 ) -> tuple[list[tuple[float, float]], tuple[float, float] | None]:
-    """Return points (height in px or contrast, fraction read), gathered in bins, and the (threshold, slope) fitted to all lines."""
+    """Return points (height in px or contrast, fraction read) in bins, and (threshold, slope) fitted to all lines."""
     chosen = [pair for pair in counted(pairs) if pair[0].tags.get("axis", "base") == axis]
     charts = rows_by_chart(chosen, 1 if axis == "contrast" else 0)
     if not charts:

@@ -1,4 +1,4 @@
-"""Turns captions and their references into BLEU-1..4, ROUGE-L and CIDEr, in plain Python: per caption and for the corpus.
+"""Turns captions and their references into BLEU-1..4, ROUGE-L and CIDEr: per caption and for the corpus.
 
 The figures follow the COCO caption evaluation to the last digit that matters (1e-9): closest reference length and no
 smoothing in BLEU, beta 1.2 in ROUGE-L, clipping, length penalty (sigma 6) and the factor 10 in CIDEr.

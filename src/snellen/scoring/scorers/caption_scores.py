@@ -35,7 +35,7 @@ def _one_line(text: str) -> str:
 
 
 def tokenise(captions: Sequence[Caption], tokeniser: str) -> list[Caption]:
-    """Prepare captions: `whitespace` leaves them as they are, `ptb` lower-cases, splits and drops punctuation (needs Java)."""
+    """Prepare captions: `whitespace` leaves them, `ptb` lower-cases, splits and drops punctuation (needs Java)."""
     if tokeniser not in TOKENISERS:
         raise UsageError(f"unknown tokeniser {tokeniser!r}; known: {', '.join(TOKENISERS)}")
     if tokeniser == "whitespace":
@@ -103,7 +103,7 @@ def _meteor_estimate(captions: Sequence[Caption], clusters: NDArray[Any]) -> Est
 
 
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
-    """Scorer `caption`: ROUGE-L and BLEU-1..4 of a single reply. Corpus BLEU is not their mean: see `corpus_estimates`."""
+    """Scorer `caption`: ROUGE-L and BLEU-1..4 of one reply. Corpus BLEU is not their mean: see `corpus_estimates`."""
     text = answer_text(prediction)
     names = (_TEXT_METRIC, *(f"bleu_{order}_sentence" for order in range(1, MAX_ORDER + 1)))
     if text is None or not sample.answers:
@@ -118,7 +118,7 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
 
 
 def aggregate(scored: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
-    """Aggregate `caption`: the corpus metrics of a task that was scored by scorer `caption`; option `tokenizer` as above."""
+    """Aggregate `caption`: the corpus metrics of a task scored by scorer `caption`; option `tokenizer` as above."""
     pairs = [
         (sample, score)
         for sample, score in scored.scores()

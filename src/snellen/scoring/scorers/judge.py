@@ -1,4 +1,4 @@
-"""Turns stored trials into a judge's Requests, and the judge's replies into Scores: a judge is data, and never guessed for.
+"""Turns stored trials into a judge's Requests, and its replies into Scores: a judge is data, and never guessed for.
 
 A judge is a second plan sent down the same line: stored, resumed, cached and priced like any other. The answer under
 judgement stands between fences it cannot know, and a verdict counts only if it repeats the case number it was given.
@@ -59,11 +59,6 @@ class Judge(Struct, frozen=True, forbid_unknown_fields=True):
 def read_judge(table: Mapping[str, Any], name: str) -> Judge:
     """Check one card of the catalog."""
     return convert({**table, "name": name}, Judge, f"judge {name!r}")
-
-
-def metric_name(judge: Judge, *, asked: bool) -> str:
-    """Return what the metric is called: its own name only if a judge was really asked."""
-    return judge.metric if asked else judge.without_judge
 
 
 def judge_key(key: TrialKey, judge: Judge, vote: int) -> TrialKey:
@@ -147,7 +142,7 @@ def score_votes(judge: Judge, prediction: Prediction, replies: Sequence[str | No
 def score_judged(
     judge: Judge, predictions: Iterable[Prediction], replies: Mapping[TrialKey, str | None]
 ) -> Iterator[Score]:
-    """Yield the score of every trial from the judge's replies by key of the vote; a vote that failed or is missing is void."""
+    """Yield the score of every trial from the replies by key of the vote; one that failed or is missing is void."""
     for prediction in predictions:
         yield score_votes(
             judge, prediction, [replies.get(judge_key(prediction.key, judge, vote)) for vote in range(judge.votes)]
@@ -156,4 +151,4 @@ def score_judged(
 
 def rename_without_judge(judge: Judge, scores: Sequence[Score]) -> Score:
     """Return the fallback scorer's first score under the name that says no judge was asked."""
-    return structs.replace(scores[0], metric=metric_name(judge, asked=False))
+    return structs.replace(scores[0], metric=judge.without_judge)

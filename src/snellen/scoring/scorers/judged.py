@@ -1,4 +1,4 @@
-"""The votes of judges stored beside a run to Scores: `RUN/judge-NAME/run.db` is a run of its own, asked by the same engine."""
+"""Turns the votes of judges stored beside a run into Scores: `RUN/judge-NAME/run.db` is a run of its own."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
-from .replies import answer_text, score_text
+from .replies import answer_text, text_scorer
 from .vqa_normalise import contains_word, normalise_vqa
 from .word_accuracy import contains_words, words
 
@@ -61,20 +61,10 @@ def parse_fields(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
-    """Scorer `kie`: containment of any reference value."""
-    return [score_text("kie_accuracy", contains_field, sample, prediction)]
-
-
-def score_reform(
-    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
-) -> Sequence[Score]:
-    """Scorer `kie_reform`: containment as in ReForm-Eval; several answers mean any of them."""
-    return [
-        score_text(
-            "kie_accuracy_reform", lambda text, answers: float(contains_reform(text, answers)), sample, prediction
-        )
-    ]
+score = text_scorer("kie_accuracy", contains_field)
+"""Scorer `kie`: containment of any reference value."""
+score_reform = text_scorer("kie_accuracy_reform", contains_reform)
+"""Scorer `kie_reform`: containment as in ReForm-Eval; several answers mean any of them."""
 
 
 def score_f1(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
@@ -82,11 +72,7 @@ def score_f1(sample: Sample, request: Request, prediction: Prediction, options: 
     text, wanted = answer_text(prediction), sample.meta.get("fields")
     predicted = parse_fields(text) if text is not None else None
     if not isinstance(wanted, dict):
-        return [Score(key=prediction.key, metric="kie_f1", value=None, reason='the sample has no meta["fields"]')]
+        return [Score(prediction.key, "kie_f1", None, reason='the sample has no meta["fields"]')]
     if predicted is None:
-        return [
-            Score(key=prediction.key, metric="kie_f1", value=None, answer=text, reason="the reply holds no JSON object")
-        ]
-    return [
-        Score(key=prediction.key, metric="kie_f1", value=field_f1(predicted, wanted), answer=text, rule="json_fields")
-    ]
+        return [Score(prediction.key, "kie_f1", None, text, reason="the reply holds no JSON object")]
+    return [Score(prediction.key, "kie_f1", field_f1(predicted, wanted), text, "json_fields")]

@@ -1,4 +1,4 @@
-"""A reply to a needle question into a ladder of scores: exact, word-boundary, contains, ANLS, character errors, abstention."""
+"""Turns a reply to a needle question into a ladder of scores: exact, whole words, contains, ANLS, errors, abstained."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from rapidfuzz.distance import Levenshtein
 from ...core.types import Prediction, Request, Sample, Score
 
 METRIC = "accuracy"
-"""Word-boundary containment: the headline. For several answers all must be there. The other rungs are in the score's detail."""
+"""Word-boundary containment: the headline. For several answers all must be there. Other rungs are in the detail."""
 ABSTENTIONS = re.compile(
-    r"not found|not (?:mentioned|stated|specified|provided|given|available|in the document)|no (?:information|mention|answer)"
+    r"not found|not (?:mentioned|stated|specified|provided|given|available|in the document)"
+    r"|no (?:information|mention|answer)"
     r"|(?:does not|doesn't|do not|don't) (?:say|mention|state|specify|contain)"
     r"|(?:cannot|can't|could not|couldn't) (?:find|determine|be found)|unanswerable"
 )

@@ -1,4 +1,4 @@
-"""A reply to a choice or yes/no question to its score: the option text chosen, right or wrong, or unscored with a reason."""
+"""Turns a reply to a choice or yes/no question into its score: the option, right or wrong, or why it is unscored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METRIC = "accuracy"
 
 
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
-    """Score a choice: 1.0 if the option read from the reply is one of `sample.answers`, 0.0 if not, None if none was read.
+    """Score a choice: 1.0 if the option read is one of `sample.answers`, 0.0 if not, None if none was read.
 
     `options["profile"]` picks another harness's way of reading. Log-likelihoods go to `score.likelihood`.
     """
@@ -53,16 +53,15 @@ def _scored(sample: Sample, request: Request, found: Extraction, answer: str | N
 
 
 def score_index(key: TrialKey, chosen: int | None, right: int, shown: Sequence[str]) -> Score:
-    """Score an answer that is an option's index, as ReForm-Eval counts it: unread is wrong, and it may lie beyond the options."""
-    named = chosen is not None and -len(shown) <= chosen < len(shown)
-    answer = shown[chosen] if named and chosen is not None else None
+    """Score an option's index as ReForm-Eval does: none read is wrong, and it may lie beyond the options."""
+    answer = shown[chosen] if chosen is not None and -len(shown) <= chosen < len(shown) else None
     return Score(key, METRIC, float(chosen == right), answer, "index", UNPARSED if chosen is None else None)
 
 
 def score_yesno(
     sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
 ) -> Sequence[Score]:
-    """Score a yes/no question; `sample.answers` are texts such as yes, no, true, false. Options shown are read as a choice."""
+    """Score a yes/no question; `sample.answers` are yes, no, true, false … Options shown are read as a choice."""
     if prediction.loglikelihoods is not None or request.marks:
         return score(sample, request, prediction, options)
     found = extract_yesno(prediction.text or "", finish=prediction.finish)

@@ -1,7 +1,8 @@
-"""Stored log-likelihoods of candidates to one value an option, a choice, and its confidence. Pure: any reduction can be had later.
+"""Turns stored log-likelihoods of candidates into one value an option, a choice and its confidence.
 
-sum: log P(candidate | prompt). mean: by token. per-byte: by byte of UTF-8. none: as sum, the tokens' values stay in the record.
-prompt-mean: mean log-probability of the whole text, prompt and candidate (its negative is the perplexity score of some harnesses).
+Nothing is lost on the way, so any reduction can be had later. sum: log P(candidate | prompt). mean: by token. per-byte:
+by byte of UTF-8. none: as sum, the tokens' values stay in the record. prompt-mean: mean log-probability of the whole
+text, prompt and candidate (its negative is the perplexity score of some harnesses).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Choice(NamedTuple):
 
 
 def option_values(request: Request, prediction: Prediction, reduction: str | None = None) -> list[float]:
-    """Return one value for each option, in the order shown: reduced, less the prior where one was asked for, aliases joined.
+    """Return one value for each option, in the order shown: reduced, less the prior if asked for, aliases joined.
 
     Aliases of an option: the log of their summed probability under `sum`, else the best of them.
     """

@@ -1,10 +1,11 @@
-"""Turns a stored reply and a text metric into a Score: what counts as the answer text, and when there is nothing to score."""
+"""Turns a stored reply and a text metric into a Score: what counts as answer text, and when there is none to score."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from ...core.types import Prediction, Sample, Score
+from ...core.types import Prediction, Request, Sample, Score
 from ...extract.thinking import answer_start
 
 Measure = Callable[[str, Sequence[str]], float]
@@ -19,7 +20,7 @@ def answer_text(prediction: Prediction) -> str | None:
 
 
 def score_text(metric: str, measure: Measure, sample: Sample, prediction: Prediction) -> Score:
-    """Measure the reply against the sample's answers; unscored, with the reason, where there is no text or no reference."""
+    """Measure the reply against the sample's answers; unscored, with the reason, where text or reference is missing."""
     text = answer_text(prediction)
     if text is None:
         reason = "no text reply" if prediction.text is None else "truncated inside its thinking block"
@@ -28,4 +29,15 @@ def score_text(metric: str, measure: Measure, sample: Sample, prediction: Predic
         return Score(
             key=prediction.key, metric=metric, value=None, answer=text, reason="the sample has no reference answer"
         )
-    return Score(key=prediction.key, metric=metric, value=measure(text, sample.answers), answer=text, rule=metric)
+    return Score(
+        key=prediction.key, metric=metric, value=float(measure(text, sample.answers)), answer=text, rule=metric
+    )
+
+
+def text_scorer(metric: str, measure: Measure) -> Callable[..., Sequence[Score]]:
+    """Return the scorer that gives one metric by measuring the reply against the references."""
+
+    def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+        return [score_text(metric, measure, sample, prediction)]
+
+    return score

@@ -1,4 +1,4 @@
-"""A reply in words to its score against reference texts: equal, contained, or by word errors."""
+"""Turns a reply in words into its score against reference texts: equal, contained, or by word errors."""
 
 from __future__ import annotations
 

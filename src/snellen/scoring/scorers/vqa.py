@@ -1,16 +1,17 @@
-"""Turns a short answer and its references into VQA soft accuracy, ANLS, relaxed numeric accuracy or any-of exact match."""
+"""Turns a short answer and its references into VQA soft accuracy, ANLS, relaxed numeric accuracy or exact match."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Prediction, Request, Sample, Score
-from .replies import score_text
+from .replies import score_text, text_scorer
 from .vqa_normalise import normalise_vqa
 
 ANLS_THRESHOLD = 0.5
@@ -36,7 +37,7 @@ def vqa_accuracy(prediction: str, answers: Sequence[str], *, skip_unanimous: boo
 
 
 def vqa_accuracy_simple(prediction: str, answers: Sequence[str]) -> float:
-    """Return min(matches / 3, 1): the short form of the metric, in 0..1. With fewer than three answers one match is enough."""
+    """Return min(matches / 3, 1), the short form of the metric; with fewer than three answers one match is enough."""
     matches = _count_matches(prediction, answers)
     return min(matches / min(VOTES_FOR_FULL_SCORE, max(len(answers), 1)), 1.0)
 
@@ -49,7 +50,7 @@ def _count_matches(prediction: str, answers: Sequence[str], *, skip_unanimous: b
 
 
 def anls(prediction: str, answers: Sequence[str]) -> float:
-    """Return the best 1 - normalised edit distance over the answers, 0 where the distance is half or more (Biten et al. 2019)."""
+    """Return the best 1 - normalised edit distance over the answers, 0 where it is half or more (Biten et al. 2019)."""
     return max((_similarity(_fold(prediction), _fold(answer)) for answer in answers), default=0.0)
 
 
@@ -63,7 +64,7 @@ def _fold(text: str) -> str:
 
 
 def relaxed_accuracy(prediction: str, answers: Sequence[str], *, tolerance: float = RELAXED_TOLERANCE) -> float:
-    """Return 1 if any answer is met within `tolerance` (relative, for numbers) or equals it as folded text (ChartQA)."""
+    """Return 1 if any answer is met within `tolerance` (relative, for numbers) or is equal as folded text (ChartQA)."""
     return float(any(_relaxed_match(prediction, answer, tolerance) for answer in answers))
 
 
@@ -93,43 +94,18 @@ def any_exact(prediction: str, answers: Sequence[str]) -> float:
 
 def score_vqa(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Scorer `vqa`: official soft accuracy; `vqa_skip_unanimous = true` keeps the official quirk."""
-    skip = bool(options.get("vqa_skip_unanimous", False))
-    return [
-        score_text(
-            "vqa_accuracy", lambda text, answers: vqa_accuracy(text, answers, skip_unanimous=skip), sample, prediction
-        )
-    ]
-
-
-def score_vqa_simple(
-    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
-) -> Sequence[Score]:
-    """Scorer `vqa_simple`: min(matches / 3, 1)."""
-    return [score_text("vqa_accuracy_simple", vqa_accuracy_simple, sample, prediction)]
-
-
-def score_anls(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
-    """Scorer `anls`."""
-    return [score_text("anls", anls, sample, prediction)]
+    measure = partial(vqa_accuracy, skip_unanimous=bool(options.get("vqa_skip_unanimous", False)))
+    return [score_text("vqa_accuracy", measure, sample, prediction)]
 
 
 def score_relaxed(
     sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
 ) -> Sequence[Score]:
     """Scorer `relaxed`: 5 % numeric tolerance; option `tolerance` changes it."""
-    tolerance = float(options.get("tolerance", RELAXED_TOLERANCE))
-    return [
-        score_text(
-            "relaxed_accuracy",
-            lambda text, answers: relaxed_accuracy(text, answers, tolerance=tolerance),
-            sample,
-            prediction,
-        )
-    ]
+    measure = partial(relaxed_accuracy, tolerance=float(options.get("tolerance", RELAXED_TOLERANCE)))
+    return [score_text("relaxed_accuracy", measure, sample, prediction)]
 
 
-def score_any_exact(
-    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
-) -> Sequence[Score]:
-    """Scorer `any_exact`: equal to any reference after VQA normalisation."""
-    return [score_text("any_exact", any_exact, sample, prediction)]
+score_vqa_simple = text_scorer("vqa_accuracy_simple", vqa_accuracy_simple)
+score_anls = text_scorer("anls", anls)
+score_any_exact = text_scorer("any_exact", any_exact)

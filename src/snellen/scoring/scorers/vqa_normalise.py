@@ -1,4 +1,4 @@
-"""Turns answers into the plain form that VQA-style metrics compare: punctuation, number words, articles, contractions."""
+"""Turns answers into the plain form that VQA metrics compare: punctuation, number words, articles, contractions."""
 
 from __future__ import annotations
 
@@ -63,5 +63,5 @@ def _mend_words(text: str) -> list[str]:
 
 
 def contains_word(text: str, word: str) -> bool:
-    r"""Whether `word` stands in `text` between two regular-expression word boundaries (`\b`), as ReForm-Eval asks it."""
+    r"""Whether `word` stands in `text` between two word boundaries of regular expressions (`\b`), as in ReForm-Eval."""
     return re.search(rf"\b{re.escape(word)}\b", text) is not None

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
-from .replies import score_text
+from .replies import score_text, text_scorer
 from .vqa_normalise import contains_word
 
 _NOT_ASCII_WORD = re.compile(r"[^a-zA-Z0-9\s]")
@@ -77,12 +77,5 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     ]
 
 
-def score_reform(
-    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
-) -> Sequence[Score]:
-    """Scorer `ocr_reform`: ReForm-Eval's containment; several answers are joined, as there."""
-    return [
-        score_text(
-            "ocr_accuracy_reform", lambda text, answers: float(contains_reform(text, answers)), sample, prediction
-        )
-    ]
+score_reform = text_scorer("ocr_accuracy_reform", contains_reform)
+"""Scorer `ocr_reform`: ReForm-Eval's containment; several answers are joined, as there."""
