@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -28,12 +27,10 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "src"
-SWAPS: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Div, ast.Mod: ast.Mult,
-    ast.Pow: ast.Mult, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or,
-    ast.Or: ast.And, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.USub: ast.UAdd,
-}  # fmt: skip
+BOTH_WAYS = "Add Sub, Mult Div, Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn, And Or, BitAnd BitOr"
+PAIRS = [pair.split() for pair in BOTH_WAYS.split(", ")]
+ONE_WAY = [["FloorDiv", "Div"], ["Mod", "Mult"], ["Pow", "Mult"], ["USub", "UAdd"]]
+SWAPS = {getattr(ast, old): getattr(ast, new) for old, new in [*PAIRS, *(pair[::-1] for pair in PAIRS), *ONE_WAY]}
 PYTEST = [
     "-m",
     "pytest",
@@ -49,6 +46,7 @@ PYTEST = [
     "no:randomly",
     "--no-header",
 ]
+BAR = 0.75
 SURVIVED, KILLED, TIMED_OUT = "survived", "killed", "timeout"
 VERDICTS = {0: SURVIVED, 1: KILLED, 2: KILLED, 5: SURVIVED}
 """pytest's exit codes: all passed, some failed, the module cannot be imported, nothing was there to run."""
@@ -62,13 +60,14 @@ class Mutant(NamedTuple):
     line: int
     what: str
 
-    def text(self) -> str:
-        """Return the module's text with the fault in it."""
-        tree = ast.parse(SOURCES.joinpath(*self.module.split(".")).with_suffix(".py").read_text(encoding="utf-8"))
-        node, _, fields = next(itertools.islice(faults(tree), self.number, None))
-        for name, value in fields.items():
-            setattr(node, name, value)
-        return ast.unparse(ast.fix_missing_locations(tree))
+
+def text_of(mutant: Mutant) -> str:
+    """Return the module's text with the fault in it."""
+    tree = ast.parse(SOURCES.joinpath(*mutant.module.split(".")).with_suffix(".py").read_text(encoding="utf-8"))
+    node, _, fields = next(itertools.islice(faults(tree), mutant.number, None))
+    for name, value in fields.items():
+        setattr(node, name, value)
+    return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def mutate(node: ast.AST) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -98,9 +97,8 @@ def faults(tree: ast.Module) -> Iterator[tuple[ast.AST, str, dict[str, Any]]]:
 
 
 def _unseen(node: ast.AST) -> Iterator[ast.AST]:
-    yield from (
-        part for name in ("annotation", "returns", "exc") if isinstance(part := getattr(node, name, None), ast.AST)
-    )
+    parts = (getattr(node, name, None) for name in ("annotation", "returns", "exc"))
+    yield from (part for part in parts if isinstance(part, ast.AST))
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.BitOr):
         yield node.value  # the name of a union of types
 
@@ -154,20 +152,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--rooms", default="stats,scoring,store,engine")
     parser.add_argument("--state", type=Path, default=ROOT / ".mutants.jsonl")
-    parser.add_argument("--bar", type=float, default=0.75)
     options = parser.parse_args()
-    paths = [path for room in options.rooms.split(",") for path in sorted((SOURCES / "snellen" / room).rglob("*.py"))]
-    every = [
-        Mutant(".".join(path.relative_to(SOURCES).with_suffix("").parts), number, getattr(node, "lineno", 0), what)
-        for path in paths
-        for number, (node, what, _) in enumerate(faults(ast.parse(path.read_text(encoding="utf-8"))))
-    ]
+    every = list(all_mutants(options.rooms.split(",")))
     chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
     options.state.touch()
     known = dict(json.loads(line) for line in options.state.read_text(encoding="utf-8").splitlines())
 
     def work(mutant: Mutant) -> str:
-        text = mutant.text()
+        text = text_of(mutant)
         tests = "".join(Path(test).read_text(encoding="utf-8") for test in tests_naming(mutant.module))
         key = hashlib.sha256(f"{mutant.module}\n{text}\n{tests}".encode()).hexdigest()
         if key not in known:
@@ -177,17 +169,23 @@ def main() -> int:
         return str(known[key])
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        verdicts = list(pool.map(work, chosen))
-    counts: Counter[tuple[str, bool]] = Counter()
-    for mutant, verdict in zip(chosen, verdicts, strict=True):
-        counts.update((room, verdict != SURVIVED) for room in (mutant.module.split(".")[1], "all"))
+        judged = list(zip(chosen, pool.map(work, chosen), strict=True))
+    for mutant, verdict in judged:
         if verdict == SURVIVED:
             print(f"survived  {mutant.module}:{mutant.line}  {mutant.what}")
-    for room in sorted({room for room, _ in counts}, key=lambda room: (room == "all", room)):
-        total = counts[room, True] + counts[room, False]
-        print(f"{room:8} {counts[room, True]}/{total} killed ({counts[room, True] / total:.1%})")
-    print(f"{len(chosen)} of {len(every)} possible mutants, {verdicts.count(TIMED_OUT)} by the time limit")
-    return int(counts["all", True] < options.bar * len(chosen))
+    for room in (*options.rooms.split(","), ""):
+        kills = [verdict != SURVIVED for mutant, verdict in judged if mutant.module.startswith(f"snellen.{room}")]
+        print(f"{room or 'all':8} {sum(kills)}/{len(kills)} killed ({sum(kills) / max(len(kills), 1):.1%})")
+    print(f"out of {len(every)} possible mutants")
+    return int(sum(kills) < BAR * len(kills))
+
+
+def all_mutants(rooms: list[str]) -> Iterator[Mutant]:
+    """Yield every possible mutant of the rooms."""
+    for path in (path for room in rooms for path in sorted((SOURCES / "snellen" / room).rglob("*.py"))):
+        module = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+        for number, (node, what, _) in enumerate(faults(ast.parse(path.read_text(encoding="utf-8")))):
+            yield Mutant(module, number, getattr(node, "lineno", 0), what)
 
 
 if __name__ == "__main__":
