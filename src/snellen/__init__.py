@@ -17,7 +17,7 @@ __version__ = "0.2.0"
 _PUBLIC = {
     "api.load": ("load_dataset", "load_model", "load_run"),
     "api.outputs": ("frame",),
-    "api.reform": ("load_reform_dataset",),
+    "api.datasets.reform_items": ("load_reform_dataset",),
     "api.run": ("RunResult", "run"),
     "api.score": ("score",),
     "api.settings": ("RunSettings",),
@@ -31,11 +31,11 @@ _PUBLIC = {
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
 
 if TYPE_CHECKING:  # the same names, for those who read types
+    from .api.datasets.reform_items import load_reform_dataset as load_reform_dataset
     from .api.load import load_dataset as load_dataset
     from .api.load import load_model as load_model
     from .api.load import load_run as load_run
     from .api.outputs import frame as frame
-    from .api.reform import load_reform_dataset as load_reform_dataset
     from .api.run import RunResult as RunResult
     from .api.run import run as run
     from .api.score import score as score

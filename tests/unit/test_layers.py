@@ -68,24 +68,12 @@ def test_a_room_imports_only_rooms_to_its_left(file: Path) -> None:
 
 CLI_ROOMS = {"cli", "api", "core", "report"}
 """What a command may import: its one call of `api`, the records and errors of `core`, and how `report` shows a result."""
-CLI_NOT_YET = {
-    "curate.py",
-    "docs.py",
-    "look/compare.py",
-    "look/show.py",
-    "perf/command.py",
-    "perf/output.py",
-    "perf/settings.py",
-    "score.py",
-}
-"""Commands that still go round `api`; a command that no longer does must leave this list."""
 
 
 @pytest.mark.parametrize("file", sorted((SRC / "cli").rglob("*.py")), ids=lambda file: str(file.relative_to(SRC)))
 def test_a_command_calls_api_and_nothing_else(file: Path) -> None:
     others = {module for module in imported_modules(file) if room_of(module) in {*ROOMS} - CLI_ROOMS}
-    not_yet = str(file.relative_to(SRC / "cli")) in CLI_NOT_YET
-    assert bool(others) == not_yet, f"{file.relative_to(SRC)} imports {sorted(others) or 'only what it may'}"
+    assert not others, f"{file.relative_to(SRC)} imports {sorted(others)}"
 
 
 def test_every_extra_is_used_and_every_hint_names_one() -> None:

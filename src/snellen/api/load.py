@@ -12,8 +12,8 @@ from ..core.protocols import LoadContext, Model
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset
 from ..store.reader import RunReader
+from .datasets.reform_items import ReformDataset, open_dataset
 from .plan import create_model
-from .reform import ReformDataset, open_dataset
 from .settings import RunSettings
 
 
@@ -30,7 +30,7 @@ def load_dataset(
 
     `overrides` set fields of its dataset table: `load_dataset("eyechart", charts=3)`. With `formulation=…`
     (SingleChoice, Generation, OCROpenEnded, KIEOpenEnded) it gives ready-made dicts with random access instead: see
-    `snellen.api.reform`.
+    `snellen.api.datasets.reform_items`.
 
     Example:
         >>> [sample.question for sample in snellen.load_dataset("my.jsonl")]

@@ -53,7 +53,7 @@ def data() -> None:
 @MACHINE
 def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_json: bool, **flags: Any) -> int:
     """Re-formulate a dataset into a portable bundle, and check it."""
-    from ..api.data import build_bundle, check_data, expected_counts
+    from ..api.datasets.bundles import build_bundle, check_data, expected_counts
     from ..core.config import parse_assignment
 
     manifest = build_bundle(name, out, overrides=list(map(parse_assignment, overrides)), **flags)
@@ -74,7 +74,7 @@ def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_j
 @MACHINE
 def check(path: Path, no_images: bool, as_json: bool) -> int:
     """Find defects and biases: labels, options, positions, lengths, balance, duplicates, pictures. Exit 1 on errors."""
-    from ..api.data import check_data
+    from ..api.datasets.bundles import check_data
 
     report = check_data(path, images=not no_images)
     _print(report, as_json, {})
@@ -103,8 +103,8 @@ def export(name: str, out: Path, as_json: bool, **flags: Any) -> None:
     """Write a dataset's prompts, options and labels for a model outside; its predictions come back through
     `snellen score`.
     """
-    from ..api.data import export_items
-    from ..api.reform import open_dataset
+    from ..api.datasets.bundles import export_items
+    from ..api.datasets.reform_items import open_dataset
 
     dataset = open_dataset(name, **{key: value for key, value in flags.items() if value is not None})
     count = export_items(dataset, out)

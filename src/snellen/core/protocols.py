@@ -83,7 +83,7 @@ class Model(Protocol):
         >>> from snellen.core.types import TrialKey, Turn
         >>> marks, texts = ("A", "B"), ("a cat", "a black cat")
         >>> request = snellen.Request(TrialKey("t", "1"), (Turn("user", "Which?"),), marks=marks, shown=texts)
-        >>> asyncio.run(snellen.load_model("blind/longest").predict(request)).text
+        >>> asyncio.run(snellen.load_model("blind/longest").predict(request, {})).text
         'B'
     """
 

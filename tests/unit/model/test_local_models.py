@@ -84,7 +84,9 @@ def test_replay_of_a_missing_or_failed_sample_is_a_typed_failure(tmp_path: Path)
 
 def test_replay_reads_lists_and_marked_files_as_score_does(tmp_path: Path) -> None:
     path = tmp_path / "predictions.json"
-    path.write_text("\ufeff" + json.dumps([{"question_id": 1, "answer": "a"}, {"sample": "s", "output": "b"}], indent=1))
+    path.write_text(
+        "\ufeff" + json.dumps([{"question_id": 1, "answer": "a"}, {"sample": "s", "output": "b"}], indent=1)
+    )
     model = replay.create(str(path), ModelOptions())
     assert asyncio.run(model.predict(request("s"))).text == "b"
     (tmp_path / "empty.jsonl").write_text("\n")

@@ -8,18 +8,7 @@ from typing import Any
 
 import click
 
-from ..options import (
-    ABOVE_ZERO,
-    CATALOGS,
-    COUNT,
-    KEY_ENV,
-    KEY_FILE,
-    PATH,
-    SEED,
-    Decorator,
-    add_options,
-    defaulted,
-)
+from ..options import ABOVE_ZERO, CATALOGS, COUNT, KEY_ENV, KEY_FILE, PATH, SEED, Decorator, add_options, defaulted
 
 NOT_NEGATIVE = click.IntRange(min=0)
 EXAMPLE = """

@@ -26,7 +26,7 @@ from ..files import write_atomically
 from . import draw
 from .gallery import Budget, gallery, read_trial
 from .overview import Results, TaskOverview, overview_of, read_results
-from .parts import (  # fmt: skip
+from .parts import (
     data_table,
     derived_table,
     figure_card,

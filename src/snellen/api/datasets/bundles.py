@@ -8,19 +8,19 @@ from typing import Any
 
 import msgspec
 
-from ..core.errors import UsageError
-from ..core.folders import cache_folder
-from ..core.protocols import LoadContext
-from ..core.types import Image, Sample
-from ..data.catalog import Catalog
-from ..data.checks import Finding, Report, check_samples
-from ..data.files.bundle import MANIFEST, Manifest, decode_items, items_match, read_manifest, write_bundle
-from ..data.files.rows import READERS
-from ..data.images.decode import encode_png, open_image
-from ..data.images.embedded import ImageStore
-from ..data.loaders.table import load as load_table
-from ..data.reform.card_loader import load, read_card
-from .reform import ReformDataset
+from ...core.errors import UsageError
+from ...core.folders import cache_folder
+from ...core.protocols import LoadContext
+from ...core.types import Image, Sample
+from ...data.catalog import Catalog
+from ...data.checks import Finding, Report, check_samples
+from ...data.files.bundle import MANIFEST, Manifest, decode_items, items_match, read_manifest, write_bundle
+from ...data.files.rows import READERS
+from ...data.images.decode import encode_png, open_image
+from ...data.images.embedded import ImageStore
+from ...data.loaders.table import load as load_table
+from ...data.reform.card_loader import load, read_card
+from .reform_items import ReformDataset
 
 
 def build_bundle(
@@ -123,6 +123,6 @@ def _holds_samples(path: Path) -> bool:
 
 
 def _version() -> str:
-    from .. import __version__  # the package itself is whole only once this module is
+    from ... import __version__  # the package itself is whole only once this module is
 
     return f"snellen {__version__}"

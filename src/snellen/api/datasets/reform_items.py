@@ -9,21 +9,21 @@ from typing import Any
 
 import msgspec
 
-from ..core.config import convert
-from ..core.errors import UsageError, not_among
-from ..core.folders import cache_folder
-from ..core.protocols import LoadContext
-from ..core.tasks import Prompt, Task
-from ..core.types import Form, Sample
-from ..data.catalog import Catalog
-from ..data.images.decode import open_image
-from ..data.reform.card_loader import load as load_samples
-from ..extract.choice import chosen_text
-from ..infer.dialogue import most_common
-from ..prompt.build import Prompter, Spoken
-from ..prompt.duplicate import name_variant
-from ..prompt.pack import apply_pack, read_pack
-from ..prompt.styles import Style, load_style
+from ...core.config import convert
+from ...core.errors import UsageError, not_among
+from ...core.folders import cache_folder
+from ...core.protocols import LoadContext
+from ...core.tasks import Prompt, Task
+from ...core.types import Form, Sample
+from ...data.catalog import Catalog
+from ...data.images.decode import open_image
+from ...data.reform.card_loader import load as load_samples
+from ...extract.choice import chosen_text
+from ...infer.dialogue import most_common
+from ...prompt.build import Prompter, Spoken
+from ...prompt.duplicate import name_variant
+from ...prompt.pack import apply_pack, read_pack
+from ...prompt.styles import Style, load_style
 
 FORMULATIONS = {
     "SingleChoice": (Form.CHOICE, Form.YESNO),

@@ -9,19 +9,19 @@ from typing import Any
 
 import msgspec
 
-from ..core.config import convert
-from ..core.errors import UsageError
-from ..data.degrade.degrade_folder import PAGE_FAMILIES, Variant, degrade, read_recipe, safe_name
-from ..data.degrade.perturb import FAMILIES
-from ..data.documents.manifest import Manifest, total_tokens
-from ..data.documents.page_style import PageStyle, degrade_style, render_families, style_of
-from ..data.documents.publish import publish, publish_pdf, solve_size, source_record
-from ..data.documents.texts import read_documents
-from ..data.documents.visual_tokens import FAMILIES as MODEL_FAMILIES
-from ..data.needles.grid_folder import write_needles
-from ..data.needles.haystack import parse_lengths, read_haystack
-from ..data.needles.needle import check_kinds, kinds
-from ..data.needles.plant import Grid, parse_depths
+from ...core.config import convert
+from ...core.errors import UsageError
+from ...data.degrade.degrade_folder import PAGE_FAMILIES, Variant, degrade, read_recipe, safe_name
+from ...data.degrade.perturb import FAMILIES
+from ...data.documents.manifest import Manifest, total_tokens
+from ...data.documents.page_style import PageStyle, degrade_style, render_families, style_of
+from ...data.documents.publish import publish, publish_pdf, solve_size, source_record
+from ...data.documents.texts import read_documents
+from ...data.documents.visual_tokens import FAMILIES as MODEL_FAMILIES
+from ...data.needles.grid_folder import write_needles
+from ...data.needles.haystack import parse_lengths, read_haystack
+from ...data.needles.needle import check_kinds, kinds
+from ...data.needles.plant import Grid, parse_depths
 
 CLEAN = "clean"
 """The name of the rendering that further ones stand beside."""
@@ -95,7 +95,7 @@ def degrade_pages(
 
 
 def _transcriber(reader: str) -> Any:
-    from .documents import transcriber  # brings the whole engine along, which only a reader needs
+    from .page_questions import transcriber  # brings the whole engine along, which only a reader needs
 
     return transcriber(reader)
 
