@@ -19,13 +19,12 @@ _PUBLIC = {
     "api.outputs": ("frame",),
     "api.datasets.reform_items": ("load_reform_dataset",),
     "api.run": ("RunResult", "run"),
-    "api.score": ("score",),
+    "api.score": ("score", "score_predictions"),
     "api.settings": ("RunSettings",),
     "core.errors": ("SnellenError",),
     "core.tasks": ("Task",),
     "core.types": ("Estimate", "Form", "Image", "Params", "Prediction", "Request", "Sample", "Score"),
     "extract.choice": ("Extraction", "extract_choice"),
-    "scoring.outside.predictions": ("score_predictions",),
 }
 """Module -> the public names it has; at most 25 in all."""
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
@@ -39,6 +38,7 @@ if TYPE_CHECKING:  # the same names, for those who read types
     from .api.run import RunResult as RunResult
     from .api.run import run as run
     from .api.score import score as score
+    from .api.score import score_predictions as score_predictions
     from .api.settings import RunSettings as RunSettings
     from .core.errors import SnellenError as SnellenError
     from .core.tasks import Task as Task
@@ -52,7 +52,6 @@ if TYPE_CHECKING:  # the same names, for those who read types
     from .core.types import Score as Score
     from .extract.choice import Extraction as Extraction
     from .extract.choice import extract_choice as extract_choice
-    from .scoring.outside.predictions import score_predictions as score_predictions
 
 __all__ = sorted(_MODULE_OF)  # noqa: PLE0605 (a list, though not a literal one)
 

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import SnellenError, UsageError
+from ..core.errors import SnellenError, UsageError, did_you_mean
+from ..core.types import TrialKey
 from ..report.boards.ranking import Board, Entry, make_board
 from ..report.exports.seed_files import export_run
 from ..report.exports.trial_files import frame as _frame
+from ..report.pages.gallery import Shown, read_trial
 from ..report.pages.overview import overview_of, read_results
 from ..report.pages.report_page import PICTURE_BYTES, write_report
 from ..report.pages.vega import save_plot
+from ..scoring.compare.run_pairs import compare_runs as compare_runs  # noqa: PLC0414 - commands find it here
 from ..scoring.stored import read_columns
 from ..store.reader import RunReader
 
@@ -48,6 +51,38 @@ def frame(run: str | Path) -> Any:
         2
     """
     return _frame(run)
+
+
+def results_of(folder: str | Path) -> dict[str, Any]:
+    """Return the results of a run as they stand, those of a run that goes on included."""
+    with RunReader(folder) as reader:
+        return read_results(reader, reader.header())
+
+
+def read_sample(
+    folder: str | Path, sample: str, *, task: str = "", variant: str | None = None, repeat: int | None = None
+) -> list[Shown]:
+    """Return the stored trials of one sample, whole; `repeat` counts from 1. One that is not there is refused by name."""
+    with RunReader(folder) as reader:
+        shown = [read_trial(reader, key) for key in _keys(reader, sample, task, variant, repeat)]
+    return [trial for trial in shown if trial is not None]
+
+
+def _keys(reader: RunReader, sample: str, task: str, variant: str | None, repeat: int | None) -> list[TrialKey]:
+    query = "SELECT task, variant, repeat FROM predictions WHERE sample = ?"
+    rows = reader.rows(f"{query} ORDER BY task, variant <> 'base', variant, repeat", (sample,))
+    keys = [TrialKey(name, sample, kind, number) for name, kind, number in rows if not task or name == task]
+    chosen = [
+        key
+        for key in keys
+        if (variant is None or key.variant == variant) and (repeat is None or key.repeat == repeat - 1)
+    ]
+    if not chosen:
+        known = [row[0] for row in reader.rows("SELECT DISTINCT sample FROM predictions LIMIT 100000")]
+        raise UsageError(
+            f"{reader.folder} has no such trial of sample {sample!r}{did_you_mean(sample, known) if not keys else ''}"
+        )
+    return chosen
 
 
 def find_runs(folders: Sequence[str | Path]) -> list[Path]:

@@ -11,6 +11,7 @@ from ..core.errors import UsageError
 from ..core.registry import Registry
 from ..core.types import Prediction, Request, Sample, Score
 from ..report.finish import finish_run
+from ..scoring.outside.predictions import score_predictions as score_predictions  # noqa: PLC0414 - public here
 from ..scoring.scorers.judge import Judge, rename_without_judge
 from .judge import ask_judge, load_judge
 from .plan import create_model

@@ -96,7 +96,7 @@ def _score_run(folder: Path, profile: str, as_json: bool, **more: Any) -> int:
 
 
 def _score_file(source: Path, formulation: str, as_json: bool, output: Path | None, options: dict[str, Any]) -> int:
-    from ..scoring.outside.predictions import score_predictions
+    from ..api.score import score_predictions
 
     keys = tuple(key for value in options.pop("detailed_keys") for key in value.split(",") if key)
     result = score_predictions(source, formulation, detailed_keys=keys, **options)

@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Mapping
 
 import PIL.Image
 import pybase64
 from rich.color import Color
+from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from ..core.errors import DataError
+from ..core.types import Image
+from ..data.images.decode import open_image
+from .terminal import plain
+
 UPPER_HALF = "▀"
 KITTY_CHUNK = 4096
+
+
+def show_image(console: Console, image: Image) -> None:
+    """Show an image as well as the terminal can; where there is none, or the file is bad, say so in words."""
+    if not console.is_terminal:
+        console.print(plain(f"picture {image.ref[:200]}"))
+        return
+    try:
+        picture = open_image(image)
+    except DataError as error:
+        console.print(plain(str(error)))
+        return
+    protocol = protocol_of(os.environ)
+    if protocol == "blocks":
+        console.print(blocks(picture))
+    else:
+        console.file.write(escape_sequence(picture, protocol))
 
 
 def protocol_of(environment: Mapping[str, str]) -> str:

@@ -45,8 +45,8 @@ def compare(
     snellen compare runs/qwen runs/llava
     snellen compare runs/a runs/b runs/c --task docvqa --json
     """
+    from ...api.outputs import compare_runs
     from ...core.types import to_json
-    from ...scoring.compare.run_pairs import compare_runs
 
     results = compare_runs(runs, task=task, metric=metric, scored_only=scored_only)
     if as_json:

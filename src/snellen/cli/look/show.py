@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +11,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ...core.types import TrialKey
     from ...report.pages.gallery import Shown
-    from ...store.reader import RunReader
 
 
 @click.command()
@@ -36,52 +33,29 @@ def show(
     """
     from rich.console import Console
 
+    from ...api.outputs import read_sample
     from ...core.types import to_json
-    from ...report.pages.gallery import read_trial
-    from ...store.reader import RunReader
 
-    with RunReader(run) as reader:
-        if sample is None:
-            _show_run(reader, as_json)
-            return
-        shown = [read_trial(reader, key) for key in _keys(reader, sample, task, variant, repeat)]
-        trials = [each for each in shown if each is not None]
-        if as_json:
-            sys.stdout.write(to_json([each._asdict() for each in trials]).decode() + "\n")
-            return
-        console = Console(highlight=False)
-        for number, each in enumerate(trials):
-            _show_trial(console, each, with_image=not no_image and number == 0)
+    if sample is None:
+        _show_run(run, as_json)
+        return
+    trials = read_sample(run, sample, task=task, variant=variant, repeat=repeat)
+    if as_json:
+        sys.stdout.write(to_json([trial._asdict() for trial in trials]).decode() + "\n")
+        return
+    console = Console(highlight=False)
+    for number, trial in enumerate(trials):
+        _show_trial(console, trial, with_image=not no_image and number == 0)
 
 
-def _keys(reader: RunReader, sample: str, task: str, variant: str | None, repeat: int | None) -> list[TrialKey]:
-    from ...core.errors import UsageError, did_you_mean
-    from ...core.types import TrialKey
-
-    query = "SELECT task, variant, repeat FROM predictions WHERE sample = ?"
-    rows = reader.rows(f"{query} ORDER BY task, variant <> 'base', variant, repeat", (sample,))
-    keys = [TrialKey(name, sample, kind, number) for name, kind, number in rows if not task or name == task]
-    chosen = [
-        key
-        for key in keys
-        if (variant is None or key.variant == variant) and (repeat is None or key.repeat == repeat - 1)
-    ]
-    if not chosen:
-        known = [row[0] for row in reader.rows("SELECT DISTINCT sample FROM predictions LIMIT 100000")]
-        raise UsageError(
-            f"{reader.folder} has no such trial of sample {sample!r}{did_you_mean(sample, known) if not keys else ''}"
-        )
-    return chosen
-
-
-def _show_run(reader: RunReader, as_json: bool) -> None:
+def _show_run(run: Path, as_json: bool) -> None:
     from rich.console import Console
 
+    from ...api.outputs import results_of
     from ...core.types import to_json
-    from ...report.pages.overview import read_results
     from ...report.terminal import group_tables, plain, results_table
 
-    results = read_results(reader, reader.header())
+    results = results_of(run)
     if as_json:
         sys.stdout.write(to_json(results).decode() + "\n")
         return
@@ -91,8 +65,7 @@ def _show_run(reader: RunReader, as_json: bool) -> None:
         console.print(results_table(name, task))
         for table in group_tables(task):
             console.print(table)
-    folder = reader.folder
-    console.print(plain(f"one sample whole: snellen show {folder} --sample ID · in the browser: snellen view {folder}"))
+    console.print(plain(f"one sample whole: snellen show {run} --sample ID · in the browser: snellen view {run}"))
 
 
 def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
@@ -100,11 +73,13 @@ def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
     from rich.text import Text
 
     from ...report.terminal import plain
+    from ...report.terminal_image import show_image
 
     key, prediction = shown.prediction.key, shown.prediction
     console.print(Rule(plain(f"{key.task} · {key.sample} · {key.variant} · inference {key.repeat + 1}"), align="left"))
-    if with_image:
-        _show_picture(console, shown)
+    image = next((image for turn in shown.request.messages for image in turn.images), None)
+    if with_image and image is not None:
+        show_image(console, image)
     for turn in shown.request.messages:
         pictures = f" ({len(turn.images)} pictures)" if turn.images else ""
         console.print(plain(f"{turn.role}{pictures}"), style="bold cyan")
@@ -129,27 +104,3 @@ def _marked(text: str, shown: Shown) -> object:
     if isinstance(shown.span, list) and len(shown.span) == 2:
         marked.stylize("reverse bold", *shown.span)
     return marked
-
-
-def _show_picture(console: Console, shown: Shown) -> None:
-    from ...core.errors import DataError
-    from ...data.images.decode import open_image
-    from ...report.terminal import plain
-    from ...report.terminal_image import blocks, escape_sequence, protocol_of
-
-    image = next((image for turn in shown.request.messages for image in turn.images), None)
-    if image is None:
-        return
-    if not console.is_terminal:
-        console.print(plain(f"picture {image.ref[:200]}"))
-        return
-    try:
-        picture = open_image(image)
-    except DataError as error:
-        console.print(plain(str(error)))
-        return
-    protocol = protocol_of(os.environ)
-    if protocol == "blocks":
-        console.print(blocks(picture))
-    else:
-        console.file.write(escape_sequence(picture, protocol))
