@@ -1,7 +1,8 @@
 """A model of one's own, two ways. No weights: it looks at the colour that fills most of the picture.
 
 snellen run examples/colours/questions.jsonl --plugin examples/my_model.py --model plugin/Colour_Interface
-snellen run examples/colours/questions.jsonl --plugin examples/my_model.py --model plugin/Colour_Interface --infer-method likelihood
+snellen run examples/colours/questions.jsonl --plugin examples/my_model.py \\
+    --model plugin/Colour_Interface --infer-method likelihood
 snellen run examples/colours/questions.jsonl --plugin examples/my_model.py --model plugin/name_colour
 """
 
@@ -11,7 +12,7 @@ COLOURS = {"red": (210, 40, 40), "green": (40, 160, 60), "blue": (40, 70, 200), 
 
 
 class Colour_Interface:
-    """The interface of ReForm-style evaluations, as one would write it for any model: Snellen is not mentioned in it."""
+    """The interface of ReForm-style evaluations, as one would write it for any model, without a word of Snellen."""
 
     def __init__(self, model_config=None, device=None, half=False, inference_method="generation"):
         self.colours = COLOURS

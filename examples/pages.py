@@ -1,4 +1,4 @@
-"""Long documents as pages, end to end on one machine: plant, render, degrade, ask the embedded readers, kill, resume, draw.
+"""Long documents as pages, end to end: plant, render, degrade, ask the embedded readers, kill, resume, draw.
 
 Run: python examples/pages.py [FOLDER]     (a few minutes on two cores; needs tesseract, the extras ocr and plots)
 """
@@ -68,8 +68,9 @@ def kill_after(arguments: list[str], run: Path, trials: int) -> int:
 def needle_run(folder: Path) -> None:
     run = folder / "run-tesseract"
     arguments = command(
-        "run", "niah", "-p", f"dataset.path={folder}/niah/data.json", "-p", f"dataset.image_root={folder}/niah", "--variant", "base",
-        "--variant", "pages=dpi56", "--perturb", PERTURB, "--model", "reader/tesseract", "-o", run, "--quiet", "--no-cache",
+        "run", "niah", "-p", f"dataset.path={folder}/niah/data.json", "-p", f"dataset.image_root={folder}/niah",
+        "--variant", "base", "--variant", "pages=dpi56", "--perturb", PERTURB,
+        "--model", "reader/tesseract", "-o", run, "--quiet", "--no-cache",
     )  # fmt: skip
     before = kill_after(arguments, run, 60)
     again = subprocess.run(arguments, stdout=subprocess.DEVNULL, check=False).returncode
@@ -80,7 +81,8 @@ def needle_run(folder: Path) -> None:
     for variant, estimates in groups.items():
         estimate = estimates["accuracy"]
         print(
-            f"      {variant:22} {estimate['value']:.2f}  [{estimate['ci95'][0]:.2f}, {estimate['ci95'][1]:.2f}]  n={estimate['n']}"
+            f"      {variant:22} {estimate['value']:.2f}  "
+            f"[{estimate['ci95'][0]:.2f}, {estimate['ci95'][1]:.2f}]  n={estimate['n']}"
         )
     blur = [found[f"accuracy_blur_{severity}"]["value"] for severity in range(6)]
     check(
@@ -116,8 +118,8 @@ def script_files(folder: Path) -> None:
         for number, instance in enumerate(json.loads((folder / "niah/data.json").read_text())[:4])
     ]
     (folder / "choice.json").write_text(json.dumps(records))
-    code = snellen("mc", "--data-json", folder / "choice.json", "--images-dir", folder / "niah", "--output", folder / "results",
-                   "--model", "reader/tesseract", "--quiet")  # fmt: skip
+    code = snellen("mc", "--data-json", folder / "choice.json", "--images-dir", folder / "niah",
+                   "--output", folder / "results", "--model", "reader/tesseract", "--quiet")  # fmt: skip
     files = sorted((folder / "results").glob("*_mc_eval.json"))
     good = code == 0 and len(files) == 2
     for file in files:
@@ -139,9 +141,9 @@ def choice(instance: dict[str, Any], number: int) -> dict[str, Any]:
 
 def second_reader(folder: Path) -> None:
     run = folder / "run-rapidocr"
-    code = snellen("run", "niah", "-p", f"dataset.path={folder}/niah/data.json", "-p", f"dataset.image_root={folder}/niah",
-                   "-p", "dataset.max_documents=2", "--variant", "base", "--variant", "pages=dpi56", "--perturb", "blur:4",
-                   "--model", "reader", "-o", run, "--quiet", "--no-cache")  # fmt: skip
+    code = snellen("run", "niah", "-p", f"dataset.path={folder}/niah/data.json", "-p", 
+                   f"dataset.image_root={folder}/niah", "-p", "dataset.max_documents=2", "--variant", "base",
+                   "--variant", "pages=dpi56", "--perturb", "blur:4", "--model", "reader", "-o", run, "--quiet", "--no-cache")  # fmt: skip
     groups = json.loads((run / "results.json").read_text())["tasks"]["niah"]["groups"]["variant"]
     shown = {variant: round(estimates["accuracy"]["value"], 2) for variant, estimates in groups.items()}
     check("the other embedded reader (rapidocr) on the first two documents", code == 0 and shown["base"] >= 0.8, shown)
@@ -152,8 +154,8 @@ def main() -> int:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/pages").resolve()
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("SNELLEN_CACHE_DIR", str(folder / "cache"))
-    code = snellen("docs", "needle", "--lengths", "700,1.4k,2.8k", "--depths", 5, "--kinds", "kv-number,word", "--repeats", 2,
-                   "--variant", "dpi56:dpi=56", "-o", folder / "niah")  # fmt: skip
+    code = snellen("docs", "needle", "--lengths", "700,1.4k,2.8k", "--depths", 5, "--kinds", "kv-number,word",
+                   "--repeats", 2, "--variant", "dpi56:dpi=56", "-o", folder / "niah")  # fmt: skip
     check("needles planted and rendered, clean and at 56 dpi", code == 0)
     needle_run(folder)
     script_files(folder)

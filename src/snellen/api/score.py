@@ -31,8 +31,8 @@ def score(
 ) -> dict[str, Any]:
     """Score every stored reply of a run again, write results.json and records.jsonl, and return the results.
 
-    With `judge_name` and `judge_model` the judge is asked first (cached, resumable). With a judge but no model its fallback
-    scorer is used, under a metric name that says so.
+    With `judge_name` and `judge_model` the judge is asked first (cached, resumable). With a judge but no model its
+    fallback scorer is used, under a metric name that says so.
 
     Example:
         >>> folder = snellen.run("my.jsonl", "blind/longest").folder

@@ -1,4 +1,4 @@
-"""Labels of several people on the same items to how much they agree beyond chance: Cohen's kappa and Krippendorff's alpha."""
+"""Labels of several people to how much they agree beyond chance: Cohen's kappa and Krippendorff's alpha."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Agreement:
         return self.unanimous / self.items if self.items else None
 
     def kappa(self, first: str, second: str) -> tuple[float | None, int]:
-        """Return Cohen's kappa of two reviewers and the items both judged; None where it is undefined (nothing shared, or no spread)."""
+        """Return Cohen's kappa of two reviewers and the items both judged; None: nothing shared, or no spread."""
         first, second = sorted((first, second))
         table = {key[2:]: count for key, count in self._pairs.items() if key[:2] == (first, second) and count}
         total = sum(table.values())
@@ -64,7 +64,7 @@ class Agreement:
         return {pair: self.kappa(*pair) for pair in sorted(pairs)}
 
     def alpha(self) -> float | None:
-        """Return Krippendorff's alpha for nominal labels, any number of reviewers, missing labels allowed; None without spread."""
+        """Return Krippendorff's alpha for nominal labels, any number of reviewers, gaps allowed; None without spread."""
         sums = Counter[str]()
         for (left, _), weight in self._coincidences.items():
             sums[left] += weight  # type: ignore[assignment]

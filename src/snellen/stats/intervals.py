@@ -23,8 +23,8 @@ Z95 = normal_quantile(0.975)
 TAIL95 = 0.975
 MEAN_DEGREES = (1.0, 3.0)
 SHARE_DEGREES = (1.5, 4.0)
-"""Degrees of freedom for each cluster but one, and for each cluster that carries the variance: the fewer of both count. A share has
-more of them, because p(1-p) is known from p itself and only the design effect is estimated."""
+"""Degrees of freedom for each cluster but one, and for each cluster that carries the variance: the fewer of both count.
+A share has more of them, because p(1-p) is known from p itself and only the design effect is estimated."""
 
 
 class Moments(NamedTuple):

@@ -97,7 +97,7 @@ def threshold_interval(
     lapse: float = 0.0,
     draws: int = 200,
 ) -> Interval | None:
-    """Return the 95 % interval of `Curve.where(probability)`; rows of `right` and `trials` are clusters, columns the x."""
+    """Return the 95 % interval of `Curve.where(probability)`; rows of `right` and `trials` are clusters, columns x."""
     if right.shape[0] < 2:
         return None
     totals = resample(np.hstack([right, trials]), draws, "threshold")

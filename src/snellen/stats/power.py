@@ -135,7 +135,8 @@ def recommend(designs: Sequence[Design], *, by_questions: bool) -> str:
     """Return which design to take, in one sentence."""
     if by_questions:
         best = min(designs, key=lambda design: (design.gap, design.calls))
-        return f"With {best.questions} questions the smallest gap you can find is {best.gap * 100:.2f} points, at {best.repeats} repeats."
+        gap = f"the smallest gap you can find is {best.gap * 100:.2f} points"
+        return f"With {best.questions} questions {gap}, at {best.repeats} repeats."
     best = min(designs, key=lambda design: design.calls)
     fewest = min(designs, key=lambda design: design.questions)
     text = f"Cheapest: {best.questions} questions × {best.repeats} ({best.calls} calls a model)."
