@@ -141,9 +141,10 @@ def choice(instance: dict[str, Any], number: int) -> dict[str, Any]:
 
 def second_reader(folder: Path) -> None:
     run = folder / "run-rapidocr"
-    code = snellen("run", "niah", "-p", f"dataset.path={folder}/niah/data.json", "-p", 
+    code = snellen("run", "niah", "-p", f"dataset.path={folder}/niah/data.json", "-p",
                    f"dataset.image_root={folder}/niah", "-p", "dataset.max_documents=2", "--variant", "base",
-                   "--variant", "pages=dpi56", "--perturb", "blur:4", "--model", "reader", "-o", run, "--quiet", "--no-cache")  # fmt: skip
+                   "--variant", "pages=dpi56", "--perturb", "blur:4", "--model", "reader", "-o", run,
+                   "--quiet", "--no-cache")  # fmt: skip
     groups = json.loads((run / "results.json").read_text())["tasks"]["niah"]["groups"]["variant"]
     shown = {variant: round(estimates["accuracy"]["value"], 2) for variant, estimates in groups.items()}
     check("the other embedded reader (rapidocr) on the first two documents", code == 0 and shown["base"] >= 0.8, shown)

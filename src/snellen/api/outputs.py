@@ -62,7 +62,7 @@ def results_of(folder: str | Path) -> dict[str, Any]:
 def read_sample(
     folder: str | Path, sample: str, *, task: str = "", variant: str | None = None, repeat: int | None = None
 ) -> list[Shown]:
-    """Return the stored trials of one sample, whole; `repeat` counts from 1. A sample without any is refused by name."""
+    """Return the stored trials of one sample, whole; `repeat` counts from 1. A sample without any is refused."""
     with RunReader(folder) as reader:
         shown = [read_trial(reader, key) for key in _keys(reader, sample, task, variant, repeat)]
     return [trial for trial in shown if trial is not None]

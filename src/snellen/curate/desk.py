@@ -156,6 +156,10 @@ class Desk:
             self._cursor[reviewer] = place
         if place < len(queue):
             return queue[place] if queue[place] != after or place + 1 == len(queue) else queue[place + 1]
+        return self._next_skipped(reviewer, after)
+
+    def _next_skipped(self, reviewer: str, after: str) -> str | None:
+        """Return what was put off, once the queue is empty."""
         decided = [decision.item for decision in self.ledger.stacks.get(("review", reviewer), [])]
         skipped = [item for item in decided if self._skipped(item, reviewer)]
         return next((item for item in skipped if item != after), skipped[0] if skipped else None)

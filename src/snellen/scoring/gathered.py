@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..core.tasks import Task
-from ..core.types import Prediction, Score, Usage
+from ..core.types import Prediction, Sample, Score, Usage
 from ..store.reader import Trial
 from .reading import ScoreRow, TableBuilder, TrialRow
 from .table import Costs, SampleFacts, ScoreTable, TrialColumns
@@ -45,11 +45,14 @@ class GatheredTask:
         self._count([trial.prediction.usage for trial, _ in batch])
         self.metrics = self.metrics or next((tuple(one.metric for one in scores) for _, scores in batch if scores), ())
         if self._for_pages:
-            for name, sample in samples.items():
-                facts = SampleFacts(name, sample.question, sample.group, sample.answers, sample.tags)
-                self._facts.setdefault(name, facts)
-            self._costs += [_cost(trial.prediction) for trial, _ in batch]
+            self._keep_for_pages(batch, samples.values())
         self.add_scores([score for _, scores in batch for score in scores])
+
+    def _keep_for_pages(self, batch: Sequence[Scored], samples: Iterable[Sample]) -> None:
+        for sample in samples:
+            facts = SampleFacts(sample.id, sample.question, sample.group, sample.answers, sample.tags)
+            self._facts.setdefault(sample.id, facts)
+        self._costs += [_cost(trial.prediction) for trial, _ in batch]
 
     def _count(self, usages: Sequence[Usage | None]) -> None:
         known = [usage for usage in usages if usage is not None]

@@ -64,7 +64,7 @@ class Agreement:
         return {pair: self.kappa(*pair) for pair in sorted(pairs)}
 
     def alpha(self) -> float | None:
-        """Return Krippendorff's alpha for nominal labels, any number of reviewers, gaps allowed; None without spread."""
+        """Return Krippendorff's alpha for nominal labels, any number of reviewers, gaps allowed; None: no spread."""
         sums = Counter[str]()
         for (left, _), weight in self._coincidences.items():
             sums[left] += weight  # type: ignore[assignment]

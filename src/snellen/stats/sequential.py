@@ -59,8 +59,8 @@ class ConfidenceSequence:
     def _next_bet(self) -> float:
         """Return the stake, from the values before this one only.
 
-        At n values with variance v the interval is about ± (bar/stake + stake·v·n/2)/n: least at √(2·bar/(v·n)), and for
-        a wanted half-width w first reached with a stake of w/v.
+        At n values with variance v the interval is about ± (bar/stake + stake·v·n/2)/n: least at √(2·bar/(v·n)), and
+        for a wanted half-width w first reached with a stake of w/v.
         """
         if self._half_width is not None:
             return self._half_width * self.n / self._squares

@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from ...report.pages.gallery import Shown
 
@@ -75,7 +76,7 @@ def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
     from ...report.terminal import plain
     from ...report.terminal_image import show_image
 
-    key, prediction = shown.prediction.key, shown.prediction
+    key = shown.prediction.key
     console.print(Rule(plain(f"{key.task} · {key.sample} · {key.variant} · inference {key.repeat + 1}"), align="left"))
     image = next((image for turn in shown.request.messages for image in turn.images), None)
     if with_image and image is not None:
@@ -85,22 +86,21 @@ def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
         console.print(plain(f"{turn.role}{pictures}"), style="bold cyan")
         console.print(plain(turn.text))
     console.print(Text("reply", style="bold cyan"))
-    if prediction.failure is not None:
-        failure = prediction.failure
-        console.print(plain(f"none: {failure.kind.value} after {failure.attempts} attempts: {failure.message}"))
-    else:
-        text = prediction.text if prediction.text is not None else str(prediction.loglikelihoods)
-        console.print(_marked(text, shown))
+    console.print(_reply(shown))
     console.print(Text("expected ", style="bold cyan"), plain(" | ".join(shown.sample.answers)))
     for score in shown.scores:
         value = f"unscored ({score.reason})" if score.value is None else f"{score.value:.3g}"
         console.print(plain(f"{score.metric} {value} · read as {score.answer!r} · rule {score.rule}"))
 
 
-def _marked(text: str, shown: Shown) -> object:
+def _reply(shown: Shown) -> Text:
+    """Return what came back, the deciding part marked."""
     from ...report.terminal import plain
 
-    marked = plain(text)
+    prediction, failure = shown.prediction, shown.prediction.failure
+    if failure is not None:
+        return plain(f"none: {failure.kind.value} after {failure.attempts} attempts: {failure.message}")
+    marked = plain(prediction.text if prediction.text is not None else str(prediction.loglikelihoods))
     if isinstance(shown.span, list) and len(shown.span) == 2:
         marked.stylize("reverse bold", *shown.span)
     return marked

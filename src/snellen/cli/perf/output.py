@@ -42,22 +42,25 @@ def print_summary(summary: Mapping[str, Any], *, as_json: bool) -> None:
         print_json(summary)
         return
     console = Console()
-    units = summary["units"]
+    console.print(_metrics_table(summary))
+    figures = Table("load", "", "unit")
+    for name, value in summary["common"].items():
+        figures.add_row(name, _number(value), summary["units"].get(name, ""))
+    console.print(figures)
+    for note in summary["notes"]:
+        console.print(plain(f"note: {note}"))
+
+
+def _metrics_table(summary: Mapping[str, Any]) -> Table:
     known: dict[str, float] = next(iter(summary["metrics"].values()), {})
     stats = [stat for stat in SHOWN_STATS if stat in known] if len(known) > len(SHOWN_STATS) else list(known)
     table = Table(Column("metric", no_wrap=True), *stats, title=f"{summary['profile']}, {summary['stage']}")
     for name, row in summary["metrics"].items():
-        unit = units.get(name, "")
+        unit = summary["units"].get(name, "")
         scale, unit = (1000, "ms") if unit == "s" else (1, unit)
         label = name if unit.startswith("token") else f"{name}, {unit}"
         table.add_row(label, *(_number(row[stat] * (1 if stat == "N" else scale)) for stat in stats))
-    console.print(table)
-    figures = Table("load", "", "unit")
-    for name, value in summary["common"].items():
-        figures.add_row(name, _number(value), units.get(name, ""))
-    console.print(figures)
-    for note in summary["notes"]:
-        console.print(plain(f"note: {note}"))
+    return table
 
 
 def _number(value: Any) -> str:

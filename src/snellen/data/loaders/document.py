@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +106,16 @@ def needle_facts(record: Mapping[str, Any], place: int) -> dict[str, Any]:
     tags["achieved_depth"] = query.get("achieved_depth")
     if needles and needles[0].get("page") is not None:
         tags |= {"page": needles[0]["page"], "row": tenth(needles[0]["row"]), "column": tenth(needles[0]["column"])}
-    pages = sorted({needle["page"] for needle in needles if needle.get("page") is not None})
+    return {"tags": tags, "answers": query["answers"], "match": query["match"], **_where(needles)}
+
+
+def _where(needles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the pages that needles stand on, and their boxes for whoever shows the page."""
     drawn = [needle for needle in needles if needle.get("page") and needle.get("bbox")]
-    boxes = [{"page": needle["page"] - 1, "box": needle["bbox"]} for needle in drawn]  # for whoever shows the page
-    known = {name: query[name] for name in ("answers", "match")}
-    return {"tags": tags, **known, "needle_pages": pages, "boxes": boxes}
+    return {
+        "needle_pages": sorted({needle["page"] for needle in needles if needle.get("page") is not None}),
+        "boxes": [{"page": needle["page"] - 1, "box": needle["bbox"]} for needle in drawn],
+    }
 
 
 def tenth(share: float) -> float:

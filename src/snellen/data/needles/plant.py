@@ -77,6 +77,7 @@ def instance_of(planted: Planted) -> dict[str, Any]:
     needles = [statement for statement in planted.statements if statement.role == "needle"]
     others = [statement for statement in planted.statements if statement.role != "needle"]
     depths = _achieved_depths(planted)
+    asked = zip(map(msgspec.to_builtins, queries), depths, strict=True)
     return {
         "_id": planted.id,
         "domain": "Needle in a Haystack",
@@ -88,9 +89,7 @@ def instance_of(planted: Planted) -> dict[str, Any]:
         "answers": [", ".join(query.answers) for query in queries],
         "question_depths": [depth_bin(depth) for depth in depths],
         "secrets": {statement.key: statement.value for statement in needles},
-        "queries": [
-            msgspec.to_builtins(query) | {"achieved_depth": depth} for query, depth in zip(queries, depths, strict=True)
-        ],
+        "queries": [query | {"achieved_depth": depth} for query, depth in asked],
         "needles": msgspec.to_builtins(needles),
         "distractors": msgspec.to_builtins(others),
         "haystack": planted.haystack,
