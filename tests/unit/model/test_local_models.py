@@ -84,23 +84,14 @@ def test_replay_of_a_missing_or_failed_sample_is_a_typed_failure(tmp_path: Path)
 
 def test_replay_reads_lists_and_marked_files_as_score_does(tmp_path: Path) -> None:
     path = tmp_path / "predictions.json"
-<<<<<<< HEAD
     path.write_text(
         "\ufeff" + json.dumps([{"question_id": 1, "answer": "a"}, {"sample": "s", "output": "b"}], indent=1)
     )
-    model = replay.create(str(path), ModelOptions())
-    assert asyncio.run(model.predict(request("s"))).text == "b"
-    (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(ModelError, match="holds no prediction"):
-        asyncio.run(replay.create(str(tmp_path / "empty.jsonl"), ModelOptions()).predict(request("s")))
-=======
-    path.write_text("\ufeff" + json.dumps([{"question_id": 1, "answer": "a"}, {"sample": "s", "output": "b"}], indent=1))
     records = replay.index_predictions(path)
     assert list(records) == [(None, "1", "base", 0), (None, "s", "base", 0)]
     assert [record.first(replay.TEXT_FIELDS) for record in records.values()] == ["a", "b"]
     path.write_text("\n")
     assert replay.create(str(path), ModelOptions()).identity()["model"] == "replay"
->>>>>>> h-outside
 
 
 def test_replay_of_likelihoods(tmp_path: Path) -> None:

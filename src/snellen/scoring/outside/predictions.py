@@ -58,8 +58,8 @@ class OutsideResult(Struct, frozen=True, omit_defaults=True):
 def score_predictions(predictions: Source, formulation: str, **options: Any) -> OutsideResult:
     """Score predictions (a JSON or JSONL file, or an iterable of records) made by any program.
 
-    `formulation` is one of SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference, Consistency; `options` are
-    the fields of OutsideOptions. Values are fractions. Raises DataError naming the record, or UsageError.
+    `formulation` is one of SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference, Consistency; `options`
+    are the fields of OutsideOptions. Values are fractions. Raises DataError naming the record, or UsageError.
 
     Example:
         >>> record = {"sample_id": 1, "answer": 1, "answer_options": ["cat", "dog"], "prediction": "The answer is B."}
