@@ -43,7 +43,7 @@ class GatheredTask:
         self._builder.add_samples([(name, sample.group, sample.tags) for name, sample in samples.items()])
         self._trials += [_trial_row(trial) for trial, _ in batch]
         self._count([trial.prediction.usage for trial, _ in batch])
-        self.metrics = self.metrics or next((tuple(one.metric for one in scores) for _, scores in batch if scores), ())
+        self.metrics = self.metrics or _first_metrics(batch)
         if self._for_pages:
             self._keep_for_pages(batch, samples.values())
         self.add_scores([score for _, scores in batch for score in scores])
@@ -106,3 +106,7 @@ def _cost(prediction: Prediction) -> tuple[float, int]:
     timing, usage = prediction.timing, prediction.usage
     latency_s = np.nan if timing is None or prediction.cached else timing.done - timing.sent
     return latency_s, (usage.output_tokens or 0) if usage else 0
+
+
+def _first_metrics(batch: Sequence[Scored]) -> tuple[str, ...]:
+    return next((tuple(score.metric for score in scores) for _, scores in batch if scores), ())

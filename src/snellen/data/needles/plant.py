@@ -74,8 +74,10 @@ def plant(haystack: Haystack, grid: Grid) -> Iterator[Planted]:
 def instance_of(planted: Planted) -> dict[str, Any]:
     """Return one object of the NIAH `data.json`: the public fields first, ours after them."""
     queries = [needle.query for needle in planted.needles]
-    needles = [statement for statement in planted.statements if statement.role == "needle"]
-    others = [statement for statement in planted.statements if statement.role != "needle"]
+    others, needles = (
+        [statement for statement in planted.statements if (statement.role == "needle") == is_needle]
+        for is_needle in (False, True)
+    )
     depths = _achieved_depths(planted)
     asked = zip(map(msgspec.to_builtins, queries), depths, strict=True)
     return {

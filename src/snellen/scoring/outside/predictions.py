@@ -18,7 +18,7 @@ from ..aggregates.instability import answer_entropy, trend_of_rounds
 from ..aggregates.means import format_hit_rate, mean_of_questions, mean_of_trials, split
 from ..table import ScoreTable
 from .choices import choice_scorer
-from .inferences import average_tokens, by_id, judge_questions, question_table, seed_record
+from .inferences import Question, average_tokens, by_id, judge_questions, question_table, seed_record
 from .texts import Scored, score_captions, score_chains, text_scorer
 from .trials import read_trials
 
@@ -151,22 +151,26 @@ def _score_inferences(records: Iterable[Record], formulation: str, chosen: Outsi
     if compatible:
         tokens = average_tokens(list(predicted.values()))
         metrics |= {name: Estimate(value, n=len(questions)) for name, value in tokens.items()}
-    groups = {}
-    for key in chosen.detailed_keys:
-        parts = dict(split(table, key))
-        values = dict.fromkeys(str(question.annotation.get(key)) for question in questions)
-        groups[key] = {value: _accuracies(parts[value], compatible) for value in values}
     kept = [question for question in questions if question.is_scored or not compatible]
     missing = [name for name in annotations if name not in answered]
     note = f"{len(missing)} annotated questions have no prediction and are not in the numbers"
     return OutsideResult(
         len(questions),
         metrics,
-        groups,
+        {key: _by_value(table, questions, key, compatible) for key in chosen.detailed_keys},
         notes={"missing": note} if missing else {},
         missing=missing,
         records=[seed_record(question, dense=compatible) for question in kept],
     )
+
+
+def _by_value(
+    table: ScoreTable, questions: Sequence[Question], key: str, compatible: bool
+) -> dict[str, dict[str, Estimate]]:
+    """Return the accuracies by the values of one field of the annotations, in the order in which they occur."""
+    parts = dict(split(table, key))
+    values = dict.fromkeys(str(question.annotation.get(key)) for question in questions)
+    return {value: _accuracies(parts[value], compatible) for value in values}
 
 
 def _accuracies(table: ScoreTable, compatible: bool) -> dict[str, Estimate]:
