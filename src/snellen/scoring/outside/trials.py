@@ -6,6 +6,7 @@ import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import lru_cache
 
 from ...core.errors import DataError
 from ...core.types import BASE_VARIANT, Score, TrialKey
@@ -42,13 +43,15 @@ def _rows(
         scored = score(record)
         sample, repeat = numbering.next(record)
         # A record that could not be read is in no round, so it needs no number of one.
-        variant = _round(record) if with_rounds and scored.value is not None else BASE_VARIANT
+        in_round = with_rounds and scored.value is not None
+        variant = _variant(record.number_of("round_id", _LARGEST_ROUND)) if in_round else BASE_VARIANT
         answer = _class(record, scored) if with_classes else None
         yield sample, variant, repeat, METRIC, scored.value, answer, scored.rule, scored.reason
 
 
-def _round(record: Record) -> str:
-    return f"{ROUND_AXIS}={record.number_of('round_id', _LARGEST_ROUND)!r}"
+@lru_cache
+def _variant(number: float) -> str:
+    return f"{ROUND_AXIS}={number!r}"
 
 
 def _class(record: Record, score: Score) -> str:
