@@ -6,18 +6,22 @@ import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
 
 from ...core.errors import DataError
 from ...core.types import BASE_VARIANT, Score, TrialKey
 from ...data.files.records import Record
 from ..aggregates.instability import ROUND_AXIS
-from ..reading import ScoreRow, read_tables
+from ..reading import ScoreRow, TableBuilder
 from ..table import ScoreTable
 
 METRIC = "accuracy"
 KEY = TrialKey("", "")
 """What scorers are given for a key: which trial it is, only the row of the table says."""
 ScoreRecord = Callable[[Record], Score]
+_ROWS_AT_ONCE = 2_000
+"""Rows coded together: what a numpy call costs is shared by many, and they still lie in the processor's cache."""
 _LONGEST_CLASS = 64
 _LARGEST_ROUND = 1e12
 _MOST_NAMED = 3
@@ -30,9 +34,12 @@ def read_trials(records: Iterable[Record], score: ScoreRecord, *, with_rounds: b
     Raises DataError for an empty file and for unequal numbers of repeats: a mean would weigh samples by accident.
     """
     numbering = Numbering()
-    table = read_tables(_rows(records, score, numbering, with_rounds, with_classes), metrics=(METRIC,))[METRIC]
+    rows = _rows(records, score, numbering, with_rounds, with_classes)
+    builder = TableBuilder(())
+    while chunk := list(islice(rows, _ROWS_AT_ONCE)):
+        builder.add_scores(chunk)
     numbering.check()
-    return table
+    return builder.tables((METRIC,))[METRIC]
 
 
 def _rows(
@@ -42,13 +49,15 @@ def _rows(
         scored = score(record)
         sample, repeat = numbering.next(record)
         # A record that could not be read is in no round, so it needs no number of one.
-        variant = _round(record) if with_rounds and scored.value is not None else BASE_VARIANT
+        in_round = with_rounds and scored.value is not None
+        variant = _variant(record.number_of("round_id", _LARGEST_ROUND)) if in_round else BASE_VARIANT
         answer = _class(record, scored) if with_classes else None
         yield sample, variant, repeat, METRIC, scored.value, answer, scored.rule, scored.reason
 
 
-def _round(record: Record) -> str:
-    return f"{ROUND_AXIS}={record.number_of('round_id', _LARGEST_ROUND)!r}"
+@lru_cache
+def _variant(number: float) -> str:
+    return f"{ROUND_AXIS}={number!r}"
 
 
 def _class(record: Record, score: Score) -> str:
