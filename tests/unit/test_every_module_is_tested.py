@@ -11,13 +11,6 @@ import pytest
 TESTS = Path(__file__).resolve().parents[1]
 SOURCES = TESTS.parent / "src" / "snellen"
 ROOMS = ("scoring", "stats", "store", "engine")
-REPLACED = {
-    "snellen.scoring.outside." + name
-    for name in (
-        "inference_record", "inference_rules", "multi_inference", "outside_caption", "outside_fields", "outside_tally", "outside_text",
-    )
-}  # fmt: skip
-"""The second scoring system, on its way out: the golden files cover it through `score_predictions` until it is gone."""
 
 
 def modules() -> list[str]:
@@ -47,6 +40,6 @@ def test_there_is_something_to_name() -> None:
     assert "snellen.stats.nowhere" not in named()
 
 
-@pytest.mark.parametrize("module", [module for module in modules() if module not in REPLACED])
+@pytest.mark.parametrize("module", modules())
 def test_a_test_names_it(module: str) -> None:
     assert any(name == module or name.startswith(f"{module}.") for name in named()), f"no test names {module}"

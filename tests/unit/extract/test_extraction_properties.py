@@ -188,7 +188,7 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
         lambda: extract_short(text),
     ]
     for call in itertools.chain(readers, [lambda rule=rule: rule(options, reply) for _, rule in RULES]):
-        assert min(_seconds(call) for _ in range(3)) <= 0.1
+        assert min(_seconds(call) for _ in range(3)) <= LINEAR_S
 
 
 SIGNS = {"A": "< 5", "B": "= 5 °C", "C": "x = 1", "D": "50 % of all"}
@@ -198,7 +198,11 @@ SIGNS = {"A": "< 5", "B": "= 5 °C", "C": "x = 1", "D": "50 % of all"}
 def test_options_with_signs_take_linear_time(unit: str) -> None:
     text = (unit * (50_000 // len(unit) + 1))[:50_000]
     options = option_set(SIGNS)
-    assert min(_seconds(lambda: read(options, text)) for _ in range(3)) <= 0.1
+    assert min(_seconds(lambda: read(options, text)) for _ in range(3)) <= LINEAR_S
+
+
+LINEAR_S = 0.5
+"""CPU time for 50,000 characters, ten times what they take on a free core: a quadratic reader needs minutes."""
 
 
 def _seconds(call: Callable[[], object]) -> float:
