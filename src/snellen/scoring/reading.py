@@ -227,7 +227,8 @@ class _Join:
 
     def columns(self, metric: str, code: int) -> dict[str, Any]:
         """Return the columns of one metric: its scores, and every trial without one as failed or pending."""
-        chosen = np.flatnonzero(self._scores["metric"] == code)
+        is_chosen = self._scores["metric"] == code
+        chosen = slice(None) if is_chosen.all() else np.flatnonzero(is_chosen)  # one metric alone is not copied
         keys = self._pack({name: self._scores[name][chosen] for name in ("sample", "variant", "repeat")})
         trials, own, place = self._trials, self._unpacked, np.searchsorted(self._trials.keys, keys)
         if not (trials.keys.size and np.array_equal(trials.keys.take(place, mode="clip"), keys)):
