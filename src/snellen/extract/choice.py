@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ..core.errors import UsageError
-from . import rules_cue, rules_structured, rules_weak, rules_whole
+from . import rules_cue, rules_labelled, rules_structured, rules_weak, rules_whole
 from .extraction import TRUNCATED, Extraction
 from .normalise import normalise
 from .option_set import OptionSet, Reply, compile_options, option_set
@@ -28,6 +28,8 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("last_line", rules_whole.last_line),
     ("cue", rules_cue.cue),
     ("first_line", rules_whole.first_line),
+    # A label with its own text is no stray capital: it outweighs what was only weighed, denied or declined before it.
+    ("labelled", rules_labelled.labelled),
     # From here on nothing announces an answer. A refusal or a cut end first: what follows would read a stray mention.
     ("refusal", rules_weak.refusal),
     ("cut_off", rules_weak.cut_off),

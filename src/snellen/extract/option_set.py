@@ -59,7 +59,7 @@ class OptionSet:
         self.letters, self.lookalikes, self.whole = shared.letters, shared.lookalikes, shared.whole
         self.label, self.mention, self.wrapped, self.lower = shared.label, shared.mention, shared.wrapped, shared.lower
         self.head, self.item, self.line, self.later = shared.head, shared.item, shared.line, shared.later
-        self.far, self.joined = shared.far, shared.joined
+        self.far, self.joined, self.labelled = shared.far, shared.joined, shared.labelled
         self.nouns = word_set("cues.mark_noun")
         self.texts = OptionTexts(texts)
 

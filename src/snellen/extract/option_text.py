@@ -8,6 +8,7 @@ from functools import cache, cached_property
 
 from .cue_words import UNDECIDABLE
 from .numbers import find_numbers, parse_number, word_values
+from .own_text import key_of
 from .polarity import Mention
 from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, LazyPattern, word_set, words
 
@@ -58,6 +59,7 @@ class OptionTexts:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.plain = [plain(text) for text in texts]
+        self.written = texts
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
         self.by_loose = {_loose(text): i for text, i in self.by_text.items()}
         self.longest = max((len(text) for text in self.plain), default=0) + 8
@@ -65,6 +67,10 @@ class OptionTexts:
         self.undecidable = _only(i for i, text in enumerate(self.plain) if UNDECIDABLE.search(text))
         rest = {text for i, text in enumerate(self.plain) if i != self.undecidable}
         self.yesno = "yes" in rest and rest <= {"yes", "no", "maybe", "unsure"}
+
+    def key(self, index: int) -> str:
+        """Return the text of an option in the form in which `own_text` compares."""
+        return key_of(self.written[index])
 
     @cached_property
     def pattern(self) -> re.Pattern[str] | None:

@@ -1,0 +1,66 @@
+"""A place in a reply to whether an option's own text stands there, in whatever LaTeX, markdown or signs it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from .normalise import normalise
+from .word_lists import LazyPattern
+
+_PASSED = frozenset(" \t\n\r*_`$\\{}()[],^'\"“”·⋅~&")
+"""Characters that neither make nor break a text: space, decoration, grouping."""
+_FOLDED = {
+    **dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", "01234567890123456789", strict=True)),
+    **dict.fromkeys("−–⁻", "-"),
+    "×": "x",
+    "½": "1/2",
+}
+_COMMANDS = {
+    **{"times": "x", "cdot": "", "pi": "π", "circ": "°", "degree": "°", "angle": "∠", "cap": "∩", "cup": "∪"},
+    **{"omega": "ω", "mu": "µ", "sqrt": "√", "infty": "∞", "emptyset": "∅", "left": "", "right": "", "frac": ""},
+    **{"mathrm": "", "text": "", "approx": "≈"},
+}
+_COMMAND = LazyPattern(r"\\([a-z]{1,12})")
+_FARTHEST = 4
+"""A text is looked for in so many times its own length: room for LaTeX, and a bound on time."""
+
+
+def _folded(low: str, at: int, stop: int) -> Iterator[tuple[str, int]]:
+    """Yield the characters that count, folded to one way of writing them, each with the place after it."""
+    while at < stop:
+        command = _COMMAND.match(low, at) if low[at] == "\\" else None
+        if command is not None and command.group(1) in _COMMANDS:
+            at, signs = command.end(), _COMMANDS[command.group(1)]
+        else:
+            sign, at = low[at], at + 1
+            signs = "" if sign in _PASSED else _FOLDED.get(sign, sign)
+        for sign in signs:
+            yield sign, at
+
+
+@lru_cache(maxsize=4096)
+def key_of(text: str) -> str:
+    """Return an option text folded as replies are: what must stand, in this order, for it to be there."""
+    low = normalise(text).lower().strip(" .;:!?。")
+    return "".join(sign for sign, _ in _folded(low, 0, len(low)))
+
+
+def own_end(low: str, at: int, key: str) -> int:
+    """Return where the text with this key ends if it stands at `at` as a whole, else -1."""
+    matched = 0
+    for sign, end in _folded(low, at, min(len(low), at + _FARTHEST * len(key) + 24)):
+        if sign != key[matched : matched + 1]:
+            return -1
+        matched += 1
+        if matched == len(key):
+            return end if _ends(low, end) else -1
+    return -1
+
+
+def _ends(low: str, end: int) -> bool:
+    """Whether no longer word or number goes on: `12` does not stand in `120`, `1.5` not in `1.52`."""
+    after = low[end : end + 1]
+    if after in {".", ","}:
+        return not low[end + 1 : end + 2].isdigit()
+    return not after.isalnum() or not low[end - 1].isalnum() or after >= "\u2e80"
