@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from .word_lists import LazyPattern
 
 _QUANTITY = LazyPattern(
@@ -27,19 +25,25 @@ def quantities(body: str) -> frozenset[str]:
     return frozenset(match.group(match.lastindex or 0) for match in _QUANTITY.finditer(body))
 
 
+def leads_on_as_quantity(low: str, end: int) -> bool:
+    """Whether what follows a capital makes it a quantity: an operator, an index, an argument."""
+    return _AFTER.match(low, end) is not None
+
+
 def is_quantity(low: str, start: int, end: int) -> bool:
     """Whether the capital at this place is part of a formula or a unit."""
     return _AFTER.match(low, end) is not None or _BEFORE.search(low, max(0, start - 16), start) is not None
 
 
-def spoken_as_label(body: str, match: re.Match[str]) -> bool:
-    """Whether a capital that is a quantity elsewhere is used as a label here: called one, set off, or alone."""
-    start, end = match.span(1)
-    return _SET_OFF.search(body, max(0, start - 24), start) is not None and _LEFT_ALONE.match(body, end) is not None
-
-
 _SET_OFF = LazyPattern(
-    r"(?:(?:option|choice|answer|letter|select|choose|pick|correct|选项|选|答案|正解|So|so|Thus|thus|Hence|hence|Therefore|therefore"
-    r"|is|be|it's|fits|matches|leaves|leaving|is not|not|only)[:,]?\s|→|⇒|->|=>|因此|所以|よって)[\s*_(\[\"'`$\\]*\Z|(?:\*\*|__|[(\[\"'`])\s?\Z|(?:\A|\n)[\s>#*-]*\Z"
+    r"(?<!\w)(?:(?:<labels.called>)[:,]?\s|[a-z]\W{0,3}(?:,|or|and)\s)[\s*_(\[\"'`$\\]*\Z"
+    r"|(?:→|⇒|->|=>|<labels.called_glued>)[\s*_(\[\"'`$\\]*\Z|(?:\*\*|__|[(\[\"'`])\s?\Z|(?:\A|\n)[\s>#*-]*\Z"
 )
-_LEFT_ALONE = LazyPattern(r"[*_)\]\"'`$\\}]*(?:\s*[.,;:!?)\n。，、]|\s*\Z|\s(?:is|because|since|as|fits|matches)\b|[^\x00-\x7f])")
+_LEFT_ALONE = LazyPattern(
+    r"[*_)\]\"'`$\\}]*(?:\s*[.,;:!?)\n。，、]|\s*\Z|\s(?:is|or|and|because|since|as|fits|matches)\b|[^\x00-\x7f])"
+)
+
+
+def spoken_as_label(low: str, start: int, end: int) -> bool:
+    """Whether a capital that is a quantity elsewhere is used as a label here: called one, set off, or alone."""
+    return _SET_OFF.search(low, max(0, start - 24), start) is not None and _LEFT_ALONE.match(low, end) is not None

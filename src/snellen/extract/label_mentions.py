@@ -95,7 +95,7 @@ def _without_quantities(reply: Reply, labels: dict[int, re.Match[str]]) -> dict[
         at: match
         for at, match in labels.items()
         if not is_quantity(reply.low, at, match.end(1))
-        and (match.group(1) not in used or spoken_as_label(reply.body, match))
+        and (match.group(1) not in used or spoken_as_label(reply.low, at, match.end(1)))
     }
 
 
@@ -149,8 +149,11 @@ def _line_end(low: str, start: int) -> int:
 
 
 def speaks_of_options(line: str) -> bool:
-    """Whether a line (in lower case) introduces options: what follows lists them and does not choose."""
-    return any(word in line for word in words("labels.introduces"))
+    """Whether a line (in lower case) introduces options: what follows lists them and does not choose.
+
+    `The option that fits is` leads to one of them.
+    """
+    return not line.rstrip(" :*_").endswith((" is", "是", "为", "は")) and any(word in line for word in words("labels.introduces"))
 
 
 def _introduced(low: str, at: int) -> bool:

@@ -13,6 +13,7 @@ from .polarity import Mention
 from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, LazyPattern, word_set, words
 
 _ARTICLE = LazyPattern(r"(?:<options.article>)\s+(?=\S)|(?:it|they|he|she)\s+(?=\w{4,}\Z)")
+_LETTER_A = re.compile(r"\s*A\s+(?:[A-Z]{1,5}\b|and\b|or\b|only\b|major\b|minor\b|sharp\b|flat\b|[^\w\s])")
 _SPACES = re.compile(r"\s+")
 _TIGHT = re.compile(r"(?:\\ )?(\\?[=<>+*/×°%])(?:\\ )?|(?<=\d)(?:\\ )?(?=[a-z])")
 _LOOSE = re.compile(r",\\ |\\ |(?<=[a-z])\\-(?=[a-z])")
@@ -54,11 +55,16 @@ def plain(text: str) -> str:
     return text[article.end() :] if article else text
 
 
+def _kept(text: str) -> str:
+    """Return an option text that begins with the letter A as it is searched for: that is no article."""
+    return _SPACES.sub(" ", text.strip().lower())
+
+
 class OptionTexts:
     """The texts of one set of options, ready to be found in replies."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self.plain = [plain(text) for text in texts]
+        self.plain = [plain(text) if not _LETTER_A.match(text) else _kept(text) for text in texts]
         self.written = texts
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
         self.by_loose = {_loose(text): i for text, i in self.by_text.items()}

@@ -45,6 +45,11 @@ AFFIRMED_AFTER = LazyPattern(
     rf"{_CLOSING}{_ASIDE}[,:–—-]?\s*{_SAYS}(?:(?:<polarity.good>|not (?:been )?(?:<polarity.bad>)){END}"
     r"|✓|✔|✅|☑|(?<=[:–—-] )yes|(?:选项|項|项|は|が|이|은|는|是|를|을|才是|才)?(?:的)?(?:<polarity.good_glued>))"
 )
+REFUTED = LazyPattern(
+    rf"[)\]}}\"'*_`$\\ ]*(?:(?:is|are|was|would be|can be|seems|looks)\s)?(?:clearly |also |therefore |thus )?"
+    rf"(?:(?:<polarity.bad>){END}|isn't|is not|are not|doesn't|does not|cannot be|can't be|❌|✗|✘|×)"
+)
+"""Said after an option's text: only what judges the option, since the text itself may deny (`B. No, it is not`)."""
 _QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*+\?")
 _JOIN = LazyPattern(
     r"[)\]}\"'*_`\s]*+(?:\.?\s*(?:,\s*)?(?:<polarity.joins>|[,/&|、+>→⇒]|->|=>))?\s*"

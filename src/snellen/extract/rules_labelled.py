@@ -9,8 +9,8 @@ from .extraction import AMBIGUOUS, Extraction
 from .label_mentions import list_items
 from .option_set import OptionSet, Reply
 from .own_text import own_end
-from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_BEFORE, TENTATIVE_BEFORE, Mention
-from .word_lists import END, LazyPattern
+from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_BEFORE, REFUTED, TENTATIVE_BEFORE, Mention
+from .word_lists import LazyPattern
 
 _FARTHEST = 4000
 """So many characters at the end of a reply are searched: a bound on time."""
@@ -21,12 +21,7 @@ _JOINED = LazyPattern(
     r"[)\]}\"'*_`$\\\s]*+(?:,?\s?(?:and|or|as well as|und|oder|et|ou|y|o|和|或|与|と|または)|[,/&、])[\s*_`(\[\"'$\\]*+"
     r"(?:also |option |choice )*+[*(]*\Z"
 )
-REFUTED = LazyPattern(
-    rf"[)\]}}\"'*_`$\\ ]*(?:(?:is|are|was|would be|can be|seems|looks)\s)?(?:clearly |also |therefore |thus )?"
-    rf"(?:(?:<polarity.bad>){END}|isn't|is not|are not|doesn't|does not|cannot be|can't be|❌|✗|✘|×)"
-)
-"""Said after an option's text: only what judges the option, since the text itself may deny (`B. No, it is not`)."""
-_UNDECIDED = LazyPattern(r"(?<!\w)(?:<conclusions.undecided>)(?!\w)")
+UNDECIDED = LazyPattern(r"(?<!\w)(?:<conclusions.undecided>)(?!\w)")
 
 
 def labelled(options: OptionSet, reply: Reply) -> Extraction | None:
@@ -35,7 +30,7 @@ def labelled(options: OptionSet, reply: Reply) -> Extraction | None:
     if not found:
         return None
     last = found[-1]
-    if _UNDECIDED.search(reply.low, max(0, last.start - 160)):
+    if UNDECIDED.search(reply.low, max(0, last.start - 160)):
         return Extraction(None, "labelled", AMBIGUOUS, reply.span(last.start, last.end))
     rivals = [mention for mention in found if mention.index != last.index]
     if any(_joined(reply.low, mention, last) for mention in rivals[-1:]):
@@ -53,7 +48,9 @@ def _mentions(options: OptionSet, reply: Reply) -> list[Mention]:
     for mention in found:
         begin = max(0, mention.start - 56)
         mention.listed = mention.start in listed
-        mention.denied = refuted(low, mention.end) or DENIED_BEFORE.search(low, begin, mention.start) is not None
+        mention.denied = bool(
+            REFUTED.match(low, mention.end, mention.end + 80) or DENIED_BEFORE.search(low, begin, mention.start)
+        )
         mention.tentative = TENTATIVE_BEFORE.search(low, begin, mention.start) is not None
         mention.asked = low.startswith("?", mention.end)
         mention.affirmed = (
@@ -82,11 +79,6 @@ def own_text_end(options: OptionSet, reply: Reply, match: re.Match[str], index: 
         return -1
     end = own_end(reply.low, match.end(), key)
     return end if end > 0 else own_end(reply.low, match.end(1), key)
-
-
-def refuted(low: str, end: int) -> bool:
-    """Whether the option that ends at `end` with its own text is called wrong."""
-    return REFUTED.match(low, end, end + 80) is not None
 
 
 def _joined(low: str, first: Mention, second: Mention) -> bool:

@@ -11,15 +11,17 @@ from .label_mentions import label_mentions, text_mentions
 from .option_set import OptionSet, Reply
 from .option_text import NONE_SAID
 from .polarity import DENIED_BEFORE, Mention, agreed, judge
+from .rules_labelled import UNDECIDED
 from .word_lists import START, LazyPattern, word_set
 
 _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
 _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
+_MYSELF = LazyPattern(rf"{START}(?:<refusals.myself>)\s(?:\w{{1,10}}\s){{0,2}}\Z|我[^，。,.]{{0,6}}\Z")
 _STILL = LazyPattern(rf"{START}(?:<refusals.still>)")
 _CONCLUDES = LazyPattern(
-    r"(?:(?<!\w)(?:<conclusions.concludes>)|[=→⇒]|<conclusions.concludes_glued>)[^.\n;]{0,30}\Z"
+    r"(?:(?<!\w)(?:<conclusions.concludes>)|[→⇒]|<conclusions.concludes_glued>)[^.\n;]{0,30}\Z|[=≈][\s*$]{0,3}\Z"
     r"|(?<!\w)(?:<conclusions.must>)\s?(?:the |an? )?\Z"
 )
 _SUPERLATIVE = LazyPattern(
@@ -51,7 +53,7 @@ def refusal(options: OptionSet, reply: Reply) -> Extraction | None:
     match = _declines(reply.low)
     if match is None:
         return None
-    if options.texts.undecidable is not None and UNDECIDABLE.search(reply.low):
+    if options.texts.undecidable is not None and _says_undecidable(options, reply):
         return options.pick_at(reply, options.texts.undecidable, "undecidable", match.start(), match.end())
     turn = _STILL.search(reply.low, match.end())
     if turn:
@@ -60,6 +62,14 @@ def refusal(options: OptionSet, reply: Reply) -> Extraction | None:
         if chosen is not None:
             return options.pick(reply, chosen, "affirmed")
     return Extraction(None, "refusal", REFUSED, reply.span(match.start(), match.end()))
+
+
+def _says_undecidable(options: OptionSet, reply: Reply) -> bool:
+    """Whether the question is called undecidable; that the speaker cannot tell is a refusal, unless it names that."""
+    low, index = reply.low, options.texts.undecidable
+    if any(not _MYSELF.search(low, max(0, match.start() - 24), match.start()) for match in UNDECIDABLE.finditer(low)):
+        return True
+    return any(mention.index == index and mention.stands for mention in text_mentions(options, reply))
 
 
 def _declines(low: str) -> re.Match[str] | None:
@@ -196,7 +206,7 @@ def by_value(options: OptionSet, reply: Reply) -> Extraction | None:
 
 def _by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
     standing = [mention for mention in mentions if mention.stands]
-    if _labels_differ(reply, standing):
+    if _labels_differ(reply, standing) or UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)):
         return None
     pool = _after_turn(reply, standing)
     chosen = agreed(pool)
@@ -248,12 +258,16 @@ def _identified(low: str, pool: list[Mention]) -> Mention | None:
 
 def _stated_last(low: str, pool: list[Mention]) -> Mention | None:
     """Return the only option of which the last sentence says that something is it (`… The city is Prague.`)."""
-    end = max(low.rfind(stop, 0, len(low.rstrip()) - 1) for stop in (". ", "! ", "? ", "\n"))
-    chosen = agreed([mention for mention in pool if mention.affirmed])
-    return chosen if chosen and chosen.sure and chosen is pool[-1] and chosen.start > end >= pool[0].start else None
+    end = max(low.rfind(stop, 0, len(low.rstrip()) - 1) for stop in (". ", "! ", "? ", "\n", "。"))
+    last = [mention for mention in pool if mention.start > end]
+    chosen = agreed([mention for mention in last if mention.affirmed])
+    if chosen and chosen.sure and chosen is pool[-1]:
+        return chosen
+    only = agreed(last)
+    return only if only and only.alone and _SUPERLATIVE.match(low, only.end) else None
 
 
-_SETTLES = (_concluded, _contrasted, _identified, _stated_last)
+_SETTLES = (_stated_last, _concluded, _contrasted, _identified)
 """Ways to tell which of several option texts is meant, in turn."""
 
 
