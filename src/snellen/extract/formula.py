@@ -11,7 +11,9 @@ _QUANTITY = LazyPattern(
     r"|[∠_△Δ]\s?\{?([A-Z])(?![A-Za-z])"
 )
 """A capital that is a quantity where it stands: with an index, an argument or an operator at it."""
-_AFTER = LazyPattern(r"\s?(?:[≈≠<≤≥×·∩∪∈⊂^_]|=(?!>)|\\(?:cap|cup|times|cdot|in\b|approx))|\((?=[a-z0-9ωθ+-]{1,4}[),])|[₀-₉]")
+_AFTER = LazyPattern(
+    r"\s?(?:[≈≠<≤≥×·∩∪∈⊂^_]|=(?!>)|\\(?:cap|cup|times|cdot|in\b|approx))|\((?=[a-z0-9ωθ+-]{1,4}[),])|[₀-₉]"
+)
 _BEFORE = LazyPattern(
     r"(?:[×·∩∪∈∠△√^_+]|(?<![=-])=\s?-?[\d.]{0,12}|\\(?:cap|cup|angle|times|cdot)|(?<![\w.)])[-−]?\d[\d.,]*(?:\s?[a-zµ]\b)?|°)\s?\{?\Z"
 )

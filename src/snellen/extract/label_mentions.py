@@ -153,7 +153,9 @@ def speaks_of_options(line: str) -> bool:
 
     `The option that fits is` leads to one of them.
     """
-    return not line.rstrip(" :*_").endswith((" is", "是", "为", "は")) and any(word in line for word in words("labels.introduces"))
+    return not line.rstrip(" :*_").endswith((" is", "是", "为", "は")) and any(
+        word in line for word in words("labels.introduces")
+    )
 
 
 def _introduced(low: str, at: int) -> bool:

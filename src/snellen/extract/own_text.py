@@ -1,4 +1,4 @@
-"""A place in a reply to whether an option's own text stands there, in whatever LaTeX, markdown or signs it is written."""
+"""A place in a reply to whether an option's own text stands there, in whatever LaTeX, markdown or signs."""
 
 from __future__ import annotations
 
@@ -48,14 +48,13 @@ def key_of(text: str) -> str:
 
 def own_end(low: str, at: int, key: str) -> int:
     """Return where the text with this key ends if it stands at `at` as a whole, else -1."""
-    matched = 0
-    for sign, end in _folded(low, at, min(len(low), at + _FARTHEST * len(key) + 24)):
-        if sign != key[matched : matched + 1]:
+    folded = _folded(low, at, min(len(low), at + _FARTHEST * len(key) + 24))
+    end = -1
+    for wanted in key:
+        sign, end = next(folded, ("", -1))
+        if sign != wanted:
             return -1
-        matched += 1
-        if matched == len(key):
-            return end if _ends(low, end) else -1
-    return -1
+    return end if end > 0 and _ends(low, end) else -1
 
 
 def _ends(low: str, end: int) -> bool:

@@ -1,16 +1,16 @@
-"""A label with its own option's text (`**F. 112 hp**`, `H2`, `Aの東京`) to the option: the reply commits itself there."""
+"""A label with its own option's text (`**F. 112 hp**`, `Aの東京`) to the option: the reply commits itself there."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from .extraction import AMBIGUOUS, Extraction
-from .label_mentions import list_items
-from .option_set import OptionSet, Reply
-from .own_text import own_end
-from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_BEFORE, REFUTED, TENTATIVE_BEFORE, Mention
-from .word_lists import LazyPattern
+from ..extraction import AMBIGUOUS, Extraction
+from ..label_mentions import list_items
+from ..option_set import OptionSet, Reply
+from ..own_text import own_end
+from ..polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_BEFORE, REFUTED, TENTATIVE_BEFORE, Mention
+from ..word_lists import LazyPattern
 
 _FARTHEST = 4000
 """So many characters at the end of a reply are searched: a bound on time."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .cue_value import SENTENCE_END, Cue, announced_value
-from .cue_words import (
+from ..cue_value import SENTENCE_END, Cue, announced_value
+from ..cue_words import (
     CORRECTION,
     DOUBT,
     DOUBT_CLAUSE,
@@ -15,11 +15,11 @@ from .cue_words import (
     ascii_vocabularies,
     cue_kinds,
 )
-from .extraction import AMBIGUOUS, Extraction
-from .label_mentions import label_mentions, text_mentions
-from .option_set import OptionSet, Reply
-from .polarity import Mention, agreed
-from .word_lists import LazyPattern, places
+from ..extraction import AMBIGUOUS, Extraction
+from ..label_mentions import label_mentions, text_mentions
+from ..option_set import OptionSet, Reply
+from ..polarity import Mention, agreed
+from ..word_lists import LazyPattern, places
 
 _TAIL = 480
 """Answers stand at the end: in a long reply so many characters are searched first, the rest only if they name none."""

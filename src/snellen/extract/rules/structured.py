@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from .extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, UNPARSED, Extraction
-from .option_set import OptionSet, Reply
-from .word_lists import LazyPattern
+from ..extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, UNPARSED, Extraction
+from ..option_set import OptionSet, Reply
+from ..word_lists import LazyPattern
 
 _BOX = LazyPattern(r"boxed\s?\{|<\|begin_of_box\|>")
 _TAG = LazyPattern(r"[<\[](<machine.tag>)[>\]]")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .cue_words import CORRECTION, REFUSAL, UNDECIDABLE
-from .extraction import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
-from .label_mentions import label_mentions, text_mentions
-from .option_set import OptionSet, Reply
-from .option_text import NONE_SAID
-from .polarity import DENIED_BEFORE, Mention, agreed, judge
-from .rules_labelled import UNDECIDED
-from .word_lists import START, LazyPattern, word_set
+from ..cue_words import CORRECTION, REFUSAL, UNDECIDABLE
+from ..extraction import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
+from ..label_mentions import label_mentions, text_mentions
+from ..option_set import OptionSet, Reply
+from ..option_text import NONE_SAID
+from ..polarity import DENIED_BEFORE, Mention, agreed, judge
+from ..word_lists import START, LazyPattern, word_set
+from .labelled import UNDECIDED
 
 _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
