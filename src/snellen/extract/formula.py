@@ -6,16 +6,18 @@ from .word_lists import LazyPattern
 
 _QUANTITY = LazyPattern(
     r"(?<![A-Za-z])([A-Z])(?:[_^₀-₉⁰¹²³′]|\s?(?:[≈≠<≤≥+×·∩∪∈⊂⊆∝]|=(?!>)|/(?![A-Z](?![A-Za-z]))|\\(?:cap|cup|times|cdot|in|approx)\b)"
-    r"|\((?=[\w+-]{1,8}[),])(?=[a-z0-9ωθ+-])|['′]?\d)"
+    r"|\((?=[\w+-]{1,8}[),])(?=[a-z0-9ωθ+-]|[a-zA-Z_]{1,4}\)\s?[=+-])|['′]?\d)"
     r"|(?:[=+×·∩∪∈∠√^/]|\\(?:cap|cup|angle|times|cdot)|(?<![\w.])\d+(?:\.\d+)?)\s?([A-Z])(?=\s?[=+×·∩∪/^_-]|[\d₀-₉])"
     r"|[∠_△Δ]\s?\{?([A-Z])(?![A-Za-z])"
 )
 """A capital that is a quantity where it stands: with an index, an argument or an operator at it."""
 _AFTER = LazyPattern(
-    r"\s?(?:[≈≠<≤≥×·∩∪∈⊂^_]|=(?!>)|\\(?:cap|cup|times|cdot|in\b|approx))|\((?=[a-z0-9ωθ+-]{1,4}[),])|[₀-₉]"
+    r"\s?(?:[≈≠≤≥×·∩∪∈⊂^_]|<(?!\s*/)|=(?!>)|\\(?:cap|cup|times|cdot|in\b|approx))"
+    r"|\((?=[a-z0-9_ωθ+-]{1,4}[),])|[₀-₉]"
 )
 _BEFORE = LazyPattern(
-    r"(?:[×·∩∪∈∠△√^_+]|(?<![=-])=\s?-?[\d.]{0,12}|\\(?:cap|cup|angle|times|cdot)|(?<![\w.)])[-−]?\d[\d.,]*(?:\s?[a-zµ]\b)?|°)\s?\{?\Z"
+    r"(?:[×·∩∪∈∠△√^_]|(?<![a-z])(?<![a-z]\s)\+|(?<![=-])=|\\(?:cap|cup|angle|times|cdot)"
+    r"|(?<![\w.)])[-−]?\d(?:[\d.,]{0,20}\d)?(?:\s?[a-zµ]\b)?|°)\s?\{?\Z"
 )
 """What stands after and before a capital that is a quantity or a unit (`= 1.975 A`)."""
 
@@ -42,7 +44,7 @@ _SET_OFF = LazyPattern(
     r"|(?:→|⇒|->|=>|<labels.called_glued>)[\s*_(\[\"'`$\\]*\Z|(?:\*\*|__|[(\[\"'`])\s?\Z|(?:\A|\n)[\s>#*-]*\Z"
 )
 _LEFT_ALONE = LazyPattern(
-    r"[*_)\]\"'`$\\}]*(?:\s*[.,;:!?)\n。，、]|\s*\Z|\s(?:is|or|and|because|since|as|fits|matches)\b|[^\x00-\x7f])"
+    r"[*_)\]\"'`$\\}]*(?:\s*[.,;:!?)\n。，、]|\s*\Z|\s(?:is|or|and|because|since|fits|matches)\b|[^\x00-\x7f])"
 )
 
 

@@ -72,9 +72,11 @@ def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
     labels = {match.start(1): match for match in options.wrapped.finditer(reply.body, start)}
     if options.letters:
         for match in options.mention.finditer(reply.body, start):
-            if match.start(1) not in labels and _plausible(reply, match.start(1), match.end(1)):
+            if match.start(1) not in labels and (
+                _plausible(reply, match.start(1), match.end(1)) or _names_itself(options, reply.low, match)
+            ):
                 labels[match.start(1)] = match
-        labels = _without_quantities(reply, labels)
+        labels = _without_quantities(options, reply, labels)
     # Small letters are words in prose; in a short reply without any other label one may be the answer.
     if not labels and len(reply.body) <= 80:
         lower = options.lower.finditer(reply.low, start)
@@ -86,11 +88,11 @@ def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
     ]
 
 
-def _without_quantities(reply: Reply, labels: dict[int, re.Match[str]]) -> dict[int, re.Match[str]]:
+def _without_quantities(options: OptionSet, reply: Reply, labels: dict[int, re.Match[str]]) -> dict[int, re.Match[str]]:
     """Leave out capitals of formulas and units, and of those that are quantities elsewhere what may be one here."""
     if not labels:
         return labels
-    used = quantities(reply.body)
+    used = quantities(reply.body) | options.named_letters
     return {
         at: match
         for at, match in labels.items()
@@ -177,6 +179,13 @@ def _plausible(reply: Reply, start: int, end: int) -> bool:
     if after.match(low, end) is None:
         return word in (word_set("labels.joined") if after is _AFTER_LABEL else _NOUNS)
     return not word or word in word_set("labels.before") or _said_of(low, word, end) or _sentence_start(low, start)
+
+
+def _names_itself(options: OptionSet, low: str, match: re.Match[str]) -> bool:
+    """Whether the options are called A, B, C themselves: then `point C` names one."""
+    if not options.self_named or match.group(1) in _AFTER_BY_MARK:
+        return False
+    return _word_before(low, match.start(1)) != "" and _AFTER_LABEL.match(low, match.end(1)) is not None
 
 
 def _word_before(low: str, start: int) -> str:

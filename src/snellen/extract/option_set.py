@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from .cue_words import UNDECIDED
 from .extraction import Extraction
 from .mark_patterns import derive_marks, mark_patterns
 from .option_text import OptionTexts, plain
@@ -15,6 +17,7 @@ _DECORATION = " \t\n\r*_`\"'.,:;!?()[]{}<>$#-–—…。，：；、「」『�
 _CROSSED = frozenset("❌✗✘×🚫")
 _SEPARATES = frozenset(".):-–—")
 _FULL_STOPS = frozenset(".!?。")
+_LETTER = re.compile(r"(?<![A-Za-z.])[A-Z](?![A-Za-z.'])(?! [a-z]{3})|(?<=[a-z] )[A-Z](?![A-Za-z.'])")
 _UNFINISHED = LazyPattern(
     r"(?<!\w)(?:<conclusions.leads_on>"
     r"|(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:<conclusions.leads_on_verb>))[\s*_`(\[\"']*\Z"
@@ -49,6 +52,12 @@ class Reply:
         return self.finish == "length" or _UNFINISHED.search(self.low, max(0, len(self.low) - 160)) is not None
 
 
+def _letters_of(texts: tuple[str, ...]) -> frozenset[str]:
+    """Return the capitals that option texts name (`Project B`, `A < B`): in a reply they may stand for those things."""
+    named = [set(_LETTER.findall(text)) for text in texts]
+    return frozenset().union(*named) if sum(map(bool, named)) > 1 else frozenset()
+
+
 class OptionSet:
     """What replies to one question are read with: the patterns of its marks (shared), and its own texts."""
 
@@ -62,6 +71,8 @@ class OptionSet:
         self.far, self.joined, self.labelled = shared.far, shared.joined, shared.labelled
         self.nouns = word_set("cues.mark_noun")
         self.texts = OptionTexts(texts)
+        self.self_named = tuple(self.texts.plain) == tuple(self.by_mark)
+        self.named_letters = frozenset() if self.self_named else _letters_of(texts)
 
     def pick(self, reply: Reply, mention: Mention, rule: str) -> Extraction:
         """Return that `rule` chose the option of `mention`."""
@@ -95,7 +106,8 @@ class OptionSet:
         if not rest or rest == own:
             return index
         separated = bool(own) and not _SEPARATES.isdisjoint(match.group(2)) and rest.startswith(own)
-        return index if separated and not self.later.search(match.group(3)) else None
+        leads_on = self.later.search(match.group(3)) or UNDECIDED.search(match.group(3).lower())
+        return index if separated and not leads_on else None
 
 
 @lru_cache(maxsize=4096)

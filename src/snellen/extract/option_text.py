@@ -19,6 +19,13 @@ _TIGHT = re.compile(r"(?:\\ )?(\\?[=<>+*/×°%])(?:\\ )?|(?<=\d)(?:\\ )?(?=[a-z]
 _LOOSE = re.compile(r",\\ |\\ |(?<=[a-z])\\-(?=[a-z])")
 _TIGHT_SPACE = re.compile(r"\s?([=<>+*/×°%])\s?|(?<=\d)\s(?=[a-z])")
 """Where spaces may be or not be: around signs, and before a unit."""
+_SIGNS = {
+    **{raised: rf"(?:{raised}|\^\{{?{plain}\}}?)" for raised, plain in zip("²³⁴⁵⁶⁷⁸⁹", "23456789", strict=True)},
+    "×": r"(?:×|\*|\\times)",
+    "π": r"(?:π|\\pi)",
+}
+_SIGN = re.compile(f"[{''.join(_SIGNS)}]")
+"""Signs that replies write in other ways."""
 _OTHER_USE = {
     "may": r"(?!\s(?:also |well |not )?(?:be|have|seem|look|appear|indicate|suggest|mean)(?!\w))",
     "right": r"(?!\s(?:next|now|here|there|behind|above|below|beside|in|before|after|away|answer|choice|option)(?!\w))",
@@ -67,6 +74,7 @@ class OptionTexts:
         self.plain = [plain(text) if not _LETTER_A.match(text) else _kept(text) for text in texts]
         self.written = texts
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
+        self.by_key = {key_of(text): i for text, i in self.by_text.items()}
         self.by_loose = {_loose(text): i for text, i in self.by_text.items()}
         self.longest = max((len(text) for text in self.plain), default=0) + 8
         self.none = _only(i for i, text in enumerate(self.plain) if NONE_TEXT.match(text))
@@ -131,7 +139,9 @@ class OptionTexts:
             return self.by_text[text]
         if (loose := _loose(text)) in self.by_loose:
             return self.by_loose[loose]
-        return self.by_text[_numerals()[text]]
+        if text in _numerals() and _numerals()[text] in self.by_text:
+            return self.by_text[_numerals()[text]]
+        return self.by_key[key_of(text)]
 
     def by_value(self, low: str) -> list[Mention]:
         """Return numbers in `low` that equal a numeric option."""
@@ -174,6 +184,7 @@ def _spelling(text: str) -> str:
     spelt = _TIGHT.sub(lambda match: rf"\s*{match.group(1)}\s*" if match.group(1) else r"\s*", re.escape(text))
     spelt = spelt.removeprefix(r"\s*").removesuffix(r"\s*")
     spelt = _LOOSE.sub(lambda match: r",?\s+" if match.group() == r",\ " else r"(?:-|\s+)", spelt)
+    spelt = _SIGN.sub(lambda match: _SIGNS[match.group()], spelt)
     spelt += _OTHER_USE.get(text, "")
     other = _numerals().get(text)
     if other is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..cue_words import GOES_THROUGH, UNDECIDED
 from ..extraction import AMBIGUOUS, Extraction
 from ..label_mentions import list_items
 from ..option_set import OptionSet, Reply
@@ -15,13 +16,12 @@ from ..word_lists import LazyPattern
 _FARTHEST = 4000
 """So many characters at the end of a reply are searched: a bound on time."""
 _MOST = 80
-_TAIL = 48
+_TAIL = 12
 """What ends so near to the end of the reply is its last word."""
 _JOINED = LazyPattern(
     r"[)\]}\"'*_`$\\\s]*+(?:,?\s?(?:and|or|as well as|und|oder|et|ou|y|o|和|或|与|と|または)|[,/&、])[\s*_`(\[\"'$\\]*+"
     r"(?:also |option |choice )*+[*(]*\Z"
 )
-UNDECIDED = LazyPattern(r"(?<!\w)(?:<conclusions.undecided>)(?!\w)")
 
 
 def labelled(options: OptionSet, reply: Reply) -> Extraction | None:
@@ -35,10 +35,19 @@ def labelled(options: OptionSet, reply: Reply) -> Extraction | None:
     rivals = [mention for mention in found if mention.index != last.index]
     if any(_joined(reply.low, mention, last) for mention in rivals[-1:]):
         return Extraction(None, "labelled", AMBIGUOUS, reply.span(rivals[-1].start, last.end))
-    committed = last.affirmed or _stands_out(reply, last) or len(reply.low.rstrip()) - last.end <= _TAIL
-    if not committed or last.tentative or any(_stands_out(reply, rival) for rival in rivals):
+    if last.tentative or not _committed(reply, last, rivals):
         return None
     return options.pick(reply, last, "labelled")
+
+
+def _committed(reply: Reply, last: Mention, rivals: list[Mention]) -> bool:
+    """Whether the reply stops at it, sets it off or affirms it; not where it only goes through the options."""
+    if any(_stands_out(reply, rival) for rival in rivals):
+        return False
+    if last.affirmed or _stands_out(reply, last):
+        return True
+    ends = len(reply.low.rstrip()) - last.end <= _TAIL and not reply.cut and not rivals
+    return ends and not GOES_THROUGH.search(reply.low, max(0, last.start - 100), last.start)
 
 
 def _mentions(options: OptionSet, reply: Reply) -> list[Mention]:

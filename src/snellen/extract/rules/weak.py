@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..cue_words import CORRECTION, REFUSAL, UNDECIDABLE
+from ..cue_words import CORRECTION, GOES_THROUGH, REFUSAL, UNDECIDABLE, UNDECIDED
 from ..extraction import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
 from ..label_mentions import label_mentions, text_mentions
 from ..option_set import OptionSet, Reply
 from ..option_text import NONE_SAID
 from ..polarity import DENIED_BEFORE, Mention, agreed, judge
 from ..word_lists import START, LazyPattern, word_set
-from .labelled import UNDECIDED
 
 _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
@@ -28,7 +27,6 @@ _SUPERLATIVE = LazyPattern(
     r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)"
 )
 _OR = LazyPattern(r"(?<!\w)(?:<conclusions.or>)\s(?:option |choice )?[(\[\"'*]*\Z")
-_GOES_THROUGH = LazyPattern(r"(?:<labels.introduces>)[^.!?\n:]{0,80}[.:][\s*_(]*(?:[a-z][.:)]\s?)?\Z")
 _RIVAL = LazyPattern(r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:<conclusions.as_good>)(?!\w)")
 _LIKENED = LazyPattern(r"(?<!\w)(?:<conclusions.likened>)(?!\w)")
 _EARLIER = LazyPattern(r"(?<!\w)(?:<conclusions.first_impression>)(?!\w)")
@@ -159,7 +157,7 @@ def _only_named(low: str, chosen: Mention) -> bool:
     """Whether it is one of several (`or B`), or the first option that the reply goes through (`Each option. A: …`)."""
     if _OR.search(low, max(0, chosen.start - 12), chosen.start):
         return True
-    return len(low) - chosen.end > 8 and _GOES_THROUGH.search(low, max(0, chosen.start - 100), chosen.start) is not None
+    return len(low) - chosen.end > 8 and GOES_THROUGH.search(low, max(0, chosen.start - 100), chosen.start) is not None
 
 
 def _after_turn(reply: Reply, standing: list[Mention]) -> list[Mention]:
@@ -219,8 +217,15 @@ def _by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: st
 def _labels_differ(reply: Reply, standing: Sequence[Mention]) -> bool:
     """Whether a label stands for an option whose text is not named, and is not itself part of a text (`5 °C`)."""
     named = {mention.index for mention in standing}
-    apart = [label for label in reply.labels or () if label.stands and label.index not in named]
+    apart = [
+        label for label in reply.labels or () if label.stands and label.index not in named and not _together(label)
+    ]
     return any(not any(text.start <= label.start < text.end for text in standing) for label in apart)
+
+
+def _together(label: Mention) -> bool:
+    """Whether it is one of several of which nothing is said (`P(A and B)`): such a pair contradicts no text."""
+    return label.joined and not label.affirmed
 
 
 def _concluded(low: str, pool: list[Mention]) -> Mention | None:
