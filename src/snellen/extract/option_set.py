@@ -10,6 +10,7 @@ from .cue_words import UNDECIDED
 from .extraction import Extraction
 from .mark_patterns import derive_marks, mark_patterns
 from .option_text import OptionTexts, plain
+from .own_text import key_of
 from .polarity import Mention
 from .word_lists import LazyPattern, word_set
 
@@ -94,7 +95,9 @@ class OptionSet:
         head = core.partition(" ")[0].rstrip(".):,-–—：、")
         if head in self.by_mark or head in self.nouns or core[:1] in self.by_mark:
             index = self._marked(text.strip())
-        return index if index is not None or len(core) >= self.texts.longest else self.texts.by_text.get(plain(core))
+        if index is None and len(core) < self.texts.longest:
+            index = self.texts.by_text.get(plain(core))
+        return self.texts.by_key.get(key_of(text)) if index is None and "\\" in text else index
 
     def _marked(self, text: str) -> int | None:
         """Return the option of a line such as `**B.** a dog`: a mark alone, or a mark, a sign and its own text."""

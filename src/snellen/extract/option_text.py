@@ -8,12 +8,14 @@ from functools import cache, cached_property
 
 from .cue_words import UNDECIDABLE
 from .numbers import find_numbers, parse_number, word_values
-from .own_text import key_of
+from .own_text import find_folded, key_of
 from .polarity import Mention
 from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, LazyPattern, word_set, words
 
 _ARTICLE = LazyPattern(r"(?:<options.article>)\s+(?=\S)|(?:it|they|he|she)\s+(?=\w{4,}\Z)")
 _LETTER_A = re.compile(r"\s*A\s+(?:[A-Z]{1,5}\b|and\b|or\b|only\b|major\b|minor\b|sharp\b|flat\b|[^\w\s])")
+_FORMULAS = 2000
+"""So many characters at the end of a reply are searched for formulas sign by sign: a bound on time."""
 _SPACES = re.compile(r"\s+")
 _TIGHT = re.compile(r"(?:\\ )?(\\?[=<>+*/×°%])(?:\\ )?|(?<=\d)(?:\\ )?(?=[a-z])")
 _LOOSE = re.compile(r",\\ |\\ |(?<=[a-z])\\-(?=[a-z])")
@@ -73,8 +75,9 @@ class OptionTexts:
     def __init__(self, texts: Sequence[str]) -> None:
         self.plain = [plain(text) if not _LETTER_A.match(text) else _kept(text) for text in texts]
         self.written = texts
+        self.formulas = any("\\" in text or "$" in text or "^" in text for text in texts)
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
-        self.by_key = {key_of(text): i for text, i in self.by_text.items()}
+        self.by_key = {key: i for text, i in self.by_text.items() if (key := key_of(text))}
         self.by_loose = {_loose(text): i for text, i in self.by_text.items()}
         self.longest = max((len(text) for text in self.plain), default=0) + 8
         self.none = _only(i for i, text in enumerate(self.plain) if NONE_TEXT.match(text))
@@ -118,10 +121,15 @@ class OptionTexts:
         """Return where option texts stand in `low` as whole words."""
         if self.pattern is None:
             return []
-        return [
+        found = [
             Mention(self.index_of(match.group()), match.start(), match.end())
             for match in self.pattern.finditer(low, start)
         ]
+        if found or not (self.formulas or "\\" in low):
+            return found
+        # Formulas are written in many ways; in LaTeX they are compared sign by sign.
+        tail = max(start, len(low) - _FORMULAS)
+        return [Mention(*place) for place in find_folded(low, tail, self.by_key)]
 
     def at(self, low: str, position: int) -> Mention | None:
         """Return the option text standing at `position`, an article skipped."""

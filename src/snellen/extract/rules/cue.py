@@ -28,6 +28,9 @@ _MOST_CUES = 60
 _SHORTEST_TURN = 5
 """No self-correction fits into fewer characters: `No, B`."""
 _QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*\?")
+_CONDITION = LazyPattern(
+    r"(?<!\w)if [^.;\n]{1,60}(?:,| then)[^.;\n]{0,24}?(?:\bis|\bbe|'s|choose|option|:)\s(?:option )?[(*]{0,3}([a-z])(?!\w)"
+)
 _OPENING = LazyPattern(
     r"(?:\A|[.!\n]\s?)\**(?:(?:therefore|so|thus|hence),? )?(?:the |my )?(?:correct |final |best )?\Z"
 )
@@ -63,7 +66,7 @@ def _last_cue(options: OptionSet, reply: Reply, words: Collection[str], begin: i
             continue
         if _asked(reply, verdict):
             asked = asked or verdict
-        elif _enumerated(reply, verdict):
+        elif _enumerated(reply, verdict) or _conditional(reply.low, verdict):
             return Extraction(None, "cue", AMBIGUOUS, verdict.span)
         else:
             return corrected(options, reply, verdict)
@@ -91,6 +94,14 @@ def _enumerated(reply: Reply, verdict: Extraction) -> bool:
     before = low[low.rfind("\n", 0, line - 1) + 1 : line - 1]
     same = before[: start - line] == low[line:start] and len(before) <= end - line + 2
     return same and before[start - line : end - line] not in {"", low[start:end]}
+
+
+def _conditional(low: str, verdict: Extraction) -> bool:
+    """Whether the reply names one option under one condition and another under another."""
+    if verdict.letter is None or "if " not in low:
+        return False
+    named = {match.group(1) for match in _CONDITION.finditer(low, max(0, len(low) - _TAIL))}
+    return len(named) > 1 and verdict.letter.lower() in named
 
 
 def _discusses(low: str, cue: Cue) -> bool:

@@ -204,9 +204,15 @@ def by_value(options: OptionSet, reply: Reply) -> Extraction | None:
 
 def _by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
     standing = [mention for mention in mentions if mention.stands]
-    if _labels_differ(reply, standing) or UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)):
+    if UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)):
         return None
     pool = _after_turn(reply, standing)
+    apart = _labels_apart(reply, standing)
+    if apart:
+        # Several capitals of which nothing is said name things; they do not outweigh what is stated last.
+        named = len({label.index for label in apart}) > 1 and not any(label.affirmed for label in apart)
+        stated = _stated_last(reply.low, pool) if named else None
+        return options.pick(reply, stated, rule) if stated else None
     chosen = agreed(pool)
     if chosen and _only_named(reply.low, chosen):
         return None
@@ -214,13 +220,13 @@ def _by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: st
     return options.pick(reply, chosen, rule) if chosen else None
 
 
-def _labels_differ(reply: Reply, standing: Sequence[Mention]) -> bool:
-    """Whether a label stands for an option whose text is not named, and is not itself part of a text (`5 °C`)."""
+def _labels_apart(reply: Reply, standing: Sequence[Mention]) -> list[Mention]:
+    """Return labels that stand for an option whose text is not named, and are not part of a text (`5 °C`)."""
     named = {mention.index for mention in standing}
     apart = [
         label for label in reply.labels or () if label.stands and label.index not in named and not _together(label)
     ]
-    return any(not any(text.start <= label.start < text.end for text in standing) for label in apart)
+    return [label for label in apart if not any(text.start <= label.start < text.end for text in standing)]
 
 
 def _together(label: Mention) -> bool:
