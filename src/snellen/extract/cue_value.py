@@ -9,6 +9,7 @@ from .cue_words import BINDER, LINK, NEGATION, NOT_AFTER
 from .extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, Extraction
 from .formula import leads_on_as_quantity
 from .option_set import OptionSet, Reply
+from .option_text import plain
 from .own_text import own_end
 from .polarity import DENIED_AFTER, REFUTED, Mention
 from .word_lists import LazyPattern, word_set
@@ -52,7 +53,7 @@ def announced_value(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | 
     if not bound and (cue.kind == "option" or cue.word == "correct"):
         return None
     if at >= len(low):
-        return _dangling(low, bound)
+        return _last_word(options, reply, cue) or _dangling(low, bound)
     if bound and low.startswith("also ", at):
         return Extraction(None, "cue", AMBIGUOUS)
     label = options.label.match(reply.body, at)
@@ -63,6 +64,14 @@ def announced_value(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | 
     if label and not _wordy(reply, label):
         return _label_value(options, reply, label, bound)
     return _worded_value(options, reply, cue, Slot(at, label, bound))
+
+
+def _last_word(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
+    """Read an option text that is also a linking word (`Answer: Right`)."""
+    tail = reply.low[cue.end :]
+    index = options.texts.by_text.get(plain(tail)) if len(tail) < 40 else None
+    start = len(reply.low) - len(tail.lstrip(" :*_"))
+    return None if index is None else options.pick_at(reply, index, "cue_text", start, len(reply.low.rstrip(" .*_\n")))
 
 
 def _special_value(options: OptionSet, reply: Reply, slot: Slot) -> Extraction | None:

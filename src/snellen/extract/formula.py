@@ -16,7 +16,7 @@ _AFTER = LazyPattern(
     r"|\((?=[a-z0-9_ωθ+-]{1,4}[),])|[₀-₉]"
 )
 _BEFORE = LazyPattern(
-    r"(?:[×·∩∪∈∠△√^_]|(?<![a-z])(?<![a-z]\s)\+|(?<![=-])=|\\(?:cap|cup|angle|times|cdot)"
+    r"(?:[×·∩∪∈∠△√^_]|(?<![a-z])[a-z]\(|(?<![a-z])(?<![a-z]\s)\+|(?<![=-])=|\\(?:cap|cup|angle|times|cdot)"
     r"|(?<![\w.)])[-−]?\d(?:[\d.,]{0,20}\d)?(?:\s?[a-zµ]\b)?|°)\s?\{?\Z"
 )
 """What stands after and before a capital that is a quantity or a unit (`= 1.975 A`)."""
@@ -41,7 +41,7 @@ def is_quantity(low: str, start: int, end: int) -> bool:
 
 _SET_OFF = LazyPattern(
     r"(?<!\w)(?:(?:<labels.called>)[:,]?\s|[a-z]\W{0,3}(?:,|or|and)\s)[\s*_(\[\"'`$\\]*\Z"
-    r"|(?:→|⇒|->|=>|<labels.called_glued>)[\s*_(\[\"'`$\\]*\Z|(?:\*\*|__|[(\[\"'`])\s?\Z|(?:\A|\n)[\s>#*-]*\Z"
+    r"|(?:→|⇒|->|=>|:|<labels.called_glued>)[\s*_(\[\"'`$\\]*\Z|(?:\*\*|__|[(\[\"'`])\s?\Z|(?:\A|\n)[\s>#*-]*\Z"
 )
 _LEFT_ALONE = LazyPattern(
     r"[*_)\]\"'`$\\}]*(?:\s*[.,;:!?)\n。，、]|\s*\Z|\s(?:is|or|and|because|since|fits|matches)\b|[^\x00-\x7f])"

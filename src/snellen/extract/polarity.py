@@ -144,7 +144,9 @@ def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
         return
     denied = DENIED_AFTER.match(low, end, end + 120) is not None
     praised = None if denied else AFFIRMED_AFTER.match(low, end, end + 120)
-    mention.denied = denied or DENIED_BEFORE.search(low, begin, start) is not None or (inherited and praised is None)
+    # `rule out A and B because …`: a reason is no praise.
+    spared = praised is not None and not praised.group().endswith(("because", "since"))
+    mention.denied = denied or DENIED_BEFORE.search(low, begin, start) is not None or (inherited and not spared)
     affirmed = praised is not None or AFFIRMED_BEFORE.search(low, begin, start) is not None
     mention.affirmed = affirmed and not mention.denied
     if praised is not None:

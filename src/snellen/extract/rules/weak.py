@@ -23,6 +23,7 @@ _CONCLUDES = LazyPattern(
     r"(?:(?<!\w)(?:<conclusions.concludes>)|[→⇒]|<conclusions.concludes_glued>)[^.\n;]{0,30}\Z|[=≈][\s*$]{0,3}\Z"
     r"|(?<!\w)(?:<conclusions.must>)\s?(?:the |an? )?\Z"
 )
+_CALLED = LazyPattern(r"[(,→:*]\s?\**(?:option|choice)\s[(*]*\Z")
 _SUPERLATIVE = LazyPattern(
     r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)"
 )
@@ -87,7 +88,7 @@ def affirmed(options: OptionSet, reply: Reply) -> Extraction | None:
     chosen = _affirmed(label_mentions(options, reply, tail)) if tail > 0 else None
     if chosen is None:
         mentions = label_mentions(options, reply)
-        chosen = _affirmed(mentions) or _singled_out(reply.low, mentions)
+        chosen = _affirmed(mentions) or _singled_out(reply.low, mentions) or _called_last(reply, mentions)
     if chosen is None or _spoken_against(options, reply, chosen):
         return None
     if _RIVAL.search(reply.low, chosen.start):
@@ -100,6 +101,15 @@ def _singled_out(low: str, mentions: Sequence[Mention]) -> Mention | None:
     standing = [mention for mention in mentions if mention.alone and not mention.asked and not mention.tentative]
     chosen = agreed([mention for mention in standing if _SUPERLATIVE.match(low, mention.end)])
     return chosen if standing and chosen is standing[-1] else None
+
+
+def _called_last(reply: Reply, mentions: Sequence[Mention]) -> Mention | None:
+    """Return the label with which the reply ends, if it is called an option there (`… (option D).`)."""
+    last = mentions[-1] if mentions else None
+    if last is None or not last.alone or last.asked or last.tentative or reply.cut:
+        return None
+    ends = len(reply.low.rstrip(" .)*_\n]")) == last.end
+    return last if ends and _CALLED.search(reply.low, max(0, last.start - 16), last.start) else None
 
 
 def _affirmed(mentions: Sequence[Mention]) -> Mention | None:
