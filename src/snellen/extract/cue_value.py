@@ -77,8 +77,10 @@ def _last_word(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
 def _special_value(options: OptionSet, reply: Reply, slot: Slot) -> Extraction | None:
     """Read a label glued to its own text (`Answer: H2`), or an option text that begins like a label (`A and C`)."""
     low, at = reply.low, slot.at
+    if not slot.bound or (slot.label is not None and not options.like_labels):
+        return None
     index = options.by_mark.get(low[at : at + 1])
-    if not slot.bound or index is None:
+    if index is None:
         return None
     if slot.label is None:
         glued = own_end(low, at + 1, options.texts.key(index)) > 0 and options.texts.key(index) != ""
@@ -170,8 +172,12 @@ def _fits(options: OptionSet, reply: Reply, label: re.Match[str], bound: bool) -
 
 def _own_end(options: OptionSet, low: str, index: int, end: int) -> int:
     """Return where the label's own text ends if it follows: what that text denies (`B. no`) denies nothing."""
-    gap, key = _SIGNS.match(low, end), options.texts.key(index)
-    return max(own_end(low, gap.end(), key), own_end(low, end, key)) if gap and key else -1
+    key = options.texts.key(index)
+    # Most labels end their sentence: the dear comparison is made only where the text may begin.
+    if not key or key[0] not in low[end : end + 12]:
+        return -1
+    gap = _SIGNS.match(low, end)
+    return max(own_end(low, gap.end(), key), own_end(low, end, key)) if gap else -1
 
 
 def _own_text(options: OptionSet, low: str, index: int, end: int) -> bool:

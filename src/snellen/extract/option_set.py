@@ -73,6 +73,7 @@ class OptionSet:
         self.nouns = word_set("cues.mark_noun")
         self.texts = OptionTexts(texts)
         self.self_named = tuple(self.texts.plain) == tuple(self.by_mark)
+        self.like_labels = any(text[:1] in self.by_mark and not text[1:2].isalnum() for text in self.texts.plain)
         self.named_letters = frozenset() if self.self_named else _letters_of(texts)
 
     def pick(self, reply: Reply, mention: Mention, rule: str) -> Extraction:

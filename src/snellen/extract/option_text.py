@@ -87,7 +87,11 @@ class OptionTexts:
 
     def key(self, index: int) -> str:
         """Return the text of an option in the form in which `own_text` compares."""
-        return key_of(self.written[index])
+        return self._keys[index]
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        return [key_of(text) for text in self.written]
 
     @cached_property
     def pattern(self) -> re.Pattern[str] | None:

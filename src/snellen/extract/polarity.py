@@ -46,7 +46,8 @@ AFFIRMED_AFTER = LazyPattern(
     r"|✓|✔|✅|☑|(?<=[:–—-] )yes|(?:选项|項|项|は|が|이|은|는|是|를|을|才是|才)?(?:的)?(?:<polarity.good_glued>))"
 )
 REFUTED = LazyPattern(
-    rf"[)\]}}\"'*_`$\\ ]*[:,–—-]?\s?(?:(?:is|are|was|would be|can be|seems|looks)\s)?(?:clearly |also |therefore |thus )?"
+    rf"[)\]}}\"'*_`$\\ ]*[:,–—-]?\s?(?:(?:is|are|was|would be|can be|seems|looks)\s)?"
+    r"(?:clearly |also |therefore |thus )?"
     rf"(?:(?:<polarity.bad>){END}|isn't|is not|are not|doesn't|does not|cannot be|can't be|❌|✗|✘|×)"
 )
 """Said after an option's text: only what judges the option, since the text itself may deny (`B. No, it is not`)."""

@@ -29,7 +29,8 @@ _SHORTEST_TURN = 5
 """No self-correction fits into fewer characters: `No, B`."""
 _QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*\?")
 _CONDITION = LazyPattern(
-    r"(?<!\w)if [^.;\n]{1,60}(?:,| then)[^.;\n]{0,24}?(?:\bis|\bbe|'s|choose|option|:)\s(?:option )?[(*]{0,3}([a-z])(?!\w)"
+    r"(?<!\w)if [^.;\n]{1,60}(?:,| then)[^.;\n]{0,24}?(?:\bis|\bbe|'s|choose|option|:)\s"
+    r"(?:option )?[(*]{0,3}([a-z])(?!\w)"
 )
 _OPENING = LazyPattern(
     r"(?:\A|[.!\n]\s?)\**(?:(?:therefore|so|thus|hence),? )?(?:the |my )?(?:correct |final |best )?\Z"
