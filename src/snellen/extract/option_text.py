@@ -14,6 +14,7 @@ from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, LazyPattern, word_set, w
 
 _ARTICLE = LazyPattern(r"(?:<options.article>)\s+(?=\S)|(?:it|they|he|she)\s+(?=\w{4,}\Z)")
 _LETTER_A = re.compile(r"\s*A\s+(?:[A-Z]{1,5}\b|and\b|or\b|only\b|major\b|minor\b|sharp\b|flat\b|[^\w\s])")
+_FIGURE = re.compile(r"[-+$€£]?\d[\d./]*(?=[^\W\d])")
 _FORMULAS = 2000
 """So many characters at the end of a reply are searched for formulas sign by sign: a bound on time."""
 _SPACES = re.compile(r"\s+")
@@ -75,7 +76,7 @@ class OptionTexts:
     def __init__(self, texts: Sequence[str]) -> None:
         self.plain = [plain(text) if not _LETTER_A.match(text) else _kept(text) for text in texts]
         self.written = texts
-        self.formulas = any("\\" in text or "$" in text or "^" in text for text in texts)
+        self.formulas = any("\\" in text or text.count("$") > 1 or "^" in text for text in texts)
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
         self.by_key = {key: i for text, i in self.by_text.items() if (key := key_of(text))}
         self.by_loose = {_loose(text): i for text, i in self.by_text.items()}
@@ -88,6 +89,12 @@ class OptionTexts:
     def key(self, index: int) -> str:
         """Return the text of an option in the form in which `own_text` compares."""
         return self._keys[index]
+
+    @cached_property
+    def figures(self) -> list[str]:
+        """The number with which each text begins, without its unit; none where two begin alike."""
+        heads = [match.group() if (match := _FIGURE.match(key)) else "" for key in self._keys]
+        return heads if len(set(heads)) == len(heads) else [""] * len(heads)
 
     @cached_property
     def _keys(self) -> list[str]:

@@ -26,6 +26,7 @@ AMPERES = ["1.20 A", "1.35 A", "1.50 A", "1.75 A", "1.975 A", "2.10 A", "2.25 A"
         ("H(s) has a pole, I = 2 A, C = 3 F.\n\nSo **F. 2.10 A**", AMPERES, "F"),
         ("6I = 11.85 → I = 1.975 A\n\nmatching option \\( \\text{E}. \\, 1.975 \\text{ A} \\)", AMPERES, "E"),
         ("The meter shows \\( I)1.975 \\text{ mA} \\)", AMPERES, "I"),
+        ("I = 5 A, so 1.35 A is lost.\n\n**F. 2.10**", AMPERES, "F"),
         # Labels glued to their texts.
         ("The ratio is two.\n\nAnswer: H2", ["1", "4", "8", "16", "32", "64", "0.5", "2"], "H"),
         ("Total: C-700,250", ["$1,000", "$2,000", "$700,250"], "C"),

@@ -86,8 +86,10 @@ def own_text_end(options: OptionSet, reply: Reply, match: re.Match[str], index: 
     key = options.texts.key(index)
     if not key:
         return -1
-    end = own_end(reply.low, match.end(), key)
-    return end if end > 0 else own_end(reply.low, match.end(1), key)
+    figure = options.texts.figures[index]
+    tries = [own_end(reply.low, match.end(), key), own_end(reply.low, match.end(1), key)]
+    # `F. 112` for 112 hp: a unit may be left out.
+    return max(*tries, own_end(reply.low, match.end(), figure) if figure else -1)
 
 
 def _joined(low: str, first: Mention, second: Mention) -> bool:

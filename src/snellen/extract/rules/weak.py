@@ -288,7 +288,17 @@ def _stated_last(low: str, pool: list[Mention]) -> Mention | None:
     return only if only and only.alone and _SUPERLATIVE.match(low, only.end) else None
 
 
-_SETTLES = (_stated_last, _concluded, _contrasted, _identified)
+def _emphasised(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the only option that is set in bold."""
+    bold = (
+        [m for m in pool if low.startswith("**", max(0, m.start - 2)) and low.startswith("**", m.end)]
+        if "**" in low
+        else []
+    )
+    return agreed([mention for mention in bold if mention.alone and not mention.asked]) if bold else None
+
+
+_SETTLES = (_stated_last, _emphasised, _concluded, _contrasted, _identified)
 """Ways to tell which of several option texts is meant, in turn."""
 
 
