@@ -92,9 +92,8 @@ class OptionTexts:
 
     @cached_property
     def figures(self) -> list[str]:
-        """The number with which each text begins, without its unit; none where two begin alike."""
-        heads = [match.group() if (match := _FIGURE.match(key)) else "" for key in self._keys]
-        return heads if len(set(heads)) == len(heads) else [""] * len(heads)
+        """The number with which each text begins, without its unit."""
+        return [match.group() if (match := _FIGURE.match(key)) else "" for key in self._keys]
 
     @cached_property
     def _keys(self) -> list[str]:
