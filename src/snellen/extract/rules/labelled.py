@@ -88,8 +88,9 @@ def own_text_end(options: OptionSet, reply: Reply, match: re.Match[str], index: 
         return -1
     figure = options.texts.figures[index]
     tries = [own_end(reply.low, match.end(), key), own_end(reply.low, match.end(1), key)]
-    # `F. 112` for 112 hp: a unit may be left out.
-    return max(*tries, own_end(reply.low, match.end(), figure) if figure else -1)
+    # `F. 112` for 112 hp: a unit may be left out, but `I = 1.975` states a quantity.
+    bare = figure and "=" not in match.group()
+    return max(*tries, own_end(reply.low, match.end(), figure) if bare else -1)
 
 
 def _joined(low: str, first: Mention, second: Mention) -> bool:

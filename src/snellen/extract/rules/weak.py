@@ -165,7 +165,7 @@ def lone_label(options: OptionSet, reply: Reply) -> Extraction | None:
 
 def _only_named(low: str, chosen: Mention) -> bool:
     """Whether it is one of several (`or B`), or the first option that the reply goes through (`Each option. A: …`)."""
-    if _OR.search(low, max(0, chosen.start - 12), chosen.start):
+    if _OR.search(low, max(0, chosen.start - 12), chosen.start) or low.startswith("either ", max(0, chosen.start - 7)):
         return True
     return len(low) - chosen.end > 8 and GOES_THROUGH.search(low, max(0, chosen.start - 100), chosen.start) is not None
 
