@@ -18,18 +18,18 @@ AMPERES = ["1.20 A", "1.35 A", "1.50 A", "1.75 A", "1.975 A", "2.10 A", "2.25 A"
     [
         # A label followed by its own text is never a negation.
         ("The answer is (B) no.", ["yes", "no"], "B"),
-        ("B) No, it is not.", ["yes", "no"], "B"),
+        ("Is the bridge longer than the road? B) No, it is not.", ["yes", "no"], "B"),
         ("The answer is A. not visible", ["not visible", "visible"], "A"),
         # … but may itself be denied.
         ("The answer is not (B) no.", ["yes", "no"], "A"),
         # A final labelled text outweighs the working.
-        ("H(s) has a pole, I = 2 A, C = 3 F.\n\nSo **F. 2.10 A**", AMPERES, "F"),
+        ("H(s) has a pole, I = 1.20 A, E = 3 V.\n\nThe option that fits is\n\n- **F. 2.10 A**", AMPERES, "F"),
         ("6I = 11.85 → I = 1.975 A\n\nmatching option \\( \\text{E}. \\, 1.975 \\text{ A} \\)", AMPERES, "E"),
         ("The meter shows \\( I)1.975 \\text{ mA} \\)", AMPERES, "I"),
         ("I = 5 A, so 1.35 A is lost.\n\n**F. 2.10**", AMPERES, "F"),
         # Labels glued to their texts.
-        ("The ratio is two.\n\nAnswer: H2", ["1", "4", "8", "16", "32", "64", "0.5", "2"], "H"),
-        ("Total: C-700,250", ["$1,000", "$2,000", "$700,250"], "C"),
+        ("Had it run on there would be 16.\n\nAnswer: C12", ["8", "10", "12", "14", "16"], "C"),
+        ("Year 1: $1,000.\n\nTotal: C-700,250", ["$1,000", "$2,000", "$700,250"], "C"),
         # Letters of formulas are no labels.
         ("The moment of inertia I is I = 0.5 kg.", [f"{i}.5 kg" for i in range(10)], "A"),
         # Two endorsed are none.
