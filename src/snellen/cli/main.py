@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("snellen.cli.plan:plan", "Say how many questions and repeats detect a gap."),
     "view": ("snellen.cli.look.view:view", "Look at runs in the browser, also while they run."),
     "score": ("snellen.cli.score:score", "Score predictions made elsewhere, or score a run again."),
+    "extract": ("snellen.cli.extract:extract", "Read one reply: the option, the rule that decided, and why."),
     "report": ("snellen.cli.look.report:report", "Write report.html of a run, its plots, or files for other programs."),
     "show": ("snellen.cli.look.show:show", "Print a run, or one sample of it whole."),
     "leaderboard": ("snellen.cli.look.leaderboard:leaderboard", "Rank many runs, and say which cannot be told apart."),

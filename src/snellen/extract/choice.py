@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ..core.errors import UsageError
-from . import rules_cue, rules_structured, rules_weak, rules_whole
 from .extraction import TRUNCATED, Extraction
 from .normalise import normalise
 from .option_set import OptionSet, Reply, compile_options, option_set
+from .rules import cue, labelled, structured, weak, whole
 from .thinking import answer_start
 
 __all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read"]
@@ -18,30 +18,32 @@ Rule = Callable[[OptionSet, Reply], Extraction | None]
 
 RULES: Final[tuple[tuple[str, Rule], ...]] = (
     # What needs no understanding comes first: it is cheap, certain, and settles half of all replies.
-    ("empty", rules_whole.empty),
-    ("whole", rules_whole.whole),
+    ("empty", whole.empty),
+    ("whole", whole.whole),
     # Not before `whole`, since an option may itself be `null`; before all else, since error texts hold stray capitals.
-    ("harness_error", rules_whole.harness_error),
-    ("degenerate", rules_whole.degenerate),
+    ("harness_error", whole.harness_error),
+    ("degenerate", whole.degenerate),
     # Where the answer was put on purpose: a field made for it outweighs a last line, a last line a sentence.
-    ("structured", rules_structured.structured),
-    ("last_line", rules_whole.last_line),
-    ("cue", rules_cue.cue),
-    ("first_line", rules_whole.first_line),
+    ("structured", structured.structured),
+    ("last_line", whole.last_line),
+    ("cue", cue.cue),
+    ("first_line", whole.first_line),
+    # A label with its own text is no stray capital: it outweighs what was only weighed, denied or declined before it.
+    ("labelled", labelled.labelled),
     # From here on nothing announces an answer. A refusal or a cut end first: what follows would read a stray mention.
-    ("refusal", rules_weak.refusal),
-    ("cut_off", rules_weak.cut_off),
-    ("yes_no", rules_weak.yes_no),
+    ("refusal", weak.refusal),
+    ("cut_off", weak.cut_off),
+    ("yes_no", weak.yes_no),
     # From what is said of an option to what merely names one: labels before texts, since texts occur in any prose.
-    ("affirmed", rules_weak.affirmed),
-    ("none_of_above", rules_weak.none_of_above),
-    ("lone_label", rules_weak.lone_label),
-    ("option_text", rules_weak.option_text),
-    ("by_value", rules_weak.by_value),
-    ("ordinal", rules_weak.ordinal),
+    ("affirmed", weak.affirmed),
+    ("none_of_above", weak.none_of_above),
+    ("lone_label", weak.lone_label),
+    ("option_text", weak.option_text),
+    ("by_value", weak.by_value),
+    ("ordinal", weak.ordinal),
     # Last, because it names what nobody named.
-    ("elimination", rules_weak.elimination),
-    ("abstain", rules_weak.abstain),
+    ("elimination", weak.elimination),
+    ("abstain", weak.abstain),
 )
 """In this order; the first rule that returns a verdict decides. `docs/extraction.md` explains each."""
 _FUNCTIONS: Final = tuple(rule for _, rule in RULES)

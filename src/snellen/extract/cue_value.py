@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 from .cue_words import BINDER, LINK, NEGATION, NOT_AFTER
 from .extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, Extraction
+from .formula import leads_on_as_quantity
 from .option_set import OptionSet, Reply
-from .polarity import DENIED_AFTER, Mention
+from .option_text import plain
+from .own_text import own_end
+from .polarity import DENIED_AFTER, REFUTED, Mention
 from .word_lists import LazyPattern, word_set
 
 _ENDS = LazyPattern(r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|\(|<cues.value_ends>)|[^\x00-\x7f]")
@@ -17,6 +20,7 @@ _TEXT_JOIN = LazyPattern(r"\s?(?:,\s?)?(?:<cues.text_join>)\s?")
 _DENIES = LazyPattern(r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't")
 # Of a language whose links are not listed: a few words, then one letter.
 _FEW_WORDS = LazyPattern(r"[^\W\d_]{0,4}(?:\s[^\W\d_]{1,14}){0,3}?[:\s]\s?[(\[\"'*]{0,3}(?=[a-z](?![^\W_]))")
+_SIGNS = LazyPattern(r"[\s*_`)\]}\"'$\\]*[.):\-–—=、：,]?[\s*_`(\[{\"'$\\:-]*")
 _OPEN_END = LazyPattern(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
 SENTENCE_END = LazyPattern(r"[.;!?\n。；！？]")
 _STRANGER = LazyPattern(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
@@ -49,14 +53,41 @@ def announced_value(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | 
     if not bound and (cue.kind == "option" or cue.word == "correct"):
         return None
     if at >= len(low):
-        return _dangling(low, bound)
+        return _last_word(options, reply, cue) or _dangling(low, bound)
     if bound and low.startswith("also ", at):
         return Extraction(None, "cue", AMBIGUOUS)
     label = options.label.match(reply.body, at)
+    special = _special_value(options, reply, Slot(at, label, bound))
+    if special is not None:
+        return special
     # `the answer is a dog`: an article is tried as an option text first, any other label is taken at its word.
     if label and not _wordy(reply, label):
         return _label_value(options, reply, label, bound)
     return _worded_value(options, reply, cue, Slot(at, label, bound))
+
+
+def _last_word(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
+    """Read an option text that is also a linking word (`Answer: Right`)."""
+    tail = reply.low[cue.end :]
+    index = options.texts.by_text.get(plain(tail)) if len(tail) < 40 else None
+    start = len(reply.low) - len(tail.lstrip(" :*_"))
+    return None if index is None else options.pick_at(reply, index, "cue_text", start, len(reply.low.rstrip(" .*_\n")))
+
+
+def _special_value(options: OptionSet, reply: Reply, slot: Slot) -> Extraction | None:
+    """Read a label glued to its own text (`Answer: H2`), or an option text that begins like a label (`A and C`)."""
+    low, at = reply.low, slot.at
+    if not slot.bound or (slot.label is not None and not options.like_labels):
+        return None
+    index = options.by_mark.get(low[at : at + 1])
+    if index is None:
+        return None
+    if slot.label is None:
+        glued = own_end(low, at + 1, options.texts.key(index)) > 0 and options.texts.key(index) != ""
+        return options.pick_at(reply, index, "cue", at, at + 1) if glued else None
+    text = options.texts.at(low, at)
+    longer = text is not None and text.start == at and text.end > slot.label.end() and text.index != index
+    return options.pick(reply, text, "cue_text") if text is not None and longer else None
 
 
 def _dangling(low: str, bound: bool) -> Extraction | None:
@@ -115,8 +146,12 @@ def _wordy(reply: Reply, label: re.Match[str]) -> bool:
 def _label_value(options: OptionSet, reply: Reply, label: re.Match[str], bound: bool) -> Extraction | None:
     """Take the label, unless what follows shows that it is none, denied, cut off or one of several."""
     index, end, low = options.by_mark[label.group(1).lower()], label.end(), reply.low
-    if not _fits(options, reply, label, bound) or DENIED_AFTER.match(low, end, end + 120):
+    if not _fits(options, reply, label, bound) or leads_on_as_quantity(low, end):
         return None
+    own = _own_end(options, low, index, end)
+    if REFUTED.match(low, own, own + 80) if own > 0 else DENIED_AFTER.match(low, end, end + 120):
+        return None
+    end = max(end, own)
     if _heads_list(options, reply, label):
         return None
     verdict = options.pick_at(reply, index, "cue", label.start(1), label.end(1))
@@ -133,6 +168,16 @@ def _fits(options: OptionSet, reply: Reply, label: re.Match[str], bound: bool) -
     if _VERB_AFTER.match(low, end):
         return bound
     return _ENDS.match(low, end) is not None or _own_text(options, low, options.by_mark[label.group(1).lower()], end)
+
+
+def _own_end(options: OptionSet, low: str, index: int, end: int) -> int:
+    """Return where the label's own text ends if it follows: what that text denies (`B. no`) denies nothing."""
+    key = options.texts.key(index)
+    # Most labels end their sentence: the dear comparison is made only where the text may begin.
+    if not key or key[0] not in low[end : end + 12]:
+        return -1
+    gap = _SIGNS.match(low, end)
+    return max(own_end(low, gap.end(), key), own_end(low, end, key)) if gap else -1
 
 
 def _own_text(options: OptionSet, low: str, index: int, end: int) -> bool:

@@ -56,6 +56,11 @@ VERB_DENIED = LazyPattern(rf"(?:{START}(?:<doubt.verb_denied>)|n't)(?:\s+\w{{1,1
 CORRECTION = Gated(rf"{START}(?:<corrections.turn>)|<corrections.turn_glued>", "corrections.stems")
 WITHDRAWN = LazyPattern(rf"{START}(?:<corrections.withdrawn>){END}|<corrections.withdrawn_glued>")
 
+UNDECIDED = Gated(r"(?<!\w)(?:<conclusions.undecided>)(?!\w)", "conclusions.undecided_stems")
+"""Said of the options just named: none of them is chosen."""
+GOES_THROUGH = LazyPattern(r"(?:<labels.introduces>)[^.!?\n:]{0,80}[.:][\s*_(]*(?:[a-z][.:)]\s?)?\Z")
+"""Before the first of the options that a reply goes through."""
+
 REFUSAL = Gated(
     rf"{START}(?:<refusals.unable>)\s(?:\w{{1,12}}\s){{0,3}}?(?:<refusals.telling>)\w{{0,4}}"
     rf"|{START}(?:<refusals.sorry>)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from .formula import is_quantity, quantities, spoken_as_label
 from .option_set import OptionSet, Reply
 from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, Mention, judge
 from .word_lists import LazyPattern, word_set, words
@@ -58,7 +59,7 @@ def text_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Ment
     mentions = options.texts.find(reply.low, max(start, len(reply.low) - _FARTHEST))[-_MOST_MENTIONS:]
     judge(reply.low, mentions)
     if mentions and "\n" in reply.low:
-        items = _items(options, reply)
+        items = list_items(options, reply)
         for mention in mentions:
             mention.listed = any(at in items for at in range(mention.start - 7, mention.start))
     if start == 0:
@@ -71,17 +72,33 @@ def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
     labels = {match.start(1): match for match in options.wrapped.finditer(reply.body, start)}
     if options.letters:
         for match in options.mention.finditer(reply.body, start):
-            if match.start(1) not in labels and _plausible(reply, match.start(1), match.end(1)):
+            if match.start(1) not in labels and (
+                _plausible(reply, match.start(1), match.end(1)) or _names_itself(options, reply.low, match)
+            ):
                 labels[match.start(1)] = match
+        labels = _without_quantities(options, reply, labels)
     # Small letters are words in prose; in a short reply without any other label one may be the answer.
     if not labels and len(reply.body) <= 80:
         lower = options.lower.finditer(reply.low, start)
         labels = {match.start(1): match for match in lower if _named(reply.low, match)}
-    items = _items(options, reply)
+    items = list_items(options, reply)
     return [
         Mention(options.by_mark[match.group(1).lower()], at, match.end(1), listed=at in items)
         for at, match in sorted(labels.items())
     ]
+
+
+def _without_quantities(options: OptionSet, reply: Reply, labels: dict[int, re.Match[str]]) -> dict[int, re.Match[str]]:
+    """Leave out capitals of formulas and units, and of those that are quantities elsewhere what may be one here."""
+    if not labels:
+        return labels
+    used = quantities(reply.body) | options.named_letters
+    return {
+        at: match
+        for at, match in labels.items()
+        if not is_quantity(reply.low, at, match.end(1))
+        and (match.group(1) not in used or spoken_as_label(reply.low, at, match.end(1)))
+    }
 
 
 def _named(low: str, match: re.Match[str]) -> bool:
@@ -95,8 +112,11 @@ def _named(low: str, match: re.Match[str]) -> bool:
     )
 
 
-def _items(options: OptionSet, reply: Reply) -> set[int]:
-    """Return where marks head the lines of a list (`A. …`, `B. …`): such a list names options, it does not choose."""
+def list_items(options: OptionSet, reply: Reply) -> set[int]:
+    """Return where marks head the lines of a list (`A. …`, `B. …`): such a list names options, it does not choose.
+
+    A mark that heads a second line after the list is the choice made of it.
+    """
     if "\n" not in reply.low:
         return set()
     heads = {
@@ -107,8 +127,15 @@ def _items(options: OptionSet, reply: Reply) -> set[int]:
     if first:
         heads[first.start(1) - 1] = first.group(1).lower()
     if len(set(heads.values())) > 1 or any(_introduced(reply.low, at) for at in heads):
-        return set(heads)
+        return set(heads) - _chosen_of(heads)
     return set()
+
+
+def _chosen_of(heads: dict[int, str]) -> set[int]:
+    """Return the last head if it comes after a whole list and names one of its marks again."""
+    places = sorted(heads)
+    before = [heads[at] for at in places[:-1]]
+    return {places[-1]} if len(set(before)) > 1 and before.count(heads[places[-1]]) == 1 else set()
 
 
 def _ticked(low: str, items: list[Mention]) -> None:
@@ -124,8 +151,13 @@ def _line_end(low: str, start: int) -> int:
 
 
 def speaks_of_options(line: str) -> bool:
-    """Whether a line (in lower case) introduces options: what follows lists them and does not choose."""
-    return any(word in line for word in words("labels.introduces"))
+    """Whether a line (in lower case) introduces options: what follows lists them and does not choose.
+
+    `The option that fits is` leads to one of them.
+    """
+    return not line.rstrip(" :*_").endswith((" is", "是", "为", "は")) and any(
+        word in line for word in words("labels.introduces")
+    )
 
 
 def _introduced(low: str, at: int) -> bool:
@@ -147,6 +179,13 @@ def _plausible(reply: Reply, start: int, end: int) -> bool:
     if after.match(low, end) is None:
         return word in (word_set("labels.joined") if after is _AFTER_LABEL else _NOUNS)
     return not word or word in word_set("labels.before") or _said_of(low, word, end) or _sentence_start(low, start)
+
+
+def _names_itself(options: OptionSet, low: str, match: re.Match[str]) -> bool:
+    """Whether the options are called A, B, C themselves: then `point C` names one."""
+    if not options.self_named or match.group(1) in _AFTER_BY_MARK:
+        return False
+    return _word_before(low, match.start(1)) != "" and _AFTER_LABEL.match(low, match.end(1)) is not None
 
 
 def _word_before(low: str, start: int) -> str:

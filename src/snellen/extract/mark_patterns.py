@@ -48,6 +48,9 @@ class MarkPatterns:
         self.lower = re.compile(f"{WORD_BEFORE}({lower}){WORD_AFTER}{_NOT_AFTER}")
         self.head = re.compile(rf"{_BULLET}({either}){_COLON}")
         self.item = re.compile(rf"\n{_BULLET}({either}){_COLON}")
+        self.labelled = re.compile(
+            rf"{WORD_BEFORE}(?<!\\)({either})(?:[\s*_`)\]}}\"'$\\]*[.):\-–—=、：*\]}}][\s*_`(\[{{\"'$\\:-]*|\s?\(|の)"
+        )
         self.later = re.compile(rf"[.;,\n]\s+(?:[Oo]ption |[Cc]hoice )?\(?{either}[.):]\s")
         self.line = re.compile(
             assemble(r"\W{0,8}(?:(?:<cues.mark_noun>)\s?:?\s?)?\W{0,6}") + rf"({either}){WORD_AFTER}(\W*)(.*)",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from .cue_words import UNDECIDED
 from .extraction import Extraction
 from .mark_patterns import derive_marks, mark_patterns
 from .option_text import OptionTexts, plain
+from .own_text import key_of
 from .polarity import Mention
 from .word_lists import LazyPattern, word_set
 
@@ -15,6 +18,7 @@ _DECORATION = " \t\n\r*_`\"'.,:;!?()[]{}<>$#-–—…。，：；、「」『�
 _CROSSED = frozenset("❌✗✘×🚫")
 _SEPARATES = frozenset(".):-–—")
 _FULL_STOPS = frozenset(".!?。")
+_LETTER = re.compile(r"(?<![A-Za-z.])[A-Z](?![A-Za-z.'])(?! [a-z]{3})|(?<=[a-z] )[A-Z](?![A-Za-z.'])")
 _UNFINISHED = LazyPattern(
     r"(?<!\w)(?:<conclusions.leads_on>"
     r"|(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:<conclusions.leads_on_verb>))[\s*_`(\[\"']*\Z"
@@ -49,6 +53,12 @@ class Reply:
         return self.finish == "length" or _UNFINISHED.search(self.low, max(0, len(self.low) - 160)) is not None
 
 
+def _letters_of(texts: tuple[str, ...]) -> frozenset[str]:
+    """Return the capitals that option texts name (`Project B`, `A < B`): in a reply they may stand for those things."""
+    named = [set(_LETTER.findall(text)) for text in texts]
+    return frozenset().union(*named) if sum(map(bool, named)) > 1 else frozenset()
+
+
 class OptionSet:
     """What replies to one question are read with: the patterns of its marks (shared), and its own texts."""
 
@@ -59,9 +69,12 @@ class OptionSet:
         self.letters, self.lookalikes, self.whole = shared.letters, shared.lookalikes, shared.whole
         self.label, self.mention, self.wrapped, self.lower = shared.label, shared.mention, shared.wrapped, shared.lower
         self.head, self.item, self.line, self.later = shared.head, shared.item, shared.line, shared.later
-        self.far, self.joined = shared.far, shared.joined
+        self.far, self.joined, self.labelled = shared.far, shared.joined, shared.labelled
         self.nouns = word_set("cues.mark_noun")
         self.texts = OptionTexts(texts)
+        self.self_named = tuple(self.texts.plain) == tuple(self.by_mark)
+        self.like_labels = any(text[:1] in self.by_mark and not text[1:2].isalnum() for text in self.texts.plain)
+        self.named_letters = frozenset() if self.self_named else _letters_of(texts)
 
     def pick(self, reply: Reply, mention: Mention, rule: str) -> Extraction:
         """Return that `rule` chose the option of `mention`."""
@@ -83,7 +96,9 @@ class OptionSet:
         head = core.partition(" ")[0].rstrip(".):,-–—：、")
         if head in self.by_mark or head in self.nouns or core[:1] in self.by_mark:
             index = self._marked(text.strip())
-        return index if index is not None or len(core) >= self.texts.longest else self.texts.by_text.get(plain(core))
+        if index is None and len(core) < self.texts.longest:
+            index = self.texts.by_text.get(plain(core))
+        return self.texts.by_key.get(key_of(text)) if index is None and "\\" in text else index
 
     def _marked(self, text: str) -> int | None:
         """Return the option of a line such as `**B.** a dog`: a mark alone, or a mark, a sign and its own text."""
@@ -95,7 +110,8 @@ class OptionSet:
         if not rest or rest == own:
             return index
         separated = bool(own) and not _SEPARATES.isdisjoint(match.group(2)) and rest.startswith(own)
-        return index if separated and not self.later.search(match.group(3)) else None
+        leads_on = self.later.search(match.group(3)) or UNDECIDED.search(match.group(3).lower())
+        return index if separated and not leads_on else None
 
 
 @lru_cache(maxsize=4096)

@@ -8,15 +8,27 @@ from functools import cache, cached_property
 
 from .cue_words import UNDECIDABLE
 from .numbers import find_numbers, parse_number, word_values
+from .own_text import find_folded, key_of
 from .polarity import Mention
 from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, LazyPattern, word_set, words
 
 _ARTICLE = LazyPattern(r"(?:<options.article>)\s+(?=\S)|(?:it|they|he|she)\s+(?=\w{4,}\Z)")
+_LETTER_A = re.compile(r"\s*A\s+(?:[A-Z]{1,5}\b|and\b|or\b|only\b|major\b|minor\b|sharp\b|flat\b|[^\w\s])")
+_FIGURE = re.compile(r"[-+$€£]?\d[\d./]*(?=[^\W\d])")
+_FORMULAS = 2000
+"""So many characters at the end of a reply are searched for formulas sign by sign: a bound on time."""
 _SPACES = re.compile(r"\s+")
 _TIGHT = re.compile(r"(?:\\ )?(\\?[=<>+*/×°%])(?:\\ )?|(?<=\d)(?:\\ )?(?=[a-z])")
 _LOOSE = re.compile(r",\\ |\\ |(?<=[a-z])\\-(?=[a-z])")
 _TIGHT_SPACE = re.compile(r"\s?([=<>+*/×°%])\s?|(?<=\d)\s(?=[a-z])")
 """Where spaces may be or not be: around signs, and before a unit."""
+_SIGNS = {
+    **{raised: rf"(?:{raised}|\^\{{?{plain}\}}?)" for raised, plain in zip("²³⁴⁵⁶⁷⁸⁹", "23456789", strict=True)},
+    "×": r"(?:×|\*|\\times)",
+    "π": r"(?:π|\\pi)",
+}
+_SIGN = re.compile(f"[{''.join(_SIGNS)}]")
+"""Signs that replies write in other ways."""
 _OTHER_USE = {
     "may": r"(?!\s(?:also |well |not )?(?:be|have|seem|look|appear|indicate|suggest|mean)(?!\w))",
     "right": r"(?!\s(?:next|now|here|there|behind|above|below|beside|in|before|after|away|answer|choice|option)(?!\w))",
@@ -53,18 +65,39 @@ def plain(text: str) -> str:
     return text[article.end() :] if article else text
 
 
+def _kept(text: str) -> str:
+    """Return an option text that begins with the letter A as it is searched for: that is no article."""
+    return _SPACES.sub(" ", text.strip().lower())
+
+
 class OptionTexts:
     """The texts of one set of options, ready to be found in replies."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self.plain = [plain(text) for text in texts]
+        self.plain = [plain(text) if not _LETTER_A.match(text) else _kept(text) for text in texts]
+        self.written = texts
+        self.formulas = any("\\" in text or text.count("$") > 1 or "^" in text for text in texts)
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
+        self.by_key = {key: i for text, i in self.by_text.items() if (key := key_of(text))}
         self.by_loose = {_loose(text): i for text, i in self.by_text.items()}
         self.longest = max((len(text) for text in self.plain), default=0) + 8
         self.none = _only(i for i, text in enumerate(self.plain) if NONE_TEXT.match(text))
         self.undecidable = _only(i for i, text in enumerate(self.plain) if UNDECIDABLE.search(text))
         rest = {text for i, text in enumerate(self.plain) if i != self.undecidable}
         self.yesno = "yes" in rest and rest <= {"yes", "no", "maybe", "unsure"}
+
+    def key(self, index: int) -> str:
+        """Return the text of an option in the form in which `own_text` compares."""
+        return self._keys[index]
+
+    @cached_property
+    def figures(self) -> list[str]:
+        """The number with which each text begins, without its unit."""
+        return [match.group() if (match := _FIGURE.match(key)) else "" for key in self._keys]
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        return [key_of(text) for text in self.written]
 
     @cached_property
     def pattern(self) -> re.Pattern[str] | None:
@@ -98,10 +131,15 @@ class OptionTexts:
         """Return where option texts stand in `low` as whole words."""
         if self.pattern is None:
             return []
-        return [
+        found = [
             Mention(self.index_of(match.group()), match.start(), match.end())
             for match in self.pattern.finditer(low, start)
         ]
+        if found or not (self.formulas or "\\" in low):
+            return found
+        # Formulas are written in many ways; in LaTeX they are compared sign by sign.
+        tail = max(start, len(low) - _FORMULAS)
+        return [Mention(*place) for place in find_folded(low, tail, self.by_key)]
 
     def at(self, low: str, position: int) -> Mention | None:
         """Return the option text standing at `position`, an article skipped."""
@@ -119,7 +157,9 @@ class OptionTexts:
             return self.by_text[text]
         if (loose := _loose(text)) in self.by_loose:
             return self.by_loose[loose]
-        return self.by_text[_numerals()[text]]
+        if text in _numerals() and _numerals()[text] in self.by_text:
+            return self.by_text[_numerals()[text]]
+        return self.by_key[key_of(text)]
 
     def by_value(self, low: str) -> list[Mention]:
         """Return numbers in `low` that equal a numeric option."""
@@ -162,6 +202,7 @@ def _spelling(text: str) -> str:
     spelt = _TIGHT.sub(lambda match: rf"\s*{match.group(1)}\s*" if match.group(1) else r"\s*", re.escape(text))
     spelt = spelt.removeprefix(r"\s*").removesuffix(r"\s*")
     spelt = _LOOSE.sub(lambda match: r",?\s+" if match.group() == r",\ " else r"(?:-|\s+)", spelt)
+    spelt = _SIGN.sub(lambda match: _SIGNS[match.group()], spelt)
     spelt += _OTHER_USE.get(text, "")
     other = _numerals().get(text)
     if other is None:

@@ -14,7 +14,7 @@ from .label_mentions import label_mentions, text_mentions
 from .normalise import normalise
 from .numbers import Number, find_numbers
 from .option_set import OptionSet, Reply, option_set
-from .rules_structured import answer_field
+from .rules.structured import answer_field
 from .thinking import answer_start
 from .word_lists import LazyPattern
 

@@ -45,6 +45,12 @@ AFFIRMED_AFTER = LazyPattern(
     rf"{_CLOSING}{_ASIDE}[,:–—-]?\s*{_SAYS}(?:(?:<polarity.good>|not (?:been )?(?:<polarity.bad>)){END}"
     r"|✓|✔|✅|☑|(?<=[:–—-] )yes|(?:选项|項|项|は|が|이|은|는|是|를|을|才是|才)?(?:的)?(?:<polarity.good_glued>))"
 )
+REFUTED = LazyPattern(
+    rf"[)\]}}\"'*_`$\\ ]*[:,–—-]?\s?(?:(?:is|are|was|would be|can be|seems|looks)\s)?"
+    r"(?:clearly |also |therefore |thus )?"
+    rf"(?:(?:<polarity.bad>){END}|isn't|is not|are not|doesn't|does not|cannot be|can't be|❌|✗|✘|×)"
+)
+"""Said after an option's text: only what judges the option, since the text itself may deny (`B. No, it is not`)."""
 _QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*+\?")
 _JOIN = LazyPattern(
     r"[)\]}\"'*_`\s]*+(?:\.?\s*(?:,\s*)?(?:<polarity.joins>|[,/&|、+>→⇒]|->|=>))?\s*"
@@ -139,7 +145,9 @@ def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
         return
     denied = DENIED_AFTER.match(low, end, end + 120) is not None
     praised = None if denied else AFFIRMED_AFTER.match(low, end, end + 120)
-    mention.denied = denied or DENIED_BEFORE.search(low, begin, start) is not None or (inherited and praised is None)
+    # `rule out A and B because …`: a reason is no praise.
+    spared = praised is not None and not praised.group().endswith(("because", "since"))
+    mention.denied = denied or DENIED_BEFORE.search(low, begin, start) is not None or (inherited and not spared)
     affirmed = praised is not None or AFFIRMED_BEFORE.search(low, begin, start) is not None
     mention.affirmed = affirmed and not mention.denied
     if praised is not None:

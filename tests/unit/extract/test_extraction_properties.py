@@ -173,6 +173,14 @@ UNITS = [
     "B is also ",
     "A -> ",
     "ответом ",
+    "A = ",
+    "H(s) ",
+    "**B. a dog** ",
+    "B. a dog and ",
+    "\\times ",
+    "if a, the answer is B; ",
+    "V_A + ",
+    "3 A ",
 ]
 
 

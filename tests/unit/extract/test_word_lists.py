@@ -16,21 +16,13 @@ from typing import Any
 import pytest
 
 import snellen.extract
-from snellen.extract import (
-    cue_value,
-    cue_words,
-    label_mentions,
-    polarity,
-    rules_cue,
-    rules_structured,
-    rules_weak,
-    rules_whole,
-)
+from snellen.extract import cue_value, cue_words, label_mentions, polarity
 from snellen.extract.choice import extract_choice
 from snellen.extract.extraction import Extraction
 from snellen.extract.mark_patterns import derive_marks, mark_patterns
 from snellen.extract.option_set import Reply, option_set
 from snellen.extract.option_text import NONE_SAID, OptionTexts, plain
+from snellen.extract.rules import cue, structured, weak, whole
 from snellen.extract.word_lists import Gated, LazyPattern, ascii_words, assemble, places, read_lists, word_set, words
 
 COLOURS = ["red", "blue", "green", "yellow"]
@@ -42,7 +34,7 @@ FILES = sorted(
 GROUPS: list[tuple[str, dict[str, Any]]] = [
     (f"{file}.{group}", table) for file in FILES for group, table in read_lists(file).items()
 ]
-SOURCES = "\n".join(path.read_text("utf-8") for path in Path(snellen.extract.__path__[0]).glob("*.py"))
+SOURCES = "\n".join(path.read_text("utf-8") for path in Path(snellen.extract.__path__[0]).rglob("*.py"))
 
 
 @pytest.mark.parametrize(("group", "table"), GROUPS, ids=[group for group, _ in GROUPS])
@@ -71,8 +63,8 @@ def test_every_group_is_used() -> None:
 
 
 def patterns() -> Iterator[tuple[str, LazyPattern | Gated]]:
-    for module in pkgutil.iter_modules(snellen.extract.__path__):
-        for name, value in vars(importlib.import_module(f"snellen.extract.{module.name}")).items():
+    for module in pkgutil.walk_packages(snellen.extract.__path__, "snellen.extract."):
+        for name, value in vars(importlib.import_module(module.name)).items():
             if isinstance(value, LazyPattern | Gated):
                 yield f"{module.name}.{name}", value
 
@@ -170,16 +162,16 @@ def test_the_pieces_alone() -> None:
     assert mark_patterns(("A", "B")) is mark_patterns(("A", "B"))
     assert label_mentions.speaks_of_options("let me consider")
     assert not label_mentions.speaks_of_options("it is red")
-    assert rules_structured.answer_field('x <answer>B</answer> {"a": 1}') == (10, 11)
+    assert structured.answer_field('x <answer>B</answer> {"a": 1}') == (10, 11)
     assert cue_value.Cue(0, 6, "answer", "answer").kind == "answer"
 
 
 def test_the_rules_alone() -> None:
     options, reply = option_set(COLOURS), Reply("the answer is a. wait, it's C.", offset=100)
-    first = rules_cue.cue(options, Reply("the answer is a."))
+    first = cue.cue(options, Reply("the answer is a."))
     assert first == Extraction("A", "cue", None, (14, 15))
-    verdict = rules_cue.corrected(options, reply, options.pick_at(reply, 0, "cue", 14, 15))
+    verdict = cue.corrected(options, reply, options.pick_at(reply, 0, "cue", 14, 15))
     assert verdict == Extraction("C", "self_correction", None, (128, 129)), "spans count from the reply's beginning"
-    assert rules_weak.affirmed(options, Reply("Hence B.")) == Extraction("B", "affirmed", None, (6, 7))
-    assert rules_whole.whole(options, Reply("**B**")) == Extraction("B", "whole", None, (2, 3))
-    assert rules_structured.structured(options, Reply("B")) is None
+    assert weak.affirmed(options, Reply("Hence B.")) == Extraction("B", "affirmed", None, (6, 7))
+    assert whole.whole(options, Reply("**B**")) == Extraction("B", "whole", None, (2, 3))
+    assert structured.structured(options, Reply("B")) is None

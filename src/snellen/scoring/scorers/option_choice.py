@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score, TrialKey
 from ...extract.choice import read
-from ...extract.extraction import UNPARSED, Extraction
+from ...extract.extraction import RULE_SET, UNPARSED, Extraction
 from ...extract.mark_patterns import derive_marks
 from ...extract.option_set import compile_options
 from ...extract.other_kinds import extract_yesno
@@ -20,7 +20,8 @@ METRIC = "accuracy"
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Score a choice: 1.0 if the option read is one of `sample.answers`, 0.0 if not, None if none was read.
 
-    `options["profile"]` picks another harness's way of reading. Log-likelihoods go to `score.likelihood`.
+    `options["profile"]` picks another harness's way of reading; `detail["rules"]` is the version of ours.
+    Log-likelihoods go to `score.likelihood`.
     """
     if prediction.loglikelihoods is not None:
         return option_likelihood.score(sample, request, prediction, options)
@@ -30,7 +31,7 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     text = prediction.text or ""
     if name == "snellen":
         found = read(compile_options(marks, shown), text, prediction.finish)
-        return [_scored(sample, request, found, _chosen(found, marks, shown), {})]
+        return [_scored(sample, request, found, _chosen(found, marks, shown), {"rules": RULE_SET})]
     profile = profile_named(name)
     found = profile.read(text, marks)
     detail = {"profile": name, "format_hit": profile.hit(text, marks)}
@@ -66,7 +67,7 @@ def score_yesno(
         return score(sample, request, prediction, options)
     found = extract_yesno(prediction.text or "", finish=prediction.finish)
     if found.letter is None:
-        return [Score(request.key, METRIC, None, None, found.rule, found.reason)]
+        return [Score(request.key, METRIC, None, None, found.rule, found.reason, {"rules": RULE_SET})]
     wanted = {extract_yesno(answer).letter for answer in sample.answers}
-    detail = {"span": found.span} if found.span else {}
+    detail: dict[str, Any] = {"rules": RULE_SET, "span": found.span} if found.span else {"rules": RULE_SET}
     return [Score(request.key, METRIC, 1.0 if found.letter in wanted else 0.0, found.letter, found.rule, None, detail)]

@@ -5,28 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .cue_words import CORRECTION, REFUSAL, UNDECIDABLE
-from .extraction import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
-from .label_mentions import label_mentions, text_mentions
-from .option_set import OptionSet, Reply
-from .option_text import NONE_SAID
-from .polarity import DENIED_BEFORE, Mention, agreed, judge
-from .word_lists import START, LazyPattern, word_set
+from ..cue_words import CORRECTION, GOES_THROUGH, REFUSAL, UNDECIDABLE, UNDECIDED
+from ..extraction import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
+from ..label_mentions import label_mentions, text_mentions
+from ..option_set import OptionSet, Reply
+from ..option_text import NONE_SAID
+from ..polarity import DENIED_BEFORE, Mention, agreed, judge
+from ..word_lists import START, LazyPattern, word_set
 
 _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
 _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
+_MYSELF = LazyPattern(rf"{START}(?:<refusals.myself>)\s(?:\w{{1,10}}\s){{0,2}}\Z|我[^，。,.]{{0,6}}\Z")
 _STILL = LazyPattern(rf"{START}(?:<refusals.still>)")
 _CONCLUDES = LazyPattern(
-    r"(?:(?<!\w)(?:<conclusions.concludes>)|[=→⇒]|<conclusions.concludes_glued>)[^.\n;]{0,30}\Z"
+    r"(?:(?<!\w)(?:<conclusions.concludes>)|[→⇒]|<conclusions.concludes_glued>)[^.\n;]{0,30}\Z|[=≈][\s*$]{0,3}\Z"
     r"|(?<!\w)(?:<conclusions.must>)\s?(?:the |an? )?\Z"
 )
+_CALLED = LazyPattern(r"[(,→:*]\s?\**(?:option|choice)\s[(*]*\Z")
 _SUPERLATIVE = LazyPattern(
     r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)"
 )
 _OR = LazyPattern(r"(?<!\w)(?:<conclusions.or>)\s(?:option |choice )?[(\[\"'*]*\Z")
-_GOES_THROUGH = LazyPattern(r"(?:<labels.introduces>)[^.!?\n:]{0,80}[.:][\s*_(]*(?:[a-z][.:)]\s?)?\Z")
 _RIVAL = LazyPattern(r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:<conclusions.as_good>)(?!\w)")
 _LIKENED = LazyPattern(r"(?<!\w)(?:<conclusions.likened>)(?!\w)")
 _EARLIER = LazyPattern(r"(?<!\w)(?:<conclusions.first_impression>)(?!\w)")
@@ -51,7 +52,7 @@ def refusal(options: OptionSet, reply: Reply) -> Extraction | None:
     match = _declines(reply.low)
     if match is None:
         return None
-    if options.texts.undecidable is not None and UNDECIDABLE.search(reply.low):
+    if options.texts.undecidable is not None and _says_undecidable(options, reply):
         return options.pick_at(reply, options.texts.undecidable, "undecidable", match.start(), match.end())
     turn = _STILL.search(reply.low, match.end())
     if turn:
@@ -60,6 +61,14 @@ def refusal(options: OptionSet, reply: Reply) -> Extraction | None:
         if chosen is not None:
             return options.pick(reply, chosen, "affirmed")
     return Extraction(None, "refusal", REFUSED, reply.span(match.start(), match.end()))
+
+
+def _says_undecidable(options: OptionSet, reply: Reply) -> bool:
+    """Whether the question is called undecidable; that the speaker cannot tell is a refusal, unless it names that."""
+    low, index = reply.low, options.texts.undecidable
+    if any(not _MYSELF.search(low, max(0, match.start() - 24), match.start()) for match in UNDECIDABLE.finditer(low)):
+        return True
+    return any(mention.index == index and mention.stands for mention in text_mentions(options, reply))
 
 
 def _declines(low: str) -> re.Match[str] | None:
@@ -79,7 +88,7 @@ def affirmed(options: OptionSet, reply: Reply) -> Extraction | None:
     chosen = _affirmed(label_mentions(options, reply, tail)) if tail > 0 else None
     if chosen is None:
         mentions = label_mentions(options, reply)
-        chosen = _affirmed(mentions) or _singled_out(reply.low, mentions)
+        chosen = _affirmed(mentions) or _singled_out(reply.low, mentions) or _called_last(reply, mentions)
     if chosen is None or _spoken_against(options, reply, chosen):
         return None
     if _RIVAL.search(reply.low, chosen.start):
@@ -92,6 +101,15 @@ def _singled_out(low: str, mentions: Sequence[Mention]) -> Mention | None:
     standing = [mention for mention in mentions if mention.alone and not mention.asked and not mention.tentative]
     chosen = agreed([mention for mention in standing if _SUPERLATIVE.match(low, mention.end)])
     return chosen if standing and chosen is standing[-1] else None
+
+
+def _called_last(reply: Reply, mentions: Sequence[Mention]) -> Mention | None:
+    """Return the label with which the reply ends, if it is called an option there (`… (option D).`)."""
+    last = mentions[-1] if mentions else None
+    if last is None or not last.alone or last.asked or last.tentative or reply.cut:
+        return None
+    ends = len(reply.low.rstrip(" .)*_\n]")) == last.end
+    return last if ends and _CALLED.search(reply.low, max(0, last.start - 16), last.start) else None
 
 
 def _affirmed(mentions: Sequence[Mention]) -> Mention | None:
@@ -147,9 +165,9 @@ def lone_label(options: OptionSet, reply: Reply) -> Extraction | None:
 
 def _only_named(low: str, chosen: Mention) -> bool:
     """Whether it is one of several (`or B`), or the first option that the reply goes through (`Each option. A: …`)."""
-    if _OR.search(low, max(0, chosen.start - 12), chosen.start):
+    if _OR.search(low, max(0, chosen.start - 12), chosen.start) or low.startswith("either ", max(0, chosen.start - 7)):
         return True
-    return len(low) - chosen.end > 8 and _GOES_THROUGH.search(low, max(0, chosen.start - 100), chosen.start) is not None
+    return len(low) - chosen.end > 8 and GOES_THROUGH.search(low, max(0, chosen.start - 100), chosen.start) is not None
 
 
 def _after_turn(reply: Reply, standing: list[Mention]) -> list[Mention]:
@@ -196,9 +214,15 @@ def by_value(options: OptionSet, reply: Reply) -> Extraction | None:
 
 def _by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
     standing = [mention for mention in mentions if mention.stands]
-    if _labels_differ(reply, standing):
+    if UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)):
         return None
     pool = _after_turn(reply, standing)
+    apart = _labels_apart(reply, standing)
+    if apart:
+        # Several capitals of which nothing is said name things; they do not outweigh what is stated last.
+        named = len({label.index for label in apart}) > 1 and not any(label.affirmed for label in apart)
+        stated = _stated_last(reply.low, pool) if named else None
+        return options.pick(reply, stated, rule) if stated else None
     chosen = agreed(pool)
     if chosen and _only_named(reply.low, chosen):
         return None
@@ -206,11 +230,18 @@ def _by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: st
     return options.pick(reply, chosen, rule) if chosen else None
 
 
-def _labels_differ(reply: Reply, standing: Sequence[Mention]) -> bool:
-    """Whether a label stands for an option whose text is not named, and is not itself part of a text (`5 °C`)."""
+def _labels_apart(reply: Reply, standing: Sequence[Mention]) -> list[Mention]:
+    """Return labels that stand for an option whose text is not named, and are not part of a text (`5 °C`)."""
     named = {mention.index for mention in standing}
-    apart = [label for label in reply.labels or () if label.stands and label.index not in named]
-    return any(not any(text.start <= label.start < text.end for text in standing) for label in apart)
+    apart = [
+        label for label in reply.labels or () if label.stands and label.index not in named and not _together(label)
+    ]
+    return [label for label in apart if not any(text.start <= label.start < text.end for text in standing)]
+
+
+def _together(label: Mention) -> bool:
+    """Whether it is one of several of which nothing is said (`P(A and B)`): such a pair contradicts no text."""
+    return label.joined and not label.affirmed
 
 
 def _concluded(low: str, pool: list[Mention]) -> Mention | None:
@@ -248,12 +279,26 @@ def _identified(low: str, pool: list[Mention]) -> Mention | None:
 
 def _stated_last(low: str, pool: list[Mention]) -> Mention | None:
     """Return the only option of which the last sentence says that something is it (`… The city is Prague.`)."""
-    end = max(low.rfind(stop, 0, len(low.rstrip()) - 1) for stop in (". ", "! ", "? ", "\n"))
-    chosen = agreed([mention for mention in pool if mention.affirmed])
-    return chosen if chosen and chosen.sure and chosen is pool[-1] and chosen.start > end >= pool[0].start else None
+    end = max(low.rfind(stop, 0, len(low.rstrip()) - 1) for stop in (". ", "! ", "? ", "\n", "。"))
+    last = [mention for mention in pool if mention.start > end]
+    chosen = agreed([mention for mention in last if mention.affirmed])
+    if chosen and chosen.sure and chosen is pool[-1]:
+        return chosen
+    only = agreed(last)
+    return only if only and only.alone and _SUPERLATIVE.match(low, only.end) else None
 
 
-_SETTLES = (_concluded, _contrasted, _identified, _stated_last)
+def _emphasised(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the only option that is set in bold."""
+    bold = (
+        [m for m in pool if low.startswith("**", max(0, m.start - 2)) and low.startswith("**", m.end)]
+        if "**" in low
+        else []
+    )
+    return agreed([mention for mention in bold if mention.alone and not mention.asked]) if bold else None
+
+
+_SETTLES = (_stated_last, _emphasised, _concluded, _contrasted, _identified)
 """Ways to tell which of several option texts is meant, in turn."""
 
 

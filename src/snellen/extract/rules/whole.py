@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from .extraction import DEGENERATE, EMPTY, HARNESS_ERROR, NOT_OFFERED, TRUNCATED, Extraction
-from .label_mentions import find_labels, speaks_of_options, text_mentions
-from .option_set import OptionSet, Reply
-from .option_text import plain
-from .rules_cue import corrected
-from .word_lists import LazyPattern
+from ..extraction import DEGENERATE, EMPTY, HARNESS_ERROR, NOT_OFFERED, TRUNCATED, Extraction
+from ..label_mentions import find_labels, speaks_of_options, text_mentions
+from ..option_set import OptionSet, Reply
+from ..option_text import plain
+from ..word_lists import LazyPattern
+from .cue import corrected
 
 _FAILED_CALL = LazyPattern(r"\s*(?:<machine.error>)")
 _HEAD = LazyPattern(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")

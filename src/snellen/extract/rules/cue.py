@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .cue_value import SENTENCE_END, Cue, announced_value
-from .cue_words import (
+from ..cue_value import SENTENCE_END, Cue, announced_value
+from ..cue_words import (
     CORRECTION,
     DOUBT,
     DOUBT_CLAUSE,
@@ -15,11 +15,11 @@ from .cue_words import (
     ascii_vocabularies,
     cue_kinds,
 )
-from .extraction import AMBIGUOUS, Extraction
-from .label_mentions import label_mentions, text_mentions
-from .option_set import OptionSet, Reply
-from .polarity import Mention, agreed
-from .word_lists import LazyPattern, places
+from ..extraction import AMBIGUOUS, Extraction
+from ..label_mentions import label_mentions, text_mentions
+from ..option_set import OptionSet, Reply
+from ..polarity import Mention, agreed
+from ..word_lists import LazyPattern, places
 
 _TAIL = 480
 """Answers stand at the end: in a long reply so many characters are searched first, the rest only if they name none."""
@@ -28,6 +28,10 @@ _MOST_CUES = 60
 _SHORTEST_TURN = 5
 """No self-correction fits into fewer characters: `No, B`."""
 _QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*\?")
+_CONDITION = LazyPattern(
+    r"(?<!\w)if [^.;\n]{1,60}(?:,| then)[^.;\n]{0,24}?(?:\bis|\bbe|'s|choose|option|:)\s"
+    r"(?:option )?[(*]{0,3}([a-z])(?!\w)"
+)
 _OPENING = LazyPattern(
     r"(?:\A|[.!\n]\s?)\**(?:(?:therefore|so|thus|hence),? )?(?:the |my )?(?:correct |final |best )?\Z"
 )
@@ -63,7 +67,7 @@ def _last_cue(options: OptionSet, reply: Reply, words: Collection[str], begin: i
             continue
         if _asked(reply, verdict):
             asked = asked or verdict
-        elif _enumerated(reply, verdict):
+        elif _enumerated(reply, verdict) or _conditional(reply.low, verdict):
             return Extraction(None, "cue", AMBIGUOUS, verdict.span)
         else:
             return corrected(options, reply, verdict)
@@ -91,6 +95,14 @@ def _enumerated(reply: Reply, verdict: Extraction) -> bool:
     before = low[low.rfind("\n", 0, line - 1) + 1 : line - 1]
     same = before[: start - line] == low[line:start] and len(before) <= end - line + 2
     return same and before[start - line : end - line] not in {"", low[start:end]}
+
+
+def _conditional(low: str, verdict: Extraction) -> bool:
+    """Whether the reply names one option under one condition and another under another."""
+    if verdict.letter is None or "if " not in low:
+        return False
+    named = {match.group(1) for match in _CONDITION.finditer(low, max(0, len(low) - _TAIL))}
+    return len(named) > 1 and verdict.letter.lower() in named
 
 
 def _discusses(low: str, cue: Cue) -> bool:

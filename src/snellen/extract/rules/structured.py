@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from .extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, UNPARSED, Extraction
-from .option_set import OptionSet, Reply
-from .word_lists import LazyPattern
+from ..extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, UNPARSED, Extraction
+from ..option_set import OptionSet, Reply
+from ..word_lists import LazyPattern
 
 _BOX = LazyPattern(r"boxed\s?\{|<\|begin_of_box\|>")
 _TAG = LazyPattern(r"[<\[](<machine.tag>)[>\]]")
@@ -14,6 +14,7 @@ _FIELD = LazyPattern(
     r"[\"']?(?:<machine.field>)[\"']?\s?:\s{0,3}"
     r"(?P<value>\"[^\"\n]{0,200}\"?|'[^'\n]{0,200}'?|\[[^\]\n]{0,200}\]?|[^\s,}\n]{1,20})"
 )
+_OBJECT = LazyPattern(r"(?<![\\a-z}^_])\{\s{0,8}(?:[\"']|[a-z_\u4e00-\u9fff][\w ]{0,30}:)")
 _SPLIT = re.compile(r"\s?(?:,|;|/|&|\band\b|\bor\b|和|或|、)\s?")
 _JOINED = LazyPattern(r"[}\s$\\()]*(?:or|and|,|/)[\s$\\()]*(?:boxed\s?\{)?")
 _NOTHING = frozenset({"null", "none", "n/a", "unknown"})
@@ -104,4 +105,6 @@ def _tags(low: str) -> list[tuple[int, int]]:
 
 
 def _fields(low: str) -> list[tuple[int, int]]:
-    return [match.span("value") for match in _FIELD.finditer(low, low.index("{"))]
+    """Values of answer fields from the first brace on that opens an object: those of LaTeX and of sets do not."""
+    begin = _OBJECT.search(low)
+    return [match.span("value") for match in _FIELD.finditer(low, begin.start())] if begin else []
