@@ -1,28 +1,36 @@
-"""Own data without code: rows of a JSON, JSONL, CSV, TSV or Parquet file to Samples by naming columns."""
+"""Own data without code: rows of a JSON, JSONL, CSV, TSV or Parquet file to Samples by a row map (`row_map`)."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pybase64
 
 from ...core.config import convert
-from ...core.errors import DataError, did_you_mean
+from ...core.errors import DataError, UsageError, did_you_mean, not_among
+from ...core.folders import cache_folder
 from ...core.ids import content_hash
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Image, Sample, Turn
-from ..answers import find_answers, fold_options, lettered_columns
+from ..answers import find_answers
 from ..files.rows import Row, read_rows
+from ..images.embedded import ImageStore
+from .row_dialogues import DIALOGUES, ROUNDS, last_rounds, list_rounds, with_rounds
+from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
+from .row_options import options_in_text, parse_list, parse_literal, repeated
+from .row_pictures import Pictures, is_row_name, looks_like_pictures, picture_values
 
-FIELDS = frozenset({"id", "image", "images", "question", "options", "answer", "group"})
-PLAIN_PATH = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*")
-"""What is joined to a folder's name as it is; any other path may be absolute, or say a step twice."""
-NONE: frozenset[str] = frozenset()
+SEARCHED_ROWS = 1_000
+"""A column named by the user must be in one of so many first rows."""
+DUPLICATES = ("error", "keep", "drop")
+YES_NO = frozenset({"yes", "no"})
 
 
 class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,18 +43,35 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     image_root: str | None = None
     answer_kind: str = "auto"
     capitalise: bool = False
+    preset: str = ""
+    """The row map (catalog/rows); empty: recognised by the columns."""
+    duplicates: str = "error"
+    """What to do with a row that has an option twice: refuse the file, keep the row, or drop it."""
+    not_pictures: tuple[str, ...] = ()
+    """Columns that look like pictures and are tags all the same."""
+    rounds: str = "all"
+    """Which rounds of a dialogue are asked: all, or the last."""
 
 
 def load(task: Task, context: LoadContext) -> Iterator[Sample]:
-    """Yield one Sample a row. Columns that are not fields become tags."""
+    """Yield one Sample a row (of a dialogue in one row: one a round). Columns that are not fields become tags."""
     source = convert(task.dataset, TableSource, f"task {task.name!r}, dataset")
+    _check(source)
     path = _resolve(source.path, context.root)
-    root = _resolve(source.image_root, context.root) if source.image_root else path.parent
-    name, columns, before = path.name, source.columns, str(root / "x")[:-1]
-    for number, row in read_rows(path):
-        where = f"{name} record {number}"
-        sample = _to_sample(_rename(row, columns, where) if columns else row, task, source, before, where)
-        yield capitalise(sample) if source.capitalise else sample
+    reader = RowReader(task, source, path, context)
+    samples = reader.samples()
+    if task.infer in DIALOGUES:
+        samples = with_rounds(samples, needs_answers=task.infer not in ("every", "every_likelihood"))
+    if source.rounds == "last":
+        samples = last_rounds(samples)
+    return map(capitalise, samples) if source.capitalise else samples
+
+
+def _check(source: TableSource) -> None:
+    if source.duplicates not in DUPLICATES:
+        raise UsageError(f"--duplicates {not_among(source.duplicates, DUPLICATES, ' is unknown')}")
+    if source.rounds not in ROUNDS:
+        raise UsageError(f"dataset.rounds {not_among(source.rounds, ROUNDS, ' is unknown')}")
 
 
 def capitalise(sample: Sample) -> Sample:
@@ -63,62 +88,274 @@ def _raise(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _to_sample(row: Row, task: Task, source: TableSource, root: str, where: str) -> Sample:
-    options, used, keyed = _read_options(row, where)
-    question = row.get("question")
-    if not isinstance(question, str) or not question.strip():
+class RowReader:
+    """Reads the rows of one file; what it found out about them is noted in the context."""
+
+    def __init__(self, task: Task, source: TableSource, path: Path, context: LoadContext) -> None:
+        self.task = task
+        self.source = source
+        self.path = path
+        self.notes = context.notes
+        root = _resolve(source.image_root, context.root) if source.image_root else path.parent
+        store = ImageStore((context.workdir or cache_folder() / "generated") / "rows")
+        self.pictures = Pictures(str(root / "x")[:-1], store)
+        self.rows = RowMap()
+        self._places: dict[tuple[str, ...], Places] = {}
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the samples of all rows."""
+        rows = read_rows(self.path)
+        head = list(islice(rows, SEARCHED_ROWS if self.source.columns else 1))
+        self._recognise([row for _, row in head])
+        for number, row in chain(head, rows):
+            yield from self._read(row, f"{self.path.name} record {number}")
+
+    def _recognise(self, head: Sequence[Row]) -> None:
+        found: Recognised = choose_map(self.source.preset, head[0] if head else {})
+        if found.reason:
+            self._note(f"read as {found.name} because {found.reason}")
+        self.rows = told(found.map, self.source.columns)
+        for field, column in self.source.columns.items():
+            parts = [column] if any(column in row for row in head) else column.split(",")
+            for part in map(str.strip, parts):
+                if head and not any(part in row for row in head):
+                    known = list(dict.fromkeys(key for row in head for key in row))
+                    where, has = f"{self.path.name} has no column {part!r}", f"it has: {', '.join(known)}"
+                    raise DataError(f"{where}{did_you_mean(part, known)} for {field}; {has}")
+
+    def _read(self, row: Row, where: str) -> Iterator[Sample]:
+        if self.rows.inside:
+            for column in self.rows.inside:
+                nested = row.get(column)
+                row = {**nested, **row} if isinstance(nested, dict) else row
+        columns = tuple(row)
+        places = self._places.get(columns)
+        if places is None:
+            places = self._places[columns] = find_places(columns, self.rows)
+        dialogue = self._first(row, places.fields["dialogue"])
+        if isinstance(dialogue, str):
+            dialogue = parse_list(dialogue, where, "messages")
+        if isinstance(dialogue, list):
+            yield from self._dialogue(row, places, dialogue, where)
+            return
+        sample = self._sample(row, places, where)
+        if sample is not None:
+            yield sample
+
+    def _dialogue(self, row: Row, places: Places, messages: list[Any], where: str) -> Iterator[Sample]:
+        options, keyed = self._options(row, places, where)
+        base = Sample(
+            id=self._identity(row, places, (messages,), where),
+            dataset=self.task.name,
+            form=Form.OPEN,
+            question="",
+            images=self._images(row, places, where),
+            options=options,
+            tags=self._tags(row, places, where),
+            group=self._group(row, places),
+        )
+        answer = self._answer(row, places)
+        for round_ in list_rounds(base, messages, answer, self.pictures, where):
+            yield self._decided(round_.sample, self._stated(row, places), round_.answer, keyed, where)
+
+    def _sample(self, row: Row, places: Places, where: str) -> Sample | None:
+        options, keyed = self._options(row, places, where)
+        images = self._images(row, places, where)
+        question = self._question(row, places, len(images), where)
+        answer = self._answer(row, places)
+        if not options and self._in_text(answer):
+            question, options = self._from_text(question, answer)
+        meta: dict[str, Any] = {}
+        twice = repeated(options)
+        if twice:
+            if self.source.duplicates == "drop":
+                self._note("rows with an option twice: left out (--duplicates drop)", where)
+                return None
+            meta = self._keep_twice(options, twice, where)
+        sample = Sample(
+            id=self._identity(row, places, (), where),
+            dataset=self.task.name,
+            form=Form.OPEN,
+            question=question,
+            images=images,
+            options=options,
+            group=self._group(row, places),
+            tags=self._tags(row, places, where) if places.tags or places.fields["round"] else {},
+            meta=meta,
+        )
+        if self.rows.row_images and images:
+            self.pictures.remember(sample.id, images)
+        return self._decided(sample, self._stated(row, places), answer, keyed, where)
+
+    def _decided(self, sample: Sample, stated: str, answer: Any, keyed: Mapping[str, str], where: str) -> Sample:
+        """Return the sample with its answers as texts and its form: forced, stated, or by what it has."""
+        value = _by_key(answer, keyed) if keyed else answer
+        kind = self.source.answer_kind
+        answers = find_answers(value, sample.options, kind, where)
+        if not answers:
+            self._note("rows without an answer: asked, and unscored", sample.id)
+        form = self._form(sample.options, answers, stated, where)
+        return msgspec.structs.replace(sample, answers=answers, form=form)
+
+    def _form(self, options: tuple[str, ...], answers: tuple[str, ...], stated: str, where: str) -> Form:
+        forced = self.task.form
+        if forced is Form.CHOICE and not options:
+            raise DataError(f"{where} has no options and the form is choice; --form auto decides for each record")
+        if forced is not Form.AUTO:
+            if options and forced is not Form.CHOICE:
+                self._note(f"rows with options that are not shown (--form {forced.value})")
+            return forced
+        if options:
+            return Form.CHOICE
+        if stated:
+            if stated == Form.CHOICE:
+                fix = "name their column with --map options=COLUMN, or force --form open"
+                raise DataError(f"{where} says it is a choice and has no options; {fix}")
+            return Form(stated)
+        return Form.YESNO if answers and YES_NO.issuperset(map(str.casefold, answers)) else Form.OPEN
+
+    def _stated(self, row: Row, places: Places) -> str:
+        value = self._first(row, places.fields["form"])
+        return self.rows.forms.get(str(value).strip().casefold(), "") if value is not None else ""
+
+    def _keep_twice(self, options: tuple[str, ...], twice: tuple[int, int], where: str) -> dict[str, Any]:
+        first, second = twice
+        if self.source.duplicates == "error":
+            same = f"options {first + 1} and {second + 1} are the same ({options[second]!r})"
+            raise DataError(f"{where}: {same}; --duplicates keep asks it all the same, drop leaves it out")
+        self._note("rows with an option twice: kept, either counts (--duplicates keep)", where)
+        return {"duplicate_options": True}
+
+    def _question(self, row: Row, places: Places, pictures: int, where: str) -> str:
+        question = self._first(row, places.fields["question"])
+        if isinstance(question, str) and question.strip():
+            _check_placeholders(question, pictures, where)
+            hint = self._first(row, places.fields["hint"])
+            return question if hint is None else f"{hint}\n{question}"
+        if pictures and question is None and places.fields["question"]:
+            return ""  # the question stands in the picture
         raise DataError(f"{where} has no question{_hint('question', row)}; name its column with --map question=COLUMN")
-    pictures = _image_values(row, where)
-    images = tuple([_read_image(value, root, where) for value in pictures]) if pictures else ()
-    answer = row.get("answer")
-    answers = find_answers(_by_key(answer, keyed) if keyed else answer, options, source.answer_kind, where)
-    form = task.form if options or task.form is not Form.CHOICE else Form.OPEN
-    return Sample(
-        id=_read_id(row, where),
-        dataset=task.name,
-        form=form,
-        question=question,
-        images=images,
-        options=options,
-        answers=answers,
-        group=None if row.get("group") is None else str(row["group"]),
-        tags={} if FIELDS.issuperset(row) else _read_tags(row, used),
-    )
 
+    def _answer(self, row: Row, places: Places) -> Any:
+        value = self._first(row, places.fields["answer"])
+        if isinstance(value, str) and value.startswith("[") and value.rstrip().endswith("]"):
+            parsed = parse_literal(value.strip())
+            return parsed if isinstance(parsed, list) else value
+        return value
 
-def _rename(row: Row, columns: Mapping[str, str], where: str) -> Row:
-    renamed = dict(row)
-    for field, column in columns.items():
-        if column not in row:
-            raise DataError(f"{where} has no column {column!r}{did_you_mean(column, row)}; it has: {', '.join(row)}")
-        if field != column:
-            renamed[field] = renamed.pop(column)
-    return renamed
+    def _in_text(self, answer: Any) -> bool:
+        """Tell whether options may stand in the question: the format says so, or the answer is a letter."""
+        if self.task.form not in (Form.AUTO, Form.CHOICE):
+            return False
+        letter = isinstance(answer, str) and answer.strip("(). ").isalpha() and len(answer.strip("(). ")) == 1
+        return letter or self.rows.options_in_question
 
+    def _from_text(self, question: str, answer: Any) -> tuple[str, tuple[str, ...]]:
+        found = options_in_text(question)
+        if found is None:
+            return question, ()
+        try:
+            find_answers(answer, found.options, self.source.answer_kind, "")
+        except DataError:
+            return question, ()  # what looks like options does not hold the answer: the text stays as it is
+        self._note(f"rows with options in the text of the question: read where marked {found.pattern}")
+        return found.question, found.options
 
-def _read_id(row: Row, where: str) -> str:
-    value = row.get("id")
-    if value is None:
-        return content_hash([row.get("question"), row.get("image"), row.get("images"), row.get("options")], 12)
-    text = str(value)
-    if not text.strip():
-        raise DataError(f"{where} has an empty id")
-    return text
+    def _options(self, row: Row, places: Places, where: str) -> tuple[tuple[str, ...], Mapping[str, str]]:
+        """Return the options, and the options by the keys the data gives them."""
+        value = self._first(row, places.fields["options"])
+        if isinstance(value, str):
+            value = parse_list(value, where)
+        if value is None:
+            keyed = {
+                letter: str(row[column]) for letter, column in places.lettered.items() if not self._absent(row[column])
+            }
+            return (tuple(keyed.values()), keyed) if len(keyed) > 1 else ((), {})
+        if isinstance(value, list):
+            return tuple(str(one) for one in value), {}
+        if isinstance(value, dict):
+            keyed = {str(key): str(value[key]) for key in sorted(value, key=str) if not self._absent(value[key])}
+            return tuple(keyed.values()), keyed
+        raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(value).__name__}")
 
+    def _images(self, row: Row, places: Places, where: str) -> tuple[Image, ...]:
+        if not places.images:
+            return ()
+        filled = [found for group in places.images if (found := self._filled(row, group))]
+        if not filled:
+            return ()
+        if len(filled) > 1 and not self.rows.same_pictures:
+            names = [group[0] for group in places.images if self._filled(row, group)]
+            fix = f"say which with --map images={','.join(names)} (all of them) or --map images={names[0]}"
+            raise DataError(f"{where} has pictures in columns {' and '.join(names)}; {fix}")
+        values = [value for cell in filled[0] for value in picture_values(cell)]
+        if self.rows.row_images and len(values) == 1 and is_row_name(values[0]):
+            return self._pictures_of(str(values[0]), where)
+        return self.pictures.read(values, where)
 
-def _read_options(row: Row, where: str) -> tuple[tuple[str, ...], Set[str], Mapping[str, str]]:
-    """Return the options, the columns they came from, and the options by the keys the data gives them."""
-    value = row.get("options")
-    if isinstance(value, str):
-        value = _parse_list(value, where)
-    if isinstance(value, list):
-        return _unique(tuple(map(str, value)), where), NONE, {}
-    if isinstance(value, dict):
-        keyed = {str(key): str(value[key]) for key in sorted(value, key=str)}
-        return _unique(tuple(keyed.values()), where), NONE, keyed
-    if value is None:
-        return _lettered_options(row, where)
-    raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(value).__name__}")
+    def _filled(self, row: Row, columns: Sequence[str]) -> list[Any]:
+        return [row[column] for column in columns if not self._absent(row[column])]
+
+    def _pictures_of(self, name: str, where: str) -> tuple[Image, ...]:
+        """Return the pictures of the row that a cell names; one that comes later is looked for once."""
+        if self.pictures.of_row(name) is None:
+            for number, row in read_rows(self.path):
+                identity = str(self._first(row, [column for column in self.rows.id if column in row]))
+                cells = picture_values(row.get("image"))
+                if self.pictures.of_row(identity) is None and cells and not is_row_name(cells[0]):
+                    self.pictures.remember(identity, self.pictures.read(cells, f"{self.path.name} record {number}"))
+        found = self.pictures.of_row(name)
+        if found is None:
+            raise DataError(f"{where}: image {name!r} is neither a picture nor the index of a row that has one")
+        return found
+
+    def _identity(self, row: Row, places: Places, more: tuple[Any, ...], where: str) -> str:
+        value = self._first(row, places.fields["id"])
+        if value is None:
+            if any(str(row[column]).isspace() for column in places.fields["id"]):
+                raise DataError(f"{where} has an empty id")
+            known = [row.get(name) for name in ("question", "image", "images", "options")]
+            other = [row[name] for group in places.images for name in group if name not in ("image", "images")]
+            return content_hash([*known, *([other] if other else []), *more], 12)
+        text = str(value)
+        if not text.strip():
+            raise DataError(f"{where} has an empty id")
+        return text
+
+    def _group(self, row: Row, places: Places) -> str | None:
+        value = self._first(row, places.fields["group"])
+        return None if value is None else str(value)
+
+    def _tags(self, row: Row, places: Places, where: str) -> dict[str, str | int | float | bool | None]:
+        for column in places.tags:
+            cell = row[column]
+            if (
+                cell
+                and column not in self.source.not_pictures
+                and looks_like_pictures(column, cell, self.pictures.root)
+            ):
+                use = f"--map images={column} shows them, -p dataset.not_pictures=[{column!r}] keeps a tag"
+                raise DataError(f"{where}: column {column!r} looks like pictures and is not used; {use}")
+        tags = {column: _tag(row[column]) for column in places.tags}
+        for column in places.fields["round"][:1]:
+            tags["round"] = _round(row[column], where)
+        return tags
+
+    def _first(self, row: Row, columns: Sequence[str]) -> Any:
+        """Return what the first of these columns that has something holds, or None."""
+        for column in columns:
+            value = row[column]
+            if not self._absent(value):
+                return value
+        return None
+
+    def _absent(self, value: Any) -> bool:
+        if value is None or value == "":
+            return True
+        return value in self.rows.absent if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
+
+    def _note(self, text: str, who: str = "") -> None:
+        self.notes.setdefault(text, Counter())[who] += 1
 
 
 def _by_key(answer: Any, keyed: Mapping[str, str]) -> Any:
@@ -128,60 +365,22 @@ def _by_key(answer: Any, keyed: Mapping[str, str]) -> Any:
     return keyed.get(str(answer), answer)
 
 
-def _lettered_options(row: Row, where: str) -> tuple[tuple[str, ...], Set[str], Mapping[str, str]]:
-    """Read options that stand in columns of their own: A, B, C… or choice_A, option_B…"""
-    columns = lettered_columns(row)
-    keyed = {letter: str(row[key]) for letter, key in columns.items() if row[key] not in (None, "")}
-    if len(keyed) < 2:
-        return (), NONE, {}
-    return _unique(tuple(keyed.values()), where), set(columns.values()), keyed
+def _check_placeholders(question: str, pictures: int, where: str) -> None:
+    """Refuse a question that speaks of a picture the row does not have."""
+    if "<image" not in question:
+        return
+    numbered = [int(number) for number in re.findall(r"<image[ _](\d{1,4})>", question)]
+    wanted = max([*numbered, 1 if "<image>" in question else 0])
+    if wanted > pictures:
+        fix = "name their columns with --map images=COLUMN,COLUMN"
+        raise DataError(f"{where}: the question speaks of picture {wanted} and the row has {pictures}; {fix}")
 
 
-def _unique(options: tuple[str, ...], where: str) -> tuple[str, ...]:
-    folded = fold_options(options)
-    if len(set(folded)) < len(folded):
-        second = next(place for place, text in enumerate(folded) if text in folded[:place])
-        first = folded.index(folded[second])
-        raise DataError(f"{where}: options {first + 1} and {second + 1} are the same ({options[second]!r})")
-    return options
-
-
-def _parse_list(text: str, where: str, field: str = "options") -> Any:
-    if not text.strip():
-        return None
-    if text.lstrip().startswith(("[", "{")):
-        try:
-            return msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise DataError(f"{where}: {field} are not valid JSON: {error}") from None
-    return [part.strip() for part in re.split(r"[|;]", text)]
-
-
-def _image_values(row: Row, where: str) -> Sequence[Any]:
-    value = row.get("images")
-    if value is None or value == "":
-        value = row.get("image")
-        if value is None or value == "":
-            return ()
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        value = _parse_list(value, where, "images")
-    return value if isinstance(value, list) else [value]
-
-
-def _read_image(value: Any, root: str, where: str) -> Image:
-    if isinstance(value, dict):  # the form in which Parquet files of the hubs carry pictures
-        value = value.get("bytes") or value.get("path")
-    if isinstance(value, bytes):
-        return Image("data:image/unknown;base64," + pybase64.b64encode(value).decode())
-    if not isinstance(value, str) or not value:
-        raise DataError(f"{where}: an image must be a file name, not {type(value).__name__}")
-    if value.startswith(("data:", "http://", "https://")):
-        return Image(value)
-    return Image(root + value if PLAIN_PATH.fullmatch(value) else str(Path(root) / value))
-
-
-def _read_tags(row: Row, used: Set[str]) -> dict[str, str | int | float | bool | None]:
-    return {key: _tag(value) for key, value in row.items() if key not in FIELDS and key not in used}
+def _round(value: Any, where: str) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise DataError(f"{where}: round {value!r} is not a whole number") from None
 
 
 def _tag(value: Any) -> str | int | float | bool | None:
