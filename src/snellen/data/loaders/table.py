@@ -189,13 +189,22 @@ class RowReader:
 
     def _decided(self, sample: Sample, stated: str, answer: Any, keyed: Mapping[str, str], where: str) -> Sample:
         """Return the sample with its answers as texts and its form: forced, stated, or by what it has."""
-        value = _by_key(answer, keyed) if keyed else answer
-        kind = self.source.answer_kind
-        answers = find_answers(value, sample.options, kind, where)
+        if isinstance(answer, list):
+            found = [self._texts(one, sample.options, keyed, where) for one in answer]
+            answers = tuple(text for texts in found for text in texts)
+        else:
+            answers = self._texts(answer, sample.options, keyed, where)
         if not answers:
             self._note("rows without an answer: asked, and unscored", sample.id)
         form = self._form(sample.options, answers, stated, where)
         return msgspec.structs.replace(sample, answers=answers, form=form)
+
+    def _texts(self, answer: Any, options: tuple[str, ...], keyed: Mapping[str, str], where: str) -> tuple[str, ...]:
+        """Return the texts of one answer; one that names an option by the key its data gives it means that option."""
+        kind = self.source.answer_kind
+        if kind != "text" and str(answer) in keyed:
+            return (keyed[str(answer)],)
+        return find_answers(answer, options, kind, where)
 
     def _form(self, options: tuple[str, ...], answers: tuple[str, ...], stated: str, where: str) -> Form:
         forced = self.task.form
@@ -356,13 +365,6 @@ class RowReader:
 
     def _note(self, text: str, who: str = "") -> None:
         self.notes.setdefault(text, Counter())[who] += 1
-
-
-def _by_key(answer: Any, keyed: Mapping[str, str]) -> Any:
-    """Return the text of the option that an answer names by its key; any other answer as it is."""
-    if isinstance(answer, list):
-        return [_by_key(one, keyed) for one in answer]
-    return keyed.get(str(answer), answer)
 
 
 def _check_placeholders(question: str, pictures: int, where: str) -> None:
