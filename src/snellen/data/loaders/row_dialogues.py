@@ -51,7 +51,7 @@ def with_rounds(samples: Iterable[Sample], *, needs_answers: bool) -> Iterator[S
         else:
             groups.setdefault(sample.group, []).append(sample)
     for members in groups.values():
-        yield from _chained(members, needs_answers)
+        yield from members if members[0].turns else _chained(members, needs_answers)
 
 
 def _chained(members: list[Sample], needs_answers: bool) -> Iterator[Sample]:

@@ -183,6 +183,8 @@ class RowReader:
             tags=self._tags(row, places, where) if places.tags or places.fields["round"] else {},
             meta=meta,
         )
+        if sample.group is not None and "round" in sample.tags and self.task.infer not in DIALOGUES:
+            self._note("rows with group and round: each asked alone (--infer-method every asks them as dialogues)")
         if self.rows.row_images and images:
             self.pictures.remember(sample.id, images)
         return self._decided(sample, self._stated(row, places), answer, keyed, where)
