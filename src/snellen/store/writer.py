@@ -107,6 +107,11 @@ class RunWriter:
         statement = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
         self._database.execute(statement, (key, _encode(value).decode()))
 
+    def meta(self, key: str) -> Any:
+        """Return a fact about the run, or None."""
+        row = self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return msgspec.json.decode(row[0]) if row else None
+
     def put_attempt(self, key: TrialKey, error: ModelError) -> None:
         """Note a failed attempt; not waited for."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
