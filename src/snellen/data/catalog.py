@@ -87,6 +87,8 @@ class Catalog:
                 dataset["path"] = str(path.parent / dataset["path"])
             return {"name": path.stem, **table}
         known = self._find("datasets")
+        if name not in known and path.is_dir():
+            return table_for_file(_table_in(path))
         if name not in known:
             hint = did_you_mean(name, [*known, *self._find("suites")])
             raise UsageError(f"no task named {name!r}{hint}; see `snellen tasks`, or give a data file")
@@ -107,6 +109,17 @@ def table_for_file(path: Path) -> dict[str, Any]:
     """Return the task table of a bare data file; every record decides its own form."""
     next(read_rows(path), None)  # a file that is not there is refused here
     return {"name": path.stem, "dataset": {"loader": "table", "path": str(path.resolve())}}
+
+
+def _table_in(folder: Path) -> Path:
+    """Return the one table of a folder; none or several are refused by name."""
+    tables = sorted(file for file in folder.iterdir() if file.suffix.lower() in READERS and file.is_file())
+    if len(tables) == 1:
+        return tables[0]
+    if not tables:
+        need = f"a table with a question for each ({', '.join(READERS)})"
+        raise UsageError(f"folder {str(folder)!r} holds no data file: pictures alone ask nothing, add {need}")
+    raise UsageError(f"folder {str(folder)!r} holds several data files ({', '.join(t.name for t in tables)}): name one")
 
 
 def with_defaults(task: Task) -> Task:
