@@ -313,6 +313,12 @@ def test_a_row_named_by_a_picture_cell_must_be_there(tmp_path: Path) -> None:
         list(snellen.load_dataset(str(tsv(tmp_path / "t.tsv", [row]))))
 
 
+def test_one_lettered_option_alone_is_not_lost(tmp_path: Path) -> None:
+    task = lines(tmp_path / "t.jsonl", [{"question": "What?", "A": "x", "B": "", "answer": "A"}])
+    with pytest.raises(DataError, match="one option alone"):
+        list(snellen.load_dataset(str(task)))
+
+
 def test_the_same_option_twice_is_refused_kept_or_left_out(tmp_path: Path) -> None:
     twice = {"id": "1", "question": "What?", "options": ["cat", "cat", "dog"], "answer": "cat"}
     task = lines(tmp_path / "t.jsonl", [twice, {**twice, "id": "2", "options": ["cat", "dog"]}])

@@ -33,7 +33,10 @@ COLUMNS: dict[str, Any] = {
     **dict.fromkeys(("A", "B", "C"), st.one_of(WORD, CELL)),
     **dict.fromkeys(("messages", "conversations"), st.one_of(st.none(), CELL)),
 }
-ROW = st.fixed_dictionaries({"question": st.one_of(WORD, TEXT)}, optional=COLUMNS)
+ROW = st.lists(st.sampled_from(sorted(COLUMNS)), max_size=4, unique=True).flatmap(
+    lambda names: st.fixed_dictionaries({"question": st.one_of(WORD, TEXT)} | {name: COLUMNS[name] for name in names})
+)
+"""A few columns a row: with all of them at once nearly every row is refused."""
 PICTURE_COLUMNS = ("image", "images", "img_path", "image_1", "image_2")
 
 

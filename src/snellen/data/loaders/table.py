@@ -281,7 +281,10 @@ class RowReader:
             keyed = {
                 letter: str(row[column]) for letter, column in places.lettered.items() if not self._absent(row[column])
             }
-            return (tuple(keyed.values()), keyed) if len(keyed) > 1 else ((), {})
+            if len(keyed) == 1:
+                only = next(iter(keyed.items()))
+                raise DataError(f"{where} has one option alone ({only[0]}: {only[1]!r}); a choice needs two")
+            return tuple(keyed.values()), keyed
         if isinstance(value, list):
             return tuple(str(one) for one in value), {}
         if isinstance(value, dict):
