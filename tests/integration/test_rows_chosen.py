@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import run_command
-from cure_fixtures import write_cure
 
 import snellen
+from command_line import run_command
+from cure_fixtures import write_cure
 from snellen.core.errors import DataError, UsageError
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Sample
@@ -88,9 +88,9 @@ def test_a_sheet_with_semicolons_is_read(tmp_path: Path) -> None:
 
 
 def test_a_mistyped_field_names_the_right_one(task: Path) -> None:
-    with pytest.raises(UsageError, match="no field 'quesion'.*'question'"):
+    with pytest.raises(UsageError, match=r"no field 'quesion'.*'question'"):
         list(snellen.load_dataset(str(task), columns={"quesion": "question"}))
-    with pytest.raises(DataError, match="has no column 'qestion'.*did you mean 'question'"):
+    with pytest.raises(DataError, match=r"has no column 'qestion'.*did you mean 'question'"):
         list(snellen.load_dataset(str(task), columns={"question": "qestion"}))
 
 
