@@ -51,7 +51,9 @@ def quick_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def measure(data: Path, server: Any, **settings: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     folder = data.parent / "run"
-    result = snellen.run(str(data), "openai/mock", base_url=server.base_url, output_dir=folder, **settings)
+    result = snellen.run(
+        str(data), "openai/mock", base_url=server.base_url, output_dir=folder, same_model=True, **settings
+    )
     records = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
     return result.results["tasks"]["data"]["metrics"]["accuracy"], records
 

@@ -62,7 +62,6 @@ FLAGS: list[list[str]] = [
     ["--dataset-duplication", "2", "--random-instruct", "--in-context-sample"],
     ["--shots", "random:2", "--response-prefix", "The answer is"],
     ["--answer-space-instruct", "--yesno-instruct", "--style", "llama_2"],
-    ["--online-multi-round", "--no-options-in-history"],
     ["--variant", "base", "--variant", "order=1", "--detailed-keys", "topic"],
     ["--map", "question=question", "-p", 'scorers=["choice", "exact"]'],
     ["--image-max-side", "64", "--no-cache", "--allow-missing-images", "--profile", "reform"],

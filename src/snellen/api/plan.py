@@ -5,29 +5,34 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
-from itertools import starmap
+from itertools import product, starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from ..core.builtins import INFERENCERS, default_registry
-from ..core.config import convert
+from ..core.config import convert, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
 from ..core.ids import content_hash
 from ..core.jobs import Item, Job
 from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
 from ..core.tasks import Prompt, RunHeader, Task
+from ..core.types import Form, Sample
 from ..core.variants import parse_variant
-from ..data.catalog import Catalog
+from ..data.catalog import DEFAULT_SCORERS, Catalog, with_defaults
 from ..data.dataset import Dataset, Survey, survey
+from ..data.loaders.row_dialogues import DIALOGUES
+from ..data.selection import choose
 from ..extract.profiles import profile_named
 from ..infer.generate import GENERATE
 from ..infer.plugged import contain, raised
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
+from ..prompt.by_form import PrompterByForm
 from ..prompt.duplicate import duplicate
 from ..prompt.pack import apply_pack, read_pack
 from ..prompt.shots import make_retriever
@@ -42,7 +47,7 @@ class PlannedTask(NamedTuple):
     """One task, ready to be asked."""
 
     task: Task
-    prompter: Prompter
+    prompter: Prompter | PrompterByForm
     dataset: Dataset
     survey: Survey
 
@@ -86,14 +91,13 @@ def make_plan(settings: RunSettings) -> Plan:
     names = list(dict.fromkeys(name for wanted in settings.tasks for name in catalog.expand(wanted)))
     if not names:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
-    resolved = [_resolve(catalog, name, settings) for name in names]
-    tasks = [task for task, _ in resolved]
+    tasks = [_resolve(catalog, name, settings) for name in names]
     check_names(tasks, names)
     for task in tasks:
         check_trials(task)
         check_capabilities(model, task, registry)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
-    planned = [_plan_task(task, prompt, registry, settings, folder) for task, prompt in resolved]
+    planned = [_plan_task(task, catalog, registry, settings, folder) for task in tasks]
     check_images(model, planned)
     return Plan(planned, model, registry, _header(planned, model, settings), folder, settings.seed)
 
@@ -107,13 +111,13 @@ def _registry_for(settings: RunSettings) -> Registry:
     return registry
 
 
-def _resolve(catalog: Catalog, name: str, settings: RunSettings) -> tuple[Task, Prompt]:
-    """Return one task as it will be asked, and its prompt."""
+def _resolve(catalog: Catalog, name: str, settings: RunSettings) -> Task:
+    """Return one task as it will be asked."""
     task = catalog.task(name, settings.task_overrides())
-    prompt = _prompt_for(catalog, task, settings)
     if settings.duplication is not None or settings.random_instruct:
+        prompt = _prompt_for(catalog, task, settings)
         task = duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
-    return task, prompt
+    return task
 
 
 def create_model(settings: RunSettings, registry: Registry) -> Model:
@@ -206,13 +210,52 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
         table["dataset"].pop(field, None)  # the data's content counts, not where it lies
     for field in ("timeout_s", "stream"):
         table["params"].pop(field, None)
-    return {**table, "prompt": msgspec.to_builtins(planned.prompter.prompt), "data": planned.survey.fingerprint}
+    prompter = planned.prompter
+    prompt = prompter.prompts if isinstance(prompter, PrompterByForm) else prompter.prompt
+    return {**table, "prompt": msgspec.to_builtins(prompt), "data": planned.survey.fingerprint}
 
 
-def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSettings, folder: Path) -> PlannedTask:
+def settle_form(task: Task, content: Survey) -> Task:
+    """Return a task whose records decided their form with that form, if all decided alike; else it stays `auto`."""
+    if task.form is not Form.AUTO or len(content.forms) != 1:
+        return task
+    scorers = () if task.scorers == DEFAULT_SCORERS[Form.AUTO] else task.scorers
+    return with_defaults(msgspec.structs.replace(task, form=next(iter(content.forms)), scorers=scorers))
+
+
+def check_forms(task: Task, content: Survey, registry: Registry) -> None:
+    """Refuse candidates' likelihood where some records have none, and dialogues where no record has a history."""
+    inferencer: Inferencer = registry.get("inferencer", task.infer)
+    if task.form is Form.AUTO and Capability.LIKELIHOOD in inferencer.needs:
+        found = ", ".join(f"{counts.samples} {form.value}" for form, counts in content.forms.items())
+        raise UsageError(f"task {task.name!r} has records of several forms ({found}): likelihood needs one; use --ids")
+    if task.infer in INFERENCERS:
+        inferencer.read_options(task)
+    if task.dataset["loader"] == "table" and task.infer in DIALOGUES and not content.with_history:
+        needs = "rows with group and round, or a list of messages in each (messages, conversations, turns)"
+        raise UsageError(f"task {task.name!r} has no dialogues, which --infer-method {task.infer} needs: {needs}")
+
+
+def _make_prompter(
+    task: Task, dataset: Dataset, content: Survey, catalog: Catalog, settings: RunSettings
+) -> Prompter | PrompterByForm:
+    def of_form(form: Form) -> Prompter:
+        prompt = _prompt_for(catalog, task, settings, form)
+        drawn = prompt.shots.retriever != "zero"
+        return Prompter(task, prompt, settings.seed, make_retriever(prompt.shots, list(dataset)) if drawn else None)
+
+    if task.form is not Form.AUTO:
+        return of_form(task.form)
+    return PrompterByForm({form: of_form(form) for form in sorted(content.forms)})
+
+
+def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSettings, folder: Path) -> PlannedTask:
     context = LoadContext(seed=settings.seed, root=settings.data_root, workdir=folder / "images", limit=settings.limit)
     dataset = Dataset(task, registry.get("loader", task.dataset["loader"]), context)
+    dataset = choose(dataset, settings.ids, settings.sample, settings.sample_seed, settings.stratify)
     content = survey(dataset)
+    task = settle_form(task, content)
+    dataset = replace(dataset, tagged=task.form is Form.AUTO)
     if content.missing_count and not settings.allow_missing_images:
         missing = f"{content.missing_count} images missing ({'; '.join(content.missing)})"
         raise DataError(f"task {task.name!r}: {missing}; add them, or --allow-missing-images")
@@ -220,25 +263,39 @@ def _plan_task(task: Task, prompt: Prompt, registry: Registry, settings: RunSett
         for name in names:
             registry.get(kind, name)
     check_groups(task, content)
-    drawn = prompt.shots.retriever != "zero"
-    prompter = Prompter(task, prompt, settings.seed, make_retriever(prompt.shots, list(dataset)) if drawn else None)
+    check_forms(task, content, registry)
+    prompter = _make_prompter(task, dataset, content, catalog, settings)
     if registry.get("inferencer", task.infer) is GENERATE:
         # A prompt that cannot be built must fail here, not at the first request. Others may have axes of their own.
-        for variant in task.variants:
-            prompter.build(next(iter(dataset)), variant)
+        for sample, variant in product(first_of_each_form(dataset, content), task.variants):
+            prompter.build(sample, variant)
     return PlannedTask(task, prompter, dataset, content)
 
 
-def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings) -> Prompt:
-    prompt = catalog.prompt(task)
+def first_of_each_form(dataset: Dataset, content: Survey) -> list[Sample]:
+    """Return the first sample of each form, without reading further than needed."""
+    found: dict[Form, Sample] = {}
+    for sample in dataset:
+        found.setdefault(sample.form, sample)
+        if len(found) == len(content.forms):
+            break
+    return list(found.values())
+
+
+def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings, form: Form | None = None) -> Prompt:
+    prompt = catalog.prompt(task, form)
     if settings.prompt_template is not None:
         prompt = msgspec.structs.replace(prompt, template=settings.prompt_template, instructions=())
     if settings.prompt_pack is not None:
         prompt = apply_pack(prompt, task, read_pack(settings.prompt_pack))
     if settings.option_mark is not None:
         prompt = msgspec.structs.replace(prompt, marks=settings.option_mark)
-    if settings.prompt:
-        prompt = convert({**msgspec.to_builtins(prompt), **settings.prompt}, Prompt, f"prompt of {task.name!r}")
+    own = settings.prompt_overrides()
+    if settings.prompt or own:
+        table = {**msgspec.to_builtins(prompt), **settings.prompt}
+        for key, value in own:
+            set_by_path(table, key, value)
+        prompt = convert(table, Prompt, f"prompt of {task.name!r}")
     return prompt
 
 
@@ -252,6 +309,15 @@ def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
 
 _NOT_IN_NAME = {
     *("api_key", "base_url", "output_dir", "data_root", "command", "plugins", "catalogs", "profile", "cache"),
-    *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
+    *(
+        "max_workers",
+        "max_retries",
+        "timeout_s",
+        "max_errors",
+        "allow_missing_images",
+        "same_model",
+        "until_ci",
+        "detailed_keys",
+    ),
 }
 """Settings that change where things are or how they are asked, not what is measured."""

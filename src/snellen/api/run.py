@@ -20,6 +20,7 @@ from ..engine.policy import ErrorBudget, Policy
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
 from ..store.cache import ResponseCache
+from ..store.servers import AskedServer
 from ..store.writer import RunWriter
 from .early_stop import EarlyStop
 from .machine import open_cache
@@ -113,11 +114,14 @@ def make_policy(settings: RunSettings) -> Policy:
 async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: Watcher | None) -> tuple[RunState, bool]:
     async with asking(plan.model, plan.folder):
         resuming = (plan.folder / "run.db").exists()
+        server = AskedServer(plan.folder, plan.model, allowed=settings.same_model)
         if not resuming:
             await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
         with closing(RunWriter(plan.folder, plan.header)) as writer, response_cache(settings) as cache:
+            server.check_address(writer)
             if resuming and not _is_complete(plan, writer):
                 await plan.model.check()
+            server.keep(writer)
             engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
             return await _run_engine(engine, plan, settings, writer, watcher)
 

@@ -12,6 +12,8 @@ from ..core.protocols import ImagePolicy
 from ..core.secret import Secret
 from ..core.types import BASE_VARIANT
 
+PROMPT_FIELD = "prompt."
+
 
 def perturbations(spec: str | None) -> tuple[str, ...]:
     """Return the variants of `jpeg:1-5,blur:1-3`, the untouched image first; none for None."""
@@ -65,6 +67,18 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     duplication: int | None = None
     random_instruct: bool = False
     columns: dict[str, str] = {}
+    form: str | None = None
+    """One form for all records of own data; None or `auto` decides for each."""
+    preset: str | None = None
+    """The row map of own data (`snellen.data.loaders.row_map`); None recognises it by the columns."""
+    duplicates: str | None = None
+    ids: tuple[str, ...] = ()
+    """Ask only these samples."""
+    sample: int | None = None
+    """Ask so many drawn samples of each task."""
+    sample_seed: int = 0
+    stratify: str | None = None
+    """A tag of which every value gets its share of `sample`."""
     overrides: tuple[tuple[str, Any], ...] = ()
     image_policy: ImagePolicy | None = None
     model_arguments: dict[str, Any] = {}
@@ -75,6 +89,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_errors: str | None = None
     cache: bool = True
     allow_missing_images: bool = False
+    same_model: bool = False
+    """Continue a folder although another server answers now: the model is the same."""
     profile: str | None = None
     until_ci: float | None = None
     """Half-width in points at which to stop asking; None asks everything."""
@@ -100,6 +116,14 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             ("params.stream", self.stream),
             ("params.extra_body", self.extra_body),
             ("dataset.columns", self.columns or None),
+            ("form", self.form),
+            ("dataset.preset", self.preset),
+            ("dataset.duplicates", self.duplicates),
             ("group_by", list(self.detailed_keys) or None),
         )
-        return [*((key, value) for key, value in flags if value is not None), *self.overrides]
+        given = [(key, value) for key, value in flags if value is not None]
+        return [*given, *((key, value) for key, value in self.overrides if not key.startswith(PROMPT_FIELD))]
+
+    def prompt_overrides(self) -> list[tuple[str, Any]]:
+        """Return the `-p prompt.field=value`: they change fields of the prompt a task has, and keep the others."""
+        return [(key[len(PROMPT_FIELD) :], value) for key, value in self.overrides if key.startswith(PROMPT_FIELD)]

@@ -37,7 +37,9 @@ def models(name: str | None, base_url: str | None, as_json: bool) -> None:
 
     if name:
         model = _check(name, base_url)
-        ready = f"{name} is ready: {', '.join(model['capabilities'])}"
+        address = model["identity"].get("base_url")
+        at = f" at {address}" if base_url and address != base_url.rstrip("/") else ""
+        ready = f"{name} is ready{at}: {', '.join(model['capabilities'])}"
         click.echo(msgspec.json.encode(model).decode() if as_json else ready)
         return
     known = {provider: PROVIDERS.get(provider, "") for provider in list_providers()}

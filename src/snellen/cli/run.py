@@ -35,6 +35,7 @@ MODEL_FILE_KEYS = {
 PATH = click.Path(path_type=Path)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 COUNT = click.IntRange(min=1)
+FORMS = ["auto", "choice", "yesno", "number", "open", "ocr", "kie", "caption"]
 EXAMPLE = """
 \b
 Examples:
@@ -91,6 +92,14 @@ Examples:
 @option("--variant", "variants", multiple=True, help="A variant to ask, e.g. wording=1 or order=2; may be repeated.")
 @option("--perturb", help="Image degradations as variants: jpeg:1-5,blur:1-3.")
 @option("--map", "columns", multiple=True, metavar="FIELD=COLUMN", help="Which column of your file is which field.")
+@option("--form", type=click.Choice(FORMS), help="The form of all records of your file.  [default: each its own]")
+@option("--preset", help="How your file is laid out: vlmevalkit, flageval, hub …  [default: recognised by its columns]")
+@option("--duplicates", type=click.Choice(["error", "keep", "drop"]), help="A row with an option twice.")
+@option("--ids", help="Ask only these samples: a,b,c.")
+@option("--ids-file", type=FILE, help="Ask only the samples named in this file, one a line.")
+@option("--sample", type=COUNT, help="Ask so many drawn samples of each task.")
+@option("--sample-seed", type=int, help="Seed of that draw.  [default: 0]")
+@option("--stratify", metavar="TAG", help="Draw from every value of a tag its share.")
 @option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the task.")
 @option(
     "--max-workers",
@@ -109,6 +118,7 @@ Examples:
 )
 @option("--max-errors", help="Stop after so many failed trials: 20, or 5%.")
 @option("--image-max-side", type=click.IntRange(min=16), help="Shrink images whose longer side is larger (px).")
+@option("--same-model", is_flag=True, help="Continue although another server answers: it serves the same model.")
 @option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
 @option("--allow-missing-images", is_flag=True, help="Count samples without their image as failed instead of refusing.")
 @option("--profile", help="Read answers as another tool does: reform, vqa-scripts, flageval …")
@@ -139,9 +149,10 @@ Examples:
     expose_value=False,
     help="Accepted; instability is reported whenever there are repeats or variants.",
 )
+@option("--show-prompt", "show_prompts", type=COUNT, help="Print the first N prompts whole before asking.")
 @option("--quiet", is_flag=True, help="No progress, no tables.")
 @option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
-def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, **flags: Any) -> int:
+def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, show_prompts: int | None, **flags: Any) -> int:
     """Measure a model on tasks: plan, ask, store, score, report.
 
     TASK is a name from `snellen tasks`, a task file (.toml), or your own data (.jsonl .json .csv .tsv .parquet).
@@ -152,7 +163,7 @@ def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, **flags: 
     from .run_output import TerminalWatcher, print_result
 
     settings = make_settings(**flags)
-    watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, price=parse_price(price))
+    watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, price=parse_price(price), prompts=show_prompts or 0)
     result = run_settings(settings, watcher)
     print_result(result, watcher, as_json=as_json, quiet=quiet)
     if result.interrupted:
@@ -170,6 +181,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     if flags.pop("online_multi_round"):
         flags["infer_method"] = "every_likelihood" if flags["infer_method"] == "likelihood" else "every"
     capitals = [("dataset.capitalise", True)] if flags.pop("capitalize") else []
+    ids = read_ids(flags.pop("ids"), flags.pop("ids_file"))
     variants = (*flags.pop("variants"), *perturbations(flags.pop("perturb")))
     wording = read_prompt_flags(flags)
     arguments = _model_arguments(flags)
@@ -181,6 +193,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         api_key=key,
         limit=8 if try_run and limit is None else limit,
         columns={field: str(column) for field, column in columns.items()},
+        ids=ids,
         variants=tuple(dict.fromkeys(variants)),
         prompt=wording,
         overrides=(*capitals, *overrides),
@@ -190,6 +203,20 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         command=command_line(sys.argv),
         **(file | others),
     )
+
+
+def read_ids(text: str | None, file: Path | None) -> tuple[str, ...]:
+    """Return the ids of `--ids a,b` and of a file with one a line, each once."""
+    ids = [part.strip() for part in (text or "").split(",")]
+    if file is not None:
+        try:
+            ids += [line.strip() for line in file.read_text("utf-8-sig").splitlines()]
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--ids-file {file} cannot be read as text: {error}") from None
+    named = tuple(dict.fromkeys(filter(None, ids)))
+    if not named and (text is not None or file is not None):
+        raise UsageError(f"{'--ids' if file is None else f'--ids-file {file}'} names no sample")
+    return named
 
 
 def _model_name(flag: str | None, from_file: str | None) -> str:

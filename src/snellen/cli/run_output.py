@@ -10,6 +10,7 @@ from rich.console import Console
 
 from ..api.listing import published_card
 from ..api.plan import Plan
+from ..api.plan_words import describe_rows, show_prompts
 from ..api.run import RunResult
 from ..report.boards.headline import dimension_means
 from ..report.boards.published import comparison_table
@@ -24,10 +25,11 @@ TOKENS_PER_IMAGE = 1000
 class TerminalWatcher:
     """Prints the plan and shows progress on stderr."""
 
-    def __init__(self, *, quiet: bool, as_lines: bool = False, price: Price | None = None) -> None:
+    def __init__(self, *, quiet: bool, as_lines: bool = False, price: Price | None = None, prompts: int = 0) -> None:
         self.console = Console(stderr=True)
         self.watch = Progressbar(self.console, quiet=quiet, as_lines=as_lines, price=price).watch
         self._quiet = quiet
+        self._prompts = prompts
 
     def planned(self, plan: Plan, worst_case_s: float) -> None:
         """Print what is about to happen: counts, rough tokens, and the worst case."""
@@ -38,6 +40,8 @@ class TerminalWatcher:
             task, content = planned.task, planned.survey
             shape = f"{content.samples} samples × {len(task.variants)} variants × {task.repeats} inferences"
             self.console.print(plain(f"{task.name}: {planned.trials} trials ({shape}), {content.images} images"))
+            for line in (*describe_rows(planned), *show_prompts(planned, self._prompts)):
+                self.console.print(plain(line))
             once = content.characters * TOKENS_PER_CHARACTER + content.images * TOKENS_PER_IMAGE
             tokens += planned.trials / content.samples * once
         cost = f"about {tokens:,.0f} input tokens; at worst {_duration(worst_case_s)}"

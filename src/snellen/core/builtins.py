@@ -43,6 +43,8 @@ SCORERS = {
     "likelihood": "snellen.scoring.scorers.option_likelihood:score",
     "choice": "snellen.scoring.scorers.option_choice:score",
     "yesno": "snellen.scoring.scorers.option_choice:score_yesno",
+    "number": "snellen.scoring.scorers.number_match:score",
+    "by_form": "snellen.scoring.scorers.by_form:score",
     "exact": "snellen.scoring.scorers.text_match:exact",
     "contains": "snellen.scoring.scorers.text_match:contains",
     "wer": "snellen.scoring.scorers.text_match:word_error",

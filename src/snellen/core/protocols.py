@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from .jobs import Item, Job, RequestBuilder
 from .tasks import Task
@@ -54,6 +55,8 @@ class LoadContext(Struct, frozen=True):
     """Where a loader that draws its images writes them (the run's folder, or the cache)."""
     limit: int | None = None
     """A hint: nobody reads past this many samples."""
+    notes: dict[str, Counter[str]] = field(default_factory=dict)
+    """What a loader has to say of the data (read as …, left out …), and of which samples; the plan prints it."""
 
 
 class Loader(Protocol):

@@ -29,10 +29,13 @@ class Form(StrEnum):
 
     CHOICE = "choice"
     YESNO = "yesno"
+    NUMBER = "number"
     OPEN = "open"
     OCR = "ocr"
     KIE = "kie"
     CAPTION = "caption"
+    AUTO = "auto"
+    """Of a task only: decided for each record (ADR 90); its samples have one of the others."""
 
 
 class Image(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.resources import files
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,17 @@ from ..core.config import convert, read_config_file, set_by_path
 from ..core.errors import ConfigError, UsageError, did_you_mean
 from ..core.tasks import Prompt, Task
 from ..core.types import Form
-from .answers import lettered_columns
 from .files.rows import READERS, read_rows
 
 DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
     Form.CHOICE: ("choice",),
     Form.YESNO: ("yesno",),
+    Form.NUMBER: ("number",),
     Form.OPEN: ("exact", "contains"),
     Form.OCR: ("wer",),
     Form.KIE: ("exact", "contains"),
     Form.CAPTION: ("contains",),
+    Form.AUTO: ("by_form",),
 }
 
 
@@ -45,7 +45,10 @@ class Catalog:
         table = self._task_table(name)
         for key, value in overrides:
             set_by_path(table, key, value)
-        return _with_defaults(convert(table, Task, f"task {name!r}"))
+        dataset = table.get("dataset")
+        if isinstance(dataset, dict) and dataset.get("loader") == "table":
+            table.setdefault("form", Form.AUTO.value)  # rows say for themselves what they are
+        return with_defaults(convert(table, Task, f"task {name!r}"))
 
     def expand(self, name: str) -> list[str]:
         """Return the task names of a suite, or the name itself."""
@@ -57,11 +60,12 @@ class Catalog:
             raise ConfigError(f'suite {name!r} must name its tasks: tasks = ["…"]')
         return tasks
 
-    def prompt(self, task: Task) -> Prompt:
-        """Return the prompt of a task: its own, the named one, or the default of its form."""
+    def prompt(self, task: Task, form: Form | None = None) -> Prompt:
+        """Return the prompt of a task: its own, the named one, or the default of its form (or of the given one)."""
         if isinstance(task.prompt, Prompt):
             return task.prompt
-        name = task.prompt or task.form.value
+        known = form or (Form.OPEN if task.form is Form.AUTO else task.form)
+        name = task.prompt or known.value
         return convert(self.card("prompts", name), Prompt, f"prompt {name!r}")
 
     def card(self, kind: str, name: str) -> dict[str, Any]:
@@ -83,6 +87,8 @@ class Catalog:
                 dataset["path"] = str(path.parent / dataset["path"])
             return {"name": path.stem, **table}
         known = self._find("datasets")
+        if name not in known and path.is_dir():
+            return table_for_file(_table_in(path))
         if name not in known:
             hint = did_you_mean(name, [*known, *self._find("suites")])
             raise UsageError(f"no task named {name!r}{hint}; see `snellen tasks`, or give a data file")
@@ -100,13 +106,24 @@ class Catalog:
 
 
 def table_for_file(path: Path) -> dict[str, Any]:
-    """Return the task table of a bare data file; its first row decides between choice and open."""
-    _, first = next(islice(read_rows(path), 1), (0, {}))
-    form = Form.CHOICE if first.get("options") or lettered_columns(first) else Form.OPEN
-    return {"name": path.stem, "form": form.value, "dataset": {"loader": "table", "path": str(path.resolve())}}
+    """Return the task table of a bare data file; every record decides its own form."""
+    next(read_rows(path), None)  # a file that is not there is refused here
+    return {"name": path.stem, "dataset": {"loader": "table", "path": str(path.resolve())}}
 
 
-def _with_defaults(task: Task) -> Task:
+def _table_in(folder: Path) -> Path:
+    """Return the one table of a folder; none or several are refused by name."""
+    tables = sorted(file for file in folder.iterdir() if file.suffix.lower() in READERS and file.is_file())
+    if len(tables) == 1:
+        return tables[0]
+    if not tables:
+        need = f"a table with a question for each ({', '.join(READERS)})"
+        raise UsageError(f"folder {str(folder)!r} holds no data file: pictures alone ask nothing, add {need}")
+    raise UsageError(f"folder {str(folder)!r} holds several data files ({', '.join(t.name for t in tables)}): name one")
+
+
+def with_defaults(task: Task) -> Task:
+    """Return the task with the scorers of its form and the aggregates of its inferencer where it names none."""
     if not isinstance(task.dataset.get("loader"), str):
         raise ConfigError(f"task {task.name!r} names no loader: add dataset.loader")
     scorers = task.scorers or DEFAULT_SCORERS[task.form]

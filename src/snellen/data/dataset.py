@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -33,14 +34,22 @@ class Dataset:
     context: LoadContext
     _kept: list[Sample] = field(default_factory=list)
     """A small dataset is read once and kept; a large one is read again each time, in constant memory."""
+    tagged: bool = False
+    """Whether samples carry their form as a tag: those of a task of several forms are grouped by it."""
+    chosen: frozenset[str] | None = None
+    """The ids to keep; None keeps all."""
 
     def __iter__(self) -> Iterator[Sample]:
-        return iter(self._kept) if self._kept else self._read()
+        samples = iter(self._kept) if self._kept else self._read()
+        return map(_tagged, samples) if self.tagged else samples
 
     def _read(self) -> Iterator[Sample]:
         fresh: list[Sample] | None = []
         room_bytes = KEPT_BYTES
-        for sample in islice(self.loader(self.task, self.context), self.context.limit):
+        samples = self.loader(self.task, self.context)
+        if self.chosen is not None:
+            samples = (sample for sample in samples if sample.id in self.chosen)
+        for sample in islice(samples, self.context.limit):
             if fresh is not None:
                 fresh.append(sample)
                 room_bytes -= _weight_bytes(sample)
@@ -51,6 +60,10 @@ class Dataset:
             self._kept[:] = fresh
 
 
+def _tagged(sample: Sample) -> Sample:
+    return msgspec.structs.replace(sample, tags={"form": sample.form.value, **sample.tags})
+
+
 def _weight_bytes(sample: Sample) -> int:
     """Return about how much text a sample carries, where it may be much."""
     weight = len(sample.question)
@@ -59,6 +72,15 @@ def _weight_bytes(sample: Sample) -> int:
     if sample.meta:
         weight += len(repr(sample.meta))
     return weight
+
+
+class FormCount(msgspec.Struct):
+    """How many samples of one form there are, and what they have."""
+
+    samples: int = 0
+    images: int = 0
+    options: int = 0
+    answered: int = 0
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -74,6 +96,11 @@ class Survey(msgspec.Struct, frozen=True):
     missing_count: int = 0
     tags: frozenset[str] = frozenset()
     """What the samples can be grouped by."""
+    forms: dict[Form, FormCount] = {}
+    with_history: int = 0
+    """Samples that have earlier rounds."""
+    notes: tuple[str, ...] = ()
+    """What the loader has to say of the data."""
 
 
 def survey(dataset: Dataset) -> Survey:
@@ -84,6 +111,9 @@ def survey(dataset: Dataset) -> Survey:
     images = characters = missing_count = 0
     missing: list[str] = []
     tags: set[str] = set()
+    forms: dict[Form, FormCount] = {}
+    with_history = 0
+    dataset.context.notes.clear()
     for sample in dataset:
         name = sample.id if sample.id.isascii() else unicodedata.normalize("NFC", sample.id)  # equal on screen is equal
         if name in ids:
@@ -93,6 +123,8 @@ def survey(dataset: Dataset) -> Survey:
         digest.update(encode(_without_places(sample)))
         characters += len(sample.question)
         tags.update(sample.tags)
+        with_history += bool(sample.turns)
+        _count(forms.setdefault(sample.form, FormCount()), sample)
         for image in sample.images:
             images += 1
             digest.update((image.ref if image.ref.startswith("data:") else _name(image.ref)).encode())
@@ -102,10 +134,38 @@ def survey(dataset: Dataset) -> Survey:
     if repeated:
         shown = ", ".join(map(repr, dict.fromkeys(repeated[:LISTED])))
         repeats = f"{len(repeated)} samples repeat an id ({shown})"
-        raise DataError(f"task {dataset.task.name!r}: {repeats}; ids must be unique")
+        fix = "ids must be unique (--map id=COLUMN names their column)"
+        raise DataError(f"task {dataset.task.name!r}: {repeats}; {fix}")
     if not ids:
         raise DataError(f"task {dataset.task.name!r} has no samples")
-    return Survey(len(ids), images, characters, digest.hexdigest()[:16], tuple(missing), missing_count, frozenset(tags))
+    return Survey(
+        len(ids),
+        images,
+        characters,
+        digest.hexdigest()[:16],
+        tuple(missing),
+        missing_count,
+        frozenset(tags),
+        forms,
+        with_history,
+        tuple(_note(text, who) for text, who in dataset.context.notes.items()),
+    )
+
+
+def _count(counts: FormCount, sample: Sample) -> None:
+    counts.samples += 1
+    counts.images += len(sample.images)
+    counts.options += len(sample.options)
+    counts.answered += bool(sample.answers)
+
+
+def _note(text: str, who: Counter[str]) -> str:
+    """Return a note with how many rows it is about, and the first few of them by name."""
+    if not text.startswith("rows "):
+        return text
+    named = [name for name in islice(who, LISTED) if name]
+    listed = f" ({', '.join(named)}{', …' if who.total() > len(named) else ''})" if named else ""
+    return f"{who.total()} {text}{listed}"
 
 
 def _is_there(ref: str) -> bool:
@@ -132,7 +192,7 @@ def check_sample(sample: Sample) -> None:
         return
     if len(sample.options) < 2:
         raise DataError(f"sample {sample.id!r} is a choice with {len(sample.options)} options; it needs at least two")
-    if len(set(sample.options)) != len(sample.options):
+    if len(set(sample.options)) != len(sample.options) and not sample.meta.get("duplicate_options"):
         raise DataError(f"sample {sample.id!r} has the same option twice: {list(sample.options)}")
     for answer in sample.answers:
         if answer not in sample.options:

@@ -65,7 +65,7 @@ def read_likelihood_options(task: Task, table: Mapping[str, Any]) -> LikelihoodO
         value = getattr(options, name)
         if value not in known:
             raise ConfigError(f"task {task.name!r}: {name} {not_among(value, known, ' is unknown')}")
-    if task.form not in (Form.CHOICE, Form.YESNO):
+    if task.form not in (Form.CHOICE, Form.YESNO, Form.AUTO):  # what is decided by the records is checked after them
         raise ConfigError(
             f"task {task.name!r} is of form {task.form.value!r}: likelihood needs candidates (choice or yesno)"
         )

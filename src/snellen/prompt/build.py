@@ -95,7 +95,7 @@ class Prompter:
             question=question,
             instruction="" if names_field(prompt.template, "instruction") else instruction,
             history=self._before(sample, variant, style, hidden, replies),
-            system=prompt.system,
+            system=sample.meta.get("system") or prompt.system,
             prefix="" if hidden else prompt.prefix,
             images=self._perturbed(choose_pages(sample, axes), axes, sample.group or sample.id),
         )

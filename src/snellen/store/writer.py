@@ -20,6 +20,7 @@ from ..core.text import clean_text
 from ..core.types import Prediction, Request, Sample, TrialKey
 from .database import Row, insert_rows, open_for_writing
 from .difference import describe_difference
+from .growth import growth
 from .lock import RunLock
 
 GROUP_ROWS = 128
@@ -107,6 +108,11 @@ class RunWriter:
         statement = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
         self._database.execute(statement, (key, _encode(value).decode()))
 
+    def meta(self, key: str) -> Any:
+        """Return a fact about the run, or None."""
+        row = self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return msgspec.json.decode(row[0]) if row else None
+
     def put_attempt(self, key: TrialKey, error: ModelError) -> None:
         """Note a failed attempt; not waited for."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -135,6 +141,8 @@ class RunWriter:
             raise EnvironmentProblem(f"{self.folder} was written by another version of Snellen: {error}") from None
         if stored.id == header.id:
             self._keep_reading(stored, header)
+        elif grown := growth(stored.config, msgspec.to_builtins(header.config)):
+            self._grow(stored, header, grown)
         else:
             difference = describe_difference(stored.config, msgspec.to_builtins(header.config))
             advice = "choose another -o, or repeat the first command"
@@ -145,6 +153,13 @@ class RunWriter:
         if stored.tasks != header.tasks:
             fresh = msgspec.structs.replace(stored, tasks=header.tasks)
             self._database.execute("UPDATE meta SET value = ? WHERE key = 'header'", (_encode(fresh).decode(),))
+
+    def _grow(self, stored: RunHeader, header: RunHeader, grown: list[str]) -> None:
+        """Take over a configuration that only asks more, and keep what it was before."""
+        step = {"from": stored.id, "to": header.id, "what": grown, "at": header.created, "command": header.command}
+        self.put_meta("grown", [*(self.meta("grown") or []), step])
+        fresh = msgspec.structs.replace(header, created=stored.created, command=stored.command)
+        self.put_meta("header", fresh)
 
     def _enqueue(self, entry: Entry) -> None:
         self._waiting.append(entry)

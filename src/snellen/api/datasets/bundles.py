@@ -18,6 +18,8 @@ from ...data.files.bundle import MANIFEST, Manifest, decode_items, items_match, 
 from ...data.files.rows import READERS
 from ...data.images.decode import encode_png, open_image
 from ...data.images.embedded import ImageStore
+from ...data.loaders.cure import load as load_cure
+from ...data.loaders.cure_file import is_cure_file
 from ...data.loaders.table import load as load_table
 from ...data.reform.card_loader import load, read_card
 from .reform_items import ReformDataset
@@ -57,6 +59,9 @@ def check_data(path: str | Path, *, images: bool = True) -> Report:
         raise UsageError(f"{str(path)!r} is neither a bundle folder nor a data file ({', '.join(READERS)})")
     if file.suffix == ".jsonl" and _holds_samples(file):
         return check_samples(decode_items(file, file.parent), images=images)
+    if file.suffix in (".json", ".jsonl") and is_cure_file(file):
+        task = Catalog().task("cure", [("dataset.path", str(file))])
+        return check_samples(load_cure(task, LoadContext()), task.licence, images)
     task = Catalog().task(str(file))
     return check_samples(load_table(task, LoadContext()), task.licence, images)
 

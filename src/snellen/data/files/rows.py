@@ -24,6 +24,10 @@ NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 def read_rows(path: str | Path) -> Iterator[NumberedRow]:
     """Yield (row number from 1, row) of a data file; the format follows its ending."""
     file = Path(path)
+    if file.is_dir():
+        raise DataError(
+            f"{str(path)!r} is a folder; name the table in it that has the questions ({', '.join(READERS)})"
+        )
     if not file.is_file():
         raise DataError(f"data file {str(path)!r} does not exist")
     reader = READERS.get(file.suffix.lower())
@@ -73,10 +77,19 @@ def _read_delimited(file: Path, delimiter: str) -> Iterator[NumberedRow]:
     csv.field_size_limit(CSV_FIELD_LIMIT)
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
+            delimiter = _delimiter(lines.readline(), delimiter)
+            lines.seek(0)
             reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
             yield from ((number, _check_cells(row, file, number)) for number, row in enumerate(reader, 1))
     except (csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{file.name} cannot be read: {error}") from None
+
+
+def _delimiter(header: str, usual: str) -> str:
+    """Return what divides the cells of a header: the usual mark, or the semicolon or tab of other countries' sheets."""
+    if usual in header or usual != ",":
+        return usual
+    return next((mark for mark in (";", "\t") if mark in header), usual)
 
 
 def _check_cells(row: Row, file: Path, number: int) -> Row:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ...core.errors import DataError
 
+LOOKED_AT_BYTES = 65_536
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -59,6 +60,13 @@ class CureItem(Struct, frozen=True):
     inference: CureChoice
     cot_inference: CureChain
     clue: str = ""
+
+
+def is_cure_file(path: Path) -> bool:
+    """Tell by its beginning whether a file holds items of this kind."""
+    with path.open("rb") as stream:
+        head = stream.read(LOOKED_AT_BYTES)
+    return b'"cot_inference"' in head and b'"bboxes"' in head
 
 
 def read_items(path: Path) -> Iterator[CureItem]:

@@ -230,12 +230,20 @@ def _manifest_of(root: Path) -> Manifest | None:
     return read_manifest(root) or (read_manifest(root.parent) if root.name == "images" else None)
 
 
+MADE_BY = {
+    "niah": "`snellen docs needle` makes one; ",
+    "longbench-v2": "bring LongBench-v2's data.json and render it with `snellen docs render`; ",
+}
+"""Where the file of a built-in task comes from, by its loader."""
+
+
 def _open(task: Task) -> tuple[DocumentSource, Shelf, Iterator[tuple[str, str, dict[str, Any]]]]:
     """Return the loader's arguments, the pages, and (where, document id, record) of every document."""
     source = convert(task.dataset, DocumentSource, f"task {task.name!r} dataset")
     path = Path(source.path)
     if not path.is_file():
-        raise DataError(f"data file {source.path} does not exist")
+        makes = MADE_BY.get(source.loader, "")
+        raise DataError(f"data file {source.path} does not exist: {makes}-p dataset.path=FILE names it")
     records = read_records(path)[: source.max_documents]
     places = ((f"{source.path} record {index}", record) for index, record in enumerate(records))
     return source, Shelf(source), ((where, str(_field(record, "_id", where)), record) for where, record in places)

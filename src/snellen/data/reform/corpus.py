@@ -110,7 +110,7 @@ class Corpus:
     def tables(self, name: str) -> Iterator[tuple[Path, Iterator[dict[str, Any]]]]:
         """Yield each file that matches the pattern the card calls `name`, with its records."""
         for path in self.glob(name):
-            yield path, Corpus(self.root, {name: path.relative_to(self.root).as_posix()}).rows(name)
+            yield path, Corpus(self.root, {name: path.relative_to(self.root.resolve()).as_posix()}).rows(name)
 
     def image(self, name: str, size: tuple[int, int] | None = None) -> Image:
         """Return the reference to a picture by the name the dataset gives it."""

@@ -19,6 +19,12 @@ from .http_client import AiohttpClient, Body, HttpClient
 from .post import HttpResponse
 from .replies import Reply, check_reply, decode_body, expect_object, read_safely, status_error
 
+VERSION = "/v1"
+SERVICES = ("/chat/completions", "/completions", "/messages", "/models")
+"""Endings of addresses that are a service of the server, not the server."""
+TELLING = ("root", "parent", "owned_by", "max_model_len", "version")
+"""What an entry of /models says of a checkpoint; its date and its permissions are new each time."""
+
 
 class ServedModel:
     """Any provider whose dialect is known: `dialect` writes for it, `remote_name` is what the server knows it by."""
@@ -37,9 +43,10 @@ class ServedModel:
         self._options = options
         self._key = options.api_key or _key_from(dialect.key_variable)
         base_url = options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url
-        self._base_url = base_url.rstrip("/")
         self._http: HttpClient = http or AiohttpClient()
-        self._url = dialect.url(self._base_url, name, stream=False)
+        self._move_to(trim_address(base_url))
+        self.said: Mapping[str, Any] = {}
+        """What the server says of this model, once it was checked: two checkpoints may answer to one name."""
         self._headers = dialect.headers(self._key)
         can_score = Capability.LIKELIHOOD in dialect.capabilities
         self._scorer = CandidateScorer(self, options.arguments.get("likelihood")) if can_score else None
@@ -62,19 +69,32 @@ class ServedModel:
 
     async def check(self) -> None:
         """Raise if the server cannot be reached, refuses the key, or lists its models without this one."""
+        response = await self._list_models(self._base_url)
+        if response.status == 404 and not self._base_url.endswith(VERSION):
+            below = await self._list_models(self._base_url + VERSION)
+            if below.status != 404:
+                self._move_to(self._base_url + VERSION)
+                response = below
+        if response.status == 401:
+            raise self._scrubbed(status_error(401, response.headers, response.body, self.clock))
+        known = _listed_models(response.body) if response.status == 200 else {}
+        self.said = known.get(self.remote_name, {})
+        if known and self.remote_name not in known:
+            near = did_you_mean(self.remote_name, known)
+            served = ", ".join(list(known)[:8])
+            raise UsageError(f"the server does not know model {self.remote_name!r}{near}; it serves: {served}")
+
+    async def _list_models(self, address: str) -> HttpResponse:
         try:
-            response = await self._http.send(f"{self._base_url}/models", None, self._headers, 10.0)
+            return await self._http.send(f"{address}/models", None, self._headers, 10.0)
         except ModelError as error:
             raise EnvironmentProblem(
                 f"server of {self.name} is not reachable: {error}; is it running, is --base-url right?"
             ) from None
-        if response.status == 401:
-            raise self._scrubbed(status_error(401, response.headers, response.body, self.clock))
-        known = _listed_models(response.body) if response.status == 200 else []
-        if known and self.remote_name not in known:
-            near = did_you_mean(self.remote_name, known)
-            served = ", ".join(known[:8])
-            raise UsageError(f"the server does not know model {self.remote_name!r}{near}; it serves: {served}")
+
+    def _move_to(self, address: str) -> None:
+        self._base_url = address
+        self._url = self.dialect.url(address, self.remote_name, stream=False)
 
     def identity(self) -> Mapping[str, Any]:
         """Return what changes the answers: the name, where it is served, and the image policy."""
@@ -162,14 +182,23 @@ def _to_prediction(request: Request, reply: Reply, timing: Timing, images: Encod
     )
 
 
+def trim_address(url: str) -> str:
+    """Return a server's address without the ending of one of its services: people paste what they see in logs."""
+    trimmed = url.rstrip("/")
+    for ending in SERVICES:
+        trimmed = trimmed.removesuffix(ending).rstrip("/")
+    return trimmed
+
+
 def _key_from(variable: str) -> Secret | None:
     value = os.environ.get(variable, "").strip()
     return Secret(value) if value else None
 
 
-def _listed_models(body: bytes) -> list[str]:
+def _listed_models(body: bytes) -> dict[str, dict[str, Any]]:
+    """Return what a server says of each of its models and does not change from one question to the next."""
     value = decode_body(body)
     rows = value.get("data") or value.get("models") if isinstance(value, dict) else None
     rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    names = [str(row.get("id") or row.get("name") or "") for row in rows]
-    return [name.removeprefix("models/") for name in names if name]
+    named = {str(row.get("id") or row.get("name") or "").removeprefix("models/"): row for row in rows}
+    return {name: {key: row[key] for key in TELLING if row.get(key) is not None} for name, row in named.items() if name}

@@ -13,6 +13,7 @@ from ...extract.option_set import compile_options
 from ...extract.other_kinds import extract_yesno
 from ...extract.profiles import profile_named
 from . import option_likelihood
+from .text_match import NO_REFERENCE
 
 METRIC = "accuracy"
 
@@ -36,7 +37,7 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     found = profile.read(text, marks)
     detail = {"profile": name, "format_hit": profile.hit(text, marks)}
     verdict = _scored(sample, request, found, _chosen(found, marks, shown), detail)
-    if verdict.value is None and profile.unread_is_wrong:
+    if verdict.value is None and profile.unread_is_wrong and sample.answers:
         return [Score(request.key, METRIC, 0.0, None, found.rule, found.reason, verdict.detail)]
     return [verdict]
 
@@ -46,6 +47,8 @@ def _chosen(found: Extraction, marks: Sequence[str], shown: Sequence[str]) -> st
 
 
 def _scored(sample: Sample, request: Request, found: Extraction, answer: str | None, detail: dict[str, Any]) -> Score:
+    if not sample.answers:
+        return Score(request.key, METRIC, None, answer, found.rule, NO_REFERENCE, detail)
     if answer is None:
         return Score(request.key, METRIC, None, None, found.rule, found.reason, detail)
     if found.span is not None:
@@ -66,6 +69,8 @@ def score_yesno(
     if prediction.loglikelihoods is not None or request.marks:
         return score(sample, request, prediction, options)
     found = extract_yesno(prediction.text or "", finish=prediction.finish)
+    if not sample.answers:
+        return [Score(request.key, METRIC, None, found.letter, found.rule, NO_REFERENCE)]
     if found.letter is None:
         return [Score(request.key, METRIC, None, None, found.rule, found.reason, {"rules": RULE_SET})]
     wanted = {extract_yesno(answer).letter for answer in sample.answers}

@@ -1,0 +1,164 @@
+"""Which column is which: a row map is data (catalog/rows), found by a file's columns or named with `--preset`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from ...core.config import convert, read_config_file
+from ...core.errors import UsageError, not_among
+from ..answers import lettered_columns
+
+PLAIN = "plain"
+FIELDS = ("id", "question", "hint", "options", "answer", "images", "group", "round", "form", "dialogue")
+NUMBERED = "{n}"
+
+
+class RowMap(Struct, frozen=True, forbid_unknown_fields=True):
+    """Columns by the field they hold, the first that has something wins; and what cells of this format mean."""
+
+    title: str = ""
+    when: tuple[tuple[str, ...], ...] = ()
+    """Recognised where a file has all columns of one of these."""
+    structs: bool = False
+    """Recognised also by a column of `{bytes, path}`."""
+    inside: tuple[str, ...] = ()
+    """Columns that hold an object whose fields are columns too."""
+    id: tuple[str, ...] = ()
+    question: tuple[str, ...] = ()
+    hint: tuple[str, ...] = ()
+    """What stands before the question: a hint, a context."""
+    options: tuple[str, ...] = ()
+    answer: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    """`image_{n}` stands for image_1, image_2 …, all of them in order."""
+    same_pictures: bool = False
+    """Several of `images` are the same pictures written differently; else two at once are refused."""
+    row_images: bool = False
+    """A short cell may be the id of the row that has the picture."""
+    group: tuple[str, ...] = ()
+    round: tuple[str, ...] = ()
+    form: tuple[str, ...] = ()
+    dialogue: tuple[str, ...] = ()
+    options_in_question: bool = False
+    absent: tuple[str, ...] = ()
+    """Texts that mean that there is nothing."""
+    heavy: tuple[str, ...] = ()
+    """Columns that are not worth a tag."""
+    forms: dict[str, str] = {}
+    """What the column of forms may say -> our form."""
+
+
+class Recognised(NamedTuple):
+    """A row map, its name, and why it was taken."""
+
+    map: RowMap
+    name: str
+    reason: str
+
+
+class Places(NamedTuple):
+    """Where the fields stand in rows of the same columns."""
+
+    fields: Mapping[str, tuple[str, ...]]
+    images: tuple[tuple[str, ...], ...]
+    """Columns of pictures, those that belong together in one tuple."""
+    lettered: Mapping[str, str]
+    tags: tuple[str, ...]
+    """Columns that nothing else reads."""
+
+
+@cache
+def presets() -> Mapping[str, RowMap]:
+    """Return every row map of the catalog by its name; what one leaves open is as in `plain`."""
+    folder = Path(str(files("snellen") / "catalog" / "rows"))
+    tables = {path.stem: read_config_file(path) for path in sorted(folder.glob("*.toml"))}
+    return {name: convert({**tables[PLAIN], **table}, RowMap, f"row map {name!r}") for name, table in tables.items()}
+
+
+def preset_names() -> list[str]:
+    """Return what `--preset` can be."""
+    return sorted(presets())
+
+
+def choose_map(preset: str, row: Mapping[str, Any]) -> Recognised:
+    """Return the named row map, or the one that a file's first row is recognised by."""
+    known = presets()
+    if preset:
+        if preset not in known:
+            raise UsageError(f"--preset {not_among(preset, sorted(known), ' is unknown')}")
+        return Recognised(known[preset], preset, "of --preset")
+    for name in RECOGNISED:
+        reason = _why(known[name], row)
+        if reason:
+            return Recognised(known[name], name, reason)
+    return Recognised(known[PLAIN], PLAIN, "")
+
+
+RECOGNISED = ("messages", "sharegpt", "longbench", "flageval", "vlmevalkit", "lmms-eval", "hub")
+"""The order in which presets are tried: those with the most telling columns first."""
+
+
+def _why(rows: RowMap, row: Mapping[str, Any]) -> str:
+    columns = next((columns for columns in rows.when if all(column in row for column in columns)), None)
+    if columns:
+        return f"it has {_and(columns)}"
+    struct = next((name for name, value in row.items() if is_picture_struct(value)), None) if rows.structs else None
+    return f"column {struct!r} holds pictures as bytes and path" if struct else ""
+
+
+def _and(names: tuple[str, ...]) -> str:
+    noun = "column" if len(names) == 1 else "columns"
+    return f"{noun} {', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else f"{noun} {names[0]}"
+
+
+def is_picture_struct(value: Any) -> bool:
+    """Tell whether a cell is a picture as the tables of hubs have it, or a list of them."""
+    if isinstance(value, list):
+        return bool(value) and all(is_picture_struct(one) for one in value)
+    return isinstance(value, dict) and bool(value) and value.keys() <= {"bytes", "path"} and "bytes" in value
+
+
+def told(rows: RowMap, columns: Mapping[str, str]) -> RowMap:
+    """Return the map with the user's own columns (`--map field=column`, several as `a,b`) before all others."""
+    changes: dict[str, Any] = {}
+    for field, column in columns.items():
+        name = {"image": "images", "messages": "dialogue", "turns": "dialogue"}.get(field, field)
+        if name not in FIELDS:
+            raise UsageError(f"--map {field}={column}: there is no field {not_among(field, [*FIELDS, 'image'])}")
+        changes[name] = (column,)
+    return msgspec.structs.replace(rows, **changes)
+
+
+def find_places(columns: tuple[str, ...], rows: RowMap) -> Places:
+    """Return where the fields stand among these columns."""
+    fields = {field: tuple(_present(getattr(rows, field), columns)) for field in FIELDS}
+    lettered = {} if fields["options"] else lettered_columns(columns)
+    first = {names[0] for field, names in fields.items() if names and field != "images"}
+    used = first | set(fields["images"]) | set(rows.heavy) | set(lettered.values()) | set(rows.inside)
+    images = tuple(found for name in rows.images if (found := tuple(_present((name,), columns))))
+    return Places(fields, images, lettered, tuple(column for column in columns if column not in used))
+
+
+def _present(wanted: Iterable[str], columns: tuple[str, ...]) -> Iterable[str]:
+    for name in wanted:
+        if NUMBERED in name:
+            yield from _numbered(name, columns)
+        elif name in columns:
+            yield name
+        elif "," in name:  # several columns of the user's own
+            yield from (part.strip() for part in name.split(",") if part.strip() in columns)
+
+
+def _numbered(pattern: str, columns: tuple[str, ...]) -> list[str]:
+    before, _, after = pattern.partition(NUMBERED)
+    form = re.compile(re.escape(before) + r"(\d{1,4})" + re.escape(after))
+    found = [(int(match[1]), column) for column in columns if (match := form.fullmatch(column))]
+    return [column for _, column in sorted(found)]

@@ -1,0 +1,30 @@
+"""One accuracy over questions of several forms: each reply is read as its question's form wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...core.types import Form, Prediction, Request, Sample, Score
+from . import number_match, option_choice, text_match
+
+METRIC = "accuracy"
+READERS = {
+    Form.CHOICE: option_choice.score,
+    Form.YESNO: option_choice.score_yesno,
+    Form.NUMBER: number_match.score,
+    Form.OCR: text_match.word_error,
+}
+"""How each form is scored; any other by `exact`."""
+OWN_METRIC = {Form.OCR: "word_accuracy"}
+"""Where a form's scorer gives several metrics: the one from 0 to 1 that stands for it in the common accuracy."""
+
+
+def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Return one score named `accuracy`, whatever the sample's form; its detail names the metric it came from."""
+    found = READERS.get(sample.form, text_match.exact)(sample, request, prediction, options)
+    wanted = OWN_METRIC.get(sample.form)
+    one = next((score for score in found if score.metric == wanted), found[0])
+    return [replace(one, metric=METRIC, detail={**one.detail, "form": sample.form.value, "metric": one.metric})]

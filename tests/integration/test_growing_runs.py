@@ -1,0 +1,66 @@
+"""A folder grows: more inferences or variants ask only what is new; anything else is still refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import snellen
+from snellen.core.errors import RunMismatch
+from snellen.store.growth import growth
+
+
+@pytest.fixture
+def ask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "t.jsonl"
+    rows = [{"id": n, "question": f"Q{n}?", "options": ["x", "y", "z"], "answer": "A"} for n in range(8)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return lambda **settings: snellen.run(str(path), "blind/random", output_dir=tmp_path / "run", **settings)
+
+
+def replies(result: Any) -> dict[Any, Any]:
+    with snellen.load_run(result.folder) as run:
+        return {trial.prediction.key: trial.prediction.text for trial in run.trials("t")}
+
+
+def test_more_inferences_ask_only_the_new_ones(ask: Any, tmp_path: Path) -> None:
+    first = replies(ask(num_infers=3))
+    result = ask(num_infers=5)
+    assert (result.state.resumed, result.state.done) == (24, 16)
+    grown = replies(result)
+    assert len(grown) == 40
+    assert first.items() <= grown.items()
+    assert result.results["status"]["planned"] == {"t": 40}
+    with snellen.load_run(result.folder) as run:
+        (step,) = run.meta("grown")
+    assert step["what"] == ["t: 3 → 5 inferences"]
+
+
+def test_more_variants_ask_only_the_new_ones(ask: Any) -> None:
+    ask(variants=("base",))
+    result = ask(variants=("base", "order=1"))
+    assert (result.state.resumed, result.state.done) == (8, 8)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"num_infers": 2}, {"num_infers": 3, "seed": 1}, {"num_infers": 5, "max_tokens": 9}]
+)
+def test_anything_else_is_refused_with_the_difference(settings: dict[str, Any], ask: Any) -> None:
+    ask(num_infers=3)
+    with pytest.raises(RunMismatch, match="holds another configuration"):
+        ask(**settings)
+
+
+def test_what_differs_elsewhere_is_no_growth() -> None:
+    task = {"repeats": 1, "variants": ["base"], "data": "x"}
+    stored = {"seed": 0, "tasks": {"t": task}}
+    assert growth(stored, {"seed": 0, "tasks": {"t": {**task, "repeats": 2}}}) == ["t: 1 → 2 inferences"]
+    assert growth(stored, {"seed": 1, "tasks": {"t": {**task, "repeats": 2}}}) == []
+    assert growth(stored, {"seed": 0, "tasks": {"t": {**task, "repeats": 2, "data": "y"}}}) == []
+    assert growth(stored, {"seed": 0, "tasks": {"t": task, "u": task}}) == []
+    majority = {**task, "infer_options": {"majority": True}}
+    assert growth({"tasks": {"t": majority}}, {"tasks": {"t": {**majority, "repeats": 2}}}) == []

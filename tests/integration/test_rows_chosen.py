@@ -1,0 +1,131 @@
+"""Which rows are asked, what the plan says of them, and what is refused by name."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import snellen
+from command_line import run_command
+from cure_fixtures import write_cure
+from snellen.core.errors import DataError, UsageError
+from snellen.core.protocols import LoadContext
+from snellen.core.types import Sample
+from snellen.data.catalog import Catalog
+from snellen.data.dataset import Dataset
+from snellen.data.files.rows import read_rows
+from snellen.data.loaders.table import load
+from snellen.data.reform.corpus import Corpus
+from snellen.data.selection import choose, draw
+
+
+@pytest.fixture
+def task(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "t.jsonl"
+    rows = [
+        {"id": n, "question": f"Q{n}?", "options": ["x", "y"], "answer": "A", "kind": "ab"[n < 8]} for n in range(40)
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def dataset(path: Path) -> Dataset:
+    return Dataset(Catalog().task(str(path)), load, LoadContext())
+
+
+def asked(result: Any) -> list[str]:
+    with snellen.load_run(result.folder) as run:
+        return [trial.sample.id for trial in run.trials("t")]
+
+
+def test_named_samples_are_asked_and_no_others(task: Path, tmp_path: Path) -> None:
+    result = snellen.run(str(task), "blind/first", ids=("7", "3"), output_dir=tmp_path / "r")
+    assert asked(result) == ["3", "7"]
+    with pytest.raises(UsageError, match=r"has no sample '99'.*\(1 of --ids are unknown\)"):
+        snellen.run(str(task), "blind/first", ids=("3", "99"), output_dir=tmp_path / "s")
+
+
+def test_a_draw_is_the_same_for_a_seed_and_another_for_another(task: Path) -> None:
+    drawn = [draw(dataset(task), 10, seed) for seed in (3, 3, 4)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len(set(drawn[0])) == 10
+    with pytest.raises(UsageError, match="there are only 40 samples"):
+        draw(dataset(task), 41, 0)
+
+
+def test_every_value_of_a_tag_gets_its_share(task: Path) -> None:
+    samples: list[Sample] = list(choose(dataset(task), sample=10, seed=1, stratify="kind"))
+    assert Counter(sample.tags["kind"] for sample in samples) == {"a": 8, "b": 2}
+    with pytest.raises(UsageError, match="has no such tag"):
+        draw(dataset(task), 10, 0, "knd")
+    with pytest.raises(UsageError, match="needs --sample"):
+        choose(dataset(task), stratify="kind")
+
+
+def test_the_command_takes_ids_from_a_file_and_shows_prompts(
+    task: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ids.txt").write_text("5\n\n6\n")
+    flags = ["--ids-file", tmp_path / "ids.txt", "--ids", "1", "--show-prompt", 2, "-o", tmp_path / "r"]
+    assert run_command(["run", task, "--model", "blind/first", *flags]) == 0
+    plan = capfd.readouterr().err
+    assert "choice: 3 rows, 0 pictures, 6 options, 3 answers; the first asks 'Q1?'" in " ".join(plan.split())
+    assert plan.count("Answer with the letter") == 2
+    assert "A. x\nB. y" in plan
+
+
+def test_a_sheet_with_semicolons_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_bytes("\ufeffquestion;options;answer\nWas, bitte?;ja|nein;A\n".encode())
+    (sample,) = snellen.load_dataset(str(path))
+    assert (sample.question, sample.options, sample.answers) == ("Was, bitte?", ("ja", "nein"), ("ja",))
+    assert dict(read_rows(path))[1]["question"] == "Was, bitte?"
+
+
+def test_a_mistyped_field_names_the_right_one(task: Path) -> None:
+    with pytest.raises(UsageError, match=r"no field 'quesion'.*'question'"):
+        list(snellen.load_dataset(str(task), columns={"quesion": "question"}))
+    with pytest.raises(DataError, match=r"has no column 'qestion'.*did you mean 'question'"):
+        list(snellen.load_dataset(str(task), columns={"question": "qestion"}))
+
+
+def test_a_folder_stands_for_its_one_table(task: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "of_one"
+    folder.mkdir()
+    with pytest.raises(UsageError, match="holds no data file: pictures alone ask nothing"):
+        snellen.load_dataset(str(folder))
+    (folder / "t.jsonl").write_bytes(task.read_bytes())
+    assert len(list(snellen.load_dataset(str(folder)))) == 40
+    (folder / "u.csv").write_text("question,answer\na,b\n")
+    with pytest.raises(UsageError, match=r"several data files \(t.jsonl, u.csv\)"):
+        snellen.load_dataset(str(folder))
+
+
+def test_a_relative_root_is_as_good_as_an_absolute_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.jsonl").write_text('{"x": 1}\n')
+    monkeypatch.chdir(tmp_path)
+    ((_, rows),) = Corpus(Path("data"), {"tables": "*.jsonl"}).tables("tables")
+    assert list(rows) == [{"x": 1}]
+
+
+@pytest.mark.parametrize(("name", "makes"), [("niah", "snellen docs needle"), ("longbench-v2", "snellen docs render")])
+def test_a_built_in_task_without_its_file_says_where_it_comes_from(
+    name: str, makes: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=f"{makes}.*-p dataset.path=FILE"):
+        snellen.run(name, "openai/x", output_dir=tmp_path / "r")
+
+
+def test_data_check_reads_what_run_cure_reads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = write_cure(tmp_path)
+    code = run_command(["data", "check", path, "--json"])
+    report = json.loads(capfd.readouterr().out)
+    assert code in (0, 1)
+    assert report["samples"] > 0

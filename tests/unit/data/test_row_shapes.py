@@ -1,0 +1,114 @@
+"""Rows of any shape: never a traceback, and no picture or option of an accepted row is missing from its prompt."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snellen.api.plan import make_plan
+from snellen.api.settings import RunSettings
+from snellen.core.errors import SnellenError
+from snellen.data.loaders.row_options import options_in_text, parse_list, parse_literal
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=12)
+WORD = st.sampled_from(["cat", "dog", "a red car", "None", "nan", "12", "A", "(B)", "yes", "<image>", "[x]", "%s {x}"])
+PICTURE = st.sampled_from(["a.png", "sub/b.jpg", "https://example.org/c.png", "data:image/png;base64,iVBORw0KGgo="])
+CELL = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 9), st.floats(allow_nan=False), TEXT, WORD, PICTURE,
+    st.lists(st.one_of(WORD, PICTURE, TEXT), max_size=4), st.lists(WORD, max_size=4).map(str),
+    st.dictionaries(st.sampled_from(["A", "B", "bytes", "path", "url"]), WORD, max_size=3),
+)  # fmt: skip
+OPTIONS = st.lists(WORD, min_size=2, max_size=5, unique=True)
+COLUMNS: dict[str, Any] = {
+    **dict.fromkeys(("id", "index", "group", "round", "form", "question_type", "hint", "topic", "doc"), CELL),
+    **dict.fromkeys(("answer", "answers", "target"), st.one_of(WORD, CELL)),
+    **dict.fromkeys(("options", "choices"), st.one_of(OPTIONS, OPTIONS.map(str), OPTIONS.map(json.dumps), CELL)),
+    **dict.fromkeys(("image", "images", "img_path", "image_1", "image_2", "scan"), st.one_of(PICTURE, CELL)),
+    **dict.fromkeys(("A", "B", "C"), st.one_of(WORD, CELL)),
+    **dict.fromkeys(("messages", "conversations"), st.one_of(st.none(), CELL)),
+}
+ROW = st.lists(st.sampled_from(sorted(COLUMNS)), max_size=4, unique=True).flatmap(
+    lambda names: st.fixed_dictionaries({"question": st.one_of(WORD, TEXT)} | {name: COLUMNS[name] for name in names})
+)
+"""A few columns a row: with all of them at once nearly every row is refused."""
+PICTURE_COLUMNS = ("image", "images", "img_path", "image_1", "image_2")
+
+
+def pictures_of(row: dict[str, Any]) -> int:
+    """Count what anybody would call a picture of this row, whatever the loader thinks."""
+    cells = [row.get(column) for column in PICTURE_COLUMNS]
+    flat = [one for cell in cells for one in (cell if isinstance(cell, list) else [cell])]
+    return sum(isinstance(one, str) and one.endswith((".png", ".jpg")) for one in flat)
+
+
+@given(st.lists(ROW, min_size=1, max_size=3))
+def test_what_is_accepted_is_asked_whole(rows: list[dict[str, Any]]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "rows.jsonl"
+        path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+        settings = RunSettings(
+            tasks=(str(path),), model="openai/x", output_dir=Path(name) / "run", allow_missing_images=True
+        )
+        try:
+            (planned,) = make_plan(settings).tasks
+        except SnellenError as error:
+            assert "\n" not in str(error).strip(), "an error is one line"
+            return
+        samples = list(planned.dataset)
+        for sample in samples:
+            request = planned.prompter.build(sample)
+            said = "\n".join(turn.text for turn in request.messages)
+            assert all(option in said for option in sample.options)
+            assert sum(len(turn.images) for turn in request.messages) == len(sample.images)
+        if len(samples) == len(rows):
+            for row, sample in zip(rows, samples, strict=True):
+                assert len(sample.images) >= min(1, pictures_of(row))
+                options = row.get("options")
+                if isinstance(options, list) and options:
+                    assert sample.options == tuple(map(str, options))
+
+
+@given(st.lists(st.sampled_from(["red", "dark blue", "It's", "a. b", "7 cm", "green;"]), min_size=2, max_size=6, unique=True),
+       st.sampled_from(["({0}) {1}", "{0}. {1}", "{0}) {1}", "{0}: {1}", "{0}、{1}"]), st.sampled_from(["\n", " "]))  # fmt: skip
+def test_options_in_a_text_are_found_as_they_were_written(texts: list[str], form: str, between: str) -> None:
+    written = between.join(form.format("ABCDEF"[place], text) for place, text in enumerate(texts))
+    found = options_in_text(f"Which colour?\n{written}")
+    assert found is not None
+    assert (found.question, found.options) == ("Which colour?", tuple(text.rstrip(";") for text in texts))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What does plan A. say?",
+        "A or B?",
+        "(A) one",
+        "Is vitamin C. in it?",
+        "",
+        "(B) x (C) y",
+        "(A) x (A) x",
+        "(A) (B)",
+    ],
+)
+def test_what_is_no_list_of_options_is_left_alone(text: str) -> None:
+    assert options_in_text(text) is None
+
+
+def test_what_follows_the_options_stays_with_the_question() -> None:
+    found = options_in_text("Look.\nWhich?\n(A) one\n(B) two\nAnswer with the letter.")
+    assert found is not None
+    assert (found.question, found.options) == ("Look.\nWhich?\nAnswer with the letter.", ("one", "two"))
+
+
+def test_python_lists_are_read_and_never_run(tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+    assert parse_list("['It\\'s', \"two\"]", "here") == ["It's", "two"]
+    assert parse_literal(f"[__import__('pathlib').Path({str(marker)!r}).touch()]") is None
+    assert parse_literal("[" * 5000) is None
+    assert not marker.exists()
