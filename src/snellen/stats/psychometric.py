@@ -1,4 +1,4 @@
-"""Rows of graded trials in, a threshold with its interval out: one psychometric model with chance, lapse and correlation.
+"""Rows of graded trials in, a threshold with its interval out: a psychometric model with chance, lapse and correlation.
 
 P(right | x) = g + (1 - g - lapse) · logistic(slope · (x - threshold)), with g known for every row: what a guess gives.
 The trials of a row are not independent: a row counts as one beta-binomial draw whose correlation is part of the model.
