@@ -15,7 +15,7 @@ from .ask import Ask, find_mark
 from .pictures import jpeg_quality, width_px
 
 Options = Mapping[str, float]
-HABITS = ("guess", "silent", "same")
+HABITS = ("guess", "silent", "same", "wrong")
 """What a noisy reader may do with glyphs it does not see."""
 ALPHABET = re.compile(r"all from ((?:\S )+\S)[.,]")
 
@@ -113,10 +113,11 @@ def _chances(view: View, options: Options) -> list[float]:
 
 
 def read_row(text: str, view: View, options: Options, chance: float) -> str:
-    """Read a row; a glyph that is not seen becomes another one, or with guess=1 any of the alphabet that the question
-    names, with silent=1 a `?`, with same=1 always the first of the alphabet.
+    """Read a row. A glyph that is not seen is guessed among the alphabet where the question asks for a guess (guess=1),
+    or becomes a `?` (silent=1), the first of the alphabet (same=1), another one and never the right one (wrong=1).
     """
-    if not any(options.get(habit) for habit in HABITS):
+    asked = "guess" if "best guess" in view.ask.text else "wrong"
+    if next((habit for habit in HABITS if options.get(habit)), asked) == "wrong":
         return garble(text, chance, view.random)
     return "".join(
         char if not char.isalnum() or view.random.random() < chance else _unseen(char, view, options) for char in text

@@ -20,7 +20,7 @@ from .replies import answer_text
 
 BINS = 14
 """Points of the plotted curve at most."""
-NOT_BY_CHANCE = 1e-3
+NOT_BY_CHANCE = 5e-3
 """So seldom would a guesser be right so rarely: then nothing is taken off for guessing."""
 SURE = 0.95
 """How probable it must be that the threshold lies within the tested range; else there is none to report."""
