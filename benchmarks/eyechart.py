@@ -39,6 +39,7 @@ READERS = {
 }
 STRESS = {
     **{f"never by luck, half at {px} px": (f"noisy:px50={px},wrong=1", float(px)) for px in (4, 6, 8, 10)},
+    **{f"leaves out, half at {px} px": (f"noisy:px50={px},omit=1", float(px)) for px in (4, 8)},
     **{f"guesses, slope 8, {px} px": (f"noisy:px50={px},slope=8", float(px)) for px in (4, 8)},
 }
 """Printed, and not part of the verdict: who gets unseen glyphs wrong on purpose cannot be told from a guesser where

@@ -15,7 +15,7 @@ from .ask import Ask, find_mark
 from .pictures import jpeg_quality, width_px
 
 Options = Mapping[str, float]
-HABITS = ("guess", "silent", "same", "wrong")
+HABITS = ("guess", "silent", "same", "wrong", "omit")
 """What a noisy reader may do with glyphs it does not see."""
 ALPHABET = re.compile(r"all from ((?:\S )+\S)[.,]")
 
@@ -114,7 +114,8 @@ def _chances(view: View, options: Options) -> list[float]:
 
 def read_row(text: str, view: View, options: Options, chance: float) -> str:
     """Read a row. A glyph that is not seen is guessed among the alphabet where the question asks for a guess (guess=1),
-    or becomes a `?` (silent=1), the first of the alphabet (same=1), another one and never the right one (wrong=1).
+    or becomes a `?` (silent=1), the first of the alphabet (same=1), another one and never the right one (wrong=1), or
+    is left out (omit=1).
     """
     asked = "guess" if "best guess" in view.ask.text else "wrong"
     if next((habit for habit in HABITS if options.get(habit)), asked) == "wrong":
@@ -125,8 +126,8 @@ def read_row(text: str, view: View, options: Options, chance: float) -> str:
 
 
 def _unseen(char: str, view: View, options: Options) -> str:
-    if options.get("silent"):
-        return "?"
+    if options.get("silent") or options.get("omit"):
+        return "?" if options.get("silent") else ""
     named = ALPHABET.search(view.ask.text)
     alphabet = named[1].split() if named else string.digits if char.isdigit() else string.ascii_uppercase
     return alphabet[0] if options.get("same") else view.random.choice(alphabet)

@@ -22,6 +22,10 @@ MARGIN = 0.6
 """How far beyond the tested x a threshold is thought of, so that "outside" is a statement of the posterior."""
 USUAL_SLOPE, SLOPE_SPREAD = 5.5, 0.9
 """Prior of the slope: log-normal, wide."""
+USUAL_LAPSE = 0.05
+"""Prior of the lapse: exponential, its mean."""
+NO_CORRELATION = 0.2
+"""Prior probability that the trials of a row are independent; else any correlation is as likely as another."""
 LUCK = (1.0, 0.0)
 LUCK_PRIOR = (0.95, 0.05)
 """Whether guesses hit as often as chance says, or never: a reader may know only wrong answers."""
@@ -81,39 +85,51 @@ def fit_threshold(rows: Rows) -> Threshold | None:
     return _summary(fine, _share(_posterior(rows, fine)), (low, high))
 
 
-def log_likelihood(right: Floats, trials: Floats, chance: Floats, correlation: float) -> Floats:
+def log_likelihood(right: Floats, trials: Floats, chance: Cube, correlation: float) -> Cube:
     """Return ln P of `right` of `trials` for a beta-binomial row of mean `chance`, without the constant ways to do it.
 
-    `chance` may have leading axes; the last one runs over the rows.
+    The first axis of `chance` runs over the rows; others may follow.
     """
     chance = np.clip(chance, _TINY, 1.0 - _TINY)
+    shape = (-1, *(1,) * (chance.ndim - 1))
     if correlation == 0.0:
-        return np.asarray(right * np.log(chance) + (trials - right) * np.log1p(-chance))
+        hits = right.reshape(shape)
+        return np.asarray(hits * np.log(chance) + (trials.reshape(shape) - hits) * np.log1p(-chance))
     total = np.zeros_like(chance)
     own = 1.0 - correlation
-    for place in range(int(trials.max())):
-        step = place * correlation
-        hit, missed, drawn = right > place, trials - right > place, trials > place
-        total[..., hit] += np.log(chance[..., hit] * own + step)
-        total[..., missed] += np.log((1.0 - chance[..., missed]) * own + step)
-        total[..., drawn] -= math.log(own + step)
+    for row, (hit, tried) in enumerate(zip(right, trials, strict=True)):
+        missed = tried - hit
+        for place in range(math.ceil(tried)):
+            step = place * correlation
+            total[row] -= math.log(own + step)
+            if place < hit:
+                total[row] += np.log(chance[row] * own + step)
+            if place < missed:
+                total[row] += np.log((1.0 - chance[row]) * own + step)
     return total
 
 
 def _posterior(rows: Rows, axes: _Axes) -> Cube:
-    reach = (rows.x - axes.threshold[:, None, None]) * axes.slope[:, None]
-    curve = 1.0 / (1.0 + np.exp(-np.clip(reach, -30.0, 30.0)))
-    cube = np.empty((axes.luck.size, axes.correlation.size, *curve.shape[:2], axes.lapse.size))
+    reach = (rows.x[:, None, None] - axes.threshold[:, None]) * axes.slope
+    curve = (1.0 / (1.0 + np.exp(-np.clip(reach, -30.0, 30.0))))[..., None]
+    cube = np.empty((axes.luck.size, axes.correlation.size, *curve.shape[1:3], axes.lapse.size))
     for place, luck in enumerate(axes.luck):
-        guess = rows.guess * luck
-        span = 1.0 - guess - axes.lapse[:, None]
-        chance = guess + np.maximum(span, _NEVER) * curve[:, :, None, :]
+        guess = (rows.guess * luck)[:, None, None, None]
+        chance = guess + np.maximum(1.0 - guess - axes.lapse, _NEVER) * curve
         for other, correlation in enumerate(axes.correlation):
-            cube[place, other] = log_likelihood(rows.right, rows.trials, chance, float(correlation)) @ rows.weight
+            log_rows = log_likelihood(rows.right, rows.trials, chance, float(correlation))
+            cube[place, other] = np.tensordot(rows.weight, log_rows, axes=1)
     prior = -0.5 * ((np.log(axes.slope) - math.log(USUAL_SLOPE)) / SLOPE_SPREAD) ** 2
     lucky = np.log([LUCK_PRIOR[LUCK.index(float(luck))] for luck in axes.luck])
     cube += prior[:, None] + lucky[:, None, None, None, None]
-    return cube + np.log(_widths(axes.lapse)) + np.log(_widths(axes.correlation))[:, None, None, None]
+    lapses = _widths(axes.lapse) * np.exp(-axes.lapse / USUAL_LAPSE)
+    return cube + np.log(lapses) + np.log(_belief(axes.correlation))[:, None, None, None]
+
+
+def _belief(correlation: Floats) -> Floats:
+    """Return the prior of the correlation: some of it on none, the rest flat."""
+    spread = _widths(correlation) * (correlation > 0)
+    return np.asarray((correlation == 0) * NO_CORRELATION + (1 - NO_CORRELATION) * spread / spread.sum())
 
 
 def _widths(values: Floats) -> Floats:

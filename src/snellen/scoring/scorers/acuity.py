@@ -71,7 +71,8 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
         "guess0": _as_0_1(truths, text, rows, rule),
         "written": sum(row.written for row in rows),
         "outside": sum(row.outside for row in rows),
-        "wrong_length": _wrong_lengths(rows, shape),
+        "rows": sum(row.written > 0 for row in rows),
+        "wrong_length": sum(row.written > 0 and not row.by_place for row in rows),
     }
     return [Score(prediction.key, "read", share_read(rows), answer=text[:500], rule=rule, detail=detail)]
 
@@ -89,10 +90,6 @@ def _score_of_0_1(
 def _as_0_1(truths: Sequence[str], text: str, rows: Sequence[Row], rule: str) -> list[int]:
     """Return what the rule of 0.1 counts; a numbered reply is compared row by row, for its numbers are no glyphs."""
     return [row.right for row in rows] if rule == "by number" else read_per_line(truths, text)
-
-
-def _wrong_lengths(rows: Sequence[Row], shape: Shape) -> int:
-    return sum(bool(row.written) and row.chance != shape.chance for row in rows)
 
 
 def share_read(rows: Sequence[Row]) -> float:
@@ -132,11 +129,10 @@ def habits(pairs: Pairs) -> dict[str, Estimate]:
     details = [item.detail for _, item in pairs if item.detail.get("written")]
     if not details:
         return {}
-    rows = np.array([sum(line[3] + line[4] > 0 for line in detail["lines"]) for detail in details], np.float64)
-    lengths = np.array([detail["wrong_length"] for detail in details]) / np.maximum(1, rows)
+    lengths = np.array([detail["wrong_length"] / detail["rows"] for detail in details])
     outside = np.array([detail["outside"] / detail["written"] for detail in details])
     return {
-        "wrong_length_rate": estimate_mean(np.minimum(1.0, lengths)),
+        "wrong_length_rate": estimate_mean(lengths),
         "outside_alphabet_rate": estimate_mean(outside),
     }
 

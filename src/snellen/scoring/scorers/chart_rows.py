@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+import msgspec
 from msgspec import Struct
 
 from ...core.ids import rng
@@ -22,6 +23,8 @@ NUMBER = re.compile(r"(?:^|(?<=[\s,;|*(\[]))(?:row|line)?\s*(\d{1,2})[*_]*\s*[:.
 SPACED_NUMBER = re.compile(r"^\W*(\d{1,2})\s+(?=\S)")
 """`3 KDHS`: only where no digits are read."""
 TALK = re.compile(r"[:：]\W*$")
+REMARK = re.compile(r"[(\[<][^)\]>]*[a-z]{3}[^)\]>]*[)\]>]")
+"""`(too small)`, `[illegible]`: said of a row, not read in it."""
 ROW_DRAWS, PAIR_DRAWS = 4000, 200
 MOST_CHANCE = 0.9
 
@@ -49,6 +52,8 @@ class Row(Struct, frozen=True):
     written: int = 0
     outside: int = 0
     """Glyphs written that are not of the alphabet."""
+    by_place: bool = True
+    """Whether the row has the length that was asked for."""
 
 
 def read_rows(truths: Sequence[str], reply: str, shape: Shape) -> tuple[list[Row], str]:
@@ -73,7 +78,7 @@ def read_rows(truths: Sequence[str], reply: str, shape: Shape) -> tuple[list[Row
 
 def line_glyphs(text: str) -> str:
     """Return the glyphs of a line, in capitals and canonical width, with `?` for those not seen."""
-    folded = unicodedata.normalize("NFKC", text).upper()
+    folded = unicodedata.normalize("NFKC", REMARK.sub(" ", text)).upper()
     return "".join(char for char in folded if char.isalnum() or char == UNSEEN)
 
 
@@ -86,7 +91,9 @@ def rows_by_number(lines: Sequence[str], count: int, shape: Shape) -> dict[int, 
         found = [match for match in NUMBER.finditer(line) if count == 1 or 1 <= int(match[1]) <= count]
         if not found and spaced:
             found = [match for match in (SPACED_NUMBER.match(line),) if match and 1 <= int(match[1]) <= count]
-        started += bool(found) and not line_glyphs(line[: found[0].start()])
+        if not found:
+            continue
+        started += not line_glyphs(line[: found[0].start()])
         for match, following in zip(found, [*found[1:], None], strict=True):
             number = 1 if count == 1 else int(match[1])
             rows[number] = line_glyphs(line[match.end() : following.start() if following else None])
@@ -111,7 +118,7 @@ def compare(truth: str, text: str, shape: Shape) -> Row:
     right = glyphs_read(truth, text)
     wrong = min(len(truth), written) - right
     chance = chance_by_distance(shape.size, len(truth), min(len(text), 4 * len(truth)))
-    return Row(len(truth), right, max(0, wrong), chance, written, outside)
+    return Row(len(truth), right, max(0, wrong), chance, written, outside, by_place=False)
 
 
 @lru_cache(maxsize=4096)
@@ -142,7 +149,7 @@ def _partners(truths: Sequence[str], texts: Sequence[str]) -> list[int | None]:
 
 
 def _with_chance(row: Row, chance: float) -> Row:
-    return Row(row.glyphs, row.right, row.wrong, max(row.chance, chance), row.written, row.outside)
+    return msgspec.structs.replace(row, chance=max(row.chance, chance))
 
 
 @lru_cache(maxsize=512)
@@ -173,7 +180,10 @@ def _in_one_line(truths: Sequence[str], text: str, shape: Shape) -> list[Row]:
     unread = sum(lengths) - sum(read)
     share = min(1.0, (written - sum(read)) / unread) if unread else 0.0
     chance = _chance_in_one_line(shape.size, lengths, min(len(text), 4 * sum(lengths)))
-    return [Row(n, right, (n - right) * share, chance, right) for n, right in zip(lengths, read, strict=True)]
+    return [
+        Row(n, right, (n - right) * share, chance, right, by_place=False)
+        for n, right in zip(lengths, read, strict=True)
+    ]
 
 
 @lru_cache(maxsize=512)
