@@ -15,7 +15,7 @@ from ...stats.distributions import binomial_cdf
 from ...stats.intervals import Floats, estimate_mean
 from ...stats.psychometric import Rows, Threshold, fit_threshold
 from .chart_aligned import fit, glyphs_of, read_per_line, threshold_guess0
-from .chart_rows import Row, Shape, read_rows
+from .chart_rows import Row, Shape, read_rows, without_numbers
 from .replies import answer_text
 
 BINS = 14
@@ -68,7 +68,7 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
             (*size, row.glyphs, row.right, round(row.wrong, 4), round(row.chance, 4))
             for size, row in zip(sizes, rows, strict=True)
         ],
-        "guess0": _as_0_1(truths, text, rows, rule),
+        "guess0": read_per_line(truths, without_numbers(text, len(truths), shape)),
         "written": sum(row.written for row in rows),
         "outside": sum(row.outside for row in rows),
         "rows": sum(row.written > 0 for row in rows),
@@ -85,11 +85,6 @@ def _score_of_0_1(
     value = sum(count / len(truth) for truth, count in zip(truths, read, strict=True)) / len(truths)
     rule = "aligned lines, no chance (chart of 0.1)"
     return Score(prediction.key, "read", value, answer=text[:500], rule=rule, detail={"lines": rows})
-
-
-def _as_0_1(truths: Sequence[str], text: str, rows: Sequence[Row], rule: str) -> list[int]:
-    """Return what the rule of 0.1 counts; a numbered reply is compared row by row, for its numbers are no glyphs."""
-    return [row.right for row in rows] if rule == "by number" else read_per_line(truths, text)
 
 
 def share_read(rows: Sequence[Row]) -> float:

@@ -76,6 +76,13 @@ def read_rows(truths: Sequence[str], reply: str, shape: Shape) -> tuple[list[Row
     return _paired(truths, texts, shape), "paired"
 
 
+def without_numbers(reply: str, count: int, shape: Shape) -> str:
+    """Return a reply without the numbers of its rows, in their order; unchanged where it does not number them."""
+    lines = [line for line in reply[:MAX_REPLY].splitlines() if line_glyphs(line)]
+    numbered = rows_by_number(lines, count, shape)
+    return "\n".join(numbered[number] for number in sorted(numbered)) if numbered else reply
+
+
 def line_glyphs(text: str) -> str:
     """Return the glyphs of a line, in capitals and canonical width, with `?` for those not seen."""
     folded = unicodedata.normalize("NFKC", REMARK.sub(" ", text)).upper()
