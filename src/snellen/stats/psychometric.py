@@ -24,7 +24,7 @@ USUAL_SLOPE, SLOPE_SPREAD = 5.5, 0.9
 """Prior of the slope: log-normal, wide."""
 USUAL_LAPSE = 0.05
 """Prior of the lapse: exponential, its mean."""
-NO_CORRELATION = 0.2
+NO_CORRELATION = 0.5
 """Prior probability that the trials of a row are independent; else any correlation is as likely as another."""
 LUCK = (1.0, 0.0)
 LUCK_PRIOR = (0.95, 0.05)
