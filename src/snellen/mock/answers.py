@@ -30,6 +30,8 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     options: tuple[str, ...] = ()
     lines: tuple[tuple[str, float], ...] = ()
     """Text and glyph height in px of each line of a chart."""
+    contrasts: tuple[float, ...] = ()
+    """Contrast of each of these lines, where they are not all black on white."""
     glyph_px: float | None = None
     position: float | None = None
     """Where the answer stands in a long document, 0 to 1."""
@@ -107,11 +109,17 @@ def entry_of(sample: Sample) -> Entry:
         images=tuple(digest for digest, _ in data),
         options=sample.options,
         lines=tuple((str(line["text"]), float(line["height_px"])) for line in sample.meta.get("lines", ())),
+        contrasts=_contrasts(sample),
         glyph_px=_number(sample, "glyph_px"),
         position=_number(sample, "position", "depth"),
         width=sample.images[0].width if sample.images else None,
         thumbnail=thumbnail(data[0][1]) if data else None,
     )
+
+
+def _contrasts(sample: Sample) -> tuple[float, ...]:
+    contrasts = tuple(float(line.get("contrast", 1.0)) for line in sample.meta.get("lines", ()))
+    return contrasts if any(value != 1.0 for value in contrasts) else ()
 
 
 def _number(sample: Sample, *names: str) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,9 @@ from .ask import Ask, find_mark
 from .pictures import jpeg_quality, width_px
 
 Options = Mapping[str, float]
+HABITS = ("guess", "silent", "same", "wrong", "omit")
+"""What a noisy reader may do with glyphs it does not see."""
+ALPHABET = re.compile(r"all from ((?:\S )+\S)[.,]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +91,46 @@ def see_perfect(view: View, options: Options) -> str:
 
 
 def see_noisy(view: View, options: Options) -> str:
-    """Read each glyph with a known chance: by its height, by JPEG quality, or by a flat accuracy."""
+    """Read each glyph with a known chance: by its height, its contrast, by JPEG quality, or by a flat accuracy."""
     entry = view.entry
-    if entry.lines and not entry.options:
-        return "\n".join(garble(text, chance_of(view, options, height), view.random) for text, height in entry.lines)
-    return _pick(view, chance_of(view, options, entry.glyph_px))
+    if not entry.lines or entry.options:
+        return _pick(view, chance_of(view, options, entry.glyph_px))
+    rows = [
+        read_row(text, view, options, chance)
+        for (text, _), chance in zip(entry.lines, _chances(view, options), strict=True)
+    ]
+    numbered = len(rows) > 1 and '"1: ' in view.ask.text
+    return "\n".join(f"{number}: {row}" if numbered else row for number, row in enumerate(rows, 1))
+
+
+def _chances(view: View, options: Options) -> list[float]:
+    chances = [chance_of(view, options, height) for _, height in view.entry.lines]
+    if "contrast50" not in options or not view.entry.contrasts:
+        return chances
+    slope = options.get("contrast_slope", 4.0)
+    faint = [logistic_chance(contrast, options["contrast50"], slope) for contrast in view.entry.contrasts]
+    return [chance * also for chance, also in zip(chances, faint, strict=True)]
+
+
+def read_row(text: str, view: View, options: Options, chance: float) -> str:
+    """Read a row. A glyph that is not seen is guessed among the alphabet where the question asks for a guess (guess=1),
+    or becomes a `?` (silent=1), the first of the alphabet (same=1), another one and never the right one (wrong=1), or
+    is left out (omit=1).
+    """
+    asked = "guess" if "best guess" in view.ask.text else "wrong"
+    if next((habit for habit in HABITS if options.get(habit)), asked) == "wrong":
+        return garble(text, chance, view.random)
+    return "".join(
+        char if not char.isalnum() or view.random.random() < chance else _unseen(char, view, options) for char in text
+    )
+
+
+def _unseen(char: str, view: View, options: Options) -> str:
+    if options.get("silent") or options.get("omit"):
+        return "?" if options.get("silent") else ""
+    named = ALPHABET.search(view.ask.text)
+    alphabet = named[1].split() if named else string.digits if char.isdigit() else string.ascii_uppercase
+    return alphabet[0] if options.get("same") else view.random.choice(alphabet)
 
 
 def see_lost_middle(view: View, options: Options) -> str:

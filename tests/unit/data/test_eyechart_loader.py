@@ -49,7 +49,7 @@ def test_heights_fall_and_answers_are_the_lines(tmp_path: Path) -> None:
     heights = [line["height_px"] for line in sample.meta["lines"]]
     assert heights == sorted(heights, reverse=True)
     assert sample.answers == ("\n".join(line["text"] for line in sample.meta["lines"]),)
-    assert "8 lines of capital letters" in sample.question
+    assert "8 rows of capital letters" in sample.question
 
 
 def test_contrast_charts_fade_at_one_height(tmp_path: Path) -> None:
@@ -132,7 +132,26 @@ def test_lines_and_wrong_readings_look_alike(seed: int, glyphs: int, script: str
     assert {len(other) for other in others} == {len(text)}
     if script != "words":
         assert len(text) == glyphs
-        assert all(a != b for line in (text, *others) for a, b in pairwise(line))
+
+
+def test_the_question_states_the_length_of_every_row_the_alphabet_and_what_to_do_with_the_unseen(
+    tmp_path: Path,
+) -> None:
+    loaded = samples(tmp_path, axes=["base"], lines=4)
+    for sample in loaded:
+        lengths = [len(line["text"].replace(" ", "")) for line in sample.meta["lines"]]
+        assert ", ".join(map(str, lengths)) in sample.question
+        assert '"1: …"' in sample.question
+        assert "or ? for a" in sample.question
+        assert set("".join(line["text"] for line in sample.meta["lines"])) - {" "} <= set(sample.meta["alphabet"])
+    assert "all from C D H K N O R S V Z" in loaded[0].question
+    assert [sample.meta["chance"] for sample in loaded[:2]] == [0.1, 0.1]
+    assert 1 / 26 < loaded[2].meta["chance"] < 0.1
+
+
+def test_glyphs_are_drawn_independently_so_that_chance_is_exact() -> None:
+    text = random_text("letters", 20_000, rng(1))
+    assert sum(a == b for a, b in pairwise(text)) / len(text) == pytest.approx(0.1, abs=0.01)
 
 
 def test_every_word_has_others_of_its_length() -> None:

@@ -196,3 +196,25 @@ def test_tokens_join_to_the_text(text: str) -> None:
 def test_transcript_keeps_roles_and_images() -> None:
     body = b'{"messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"q"}]}]}'
     assert parse_ask(body, chat=True).transcript == "<|system|>s\n<|user|>q\n<|assistant|>"
+
+
+@pytest.mark.parametrize(
+    ("habit", "wanted"),
+    [("", set("CDH")), ("silent=1", {"?"}), ("same=1", {"C"}), ("omit=1", set()), ("wrong=1", None)],
+)
+def test_what_a_noisy_reader_does_with_glyphs_it_does_not_see(habit: str, wanted: set[str] | None) -> None:
+    entry = Entry("q", "CCCC", lines=(("C" * 60, 9.0), ("C" * 60, 9.0)))
+    question = ask('all from C D H. Write "1: …", your best guess for each letter')
+    reader = parse_reader(f"noisy:accuracy=0,{habit}".rstrip(","))
+    rows = reader.reply(View(entry, question, rng(1))).text.split("\n")
+    assert [row[:3] for row in rows] == ["1: ", "2: "]
+    written = set("".join(row[3:] for row in rows))
+    assert written == wanted if wanted is not None else "C" not in written
+
+
+def test_a_noisy_reader_sees_faint_rows_less() -> None:
+    entry = Entry("q", "", lines=(("C" * 400, 40.0), ("C" * 400, 40.0)), contrasts=(1.0, 0.1))
+    reader = parse_reader("noisy:px50=1,slope=9,contrast50=0.1,silent=1")
+    bold, faint = reader.reply(View(entry, ask("q"), rng(1))).text.split("\n")
+    assert bold.count("C") == 400
+    assert faint.count("C") == pytest.approx(200, abs=40)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey, Turn
-from snellen.scoring.scorers.acuity import acuity, condition_of, curve_of, glyphs_of, read_per_line, score
+from snellen.scoring.scorers.acuity import acuity, condition_of, curve_of, score
+from snellen.scoring.scorers.chart_aligned import glyphs_of, read_per_line
 
 TRUTH = ["KDHS", "NRVZC", "OHSNDK"]
 glyphs = st.text("CDHKNORSVZ", min_size=1, max_size=10)
@@ -78,7 +79,7 @@ def test_conditions_get_their_own_threshold() -> None:
         chart(index, 12.0, draw, "blur", 2.0) for index in range(6)
     ]
     estimates = acuity(pairs, {})
-    assert set(estimates) == {"acuity_px", "acuity_px/blur=2"}
+    assert set(estimates) == {"acuity_px", "acuity_px_guess0", "acuity_px/blur=2"}
     assert estimates["acuity_px/blur=2"].value == pytest.approx(12.0, rel=0.25)
     assert condition_of(pairs[-1][0]) == ("blur", "blur=2")
 
@@ -125,6 +126,7 @@ def test_the_scorer() -> None:
     (result,) = score(sample, request, Prediction(key, text="KDHS\nNRXX"), {})
     assert (result.metric, result.value) == ("read", 0.75)
     assert result.detail["lines"] == [(20.0, 1.0, 4, 4), (10.0, 1.0, 4, 2)]
+    assert result.rule == "aligned lines, no chance (chart of 0.1)"
     (nothing,) = score(Sample("s", "e", Form.OCR, "?"), request, Prediction(key, text="x"), {})
     assert (nothing.value, nothing.reason) == (None, "the sample holds no chart lines")
 

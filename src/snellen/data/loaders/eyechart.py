@@ -20,7 +20,8 @@ from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
 from ..images.decode import encode_png
 from .eyechart_draw import Chart, Line, draw
-from .eyechart_text import NAMES, SCRIPTS, find_cjk_font, random_text, wrong_readings
+from .eyechart_text import SCRIPTS, alphabet_of, chance_of, find_cjk_font, random_text, wrong_readings
+from .eyechart_words import chart_question, line_question
 
 Level = float | str
 
@@ -161,13 +162,13 @@ def _samples(
 ) -> Iterator[Sample]:
     ident, image = named
     tags: dict[str, Any] = {**msgspec.structs.asdict(condition), "condition": condition.label}
+    told: dict[str, Any] = {"alphabet": alphabet_of(chart.script), "chance": chance_of(chart.script)}
     if source.ask == "transcribe":
         answer = "\n".join(line.text for line in chart.lines)
-        meta: dict[str, Any] = {"lines": [msgspec.structs.asdict(line) for line in chart.lines]}
-        yield Sample(ident, task.name, Form.OCR, _question(chart), (image,), (), (answer,), tags=tags, meta=meta)
+        meta: dict[str, Any] = {"lines": [msgspec.structs.asdict(line) for line in chart.lines], **told}
+        yield Sample(ident, task.name, Form.OCR, chart_question(chart), (image,), (), (answer,), tags=tags, meta=meta)
         return
     for number, line in enumerate(chart.lines, 1):
-        question = f"What does line {number} of this eye chart say, counted from the top?"
         options: tuple[str, ...] = ()
         if source.ask == "choice":
             shuffled = rng(chart.seed, ident, number, "options")
@@ -175,19 +176,10 @@ def _samples(
             shuffled.shuffle(mixed)
             options = tuple(mixed)
         own: dict[str, Any] = {"tags": {**tags, "line": number}, "group": ident}
-        meta = {"lines": [msgspec.structs.asdict(line)], "glyph_px": line.height_px}
+        meta = {"lines": [msgspec.structs.asdict(line)], "glyph_px": line.height_px, **told}
         name, form = f"{ident}-line{number:02d}", Form.CHOICE if options else Form.OCR
+        question = line_question(chart, number, transcribe=not options)
         yield Sample(name, task.name, form, question, (image,), options, (line.text,), meta=meta, **own)
-
-
-def _question(chart: Chart) -> str:
-    change = "fainter" if chart.lines[0].contrast != chart.lines[-1].contrast else "smaller"
-    spaces = "" if chart.script == "words" else ", without spaces inside a line"
-    return (
-        f"This is an eye chart with {len(chart.lines)} lines of {NAMES[chart.script]} that get {change} from top to "
-        f"bottom. Read it: write one line of text for each line of the chart, from top to bottom{spaces}. "
-        "Where you are not sure, guess."
-    )
 
 
 def _check(source: ChartSource) -> None:

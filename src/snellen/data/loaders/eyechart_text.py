@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -34,17 +35,27 @@ def words() -> tuple[str, ...]:
 
 
 def random_text(script: str, glyphs: int, draw: random.Random) -> str:
-    """Return a line of `glyphs` optotypes with no glyph twice in a row; words until there are at least so many."""
+    """Return a line of `glyphs` optotypes, each drawn on its own so that chance is exact; words until it is full."""
     if script == "words":
         line = draw.choice(words())
         while len(line.replace(" ", "")) < glyphs:
             line += " " + draw.choice(words())
         return line
-    line = ""
-    while len(line) < glyphs:
-        glyph = draw.choice(ALPHABETS[script])
-        line += glyph if not line.endswith(glyph) else ""
-    return line
+    return "".join(draw.choice(ALPHABETS[script]) for _ in range(glyphs))
+
+
+@lru_cache(maxsize=8)
+def chance_of(script: str) -> float:
+    """Return how often a guess at one glyph is right: 1 in the alphabet; in words, by the letters of the word list."""
+    if script in ALPHABETS:
+        return 1 / len(ALPHABETS[script])
+    letters = Counter("".join(words()))
+    return sum((count / letters.total()) ** 2 for count in letters.values())
+
+
+def alphabet_of(script: str) -> str:
+    """Return the glyphs a line of a script may hold."""
+    return ALPHABETS.get(script) or "".join(sorted(set("".join(words()))))
 
 
 def wrong_readings(text: str, script: str, count: int, draw: random.Random) -> list[str]:

@@ -1,218 +1,271 @@
-"""A reply to an eye chart -> the fraction of glyphs read in each line; all charts -> acuity and contrast threshold."""
+"""A reply to an eye chart -> the share of glyphs read above chance; all charts -> acuity and contrast threshold."""
 
 from __future__ import annotations
 
 import math
-import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Estimate, Prediction, Request, Sample, Score
-from ...stats.intervals import Floats
-from ...stats.logistic import fit_curve, threshold_interval
+from ...stats.distributions import binomial_cdf
+from ...stats.intervals import Floats, estimate_mean
+from ...stats.psychometric import Rows, Threshold, fit_threshold
+from .chart_aligned import fit, glyphs_of, read_per_line, threshold_guess0
+from .chart_rows import Row, Shape, read_rows, without_numbers
+from .replies import answer_text
 
-MAX_REPLY = 20_000
-"""Characters of a reply that are looked at; a chart has about a hundred."""
-PREAMBLE = 3
-"""Lines that a reply about one line may have, talk included."""
 BINS = 14
 """Points of the plotted curve at most."""
-Table = NDArray[np.float64]
-"""One chart: rows of strength, glyphs (or questions), successes."""
-Rows = list[tuple[float, float, int, int]]
-"""Lines of a chart: (height in px, contrast, glyphs, glyphs read)."""
+NOT_BY_CHANCE = 5e-3
+"""So seldom would a guesser be right so rarely: then nothing is taken off for guessing."""
+SURE = 0.95
+"""How probable it must be that the threshold lies within the tested range; else there is none to report."""
+HABIT_WIDTH = 0.3
+"""In ln strength: how near rows are that tell how a reader deals with glyphs it does not see."""
+Pairs = Sequence[tuple[Sample, Score]]
+Column = NDArray[np.float64]
+
+
+class Charts(NamedTuple):
+    """The rows of charts as columns; `chart` says which chart a row is of. `wrong` were tried in vain."""
+
+    chart: NDArray[np.int64]
+    strength: Column
+    glyphs: Column
+    right: Column
+    wrong: Column
+    chance: Column
+    guess0: Column
+    weight: Column
 
 
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
-    """Return one score `read`: the mean over lines of the fraction of glyphs read."""
+    """Return one score `read`: the mean over rows of the share of glyphs read above chance.
+
+    Charts without a stated chance are those of 0.1: they are read by its rule, and the score says so.
+    """
     lines = sample.meta.get("lines") or ()
     truths = [glyphs_of(str(line["text"])) for line in lines]
-    if not truths:
-        return [Score(prediction.key, "read", None, reason="the sample holds no chart lines")]
-    read = read_per_line(truths, prediction.text or "")
-    rows: Rows = [
-        (float(line["height_px"]), float(line.get("contrast", 1.0)), len(truth), count)
-        for line, truth, count in zip(lines, truths, read, strict=True)
-    ]
+    reason = None if truths else "the sample holds no chart lines"
+    text = answer_text(prediction)
+    if text is None:
+        reason = reason or "truncated inside its thinking block"
+    elif prediction.finish == "length":
+        reason = reason or "truncated: the rows after the cut are not known"
+    if reason or text is None:
+        return [Score(prediction.key, "read", None, reason=reason)]
+    sizes = [(float(line["height_px"]), float(line.get("contrast", 1.0))) for line in lines]
+    if "chance" not in sample.meta:
+        return [_score_of_0_1(prediction, truths, text, sizes)]
+    shape = Shape(str(sample.meta.get("alphabet", "")), float(sample.meta["chance"]))
+    rows, rule = read_rows(truths, text, shape)
+    detail = {
+        "lines": [
+            (*size, row.glyphs, row.right, round(row.wrong, 4), round(row.chance, 4))
+            for size, row in zip(sizes, rows, strict=True)
+        ],
+        "guess0": read_per_line(truths, without_numbers(text, len(truths), shape)),
+        "written": sum(row.written for row in rows),
+        "outside": sum(row.outside for row in rows),
+        "rows": sum(row.written > 0 for row in rows),
+        "wrong_length": sum(row.written > 0 and not row.by_place for row in rows),
+    }
+    return [Score(prediction.key, "read", share_read(rows), answer=text[:500], rule=rule, detail=detail)]
+
+
+def _score_of_0_1(
+    prediction: Prediction, truths: Sequence[str], text: str, sizes: Sequence[tuple[float, float]]
+) -> Score:
+    read = read_per_line(truths, text)
+    rows = [(*size, len(truth), count) for size, truth, count in zip(sizes, truths, read, strict=True)]
     value = sum(count / len(truth) for truth, count in zip(truths, read, strict=True)) / len(truths)
-    return [
-        Score(
-            prediction.key,
-            "read",
-            value,
-            answer=(prediction.text or "")[:500],
-            rule="aligned lines",
-            detail={"lines": rows},
-        )
-    ]
+    rule = "aligned lines, no chance (chart of 0.1)"
+    return Score(prediction.key, "read", value, answer=text[:500], rule=rule, detail={"lines": rows})
 
 
-def glyphs_of(text: str) -> str:
-    """Return the letters and digits of a text, in capitals and canonical width: what counts as read."""
-    return "".join(char for char in unicodedata.normalize("NFKC", text).upper() if char.isalnum())
+def share_read(rows: Sequence[Row]) -> float:
+    """Return the mean over rows of the share read, less what the wrong guesses tell of right ones.
 
-
-def read_per_line(truths: Sequence[str], reply: str) -> list[int]:
-    """Return how many glyphs of each line were read: its length less the edit distance to its line of the reply."""
-    replies = [line for line in (glyphs_of(raw) for raw in reply[:MAX_REPLY].splitlines()) if line]
-    if len(replies) == 1 and len(truths) > 1:
-        return read_in_one_line(truths, replies[0])
-    if len(truths) == 1 and len(replies) > PREAMBLE:
-        replies = ["".join(replies)]  # one line was asked for: a dump of the whole chart is no reading of it
-    return pair_lines([[glyphs_read(truth, line) for line in replies] for truth in truths])
-
-
-def glyphs_read(truth: str, line: str) -> int:
-    """Return the number of glyphs read, never below 0."""
-    return max(0, len(truth) - Levenshtein.distance(truth, line))
-
-
-def pair_lines(gains: Sequence[Sequence[int]]) -> list[int]:
-    """Pair chart lines with reply lines in order, so that most glyphs count as read; return each line's share."""
-    rows, columns = len(gains), len(gains[0]) if gains else 0
-    best = np.zeros((rows + 1, columns + 1), dtype=np.int64)
-    for row in range(1, rows + 1):
-        for column in range(1, columns + 1):
-            paired = best[row - 1, column - 1] + gains[row - 1][column - 1]
-            best[row, column] = max(paired, best[row - 1, column], best[row, column - 1])
-    read, column = [0] * rows, columns
-    for row in range(rows, 0, -1):
-        while column and best[row, column] == best[row, column - 1]:
-            column -= 1
-        if column and best[row, column] != best[row - 1, column]:
-            read[row - 1] = gains[row - 1][column - 1]
-            column -= 1
-    return read
-
-
-def read_in_one_line(truths: Sequence[str], reply: str) -> list[int]:
-    """Count glyphs read when the reply runs all lines together: the best alignment of the whole chart."""
-    whole = "".join(truths)
-    kept = [False] * len(whole)
-    for block in Levenshtein.opcodes(whole, reply):
-        if block.tag == "equal":
-            kept[block.src_start : block.src_end] = [True] * (block.src_end - block.src_start)
-    ends = np.cumsum([0, *map(len, truths)])
-    return [sum(kept[start:end]) for start, end in pairwise(ends)]
+    Who writes w wrong glyphs by guessing hits w·c/(1-c) by chance. Nothing is taken off where so few are right that
+    guessing is out of the question: who gets every glyph wrong reads 0, and not less.
+    """
+    right, tried = sum(row.right for row in rows), sum(max(row.written, row.right) for row in rows)
+    chance = sum(row.chance * row.glyphs for row in rows) / sum(row.glyphs for row in rows)
+    lucky = 0.0 if binomial_cdf(right, tried, chance) < NOT_BY_CHANCE else 1.0
+    shares = [(row.right - lucky * row.wrong * row.chance / (1 - row.chance)) / row.glyphs for row in rows]
+    return sum(shares) / len(shares)
 
 
 def acuity(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
-    """Return `acuity_px` (glyph height at which half is read): plain charts, scripts, conditions; `contrast_threshold`.
+    """Return `acuity_px` (glyph height at which half is read above chance): plain charts, scripts, conditions;
+    `contrast_threshold`; and `acuity_px_guess0`, the figure of 0.1, for one release.
 
-    `table` has a method `scores()`, or is itself an iterable of (Sample, Score). Choices are corrected for guessing.
+    `table` has a method `scores()`, or is itself an iterable of (Sample, Score).
     """
     pairs = counted(table.scores() if hasattr(table, "scores") else table)
     names = {condition_of(sample) for sample, _ in pairs}
-    estimates = {"acuity_px": threshold([pair for pair in pairs if pair[0].tags.get("axis", "base") == "base"])}
+    plain = [pair for pair in pairs if axis_of(pair[0]) == "base"]
+    estimates = {"acuity_px": threshold(plain), "acuity_px_guess0": old_threshold(plain)}
     for axis, name in sorted(names, key=lambda item: (item[0] == "contrast", item)):
         chosen = [pair for pair in pairs if condition_of(pair[0]) == (axis, name)]
         if axis == "contrast":
             estimates["contrast_threshold"] = threshold(chosen, column=1)
         elif axis or sum(not other for other, _ in names) > 1:
             estimates[f"acuity_px/{name}"] = threshold(chosen)
-    return estimates
+    return estimates | habits(pairs)
+
+
+def habits(pairs: Pairs) -> dict[str, Estimate]:
+    """Return how far a reader keeps to what it was told: rows of another length, glyphs outside the alphabet."""
+    details = [item.detail for _, item in pairs if item.detail.get("written")]
+    if not details:
+        return {}
+    lengths = np.array([detail["wrong_length"] / detail["rows"] for detail in details])
+    outside = np.array([detail["outside"] / detail["written"] for detail in details])
+    return {
+        "wrong_length_rate": estimate_mean(lengths),
+        "outside_alphabet_rate": estimate_mean(outside),
+    }
 
 
 def counted(pairs: Iterable[tuple[Sample, Score]]) -> list[tuple[Sample, Score]]:
-    """Keep what the curve is made of: glyphs read, or choices right."""
-    return [pair for pair in pairs if pair[1].value is not None and pair[1].metric in ("read", "accuracy")]
+    """Keep what the curve is made of: glyphs read, choices right, and choices not made, which are not seen."""
+    kept = []
+    for sample, item in pairs:
+        if item.metric == "accuracy" or (item.metric == "read" and item.value is not None):
+            kept.append((sample, item))
+    return kept
+
+
+def axis_of(sample: Sample) -> str:
+    """Return in which way a chart is hard; `base` is none."""
+    return str(sample.tags.get("axis", "base"))
 
 
 def condition_of(sample: Sample) -> tuple[str, str]:
     """Return (axis, name) of a chart's condition; plain charts have the axis "" and their script as name."""
-    axis = str(sample.tags.get("axis", "base"))
+    axis = axis_of(sample)
     if axis == "base":
         return "", str(sample.tags.get("script", "letters"))
     level = sample.tags.get("level")
     return axis, f"{axis}={level:g}" if isinstance(level, int | float) else f"{axis}={level}"
 
 
-def threshold(pairs: Sequence[tuple[Sample, Score]], column: int = 0) -> Estimate:
-    """Estimate the height (column 0) or contrast (column 1) at which half is read; the interval is drawn over charts.
+def threshold(pairs: Pairs, column: int = 0) -> Estimate:
+    """Estimate the height (column 0) or contrast (column 1) at which half is read above chance.
 
-    A threshold outside the tested range is not reported, and the interval ends with that range.
+    None where it may well lie outside the tested range (or where nothing or everything is read); the interval ends
+    with that range. Charts of 0.1 are estimated by its rule.
     """
-    charts = rows_by_chart(pairs, column)
-    fitted = fit(charts, guess := guess_rate(pairs))
-    if fitted is None:
-        return Estimate(None, n=len(charts))
-    half = guess + (1 - guess) / 2
-    strengths = np.unique(np.concatenate(charts)[:, 0])
-    trials, right = (np.array([_per_strength(chart, strengths, place) for chart in charts]) for place in (1, 2))
-    interval = threshold_interval(np.log(strengths), right, trials, half, guess=guess)
-    low, high = float(strengths[0]), float(strengths[-1])
-    if not low <= fitted[0] <= high:
-        return Estimate(None, n=len(charts))
-    limits = None if interval is None else (max(low, math.exp(interval[0])), min(high, math.exp(interval[1])))
-    return Estimate(fitted[0], None if limits is None else (limits[1] - limits[0]) / (2 * 1.96), limits, len(charts))
+    if of_0_1(pairs):
+        return old_threshold(pairs, column)
+    charts = rows_of(pairs, column)
+    fitted = fit_charts(charts)
+    count = int(np.unique(charts.chart).size)
+    if fitted is None or fitted.inside < SURE:
+        return Estimate(None, n=count)
+    low, high = float(charts.strength.min()), float(charts.strength.max())
+    limits = (max(low, math.exp(fitted.interval[0])), min(high, math.exp(fitted.interval[1])))
+    return Estimate(math.exp(fitted.value), (limits[1] - limits[0]) / (2 * 1.96), limits, count)
 
 
-def fit(charts: Sequence[Table], guess: float = 0.0) -> tuple[float, float] | None:
-    """Fit (threshold, slope in ln strength); None when everything or nothing was read, or no charts are there."""
-    if not charts:
-        return None
-    strength, trials, right = pool(np.concatenate(charts))
-    if not guess * trials.sum() < right.sum() < trials.sum():
-        return None
-    curve = fit_curve(np.log(strength), right, trials, guess=guess)
-    place = None if curve is None else curve.where(guess + (1 - guess) / 2)
-    return (
-        None
-        if curve is None or place is None or curve.slope <= 0 or abs(place) > 20
-        else (math.exp(place), curve.slope)
-    )
+def of_0_1(pairs: Pairs) -> bool:
+    """Tell whether charts were read by the rule of 0.1: their rows hold no chance."""
+    return any(len(line) == 4 for _, item in pairs for line in item.detail.get("lines", ())[:1])
 
 
-def guess_rate(pairs: Sequence[tuple[Sample, Score]]) -> float:
+def old_threshold(pairs: Pairs, column: int = 0) -> Estimate:
+    """Estimate the threshold as 0.1 did: no guessing in a transcription, 1 in the options in a choice."""
+    scored = [pair for pair in pairs if pair[1].value is not None]
+    return threshold_guess0(_charts_of_0_1(scored, column), guess_rate(scored))
+
+
+def guess_rate(pairs: Pairs) -> float:
     """Return the chance to be right by guessing: one in the number of options."""
     return 1.0 / len(pairs[0][0].options) if pairs and pairs[0][0].options else 0.0
 
 
-def pool(rows: Table) -> tuple[Floats, Floats, Floats]:
-    """Add up the rows of equal strength: (strength, trials, successes), strengths rising."""
-    strength = np.unique(rows[:, 0])
-    return strength, _per_strength(rows, strength, 1), _per_strength(rows, strength, 2)
+def _charts_of_0_1(pairs: Pairs, column: int) -> list[Column]:
+    charts = rows_of(pairs, column)
+    table = np.column_stack([charts.strength, charts.glyphs, charts.guess0])
+    return [table[charts.chart == chart] for chart in np.unique(charts.chart)]
 
 
-def _per_strength(rows: Table, strengths: Floats, column: int) -> Floats:
-    return np.bincount(np.searchsorted(strengths, rows[:, 0]), rows[:, column], minlength=strengths.size).astype(
-        np.float64
-    )
+def fit_charts(charts: Charts) -> Threshold | None:
+    """Fit the curve to rows of charts; None where nothing or everything is right, or no two heights are there."""
+    if not charts.right.any() or bool(np.all(charts.right == charts.glyphs)):
+        return None
+    return fit_threshold(Rows(np.log(charts.strength), charts.glyphs, charts.right, guesses(charts), charts.weight))
 
 
-def rows_by_chart(pairs: Iterable[tuple[Sample, Score]], column: int) -> list[Table]:
-    """Return one array a chart with rows (strength, glyphs or questions, successes)."""
-    charts: dict[str, list[tuple[float, float, float]]] = {}
+def guesses(charts: Charts) -> Floats:
+    """Return the chance of every row: how often a guess counts, times how often an unseen glyph is guessed at all.
+
+    Who writes `?` or nothing has no luck. The habit is taken from rows of about the same strength: n wrong guesses
+    stand for n/(1-c) guesses, and what is neither right nor wrong was left unsaid.
+    """
+    tried = charts.wrong / (1.0 - charts.chance) * charts.weight
+    unsaid = (charts.glyphs - charts.right - charts.wrong) * charts.weight
+    if not unsaid.any():
+        return charts.chance
+    places = np.log(charts.strength)
+    near = np.exp(-0.5 * ((places[:, None] - places) / HABIT_WIDTH) ** 2)
+    guessed, silent = near @ tried, near @ unsaid
+    return np.asarray(charts.chance * guessed / np.maximum(guessed + silent, 1e-12))
+
+
+def rows_of(pairs: Pairs, column: int) -> Charts:
+    """Return the rows of all charts; a chart that was asked several times weighs as one."""
+    names: dict[str, int] = {}
+    asked = Counter(sample.id for sample, _ in pairs)
+    rows: list[tuple[float, ...]] = []
     for sample, item in pairs:
-        rows = charts.setdefault(sample.group or sample.id, [])
-        for line in item.detail.get("lines") or _as_choice(sample, item):
-            rows.append((line[column], line[2], line[3]))
-    return [np.array(rows, dtype=np.float64) for rows in charts.values() if rows]
+        chart = names.setdefault(sample.group or sample.id, len(names))
+        old = item.detail.get("guess0")
+        for place, line in enumerate(item.detail.get("lines") or _as_choice(sample, item)):
+            wrong, chance = (line[4], line[5]) if len(line) > 4 else (line[2] - line[3], 0.0)
+            before = old[place] if old else line[3]
+            rows.append((chart, line[column], line[2], line[3], wrong, chance, before, 1 / asked[sample.id]))
+    table = np.array(rows, dtype=np.float64).reshape(-1, 8)
+    return Charts(table[:, 0].astype(np.int64), *table[:, 1:].T)
 
 
-def _as_choice(sample: Sample, item: Score) -> list[tuple[float, float, int, float]]:
+def _as_choice(sample: Sample, item: Score) -> list[tuple[float, ...]]:
     lines = sample.meta.get("lines") or ()
-    return [(float(line["height_px"]), float(line.get("contrast", 1.0)), 1, item.value or 0.0) for line in lines]
+    right = item.value or 0.0
+    wrong = 0.0 if item.value is None else 1.0 - right
+    chance = 1.0 / len(sample.options) if sample.options else 0.0
+    return [(float(line["height_px"]), float(line.get("contrast", 1.0)), 1, right, wrong, chance) for line in lines]
 
 
 def curve_of(
     pairs: Iterable[tuple[Sample, Score]], axis: str = "base"
 ) -> tuple[list[tuple[float, float]], tuple[float, float] | None]:
-    """Return points (height in px or contrast, fraction read) in bins, and (threshold, slope) fitted to all lines."""
-    chosen = [pair for pair in counted(pairs) if pair[0].tags.get("axis", "base") == axis]
-    charts = rows_by_chart(chosen, 1 if axis == "contrast" else 0)
-    if not charts:
+    """Return points (height in px or contrast, share read above chance) in bins, and (threshold, slope) of the fit."""
+    chosen = [pair for pair in counted(pairs) if axis_of(pair[0]) == axis]
+    column = 1 if axis == "contrast" else 0
+    charts = rows_of(chosen, column)
+    if not charts.strength.size:
         return [], None
-    rows = np.concatenate(charts)
-    edges = np.geomspace(rows[:, 0].min(), rows[:, 0].max() * (1 + 1e-9), BINS + 1)
-    place = np.clip(np.searchsorted(edges, rows[:, 0], side="right") - 1, 0, BINS - 1)
-    points = []
-    for index in np.unique(place):
-        group = rows[place == index]
-        points.append((float(np.exp(np.log(group[:, 0]).mean())), float(group[:, 2].sum() / group[:, 1].sum())))
-    return points, fit(charts, guess_rate(chosen))
+    edges = np.geomspace(charts.strength.min(), charts.strength.max() * (1 + 1e-9), BINS + 1)
+    place = np.clip(np.searchsorted(edges, charts.strength, side="right") - 1, 0, BINS - 1)
+    seen = (charts.right - charts.wrong * charts.chance / (1 - charts.chance)) * charts.weight
+    points = [
+        (
+            float(np.exp(np.log(charts.strength[rows]).mean())),
+            float(seen[rows].sum() / (charts.glyphs * charts.weight)[rows].sum()),
+        )
+        for rows in (place == index for index in np.unique(place))
+    ]
+    return points, _line_of(chosen, charts, column)
+
+
+def _line_of(pairs: Pairs, charts: Charts, column: int) -> tuple[float, float] | None:
+    if of_0_1(pairs):
+        return fit(_charts_of_0_1(pairs, column), guess_rate(pairs))
+    fitted = fit_charts(charts)
+    return None if fitted is None or fitted.inside < SURE else (math.exp(fitted.value), fitted.slope)
