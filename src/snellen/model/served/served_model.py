@@ -17,7 +17,18 @@ from .dialect import Dialect, build_body
 from .events import read_events
 from .http_client import AiohttpClient, Body, HttpClient
 from .post import HttpResponse
-from .replies import Reply, check_reply, decode_body, expect_object, read_safely, status_error
+from .replies import (
+    GAVE_UP,
+    Reply,
+    check_reply,
+    choice_zero,
+    decode_body,
+    expect_object,
+    read_safely,
+    refuse_error,
+    status_error,
+    told_error,
+)
 
 
 class ServedModel:
@@ -58,7 +69,7 @@ class ServedModel:
     async def post(self, path: str, body: Body) -> Mapping[str, Any]:
         """Send a body to a path under the server's address and return the JSON object it answers with."""
         response = await self._http.send(self._base_url + path, body, self._headers, self._options.timeout_s)
-        return expect_object(decode_body(self._body_of(response)))
+        return read_safely(_without_error, decode_body(self._body_of(response)))
 
     async def check(self) -> None:
         """Raise if the server cannot be reached, refuses the key, or lists its models without this one."""
@@ -107,8 +118,9 @@ class ServedModel:
         # The engine keeps the deadline of every attempt; a second timer for each request would only cost.
         response = await self._http.send(self._url, body, self._headers, None)
         done = self.clock.monotonic()
-        reply = read_safely(self.dialect.parse, decode_body(self._body_of(response)))
-        check_reply(reply)
+        value = decode_body(self._body_of(response))
+        reply = read_safely(self.dialect.parse, value)
+        check_reply(reply, value)
         return reply, Timing(sent, done)
 
     async def _stream(self, request: Request, body: Body) -> tuple[Reply, Timing]:
@@ -160,6 +172,16 @@ def _to_prediction(request: Request, reply: Reply, timing: Timing, images: Encod
         images=tuple([images[image].sent for turn in request.messages for image in turn.images]),
         detail={"model": reply.model} if reply.model else {},
     )
+
+
+def _without_error(value: Any) -> Mapping[str, Any]:
+    """Return a scored reply; one that was given up holds numbers of another text than was asked for."""
+    whole = expect_object(value)
+    refuse_error(whole)
+    choice = choice_zero(whole.get("choices") or [{}])
+    if str(choice.get("finish_reason")).lower() in GAVE_UP:
+        raise told_error(f"it gave the reply up ({choice['finish_reason']})")
+    return whole
 
 
 def _key_from(variable: str) -> Secret | None:
