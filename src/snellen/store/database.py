@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import EnvironmentProblem
+from .problems import reading
 
 SCHEMA_VERSION = 1
 Row = tuple[Any, ...]
@@ -27,6 +28,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         schema = (files("snellen.store") / "schema.sql").read_text()
         connection.executescript(f"BEGIN;{schema};PRAGMA user_version={SCHEMA_VERSION};COMMIT")  # all of it or nothing
     check_version(version or SCHEMA_VERSION, path)
+    check_tables(connection, path)
     return connection
 
 
@@ -36,9 +38,12 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         raise EnvironmentProblem(f"no run at {path.parent}: run.db is missing")
     connection = connect(path, read_only=True)
     try:
-        check_version(connection.execute("PRAGMA user_version").fetchone()[0], path)
-    except sqlite3.DatabaseError as error:
-        raise EnvironmentProblem(f"{path} cannot be read: {error}") from None
+        with reading(path):
+            check_version(connection.execute("PRAGMA user_version").fetchone()[0], path)
+            check_tables(connection, path)
+    except EnvironmentProblem:
+        connection.close()
+        raise
     return connection
 
 
@@ -70,6 +75,14 @@ def check_version(version: int, path: Path) -> None:
         raise EnvironmentProblem(
             f"{path} was written by a newer Snellen (schema {version}): upgrade with pip install -U snellen"
         )
+
+
+def check_tables(database: sqlite3.Connection, path: Path) -> None:
+    """Refuse a database of a stranger in which something else than plain tables is to be read: a view may never end."""
+    query = "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%' LIMIT 1"
+    odd = database.execute(query).fetchone()
+    if odd is not None:
+        raise EnvironmentProblem(f"{path} is not a run of Snellen: {odd[0]!r} in it is no plain table")
 
 
 def file_system_of(path: Path) -> str:
