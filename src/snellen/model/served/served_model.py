@@ -68,7 +68,7 @@ class ServedModel:
 
     async def post(self, path: str, body: Body) -> Mapping[str, Any]:
         """Send a body to a path under the server's address and return the JSON object it answers with."""
-        response = await self._http.send(self._base_url + path, body, self._headers, self._options.timeout_s)
+        response = await self._http.send(self._base_url + path, body, self._headers, None)  # the engine keeps the time
         return read_safely(_without_error, decode_body(self._body_of(response)))
 
     async def check(self) -> None:
