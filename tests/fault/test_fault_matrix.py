@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import snellen
+from command_line import run_command
 from snellen.core.errors import EnvironmentProblem, StopRun
 from snellen.store.reader import RunReader
 
@@ -114,6 +115,32 @@ def test_a_hanging_server_fails_the_trial_in_time(data: Path, mock_server: Calla
     check_counts(metric, records)
     assert {record["error"]["kind"] for record in records if record["error"]} == {"timeout"}
     assert metric["failed"] == 2
+
+
+def test_a_deadline_ends_the_run_cleanly_and_the_same_command_continues_it(
+    data: Path, mock_server: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = mock_server("--ttft-ms", 300)
+    folder = data.parent / "run"
+    command = ["run", data, "--model", "openai/mock", "--base-url", server.base_url, "-o", folder, "--quiet"]
+    assert run_command([*command, "--max-workers", 1, "--deadline", 1.5]) == 3
+    error = capsys.readouterr().err
+    assert "stopped by --deadline after" in error and "run the same command again" in error
+    stored = json.loads((folder / "results.json").read_text())["status"]
+    assert not stored["complete"]
+    assert run_command(command) == 0
+    assert json.loads((folder / "results.json").read_text())["status"]["complete"]
+
+
+def test_a_server_that_asks_for_a_million_years_of_rest_does_not_get_them(
+    data: Path, mock_server: Callable[..., Any]
+) -> None:
+    server = mock_server("--fault", "429:retry_after=1000000000@1-9999")
+    folder = data.parent / "run"
+    result = snellen.run(str(data), "openai/mock", base_url=server.base_url, output_dir=folder, deadline_s=1.0)
+    assert result.interrupted and result.state.overdue
+    with RunReader(folder) as reader:
+        assert any("Retry-After asks for" in row[7] for row in reader.attempts())
 
 
 def test_401_stops_the_run_at_the_first_sample(data: Path, mock_server: Callable[..., Any], tmp_path: Path) -> None:

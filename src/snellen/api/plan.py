@@ -253,5 +253,6 @@ def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
 _NOT_IN_NAME = {
     *("api_key", "base_url", "output_dir", "data_root", "command", "plugins", "catalogs", "profile", "cache"),
     *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
+    "deadline_s",
 }
 """Settings that change where things are or how they are asked, not what is measured."""

@@ -107,6 +107,12 @@ Examples:
     type=click.FloatRange(min=0, min_open=True),
     help="Seconds for one attempt.  [default: 600]",
 )
+@option(
+    "--deadline",
+    "deadline_s",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds for the whole run: then it stops cleanly, keeps everything and exits 3; run it again to continue.",
+)
 @option("--max-errors", help="Stop after so many failed trials: 20, or 5%.")
 @option("--image-max-side", type=click.IntRange(min=16), help="Shrink images whose longer side is larger (px).")
 @option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
@@ -156,7 +162,7 @@ def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, **flags: 
     result = run_settings(settings, watcher)
     print_result(result, watcher, as_json=as_json, quiet=quiet)
     if result.interrupted:
-        return 130
+        return 3 if result.state.overdue else 130
     return 1 if result.failed else 0
 
 

@@ -59,8 +59,8 @@ class Poster:
         try:
             response = await answer.done
         except asyncio.CancelledError:
-            # The answer to a question that was given up must not meet the next one. If it came before we heard that we are
-            # cancelled, the connection rests already, or is someone else's by now.
+            # The answer to a question that was given up must not meet the next one. If it came before we heard that we
+            # are cancelled, the connection rests already, or is someone else's by now.
             if answer.done.cancelled():
                 connection.abort()
             raise
