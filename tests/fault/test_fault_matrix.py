@@ -182,6 +182,45 @@ def test_max_errors_stops_and_the_next_run_asks_only_what_failed(
     )
 
 
+def test_no_artefact_of_a_failing_run_shows_a_password_in_the_address(
+    data: Path, mock_server: Callable[..., Any], capfd: Any
+) -> None:
+    server = mock_server("--fault", "400@3-6", "--fault", "reset@8-12")
+    address = server.base_url.replace("://", "://user:canary-4711%2Fabc@")
+    dead = "http://user:canary-4711%2Fabc@127.0.0.1:9/v1"
+    folder = data.parent / "run"
+    command = ["run", data, "--model", "openai/mock", "--max-retries", 1, "--max-workers", 2]
+    assert run_command([*command, "--base-url", address, "-o", folder]) == 1
+    assert run_command([*command, "--base-url", dead, "-o", f"{folder}2", "--json"]) == 3
+    files = "".join(path.read_bytes().decode("latin-1") for path in data.parent.rglob("*") if path.is_file())
+    text = files + "".join(capfd.readouterr())
+    assert "openai/mock" in text and "not reachable" in text
+    for form in ("canary-4711", "dXNlcjpjYW5hcnktNDcxMS9hYmM"):
+        assert form not in text
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--base-url", "http://127.0.0.1:9/v1?api_key=canary-4711"],
+        ["--model-arg", "api_key=canary-4711"],
+        ["--model-arg", "imagse=canary-4711"],
+        ["-p", "params.extra_body.api_key=canary-4711"],
+        ["--base-url", "http://u:canary-4711@127.0.0.1:9/v1", "--api-key-env", "MY_KEY"],
+    ],
+)
+def test_a_key_where_it_would_be_stored_is_refused_without_showing_it(
+    data: Path, capfd: Any, flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-0123456789abcdef")
+    folder = data.parent / "run"
+    assert run_command(["run", data, "--model", "openai/mock", "-o", folder, *flags, "--json"]) == 2
+    captured = capfd.readouterr()
+    assert captured.err.count("\n") == 1
+    assert "canary" not in captured.out + captured.err
+    assert not folder.exists()
+
+
 def test_no_artefact_of_a_failing_run_shows_the_key(
     data: Path, mock_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:

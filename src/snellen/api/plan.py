@@ -19,6 +19,7 @@ from ..core.ids import content_hash
 from ..core.jobs import Item, Job
 from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
+from ..core.secret import names_a_key
 from ..core.tasks import Prompt, RunHeader, Task
 from ..core.variants import parse_variant
 from ..data.catalog import Catalog
@@ -125,6 +126,7 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
         tip = f" (did you mean {hint!r}?)" if hint else did_you_mean(provider, known)
         wrong = f"model {settings.model!r}: unknown provider {provider!r}{tip}"
         raise UsageError(f"{wrong}; write provider/name, providers: {', '.join(known)}")
+    refuse_keys(settings)
     options = ModelOptions(
         base_url=settings.base_url,
         api_key=settings.api_key,
@@ -240,6 +242,16 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings) -> Prompt:
     if settings.prompt:
         prompt = convert({**msgspec.to_builtins(prompt), **settings.prompt}, Prompt, f"prompt of {task.name!r}")
     return prompt
+
+
+def refuse_keys(settings: RunSettings) -> None:
+    """Refuse a key where settings are stored: it would stand in run.db, results.json and report.html."""
+    places = {"--model-arg": settings.model_arguments, "extra_body": settings.extra_body or {}}
+    named = [(place, name) for place, table in places.items() for name in table]
+    named += [("-p", name) for name, _ in settings.overrides]
+    for place, name in named:
+        if names_a_key(name):
+            raise UsageError(f"{place} {name}: a key here would be stored; give it by --api-key-env NAME")
 
 
 def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:

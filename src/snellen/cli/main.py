@@ -12,6 +12,7 @@ import click
 
 from .. import __version__
 from ..core.errors import EnvironmentProblem, SnellenError, did_you_mean
+from ..core.secret import hide_passwords
 from ..core.text import clean_text, show_text
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -108,8 +109,9 @@ def _run(arguments: list[str] | None) -> int:
         code, sys.stdout = 0, open(os.devnull, "w")  # noqa: SIM115, PTH123
     except (SnellenError, OSError) as problem:
         error = _as_ours(problem)
-        click.echo(f"error: {show_text(str(error))}", err=True)
-        return _refuse(type(error).__name__, str(error), error.exit_code, arguments)
+        message = hide_passwords(str(error))
+        click.echo(f"error: {show_text(message)}", err=True)
+        return _refuse(type(error).__name__, message, error.exit_code, arguments)
     return int(code or 0)
 
 

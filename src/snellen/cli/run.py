@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from ..api.settings import RunSettings, perturbations
 from ..core.config import parse_assignment, read_config_file
 from ..core.errors import ConfigError, UsageError, not_among
 from ..core.protocols import ImagePolicy
-from ..core.secret import Secret
+from ..core.secret import Secret, hide_passwords
 from .prompts import read_prompt_flags
 
 MODEL_FILE_KEYS = {
@@ -219,7 +218,7 @@ def command_line(arguments: list[str]) -> str:
             shown[index + 1] = "****"
         elif argument.startswith("--api-key="):
             shown[index] = "--api-key=****"
-    return re.sub(r"://[^/@\s]+@", "://****@", shlex.join(shown))  # a password in an address is a key too
+    return hide_passwords(shlex.join(shown))  # a password in an address is a key too
 
 
 def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str, Any]:

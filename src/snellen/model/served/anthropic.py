@@ -21,6 +21,7 @@ FINISH["model_context_window_exceeded"] = "length"
 
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `anthropic/NAME`."""
+    options.allow_arguments("anthropic")
     return ServedModel(Anthropic(), name, options)
 
 

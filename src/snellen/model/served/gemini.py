@@ -21,6 +21,7 @@ ROLES = {"assistant": "model", "user": "user"}
 
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `gemini/NAME`."""
+    options.allow_arguments("gemini")
     return ServedModel(Gemini(), name, options)
 
 

@@ -17,6 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 
 from ...core.errors import ModelError
+from ...core.secret import hide_passwords
 from ...core.types import FailureKind
 from .connection import CONNECT_TIMEOUT_S
 from .http1 import REPLY_LIMIT
@@ -174,5 +175,5 @@ def network_error(error: Exception, url: str, timeout_s: float | None) -> ModelE
         message = f"no answer from {url} within {timeout_s or BETWEEN_CHUNKS_S:g} s"
         return ModelError(FailureKind.TIMEOUT, message, retryable=True)
     else:
-        message = f"connection to {url} failed: {type(error).__name__}: {error}"
+        message = f"connection to {url} failed: {type(error).__name__}: {hide_passwords(str(error))}"  # a proxy's, too
     return ModelError(FailureKind.NETWORK, message, retryable=True)

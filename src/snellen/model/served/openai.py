@@ -19,6 +19,7 @@ from .served_model import ServedModel
 
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `openai/NAME`; `--model-arg images=…` is one of IMAGE_MODES."""
+    options.allow_arguments("openai", ("images", "likelihood"))
     return ServedModel(OpenAI(str(options.arguments.get("images", "inline"))), name, options)
 
 

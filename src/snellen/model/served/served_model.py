@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from ...core.errors import EnvironmentProblem, ModelError, UsageError, did_you_mean
 from ...core.protocols import Capability, EncodedImages
@@ -48,16 +51,24 @@ class ServedModel:
         self._options = options
         self._key = options.api_key or _key_from(dialect.key_variable)
         base_url = options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url
-        self._base_url = base_url.rstrip("/")
+        self._base_url, self._password = split_address(base_url)
         self._http: HttpClient = http or AiohttpClient()
         self._url = dialect.url(self._base_url, name, stream=False)
-        self._headers = dialect.headers(self._key)
+        self._headers = self._make_headers()
         can_score = Capability.LIKELIHOOD in dialect.capabilities
         self._scorer = CandidateScorer(self, options.arguments.get("likelihood")) if can_score else None
 
     def endpoint(self, *, stream: bool) -> tuple[str, dict[str, str]]:
         """Return where requests go and their headers, the key in them: for the wire only."""
-        return self.dialect.url(self._base_url, self.remote_name, stream=stream), self.dialect.headers(self._key)
+        return self.dialect.url(self._base_url, self.remote_name, stream=stream), self._make_headers()
+
+    def _make_headers(self) -> dict[str, str]:
+        headers = self.dialect.headers(self._key)
+        if self._password is None:
+            return headers
+        if "Authorization" in headers:
+            raise UsageError("--base-url holds a password and there is an API key as well: leave one of them out")
+        return headers | {"Authorization": f"Basic {base64.b64encode(self._password.reveal().encode()).decode()}"}
 
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Answer one request, or raise ModelError."""
@@ -154,11 +165,25 @@ class ServedModel:
         return reply, Timing(sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times))
 
     def _scrubbed(self, error: ModelError) -> ModelError:
-        if self._key is not None:
-            error.args = (self._key.scrub(str(error)),)
-            texts = {name: text for name, text in error.detail.items() if isinstance(text, str)}
-            error.detail = error.detail | {name: self._key.scrub(text) for name, text in texts.items()}
+        alone = None if self._password is None else Secret(self._password.reveal().partition(":")[2])
+        for key in (self._key, self._password, alone):
+            if key is not None:
+                error.args = (key.scrub(str(error)),)
+                texts = {name: text for name, text in error.detail.items() if isinstance(text, str)}
+                error.detail = error.detail | {name: key.scrub(text) for name, text in texts.items()}
         return error
+
+
+def split_address(base_url: str) -> tuple[str, Secret | None]:
+    """Return an address without the user and password in it, and those; they go as a header, and nowhere else."""
+    head, slashes, rest = base_url.strip().partition("://")
+    host, slash, path = rest.partition("/")
+    userinfo, at, host = host.rpartition("@")
+    address = f"{head}{slashes}{host}{slash}{path}"
+    if "?" in address or "#" in address:
+        bare = re.split(r"[?#]", address)[0]
+        raise UsageError(f"--base-url {bare} must end where its path ends: give a key by --api-key-env, not behind '?'")
+    return address.rstrip("/"), Secret(unquote(userinfo)) if at else None
 
 
 def _to_prediction(request: Request, reply: Reply, timing: Timing, images: EncodedImages) -> Prediction:
