@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Sequence
 from importlib.resources import files
 from itertools import chain
@@ -13,6 +14,7 @@ from ..core.errors import EnvironmentProblem
 from .problems import reading
 
 SCHEMA_VERSION = 1
+LOCK_TIMEOUT_S = 30.0
 Row = tuple[Any, ...]
 NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "fuse.sshfs", "9p", "lustre", "ceph", "beegfs")
 
@@ -21,7 +23,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     """Open (or create) a run database for its one writer: durable at every commit."""
     connection = connect(path)
     on_network = file_system_of(path).startswith(NETWORK_FILE_SYSTEMS)
-    connection.execute(f"PRAGMA journal_mode={'DELETE' if on_network else 'WAL'}")
+    set_journal(connection, "DELETE" if on_network else "WAL")
     connection.execute("PRAGMA synchronous=FULL")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == 0:
@@ -52,9 +54,23 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     try:
         mode = "ro" if read_only else "rwc"
         address = f"{path.absolute().as_uri()}?mode={mode}"
-        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=30)
+        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=LOCK_TIMEOUT_S)
     except sqlite3.OperationalError as error:
         raise EnvironmentProblem(f"cannot open {path}: {error}") from None
+
+
+def set_journal(database: sqlite3.Connection, mode: str) -> None:
+    """Switch the journal, also while others open the same new file: here SQLite heeds no timeout of its own."""
+    give_up = time.monotonic() + LOCK_TIMEOUT_S
+    while True:
+        try:
+            database.execute(f"PRAGMA journal_mode={mode}")
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def insert_rows(database: sqlite3.Connection, statement: str, rows: Sequence[Row]) -> None:
