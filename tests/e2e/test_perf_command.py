@@ -333,3 +333,22 @@ def test_wrong_arguments_are_one_line(arguments: list[str], message: str, tmp_pa
 def test_only_served_models_can_be_loaded(tmp_path: Path) -> None:
     with pytest.raises(SnellenError, match="not served over HTTP"):
         perf("synthetic", "--model", "reader", "-o", tmp_path / "o")
+
+
+def test_a_load_that_is_killed_keeps_the_levels_it_had_measured(
+    mock_server: MockServer, questions: Path, tmp_path: Path
+) -> None:
+    server = mock_server("--answer", "A", "--ttft-ms", 5)
+    out = tmp_path / "out"
+    words = ["perf", questions, "--model", "openai/mock", "--base-url", server.base_url, "--no-pictures", "-o", out]
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, words), "--concurrency", "1,2", "--duration", "2", "--warmup", "0"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until(lambda: (out / "perf.json").exists(), "the first level")
+    process.kill()
+    process.wait(CEILING_S)
+    report = json.loads((out / "perf.json").read_text())
+    assert report["interrupted"] and report["levels"][0]["total"]
+    assert len(report["levels"]) == 1

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import snellen
+from command_line import run_command
 from snellen.core.errors import EnvironmentProblem, StopRun
 from snellen.store.reader import RunReader
 
@@ -118,6 +119,32 @@ def test_a_hanging_server_fails_the_trial_in_time(data: Path, mock_server: Calla
     assert metric["failed"] == 2
 
 
+def test_a_deadline_ends_the_run_cleanly_and_the_same_command_continues_it(
+    data: Path, mock_server: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = mock_server("--ttft-ms", 300)
+    folder = data.parent / "run"
+    command = ["run", data, "--model", "openai/mock", "--base-url", server.base_url, "-o", folder, "--quiet"]
+    assert run_command([*command, "--max-workers", 1, "--deadline", 1.5]) == 3
+    error = capsys.readouterr().err
+    assert "stopped by --deadline after" in error and "run the same command again" in error
+    stored = json.loads((folder / "results.json").read_text())["status"]
+    assert not stored["complete"]
+    assert run_command(command) == 0
+    assert json.loads((folder / "results.json").read_text())["status"]["complete"]
+
+
+def test_a_server_that_asks_for_a_million_years_of_rest_does_not_get_them(
+    data: Path, mock_server: Callable[..., Any]
+) -> None:
+    server = mock_server("--fault", "429:retry_after=1000000000@1-9999")
+    folder = data.parent / "run"
+    result = snellen.run(str(data), "openai/mock", base_url=server.base_url, output_dir=folder, deadline_s=1.0)
+    assert result.interrupted and result.state.overdue
+    with RunReader(folder) as reader:
+        assert any("Retry-After asks for" in row[7] for row in reader.attempts())
+
+
 def test_401_stops_the_run_at_the_first_sample(data: Path, mock_server: Callable[..., Any], tmp_path: Path) -> None:
     log = tmp_path / "seen.jsonl"
     server = mock_server("--fault", "401", "--log", log)
@@ -155,6 +182,45 @@ def test_max_errors_stops_and_the_next_run_asks_only_what_failed(
         len([line for line in log.read_text().splitlines() if "models" not in json.loads(line).get("path", "")])
         == SAMPLES - 4
     )
+
+
+def test_no_artefact_of_a_failing_run_shows_a_password_in_the_address(
+    data: Path, mock_server: Callable[..., Any], capfd: Any
+) -> None:
+    server = mock_server("--fault", "400@3-6", "--fault", "reset@8-12")
+    address = server.base_url.replace("://", "://user:canary-4711%2Fabc@")
+    dead = "http://user:canary-4711%2Fabc@127.0.0.1:9/v1"
+    folder = data.parent / "run"
+    command = ["run", data, "--model", "openai/mock", "--max-retries", 1, "--max-workers", 2]
+    assert run_command([*command, "--base-url", address, "-o", folder]) == 1
+    assert run_command([*command, "--base-url", dead, "-o", f"{folder}2", "--json"]) == 3
+    files = "".join(path.read_bytes().decode("latin-1") for path in data.parent.rglob("*") if path.is_file())
+    text = files + "".join(capfd.readouterr())
+    assert "openai/mock" in text and "not reachable" in text
+    for form in ("canary-4711", "dXNlcjpjYW5hcnktNDcxMS9hYmM"):
+        assert form not in text
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--base-url", "http://127.0.0.1:9/v1?api_key=canary-4711"],
+        ["--model-arg", "api_key=canary-4711"],
+        ["--model-arg", "imagse=canary-4711"],
+        ["-p", "params.extra_body.api_key=canary-4711"],
+        ["--base-url", "http://u:canary-4711@127.0.0.1:9/v1", "--api-key-env", "MY_KEY"],
+    ],
+)
+def test_a_key_where_it_would_be_stored_is_refused_without_showing_it(
+    data: Path, capfd: Any, flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-0123456789abcdef")
+    folder = data.parent / "run"
+    assert run_command(["run", data, "--model", "openai/mock", "-o", folder, *flags, "--json"]) == 2
+    captured = capfd.readouterr()
+    assert captured.err.count("\n") == 1
+    assert "canary" not in captured.out + captured.err
+    assert not folder.exists()
 
 
 def test_no_artefact_of_a_failing_run_shows_the_key(

@@ -65,7 +65,7 @@ FLAGS: list[list[str]] = [
     ["--variant", "base", "--variant", "order=1", "--detailed-keys", "topic"],
     ["--map", "question=question", "-p", 'scorers=["choice", "exact"]'],
     ["--image-max-side", "64", "--no-cache", "--allow-missing-images", "--profile", "reform"],
-    ["--until-ci", "20", "--half", "--batch-size", "2", "--model-arg", "x=1"],
+    ["--until-ci", "20"],
     ["--data-root", ".", "--base-url", "http://user:secret@localhost/v1", "--api-key", "sk-canary-99"],
 ]
 

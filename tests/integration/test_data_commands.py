@@ -222,3 +222,12 @@ def test_tasks_says_what_is_there(raw: Path, capsys: pytest.CaptureFixture[str])
     rows = {row["name"]: row["data"] for row in json.loads(out)["tasks"]}
     assert code == 0
     assert rows == {"reform/visdial": ["raw"], "reform/vqa-mt": []}
+
+
+def test_what_a_terminal_obeys_is_not_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "\x1b]0;title\x07\x1b[2Jq"
+    rows = [{"id": name, "question": "Is it?", "options": ["yes", "no"], "answer": "yes", "image": "gone.png"}] * 2
+    (tmp_path / "my.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _, out, err = call(capsys, "data", "check", tmp_path / "my.jsonl")
+    assert "title" in out + err
+    assert not set("\x1b\x07") & set(out + err)

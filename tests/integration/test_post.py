@@ -86,11 +86,11 @@ def test_the_bytes_are_those_of_a_session_and_the_connection_is_kept() -> None:
 
     wire = played(Wire([OK, OK, OK]), client)
     _, by_session, posted, other = (sorted(head.split(b"\r\n")) for head in wire.heads)
-    assert posted == by_session
+    assert posted == [line for line in by_session if line != b"Connection: close"]
     assert b"Content-Length: 2" in other and b"Authorization: Bearer key" in other
     assert b"POST /chat?x=1 HTTP/1.1" in other
     assert wire.bodies[1:] == [b'{"a":1}', b'{"a":1}', b"[]"]
-    assert wire.connections == 2, "the session's, and one for both posts"
+    assert wire.connections == 3, "two of the session, which uses none twice, and one for both posts"
 
 
 def test_a_body_beyond_one_piece_goes_part_by_part() -> None:
@@ -164,11 +164,13 @@ def test_what_is_no_answer_is_a_network_error(answer: bytes) -> None:
 
 
 def test_a_few_bytes_that_unpack_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(post, "UNPACKED_LIMIT", 1000)
+    monkeypatch.setattr(post, "REPLY_LIMIT", 1000)
     assert unpack(gzip.compress(b"x" * 1000), "gzip") == b"x" * 1000
-    for content, words in ((gzip.compress(b"x" * 1001), "holds more"), (gzip.compress(b"xyz" * 99)[:-20], "cut off")):
-        with pytest.raises(aiohttp.ClientPayloadError, match=words):
-            unpack(content, "gzip")
+    with pytest.raises(ModelError, match="larger than") as caught:
+        unpack(gzip.compress(b"x" * 1001), "gzip")
+    assert caught.value.kind is FailureKind.DECODE and not caught.value.retryable
+    with pytest.raises(aiohttp.ClientPayloadError, match="cut off"):
+        unpack(gzip.compress(b"xyz" * 99)[:-20], "gzip")
 
 
 def test_a_closed_connection_is_not_used_again() -> None:

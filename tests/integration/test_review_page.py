@@ -139,6 +139,8 @@ def test_what_does_not_fit_is_a_line_not_a_crash(shop: Path) -> None:
                 (save("none", "a"), "no item 'none'"),
                 (save("0001", "b", "explode"), "no action"),
                 (save("0001", "c", "edit", body={"steps": []}), "missing required field"),
+                (save("0001", "t" * 2000), "length <= 1000"),
+                (save("0001", "t" * 900_000), "larger than 256 KB"),
             ):
                 answer = await session.post(f"{base}/api/decide", data=body, headers=POST)
                 assert answer.status == 400 and message in answer.json()["error"]

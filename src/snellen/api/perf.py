@@ -100,7 +100,7 @@ def run_perf(settings: PerfSettings) -> PerfReport:
         _measure_levels(settings, folder, report)
     except KeyboardInterrupt:
         report.interrupted = True
-    write_atomically(folder / "perf.json", lambda file: _write(file, report))
+    _keep(folder, report)
     drawn = {
         level["level"]: {name: (folder / name).read_text() for name in level.get("pictures", ())}
         for level in report.levels
@@ -112,6 +112,8 @@ def run_perf(settings: PerfSettings) -> PerfReport:
 def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) -> None:
     load = asyncio.run(_prepare(settings))
     for level in settings.levels:
+        if report.levels:  # what is measured is kept, should this process be killed in a later level
+            _keep(folder, msgspec.structs.replace(report, interrupted=True))
         level_folder = folder if len(settings.levels) == 1 else folder / level_name(level)
         level_folder.mkdir(parents=True, exist_ok=True)
         entry: dict[str, Any] = {"level": level_name(level), "plan": level.told()}
@@ -130,6 +132,10 @@ def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) ->
             ]
         if report.interrupted:
             return
+
+
+def _keep(folder: Path, report: PerfReport) -> None:
+    write_atomically(folder / "perf.json", lambda file: _write(file, report))
 
 
 def describe_level(timeline: Timeline, objectives: Objectives | None) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from ..core.ids import content_hash
 from ..core.jobs import Item, Job
 from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
+from ..core.secret import names_a_key
 from ..core.tasks import Prompt, RunHeader, Task
 from ..core.types import Form, Sample
 from ..core.variants import parse_variant
@@ -129,6 +130,7 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
         tip = f" (did you mean {hint!r}?)" if hint else did_you_mean(provider, known)
         wrong = f"model {settings.model!r}: unknown provider {provider!r}{tip}"
         raise UsageError(f"{wrong}; write provider/name, providers: {', '.join(known)}")
+    refuse_keys(settings)
     options = ModelOptions(
         base_url=settings.base_url,
         api_key=settings.api_key,
@@ -299,6 +301,16 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings, form: Form 
     return prompt
 
 
+def refuse_keys(settings: RunSettings) -> None:
+    """Refuse a key where settings are stored: it would stand in run.db, results.json and report.html."""
+    places = {"--model-arg": settings.model_arguments, "extra_body": settings.extra_body or {}}
+    named = [(place, name) for place, table in places.items() for name in table]
+    named += [("-p", name) for name, _ in settings.overrides]
+    for place, name in named:
+        if names_a_key(name):
+            raise UsageError(f"{place} {name}: a key here would be stored; give it by --api-key-env NAME")
+
+
 def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
     """Name a run by task and model, and by a hash of the settings so that another configuration gets its own folder."""
     settled = {field: getattr(settings, field) for field in settings.__struct_fields__ if field not in _NOT_IN_NAME}
@@ -309,15 +321,7 @@ def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
 
 _NOT_IN_NAME = {
     *("api_key", "base_url", "output_dir", "data_root", "command", "plugins", "catalogs", "profile", "cache"),
-    *(
-        "max_workers",
-        "max_retries",
-        "timeout_s",
-        "max_errors",
-        "allow_missing_images",
-        "same_model",
-        "until_ci",
-        "detailed_keys",
-    ),
+    *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
+    *("same_model", "deadline_s"),
 }
 """Settings that change where things are or how they are asked, not what is measured."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
@@ -85,11 +86,13 @@ def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings:
 @rare_collections()
 def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     """Plan, ask, store, score and report, as the settings say; the `watcher` hears of it."""
+    started = time.monotonic()
     plan = make_plan(settings)
     policy = make_policy(settings)
     if watcher is not None:
         watcher.planned(plan, policy.worst_case_s(plan.trials))
-    state, interrupted = asyncio.run(_ask_all(plan, policy, settings, watcher))
+    ends = None if settings.deadline_s is None else started + settings.deadline_s
+    state, interrupted = asyncio.run(_ask_all(plan, policy, settings, watcher, ends))
     results = finish(plan.folder, plan, settings.profile)
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
     return RunResult(plan.folder, results, state, interrupted, dimensions)
@@ -111,7 +114,9 @@ def make_policy(settings: RunSettings) -> Policy:
     )
 
 
-async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: Watcher | None) -> tuple[RunState, bool]:
+async def _ask_all(
+    plan: Plan, policy: Policy, settings: RunSettings, watcher: Watcher | None, ends: float | None
+) -> tuple[RunState, bool]:
     async with asking(plan.model, plan.folder):
         resuming = (plan.folder / "run.db").exists()
         server = AskedServer(plan.folder, plan.model, allowed=settings.same_model)
@@ -123,7 +128,8 @@ async def _ask_all(plan: Plan, policy: Policy, settings: RunSettings, watcher: W
                 await plan.model.check()
             server.keep(writer)
             engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
-            return await _run_engine(engine, plan, settings, writer, watcher)
+            with ending_at(ends, engine):
+                return await _run_engine(engine, plan, settings, writer, watcher)
 
 
 @asynccontextmanager
@@ -151,6 +157,24 @@ async def _run_engine(
         return engine.state, engine.stopping
     writer.put_meta("until_ci", early.summary())
     return engine.state, engine.stopping and not early.stopped
+
+
+@contextmanager
+def ending_at(moment: float | None, engine: Engine) -> Iterator[None]:
+    """Let the engine take nothing new after a moment of `time.monotonic`; what is in flight drains, all is kept."""
+    if moment is None:
+        yield
+        return
+
+    def end() -> None:
+        engine.state.overdue = True
+        engine.stop()
+
+    timer = asyncio.get_running_loop().call_later(max(0.0, moment - time.monotonic()), end)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _early_stop(plan: Plan, settings: RunSettings, engine: Engine) -> EarlyStop | None:

@@ -87,6 +87,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_retries: int = 5
     timeout_s: float | None = None
     max_errors: str | None = None
+    deadline_s: float | None = None
+    """Seconds for the whole run; then it takes nothing new, drains, and scores what it has."""
     cache: bool = True
     allow_missing_images: bool = False
     same_model: bool = False

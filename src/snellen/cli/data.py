@@ -8,6 +8,7 @@ from typing import Any
 import click
 import msgspec
 
+from ..core.text import show_text
 from .options import CATALOGS, COUNT, FOLDER, PATH, defaulted
 
 SOURCES = click.Choice(["raw", "prepared", "hub", "bundle"])
@@ -133,6 +134,6 @@ def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:
     for finding in report.findings:
         where = f" ({', '.join(finding.examples)})" if finding.examples else ""
         colour = "red" if finding.level == "error" else "yellow"
-        console.print(f"[{colour}]{finding.level}[/] {finding.check}: {escape(finding.message + where)}")
+        console.print(f"[{colour}]{finding.level}[/] {finding.check}: {escape(show_text(finding.message + where))}")
     if not report.findings:
         console.print("nothing wrong was found", style="green")

@@ -12,6 +12,7 @@ import click
 
 from .. import __version__
 from ..core.errors import EnvironmentProblem, SnellenError, did_you_mean
+from ..core.secret import hide_passwords
 from ..core.text import clean_text, show_text
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -31,7 +32,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "leaderboard": ("snellen.cli.look.leaderboard:leaderboard", "Rank many runs, and say which cannot be told apart."),
     "tasks": ("snellen.cli.tasks:tasks", "List tasks and suites, or show one."),
     "models": ("snellen.cli.models:models", "List model providers, or check one model."),
-    "doctor": ("snellen.cli.doctor:doctor", "Look at this machine and say what is missing."),
+    "doctor": ("snellen.cli.doctor:doctor", "Look at this machine, or at a run, and say what is missing."),
+    "repair": ("snellen.cli.repair:repair", "Save every readable row of a damaged run into a new run.db."),
     "cache": ("snellen.cli.cache:cache", "Look at or prune the response cache."),
     "curate": ("snellen.cli.curate:curate", "Build a dataset with an LLM and people: draft, gates, review, publish."),
     "docs": ("snellen.cli.docs:docs", "Render texts as pages, degrade pages, plant needles."),
@@ -108,8 +110,9 @@ def _run(arguments: list[str] | None) -> int:
         code, sys.stdout = 0, open(os.devnull, "w")  # noqa: SIM115, PTH123
     except (SnellenError, OSError) as problem:
         error = _as_ours(problem)
-        click.echo(f"error: {show_text(str(error))}", err=True)
-        return _refuse(type(error).__name__, str(error), error.exit_code, arguments)
+        message = hide_passwords(str(error))
+        click.echo(f"error: {show_text(message)}", err=True)
+        return _refuse(type(error).__name__, message, error.exit_code, arguments)
     return int(code or 0)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from ..api.settings import RunSettings, perturbations
 from ..core.config import parse_assignment, read_config_file
 from ..core.errors import ConfigError, UsageError, not_among
 from ..core.protocols import ImagePolicy
-from ..core.secret import Secret
+from ..core.secret import Secret, hide_passwords
 from .prompts import read_prompt_flags
 
 MODEL_FILE_KEYS = {
@@ -116,6 +115,12 @@ Examples:
     type=click.FloatRange(min=0, min_open=True),
     help="Seconds for one attempt.  [default: 600]",
 )
+@option(
+    "--deadline",
+    "deadline_s",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds for the whole run: then it stops cleanly, keeps everything and exits 3; run it again to continue.",
+)
 @option("--max-errors", help="Stop after so many failed trials: 20, or 5%.")
 @option("--image-max-side", type=click.IntRange(min=16), help="Shrink images whose longer side is larger (px).")
 @option("--same-model", is_flag=True, help="Continue although another server answers: it serves the same model.")
@@ -167,7 +172,7 @@ def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, show_prom
     result = run_settings(settings, watcher)
     print_result(result, watcher, as_json=as_json, quiet=quiet)
     if result.interrupted:
-        return 130
+        return 3 if result.state.overdue else 130
     return 1 if result.failed else 0
 
 
@@ -240,7 +245,7 @@ def command_line(arguments: list[str]) -> str:
             shown[index + 1] = "****"
         elif argument.startswith("--api-key="):
             shown[index] = "--api-key=****"
-    return re.sub(r"://[^/@\s]+@", "://****@", shlex.join(shown))  # a password in an address is a key too
+    return hide_passwords(shlex.join(shown))  # a password in an address is a key too
 
 
 def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str, Any]:

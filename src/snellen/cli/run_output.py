@@ -65,7 +65,8 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         console.print(plain(f"{page}every reply in the browser: snellen view {folder}"))
     if result.interrupted:
         progress = f"{result.state.done + result.state.resumed} of {result.state.planned} trials"
-        click.echo(f"interrupted after {progress}; run the same command again to continue", err=True)
+        why = "stopped by --deadline" if result.state.overdue else "interrupted"
+        click.echo(f"{why} after {progress}; run the same command again to continue", err=True)
 
 
 def _print_tables(result: RunResult, console: Console) -> None:

@@ -12,6 +12,8 @@ import msgspec
 from .errors import ConfigError, did_you_mean
 
 T = TypeVar("T")
+TOML_LIMIT = 2**20
+LONG_KEY = re.compile(r"(?:[\w\-\"']+[ \t]*\.[ \t]*){40}")
 
 
 def read_config_file(path: str | Path) -> dict[str, Any]:
@@ -22,12 +24,21 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror}") from None
     try:
-        value = msgspec.json.decode(data) if file.suffix == ".json" else tomllib.loads(data.decode("utf-8"))
+        value = msgspec.json.decode(data) if file.suffix == ".json" else parse_toml(data.decode("utf-8"))
     except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{file} is not valid {'JSON' if file.suffix == '.json' else 'TOML'}: {error}") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{file} must hold a table, not a {type(value).__name__}")
     return value
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Read TOML of a bounded size; a key of a thousand dots takes memory by the square of them and is refused."""
+    if len(text) > TOML_LIMIT:
+        raise tomllib.TOMLDecodeError(f"it is longer than {TOML_LIMIT:,} characters")
+    if LONG_KEY.search(text):
+        raise tomllib.TOMLDecodeError("a key has more than 40 parts")
+    return tomllib.loads(text)
 
 
 def convert(value: Any, kind: type[T], where: str) -> T:
@@ -44,7 +55,7 @@ def parse_assignment(text: str) -> tuple[str, Any]:
     if not equals or not key.strip():
         raise ConfigError(f"{text!r} is not key=value")
     try:
-        value = tomllib.loads(f"value = {raw}")["value"]
+        value = parse_toml(f"value = {raw}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
         value = raw
     return key.strip(), value

@@ -3,7 +3,25 @@
 from __future__ import annotations
 
 import base64
+import re
 from urllib.parse import quote
+
+USERINFO = re.compile(r"(?<=://)[^/\s'\"]+@")
+KEY_NAMES = re.compile(
+    r"(?:^|[._-])(?:api[_-]?key|apikey|secret|password|passwd|credentials?|authorization|bearer|(?:access|auth)[_-]?token)$",
+    re.IGNORECASE,
+)
+"""Names of settings that hold a key."""
+
+
+def hide_passwords(text: str) -> str:
+    """Return `text` with user and password masked in every address that holds them."""
+    return USERINFO.sub("****@", text)
+
+
+def names_a_key(name: str) -> bool:
+    """Tell whether a setting is named as one that holds a key: what is stored must not."""
+    return KEY_NAMES.search(name) is not None
 
 
 class Secret:

@@ -10,6 +10,14 @@ from typing import Any
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """What a terminal obeys instead of showing it: escapes, bells, and marks that turn the direction of text."""
 REPLACEMENT = "\ufffd"
+OBEYED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""Controls that stand in no text; line ends and tabs do."""
+UNSEEN = "".join(
+    map(chr, (0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF))
+)
+"""Marks that cannot be seen, and that a spreadsheet reads past."""
+FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""How a formula begins, also in full width."""
 
 
 def clean_text(text: str) -> str:
@@ -26,6 +34,18 @@ def clean_text(text: str) -> str:
 def show_text(text: str) -> str:
     """Make text showable: what a terminal would obey becomes U+FFFD."""
     return CONTROL.sub(REPLACEMENT, clean_text(text))
+
+
+def defuse_cell(text: str) -> str:
+    """Return a CSV cell that no spreadsheet runs and no terminal obeys: what begins like a formula gets an apostrophe.
+
+    Spaces and marks that cannot be seen before the sign are seen through, as spreadsheets do.
+    """
+    text = OBEYED.sub(REPLACEMENT, text)
+    bare = text
+    while bare != (bare := bare.lstrip().lstrip(UNSEEN + REPLACEMENT)):
+        pass
+    return f"'{text}" if text.startswith(("\t", "\r", "\n")) or bare.startswith(FORMULA) else text
 
 
 def json_objects(text: str) -> Iterator[Any]:

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-from ..core.errors import DataError, EnvironmentProblem, MissingExtra, SnellenError
+from ..core.errors import DataError, EnvironmentProblem, MissingExtra, SnellenError, UsageError
 from ..data.images.decode import open_image
 from .decisions import MODES, Decision
 from .desk import REASONS, Desk
@@ -90,14 +90,29 @@ class LocalOnly:
         return headers.get("x-snellen") == "1" and headers.get("content-type", "").startswith("application/json")
 
 
+BODY_LIMIT = 256 * 2**10
+"""Bytes of a save: an item with all its texts is a few kilobytes."""
+Short = Annotated[str, msgspec.Meta(max_length=1000)]
+
+
+async def read_body(request: Request) -> bytes:
+    """Return the body of a save; one that is larger than any is refused before it is held."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_LIMIT:
+            raise UsageError(f"a save is larger than {BODY_LIMIT // 2**10} KB")
+    return body
+
+
 class Decide(msgspec.Struct, frozen=True):
     """The body of a save."""
 
-    mode: str
-    item: str
-    action: str
-    ticket: str
-    reason: str = ""
+    mode: Short
+    item: Short
+    action: Short
+    ticket: Short
+    reason: Annotated[str, msgspec.Meta(max_length=10_000)] = ""
     body: Any = None
 
 
@@ -191,7 +206,7 @@ class Pages:
         if who is None:
             return STRANGER
         try:
-            save = msgspec.json.decode(await request.body(), type=Decide)
+            save = msgspec.json.decode(await read_body(request), type=Decide)
             reason = save.reason.strip()
             decision = Decision(save.mode, save.item, who, _now(), save.action, save.ticket, reason, save.body)
             self._desk.check(decision)
@@ -206,7 +221,7 @@ class Pages:
         if who is None:
             return STRANGER
         try:
-            fields = msgspec.json.decode(await request.body(), type=dict[str, str])
+            fields = msgspec.json.decode(await read_body(request), type=dict[str, Short])
             mode = fields.get("mode", "review")
             undo = self._desk.ledger.undo_of(mode, who, _now(), fields["ticket"])
             item = (await self._store(undo)).item if undo is not None else None

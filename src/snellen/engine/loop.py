@@ -195,6 +195,7 @@ class Engine:
     def _note_attempt(self, request: Request, error: ModelError) -> None:
         self.state.retries += 1
         self.state.last_error = str(error)
+        self.state.paused_until = self._limiter.paused_until
         self._writer.put_attempt(request.key, error)
         self._lost_connections = self._lost_connections + 1 if error.kind is FailureKind.NETWORK else 0
         if self._lost_connections >= self._dead_after():

@@ -55,15 +55,21 @@ class Retrier:
     async def _attempt(self, request: Request, images: EncodedImages) -> Prediction:
         timeout_s = self.policy.timeout_of(request.params)
         try:
-            # One second more than the model was told: it knows better what it waited for, and says so.
-            limit_s = None if timeout_s is None else timeout_s + 1.0
-            return await self.deadlines.within(limit_s, call_model(self.call, request, images))
+            return await self.deadlines.within(_limit_s(timeout_s, request), call_model(self.call, request, images))
         except TimeoutError:
             raise ModelError(FailureKind.TIMEOUT, f"no answer within {timeout_s or 0:g} s", retryable=True) from None
         except ModelError as error:
+            self._bound_rest(error)
             if error.kind is FailureKind.RATE or (error.status == 503 and error.retry_after_s):
                 self.limiter.throttle(error.retry_after_s)
             raise
+
+    def _bound_rest(self, error: ModelError) -> None:
+        """Cut a rest that a server asks for to the longest that is kept, and say so."""
+        asked_s, most_s = error.retry_after_s or 0.0, self.policy.retry_after_max_s
+        if asked_s > most_s:
+            error.retry_after_s = most_s
+            error.args = (f"{error} (Retry-After asks for {asked_s:.6g} s; it is asked again after {most_s:g} s)",)
 
     def _worth_it(self, error: ModelError, attempt: int, started: float, wait_s: float) -> bool:
         if not error.retryable or attempt >= self.policy.max_retries:
@@ -73,3 +79,10 @@ class Retrier:
     def _wait_s(self, error: ModelError, attempt: int, draw: random.Random) -> float:
         backoff = self.policy.backoff_of(attempt) * (0.5 + draw.random())
         return max(backoff, (error.retry_after_s or 0.0) * (1.0 + 0.1 * draw.random()))
+
+
+def _limit_s(timeout_s: float | None, request: Request) -> float | None:
+    """Return how long one attempt may take; a stream a little longer, because its reader knows what came until then."""
+    if timeout_s is None or not request.params.stream:
+        return timeout_s
+    return timeout_s + min(1.0, 0.05 * timeout_s)

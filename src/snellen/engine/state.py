@@ -29,6 +29,9 @@ class RunState:
     paused_until: float = 0.0
     """When the pool may send again, on the engine's monotonic clock: the time a server asked for."""
 
+    overdue: bool = False
+    """True once the time that the whole run was given is over."""
+
     def count(self, prediction: Prediction) -> None:
         """Count one finished trial."""
         self.done += 1

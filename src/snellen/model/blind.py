@@ -67,6 +67,7 @@ def create(name: str, options: ModelOptions) -> Blind:
     if name not in CHOOSERS:
         near, known = did_you_mean(name, CHOOSERS), ", ".join(CHOOSERS)
         raise UsageError(f"no blind baseline {name!r}{near}; write blind/NAME with one of: {known}")
+    options.allow_arguments(f"blind/{name}")
     return Blind(name, options)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.clock import Clock, SystemClock
+from ..core.errors import UsageError, not_among
 from ..core.protocols import ImagePolicy
 from ..core.secret import Secret
 
@@ -23,3 +24,11 @@ class ModelOptions:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """`--model-arg key=value`: provider-specific (dtype, device, batch_size, engine)."""
     clock: Clock = field(default_factory=SystemClock)
+
+    def allow_arguments(self, provider: str, known: Sequence[str] = ()) -> None:
+        """Refuse a `--model-arg` that the provider does not know: it would be stored, and change nothing."""
+        for name in self.arguments:
+            if not known:
+                raise UsageError(f"--model-arg {name}: {provider} takes none")
+            if name not in known:
+                raise UsageError(f"--model-arg of {provider}: unknown name {not_among(name, known)}")

@@ -22,6 +22,7 @@ def create(name: str, options: ModelOptions) -> Replay:
     """Return the model `replay/FILE`."""
     if not name:
         raise UsageError("replay needs a predictions file: replay/FILE.jsonl")
+    options.allow_arguments("replay")
     return Replay(Path(name), options)
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from ..core.errors import UsageError
+from ..core.text import defuse_cell
 from .definitions import COMMON, DEFINITIONS
 from .timeline import Timeline
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _SUFFIX = {"s": "seconds", "ms": "milliseconds", "token": "tokens"}
 _SUFFIX |= {"token/s": "tokens_per_second", "req/s": "requests_per_second"}
 _REQUEST_COLUMNS = (
@@ -26,8 +26,8 @@ _REQUEST_COLUMNS = (
 
 def safe_cell(value: Any) -> Any:
     """Return a CSV cell that a spreadsheet shows and never runs: what could start a formula gets an apostrophe."""
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return "'" + value
+    if isinstance(value, str):
+        return defuse_cell(value)
     return "" if value is None else value
 
 

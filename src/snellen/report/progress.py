@@ -19,6 +19,8 @@ from .terminal import plain
 REFRESH_S = 0.25
 LINE_EVERY_S = 10.0
 ERROR_SHOWN = 70
+LONG_REST_S = 20.0
+"""A rest of so long is told also where nothing else is."""
 
 
 class Price(NamedTuple):
@@ -62,10 +64,8 @@ class Progressbar:
     @contextmanager
     def watch(self, state: RunState) -> Iterator[None]:
         """Show progress until the block ends."""
-        if self._quiet:
-            yield
-            return
-        with self._lines(state) if self._as_lines else self._live(state):
+        way = self._rests if self._quiet else self._lines if self._as_lines else self._live
+        with way(state):
             yield
 
     @contextmanager
@@ -87,6 +87,23 @@ class Progressbar:
                 yield
             finally:
                 poll.cancel()
+
+    @contextmanager
+    def _rests(self, state: RunState) -> Iterator[None]:
+        """Say nothing, but not for minutes: a rest that a server asked for is told once."""
+        told = [0.0]
+
+        def line() -> None:
+            left = state.paused_until - self._clock()
+            if left >= LONG_REST_S and state.paused_until > told[0]:
+                told[0] = state.paused_until + LONG_REST_S
+                self._console.print(plain(f"waits {left:.0f} s as the server asked: {state.last_error[:ERROR_SHOWN]}"))
+
+        poll = asyncio.get_running_loop().create_task(_poll(line))
+        try:
+            yield
+        finally:
+            poll.cancel()
 
     @contextmanager
     def _lines(self, state: RunState) -> Iterator[None]:

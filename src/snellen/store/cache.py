@@ -15,7 +15,7 @@ import msgspec
 from ..core.errors import EnvironmentProblem
 from ..core.ids import canonical_json, sha256_hex
 from ..core.types import Prediction, Request, TrialKey
-from .database import Row, connect, insert_rows
+from .database import Row, connect, insert_rows, set_journal
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS responses
@@ -48,20 +48,20 @@ class ResponseCache:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = connect(path)
-            self._database.execute("PRAGMA journal_mode=WAL")
+            set_journal(self._database, "WAL")
             self._database.execute("PRAGMA synchronous=NORMAL")
             self._database.executescript(SCHEMA)
             self._known = self._load_known()
         except (OSError, sqlite3.Error) as error:
-            raise EnvironmentProblem(
-                f"the response cache {path} cannot be used: {error}; delete it, or run with --no-cache"
-            ) from None
+            advice = "run with --no-cache, or name another folder with SNELLEN_CACHE_DIR"
+            raise EnvironmentProblem(f"the response cache {path} cannot be used: {error}; {advice}") from None
         self._pending: list[Row] = []
         self._writing = ThreadPoolExecutor(1, "snellen-cache")
 
     def get(self, digest: str, key: TrialKey) -> Prediction | None:
         """Return the cached reply as that of trial `key`, marked as cached."""
-        if self._known is not None and digest not in self._known:
+        known = self._known
+        if known is not None and digest not in known:
             return None
         try:
             row = self._database.execute("SELECT body FROM responses WHERE key = ?", (digest,)).fetchone()
@@ -93,6 +93,8 @@ class ResponseCache:
             insert_rows(self._database, PUT, rows)
             if self._known is not None:
                 self._known.update(row[0] for row in rows)
+                if len(self._known) > KNOWN_KEYS:  # a long run must not grow with every trial
+                    self._known = None
 
     def _load_known(self) -> set[str] | None:
         """Return all keys, so that a miss costs no query; None when there are too many to hold."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Sequence
 from importlib.resources import files
 from itertools import chain
@@ -10,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import EnvironmentProblem
+from .problems import reading
 
 SCHEMA_VERSION = 1
+LOCK_TIMEOUT_S = 30.0
 Row = tuple[Any, ...]
 NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "fuse.sshfs", "9p", "lustre", "ceph", "beegfs")
 
@@ -20,13 +23,14 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     """Open (or create) a run database for its one writer: durable at every commit."""
     connection = connect(path)
     on_network = file_system_of(path).startswith(NETWORK_FILE_SYSTEMS)
-    connection.execute(f"PRAGMA journal_mode={'DELETE' if on_network else 'WAL'}")
+    set_journal(connection, "DELETE" if on_network else "WAL")
     connection.execute("PRAGMA synchronous=FULL")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == 0:
         schema = (files("snellen.store") / "schema.sql").read_text()
         connection.executescript(f"BEGIN;{schema};PRAGMA user_version={SCHEMA_VERSION};COMMIT")  # all of it or nothing
     check_version(version or SCHEMA_VERSION, path)
+    check_tables(connection, path)
     return connection
 
 
@@ -36,9 +40,12 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         raise EnvironmentProblem(f"no run at {path.parent}: run.db is missing")
     connection = connect(path, read_only=True)
     try:
-        check_version(connection.execute("PRAGMA user_version").fetchone()[0], path)
-    except sqlite3.DatabaseError as error:
-        raise EnvironmentProblem(f"{path} cannot be read: {error}") from None
+        with reading(path):
+            check_version(connection.execute("PRAGMA user_version").fetchone()[0], path)
+            check_tables(connection, path)
+    except EnvironmentProblem:
+        connection.close()
+        raise
     return connection
 
 
@@ -47,9 +54,23 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     try:
         mode = "ro" if read_only else "rwc"
         address = f"{path.absolute().as_uri()}?mode={mode}"
-        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=30)
+        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=LOCK_TIMEOUT_S)
     except sqlite3.OperationalError as error:
         raise EnvironmentProblem(f"cannot open {path}: {error}") from None
+
+
+def set_journal(database: sqlite3.Connection, mode: str) -> None:
+    """Switch the journal, also while others open the same new file: here SQLite heeds no timeout of its own."""
+    give_up = time.monotonic() + LOCK_TIMEOUT_S
+    while True:
+        try:
+            database.execute(f"PRAGMA journal_mode={mode}")
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def insert_rows(database: sqlite3.Connection, statement: str, rows: Sequence[Row]) -> None:
@@ -70,6 +91,14 @@ def check_version(version: int, path: Path) -> None:
         raise EnvironmentProblem(
             f"{path} was written by a newer Snellen (schema {version}): upgrade with pip install -U snellen"
         )
+
+
+def check_tables(database: sqlite3.Connection, path: Path) -> None:
+    """Refuse a database of a stranger in which something else than plain tables is to be read: a view may never end."""
+    query = "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%' LIMIT 1"
+    odd = database.execute(query).fetchone()
+    if odd is not None:
+        raise EnvironmentProblem(f"{path} is not a run of Snellen: {odd[0]!r} in it is no plain table")
 
 
 def file_system_of(path: Path) -> str:

@@ -14,6 +14,7 @@ from ..core.errors import EnvironmentProblem, UsageError
 from ..core.tasks import RunHeader
 from ..core.types import Prediction, Request, Sample, Score, TrialKey
 from .database import Row, connect, insert_rows, open_for_reading
+from .problems import damaged, reading
 
 GROUP_ROWS = 100
 """Scores that go in by one statement."""
@@ -39,12 +40,14 @@ class RunReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self.close()
+        if isinstance(error, msgspec.DecodeError):  # whoever decodes our rows in the block need not know what it means
+            raise damaged(self.folder / "run.db", f"a stored record is none: {error}") from None
 
     def header(self) -> RunHeader:
         """Return who was measured on what, and how."""
-        row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
+        row = next(self.rows("SELECT value FROM meta WHERE key = 'header'"), None)
         if row is None:
             raise EnvironmentProblem(
                 f"{self.folder} has no header: the run was stopped before it began; run the command again"
@@ -56,44 +59,47 @@ class RunReader:
 
     def meta(self, key: str) -> Any:
         """Return a decoded value of the meta table, or None."""
-        row = self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return msgspec.json.decode(row[0]) if row else None
+        row = next(self.rows("SELECT value FROM meta WHERE key = ?", (key,)), None)
+        with reading(self.folder / "run.db"):
+            return msgspec.json.decode(row[0]) if row else None
 
     def tasks(self) -> list[str]:
         """Return the names of the tasks that have stored samples."""
-        return [row[0] for row in self._database.execute("SELECT DISTINCT task FROM samples ORDER BY task")]
+        return [row[0] for row in self.rows("SELECT DISTINCT task FROM samples ORDER BY task")]
 
     def samples(self, task: str) -> Iterator[Sample]:
         """Yield the samples of a task in the order of the plan."""
         decode = msgspec.json.Decoder(Sample).decode
-        for (body,) in self._database.execute("SELECT body FROM samples WHERE task = ? ORDER BY position", (task,)):
-            yield decode(body)
+        with reading(self.folder / "run.db"):
+            for (body,) in self.rows("SELECT body FROM samples WHERE task = ? ORDER BY position", (task,)):
+                yield decode(body)
 
     def trials(self, task: str) -> Iterator[Trial]:
         """Yield every stored trial of a task: by position of its sample, then variant, then repeat."""
         samples, requests = msgspec.json.Decoder(Sample).decode, msgspec.json.Decoder(Request).decode
         predictions = msgspec.json.Decoder(Prediction).decode
-        rows = self._database.execute(
+        rows = self.rows(
             "SELECT s.id, s.body, p.request, p.body, p.rowid "
             "FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample "
             "WHERE p.task = ? ORDER BY s.position, p.variant, p.repeat",
             (task,),
         )
         known: tuple[str, Sample] | None = None
-        for name, body, request, prediction, row in rows:
-            if known is None or known[0] != name:
-                known = (name, samples(body))
-            yield Trial(known[1], requests(request), predictions(prediction), row)
+        with reading(self.folder / "run.db"):
+            for name, body, request, prediction, row in rows:
+                if known is None or known[0] != name:
+                    known = (name, samples(body))
+                yield Trial(known[1], requests(request), predictions(prediction), row)
 
     def attempts(self) -> Iterator[tuple[Any, ...]]:
         """Yield every failed attempt as (task, sample, variant, repeat, at, kind, status, message)."""
-        yield from self._database.execute(
+        yield from self.rows(
             "SELECT task, sample, variant, repeat, at, kind, status, message FROM attempts ORDER BY at"
         )
 
     def scores(self, task: str) -> Iterator[Score]:
         """Yield the stored scores of a task, in the order of the plan."""
-        rows = self._database.execute(
+        rows = self.rows(
             "SELECT c.sample, c.variant, c.repeat, c.metric, c.value, c.answer, c.rule, c.reason, c.detail "
             "FROM scores c JOIN samples s ON s.task = c.task AND s.id = c.sample "
             "WHERE c.task = ? ORDER BY s.position, c.variant, c.repeat, c.rowid",
@@ -105,11 +111,13 @@ class RunReader:
 
     def has_scores(self, task: str) -> bool:
         """Tell whether any trial of a task was scored."""
-        return self._database.execute("SELECT 1 FROM scores WHERE task = ? LIMIT 1", (task,)).fetchone() is not None
+        return next(self.rows("SELECT 1 FROM scores WHERE task = ? LIMIT 1", (task,)), None) is not None
 
     def rows(self, statement: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Run a SELECT of the caller's own; the connection cannot write."""
-        return self._database.execute(statement, values)
+        with reading(self.folder / "run.db"):
+            for row in self._database.execute(statement, values):  # noqa: UP028 - `yield from` would close the cursor, too late
+                yield row
 
     def close(self) -> None:
         """Close the connection."""

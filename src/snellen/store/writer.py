@@ -15,13 +15,16 @@ import msgspec
 from msgspec.structs import astuple
 
 from ..core.errors import EnvironmentProblem, ModelError, RunMismatch
+from ..core.registry import foreign_code
 from ..core.tasks import RunHeader
 from ..core.text import clean_text
 from ..core.types import Prediction, Request, Sample, TrialKey
+from .damage import fail_unreadable
 from .database import Row, insert_rows, open_for_writing
 from .difference import describe_difference
 from .growth import growth
 from .lock import RunLock
+from .problems import GO_ON, write_problem
 
 GROUP_ROWS = 128
 """At most so many rows a commit; what is waiting goes together, nobody waits for company: all would stand still."""
@@ -64,15 +67,19 @@ class RunWriter:
         try:
             self._database = open_for_writing(folder / "run.db")
             self._write_header(header)
+            self.lost = fail_unreadable(self._database)
+            """So many stored trials could not be read; they count as failed and are asked again."""
         except (sqlite3.Error, EnvironmentProblem, RunMismatch) as error:
             if hasattr(self, "_database"):
                 self._database.close()
             self._lock.release()
-            raise _disk_problem(folder, error) if isinstance(error, sqlite3.Error) else error from None
+            raise write_problem(folder / "run.db", error) if isinstance(error, sqlite3.Error) else error from None
         self._samples_seen: set[tuple[str, str]] = set()
         self._waiting: deque[Entry] = deque()
+        self._group: list[Entry] = []
         self._something = threading.Event()
         self._closing = False
+        self._ended: EnvironmentProblem | None = None
         self._thread = threading.Thread(target=self._write_loop, name="snellen-writer", daemon=True)
         self._thread.start()
 
@@ -101,6 +108,8 @@ class RunWriter:
         row = (*astuple(key), failed, digest, _encode(request), _encode(prediction))
         committed = asyncio.get_running_loop().create_future()
         self._enqueue(Entry(sample_row, row, None, committed))
+        if self._ended is not None:
+            raise self._ended
         await committed
 
     def put_meta(self, key: str, value: Any) -> None:
@@ -167,26 +176,42 @@ class RunWriter:
             self._something.set()
 
     def _write_loop(self) -> None:
-        while not self._closing or self._waiting:
-            self._something.wait()
-            self._something.clear()
-            while self._waiting:
-                self._commit([self._waiting.popleft() for _ in range(min(GROUP_ROWS, len(self._waiting)))])
+        try:
+            while not self._closing or self._waiting:
+                self._something.wait()
+                self._something.clear()
+                while self._waiting:
+                    self._group = [self._waiting.popleft() for _ in range(min(GROUP_ROWS, len(self._waiting)))]
+                    self._commit(self._group)
+        finally:  # whatever ended it: nobody may wait for a thread that is gone
+            self._ended = EnvironmentProblem(f"{self.folder / 'run.db'} is closed: {GO_ON}")
+            left = [*self._group, *self._waiting]
+            _acknowledge([entry.committed for entry in left if entry.committed], self._ended)
 
     def _commit(self, group: list[Entry]) -> None:
         problem: Exception | None = None
+        waiting = [entry.committed for entry in group if entry.committed]
+        try:
+            # A lack of memory, or whatever else: it must not end the thread, or all would wait for ever.
+            with foreign_code(f"cannot write {self.folder / 'run.db'} ({GO_ON}):", EnvironmentProblem):
+                self._insert(group)
+        except EnvironmentProblem as error:
+            problem = error
+        _acknowledge(waiting, problem)
+
+    def _insert(self, group: list[Entry]) -> None:
         try:
             self._database.execute("BEGIN IMMEDIATE")
             insert_rows(self._database, PUT_SAMPLES, [entry.sample for entry in group if entry.sample])
             insert_rows(self._database, PUT_PREDICTIONS, [entry.prediction for entry in group if entry.prediction])
             insert_rows(self._database, PUT_ATTEMPTS, [entry.attempt for entry in group if entry.attempt])
             self._database.execute("COMMIT")
-        # What cannot be bound must not end the thread either: all would wait.
-        except (sqlite3.Error, ValueError, OverflowError) as error:
-            problem = _disk_problem(self.folder, error)
+        except sqlite3.Error as error:
+            raise write_problem(self.folder / "run.db", error) from None
+        finally:
             if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-        _acknowledge([entry.committed for entry in group if entry.committed], problem)
+                with contextlib.suppress(sqlite3.Error):  # SQLite may have rolled back by itself
+                    self._database.execute("ROLLBACK")
 
 
 def _acknowledge(waiting: list[asyncio.Future[None]], problem: Exception | None) -> None:
@@ -203,8 +228,3 @@ def _resolve(futures: list[asyncio.Future[None]], problem: Exception | None) -> 
             future.set_result(None)
         else:
             future.set_exception(problem)
-
-
-def _disk_problem(folder: Path, error: Exception) -> EnvironmentProblem:
-    advice = "free some space and run the same command again, nothing stored is lost"
-    return EnvironmentProblem(f"cannot write {folder / 'run.db'}: {error}; {advice}")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from fake_clock import FakeClock
 from snellen.core.errors import ModelError, StopRun
 from snellen.core.protocols import EncodedImages
-from snellen.core.types import FailureKind, Prediction, Request, TrialKey, Turn
+from snellen.core.types import FailureKind, Params, Prediction, Request, TrialKey, Turn
 from snellen.engine.limit import Limiter
 from snellen.engine.policy import ErrorBudget, Policy
-from snellen.engine.retry import Retrier
+from snellen.engine.retry import Retrier, _limit_s
 
 REQUEST = Request(TrialKey("t", "s"), (Turn("user", "?"),))
 
@@ -72,6 +73,22 @@ def test_retry_after_is_the_least_wait() -> None:
     assert waited >= 20.0
 
 
+@pytest.mark.parametrize("asked_s", [1e9, 1e308, 2.5e11])
+def test_a_rest_that_never_ends_is_bounded_and_told(asked_s: float) -> None:
+    slow = ModelError(FailureKind.RATE, "slow down", status=429, retryable=True, retry_after_s=asked_s)
+    prediction, _, notes, waited = ask([slow])
+    assert prediction.text == "ok"
+    assert 300.0 <= waited <= 400.0
+    assert "Retry-After asks for" in str(notes[0]) and "after 300 s" in str(notes[0])
+
+
+def test_a_timeout_is_what_was_given_and_a_stream_gets_a_little_more() -> None:
+    assert _limit_s(0.5, REQUEST) == 0.5
+    assert _limit_s(None, REQUEST) is None
+    stream = msgspec.structs.replace(REQUEST, params=Params(stream=True))
+    assert [_limit_s(seconds, stream) for seconds in (0.5, 600.0)] == [0.525, 601.0]
+
+
 def test_stop_run_is_not_swallowed() -> None:
     with pytest.raises(StopRun):
         ask([StopRun(FailureKind.AUTH, "key")])
@@ -91,7 +108,7 @@ def test_a_call_that_never_returns_is_a_timeout() -> None:
 
     async def run() -> Prediction:
         clock = FakeClock()
-        policy = Policy(timeout_s=-0.99, max_retries=0)
+        policy = Policy(timeout_s=0.01, max_retries=0)
         return await Retrier(hang, policy, Limiter(1, 10, clock), clock, lambda *_: None).predict(REQUEST, {})
 
     prediction = asyncio.run(run())

@@ -126,3 +126,11 @@ def test_plots_have_their_data_beside_them(tmp_path: Path) -> None:
         "shapes-latency.vl.json",
     ]
     assert all(file.stat().st_size > 100 for file in files)
+
+
+def test_counts_beyond_64_bits_do_not_end_a_parquet_export() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from snellen.report.exports.trial_files import _column
+
+    assert _column(pyarrow, [1, None, 2**63]).to_pylist() == [1.0, None, float(2**63)]
+    assert _column(pyarrow, [1, None]).to_pylist() == [1, None]

@@ -48,6 +48,28 @@ def test_facts_tell_how_long_a_server_asked_to_wait() -> None:
     assert "waits" not in facts(state, 2.0, None, 113.0)
 
 
+def test_a_quiet_run_tells_a_long_rest_once_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("snellen.report.progress.REFRESH_S", 0.001)
+    written, looks = io.StringIO(), [0]
+
+    def clock() -> float:
+        looks[0] += 1
+        return 100.0
+
+    async def go(paused_until: float) -> None:
+        state, looks[0] = busy(), 0
+        state.paused_until = paused_until
+        with Progressbar(Console(file=written, width=200), quiet=True, clock=clock).watch(state):
+            while looks[0] < 5:
+                await asyncio.sleep(0)
+
+    asyncio.run(go(105.0))
+    assert written.getvalue() == ""
+    asyncio.run(go(400.0))
+    assert written.getvalue().count("\n") == 1
+    assert "waits 300 s as the server asked: 429" in written.getvalue()
+
+
 def test_a_line_for_a_log_tells_what_is_left() -> None:
     assert progress_line(busy(), 11.0, None, 0.0).startswith("11/100 ")
     assert "about 89 s left" in progress_line(busy(), 11.0, None, 0.0)
@@ -91,8 +113,12 @@ def test_plain_lines_have_no_escapes(as_lines: bool, terminal: bool) -> None:
 
 def test_quiet_prints_nothing() -> None:
     out = io.StringIO()
-    with Progressbar(Console(file=out), quiet=True).watch(busy()):
-        pass
+
+    async def go() -> None:
+        with Progressbar(Console(file=out), quiet=True).watch(busy()):
+            pass
+
+    asyncio.run(go())
     assert out.getvalue() == ""
 
 

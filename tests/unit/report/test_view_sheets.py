@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payloads import PAYLOADS
+from snellen.core.text import OBEYED
 from snellen.report.boards.sheet import (
     FORMS,
     Sheet,
@@ -32,6 +33,18 @@ def test_formulas_are_defused(cell: str) -> None:
     assert safe_cell(cell) == "'" + cell
 
 
+@pytest.mark.parametrize("lead", ["\ufeff", "\u200b", "\u2060\u200e ", "\xa0", "\u3000", "\xad"])
+@pytest.mark.parametrize("sign", ["=", "+", "@", "-", "\uff1d"])
+def test_what_cannot_be_seen_before_a_formula_hides_nothing(lead: str, sign: str) -> None:
+    assert safe_cell(f"{lead}{sign}1+cmd") == f"'{lead}{sign}1+cmd"
+
+
+def test_no_cell_holds_what_a_terminal_obeys() -> None:
+    assert safe_cell("\x0b=1+1") == "'\ufffd=1+1"
+    assert safe_cell("a\x1b]0;title\x07b\x9b2J") == "a\ufffd]0;title\ufffdb\ufffd2J"
+    assert safe_cell("two\r\nlines\tand a tab") == "two\r\nlines\tand a tab"
+
+
 @pytest.mark.parametrize("cell", ["-3.2", "+1", "1e-5", "-4.5 %", "plain", "", "a=b", "– none"])
 def test_numbers_and_words_stay_as_they_are(cell: str) -> None:
     assert safe_cell(cell) == cell
@@ -41,7 +54,7 @@ def test_numbers_and_words_stay_as_they_are(cell: str) -> None:
 def test_no_cell_begins_like_a_formula(text: str) -> None:
     cell = safe_cell(text)
     assert not cell.lstrip(" ").startswith(("=", "@", "\t", "\r"))
-    assert cell.removeprefix("'") == text or cell == text
+    assert OBEYED.sub("\ufffd", text) in (cell, cell.removeprefix("'"))
 
 
 def test_csv_can_be_read_back() -> None:

@@ -18,6 +18,11 @@ NumberedRow = tuple[int, Row]
 CSV_FIELD_LIMIT = 64 * 2**20
 """A cell may hold a base64 image; Python's default limit of 128 kB would refuse it."""
 
+BATCH_LIMIT = 64 * 2**20
+"""So many bytes of a Parquet file are unpacked at once; no cell is larger."""
+BOMB_RATIO = 1000
+"""What is packed better than this is no data."""
+
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -105,10 +110,34 @@ def _read_parquet(file: Path) -> Iterator[NumberedRow]:
     except ImportError:
         raise MissingExtra("parquet", f"reading {file.name}") from None
     try:
-        batches = pyarrow.parquet.ParquetFile(file).iter_batches(batch_size=256)
-        yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
+        content = pyarrow.parquet.ParquetFile(file)
+        batches = content.iter_batches(batch_size=_rows_at_once(content.metadata, file))
+        yield from enumerate((row for batch in batches for row in _bounded(batch, file).to_pylist()), 1)
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{file.name} is not valid Parquet: {error}") from None
+
+
+def _rows_at_once(facts: Any, file: Path) -> int:
+    """Return how many rows may be read together; refuse a file that says of itself that it is a bomb."""
+    widest = 1
+    for number in range(facts.num_row_groups):
+        group = facts.row_group(number)
+        columns = [group.column(place) for place in range(group.num_columns)]
+        for column in columns:
+            size, packed = column.total_uncompressed_size, max(1, column.total_compressed_size)
+            if size > BATCH_LIMIT and (size > BOMB_RATIO * packed or size > BATCH_LIMIT * max(1, column.num_values)):
+                raise DataError(
+                    f"{file.name}: column {column.path_in_schema!r} unpacks from {packed:,} to {size:,} bytes"
+                )
+        widest = max(widest, sum(column.total_uncompressed_size for column in columns) // max(1, group.num_rows))
+    return max(1, min(256, BATCH_LIMIT // widest))
+
+
+def _bounded(batch: Any, file: Path) -> Any:
+    """Return a batch unless it is far larger than the file said: values that stand once and are meant many times."""
+    if batch.nbytes > 4 * BATCH_LIMIT:
+        raise DataError(f"{file.name}: {batch.num_rows} rows unpack to {batch.nbytes:,} bytes")
+    return batch
 
 
 def _row(value: Any, file: Path, number: int) -> Row:

@@ -41,6 +41,7 @@ class Reader:
     cacheable = True
 
     def __init__(self, name: str, engine: Engine, options: ModelOptions) -> None:
+        options.allow_arguments(name, ("workers",))
         self.name = name
         self.image_policy = options.image_policy or ImagePolicy()
         self._engine = engine

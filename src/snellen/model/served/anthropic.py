@@ -10,16 +10,18 @@ from ...core.secret import Secret
 from ...core.types import Request, Turn, Usage
 from ..options import ModelOptions
 from .dialect import Picture
-from .replies import Reply, expect_object, stream_error
+from .replies import Reply, expect_object, refuse_error
 from .served_model import ServedModel
 
 DEFAULT_MAX_TOKENS = 1024
 """The provider demands a limit; this one is sent when none was given."""
 FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "refusal": "refusal"}
+FINISH["model_context_window_exceeded"] = "length"
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `anthropic/NAME`."""
+    options.allow_arguments("anthropic")
     return ServedModel(Anthropic(), name, options)
 
 
@@ -64,6 +66,7 @@ class Anthropic:
     def parse(self, value: Any) -> Reply:
         """Read a whole message."""
         message = expect_object(value)
+        refuse_error(message)
         blocks = [block for block in message.get("content") or [] if isinstance(block, dict)]
         texts = [str(block.get("text", "")) for block in blocks if block.get("type") == "text"]
         thoughts = [str(block.get("thinking", "")) for block in blocks if block.get("type") == "thinking"]
@@ -80,8 +83,7 @@ class Anthropic:
         """Read one stream event."""
         event = expect_object(value)
         kind = event.get("type")
-        if kind == "error":
-            raise stream_error(event.get("error"))
+        refuse_error(event)
         if kind == "message_start":
             message = event.get("message") or {}
             reply.model, reply.usage = message.get("model"), _usage(message.get("usage"))

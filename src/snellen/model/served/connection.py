@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import select
 import ssl
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 
 from ...core.errors import ModelError
 from ...core.types import FailureKind
+from .duplicates import Recent
 from .http1 import BadResponseError, Response
 
 CONNECT_TIMEOUT_S = 10.0
@@ -82,16 +84,25 @@ class Connection(asyncio.Protocol):
         self._sink: Sink | None = None
         self._response: Response | None = None
         self._moment = 0.0
+        self._arrived = select.poll()
         self.used = 0
+        self.seen = Recent()
+        """Marks of the answers that came over it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember where to write."""
+        """Remember where to write, and where bytes arrive."""
         self._transport = cast("asyncio.Transport", transport)
+        self._arrived.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
     @property
     def open(self) -> bool:
         """Whether it can still be written to."""
         return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def unread(self) -> bool:
+        """Whether bytes wait on the socket that nobody asked for: at rest there should be none."""
+        return bool(self._arrived.poll(0))
 
     def send(self, head: bytes, body: Sequence[bytes], sink: Sink) -> None:
         """Write one request, its body in parts; its response goes to `sink`."""
@@ -169,7 +180,7 @@ class Pool:
         resting = self._resting[target]
         while resting:
             connection, since = resting.pop()
-            if connection.open and self._now() - since < self._keep_alive_s:
+            if connection.open and self._now() - since < self._keep_alive_s and not connection.unread:
                 return connection
             connection.abort()
         return None

@@ -10,16 +10,18 @@ from ...core.secret import Secret
 from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
 from .dialect import Picture
-from .replies import Reply, expect_object, stream_error
+from .replies import Reply, choice_zero, expect_object, refuse_error
 from .served_model import ServedModel
 
-UNSAFE = ("SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII")
-FINISH = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(UNSAFE, "safety")}
+UNSAFE = ("SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "RECITATION", "IMAGE_SAFETY")
+BROKEN = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "FINISH_REASON_UNSPECIFIED")
+FINISH = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(UNSAFE, "safety"), **dict.fromkeys(BROKEN, "error")}
 ROLES = {"assistant": "model", "user": "user"}
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `gemini/NAME`."""
+    options.allow_arguments("gemini")
     return ServedModel(Gemini(), name, options)
 
 
@@ -64,13 +66,12 @@ class Gemini:
     def parse_event(self, value: Any, reply: Reply) -> str | None:
         """Read one response, whole or a piece of a stream: both have the same form."""
         response = expect_object(value)
-        if response.get("error"):
-            raise stream_error(response["error"])
+        refuse_error(response)
         blocked = (response.get("promptFeedback") or {}).get("blockReason")
         reply.refusal = f"blocked: {blocked}" if blocked else reply.refusal
         reply.usage = _usage(response.get("usageMetadata")) or reply.usage
         reply.model = response.get("modelVersion") or reply.model
-        candidate = expect_object((response.get("candidates") or [{}])[0])
+        candidate = choice_zero(response.get("candidates") or [{}])
         reply.choices += bool(candidate)
         finish = candidate.get("finishReason")
         reply.finish = FINISH.get(finish, str(finish).lower()) if finish else reply.finish

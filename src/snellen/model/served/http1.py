@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 HEAD_LIMIT = 64 * 2**10
+REPLY_LIMIT = 64 * 2**20
+"""No answer is longer, also when it is unpacked: a few kilobytes of gzip could fill the memory."""
 LONGEST_LENGTH = 18
 """Digits of a length that is meant."""
 VERSION = b"HTTP/1."
@@ -15,10 +17,17 @@ class BadResponseError(ValueError):
     """The bytes are no HTTP/1.1 response."""
 
 
+class TooLargeError(BadResponseError):
+    """The answer is larger than any that is meant."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the answer is larger than {REPLY_LIMIT // 2**20} MB")
+
+
 class Response:
     """Reads one response as its bytes arrive; `on_data` gets the body, decoded from its transfer encoding."""
 
-    __slots__ = ("_body", "_on_data", "_rest", "headers", "keep_alive", "status")
+    __slots__ = ("_body", "_on_data", "_rest", "_size", "headers", "keep_alive", "status")
 
     def __init__(self, on_data: Callable[[bytes], None]) -> None:
         self.status = 0
@@ -26,6 +35,7 @@ class Response:
         self.keep_alive = True
         self._on_data = on_data
         self._rest = b""
+        self._size = 0
         self._body: _Length | Chunked | _UntilClose | None = None
 
     def feed(self, data: bytes) -> bool:
@@ -41,6 +51,9 @@ class Response:
             data = data[end + 4 :]
         body, complete = self._body.feed(data)
         if body:
+            self._size += len(body)
+            if self._size > REPLY_LIMIT:
+                raise TooLargeError
             self._on_data(body)
         if complete and self._body.surplus:  # what comes after the end would be taken for the next answer
             self.keep_alive = False
@@ -93,6 +106,8 @@ def _body_of(status: int, headers: Mapping[str, str]) -> _Length | Chunked | _Un
         return _UntilClose()
     if not length.isdecimal() or len(length) > LONGEST_LENGTH:
         raise BadResponseError(f"Content-Length is {length[:60]!r}")
+    if int(length) > REPLY_LIMIT:
+        raise TooLargeError
     return _Length(int(length))
 
 
@@ -147,6 +162,8 @@ class Chunked:
             at += self._left + 2
             self._left = -1
         self._rest = data[at:]
+        if len(self._rest) > HEAD_LIMIT and (self._left < 0 or self._trailer):
+            raise BadResponseError("a chunk size or trailer does not end")
         # Trailers, if any, end with an empty line: without any that is the first one.
         return b"".join(parts), self._trailer and _END_OF_HEAD in b"\r\n" + self._rest
 
@@ -161,6 +178,9 @@ def _chunk_size(line: bytes) -> int:
     if not digits.isalnum():  # int() would also take a sign
         raise BadResponseError(f"not a chunk size: {line[:20]!r}")
     try:
-        return int(digits, 16)
+        size = int(digits, 16)
     except ValueError:
         raise BadResponseError(f"not a chunk size: {line[:20]!r}") from None
+    if size > REPLY_LIMIT:
+        raise TooLargeError
+    return size

@@ -17,9 +17,11 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 
 from ...core.errors import ModelError
+from ...core.secret import hide_passwords
 from ...core.types import FailureKind
 from .connection import CONNECT_TIMEOUT_S
-from .post import SENT_ALWAYS, HttpResponse, Poster
+from .http1 import REPLY_LIMIT
+from .post import SENT_ALWAYS, HttpResponse, Poster, too_large
 
 BETWEEN_CHUNKS_S = 60.0
 PIECE = 2**20
@@ -81,7 +83,8 @@ class AiohttpClient:
             if body is not None and timeout_s is None and sum(map(len, body)) <= PIECE and self._is_plain(url):
                 return await self._poster.post(url, body, headers)
             async with self._open(url, body, headers, timeout_s, None) as response:
-                return HttpResponse(response.status, response.headers, await response.read())
+                content = b"".join([chunk async for chunk in _bounded(response.content.iter_any())])
+                return HttpResponse(response.status, response.headers, content)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise network_error(error, url, timeout_s) from None
 
@@ -92,7 +95,7 @@ class AiohttpClient:
         """POST `body` and yield the response while it comes."""
         try:
             async with self._open(url, body, headers, timeout_s, BETWEEN_CHUNKS_S) as response:
-                yield HttpStream(response.status, response.headers, response.content.iter_any())
+                yield HttpStream(response.status, response.headers, _bounded(response.content.iter_any()))
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise network_error(error, url, timeout_s) from None
 
@@ -114,9 +117,9 @@ class AiohttpClient:
         self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None, read_s: float | None
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         # The engine bounds how many requests are in flight; a second bound here would only hide it.
-        # Cookies of one answer must not reach the next question.
+        # Neither cookies of one answer nor a late copy of it may meet the next question: no connection is used twice.
         self._session = self._session or aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
+            connector=aiohttp.TCPConnector(limit=0, force_close=True), cookie_jar=aiohttp.DummyCookieJar()
         )
         size = sum(map(len, body or ()))
         headers = {**SENT_ALWAYS, **headers, **({"Content-Length": str(size)} if body else {})}
@@ -137,6 +140,16 @@ async def _pieces(body: Body) -> AsyncIterator[bytes | memoryview]:
         view = memoryview(part)
         for start in range(0, len(part), PIECE):
             yield view[start : start + PIECE]
+
+
+async def _bounded(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the chunks of an answer, unpacked as they are; what is longer than any answer is a failure."""
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size > REPLY_LIMIT:
+            raise too_large()
+        yield chunk
 
 
 @lru_cache(maxsize=64)
@@ -162,5 +175,5 @@ def network_error(error: Exception, url: str, timeout_s: float | None) -> ModelE
         message = f"no answer from {url} within {timeout_s or BETWEEN_CHUNKS_S:g} s"
         return ModelError(FailureKind.TIMEOUT, message, retryable=True)
     else:
-        message = f"connection to {url} failed: {type(error).__name__}: {error}"
+        message = f"connection to {url} failed: {type(error).__name__}: {hide_passwords(str(error))}"  # a proxy's, too
     return ModelError(FailureKind.NETWORK, message, retryable=True)

@@ -13,12 +13,13 @@ from ...core.secret import Secret
 from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
 from .dialect import Picture
-from .replies import Reply, expect_object, stream_error, unreadable
+from .replies import Reply, choice_zero, expect_object, refuse_error, unreadable
 from .served_model import ServedModel
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `openai/NAME`; `--model-arg images=…` is one of IMAGE_MODES."""
+    options.allow_arguments("openai", ("images", "likelihood"))
     return ServedModel(OpenAI(str(options.arguments.get("images", "inline"))), name, options)
 
 
@@ -62,6 +63,7 @@ class OpenAI:
     def parse(self, value: Any) -> Reply:
         """Read a chat completion."""
         value = expect_object(value)
+        refuse_error(value)
         choice = _first_choice(value)
         message = choice.get("message") or {}
         return Reply(
@@ -71,14 +73,13 @@ class OpenAI:
             usage=_usage(value.get("usage")),
             model=value.get("model"),
             refusal=message.get("refusal"),
-            choices=len(value.get("choices") or []),
+            choices=int(bool(choice)),
         )
 
     def parse_event(self, value: Any, reply: Reply) -> str | None:
         """Read one chunk of a streamed completion."""
         value = expect_object(value)
-        if value.get("error"):
-            raise stream_error(value["error"])
+        refuse_error(value)
         reply.usage = _usage(value.get("usage")) or reply.usage
         reply.model = value.get("model") or reply.model
         choice = _first_choice(value)
@@ -114,8 +115,7 @@ def _image_part(picture: Picture, mode: str) -> dict[str, Any]:
 
 
 def _first_choice(value: dict[str, Any]) -> Mapping[str, Any]:
-    choices = value.get("choices") or [{}]
-    return expect_object(choices[0] if isinstance(choices, list) else choices)
+    return choice_zero(value.get("choices") or [{}])
 
 
 def _content(content: Any) -> str | None:

@@ -14,12 +14,13 @@ from typing import NamedTuple
 import aiohttp
 from aiohttp.http import SERVER_SOFTWARE
 
-from .connection import Pool, Target, parse_url, request_head
-from .http1 import BadResponseError, Response
+from ...core.errors import ModelError
+from ...core.types import FailureKind
+from .connection import Connection, Pool, Target, parse_url, request_head
+from .duplicates import Copies
+from .http1 import REPLY_LIMIT, BadResponseError, Response, TooLargeError
 
 KEEP_ALIVE_S = 15.0
-UNPACKED_LIMIT = 256 * 2**20
-"""No answer is longer; a few kilobytes of gzip can be."""
 SENT_ALWAYS = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate", "User-Agent": SERVER_SOFTWARE}
 """What a session says of itself; both ways of asking say the same."""
 WINDOW_BITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
@@ -39,6 +40,9 @@ class Poster:
     def __init__(self) -> None:
         self._pool = Pool(KEEP_ALIVE_S)
         self._routes: dict[tuple[object, ...], tuple[Target, bytes]] = {}
+        self._copies: dict[Target, Copies] = {}
+        self._distrusted: dict[Target, int] = {}
+        """So many questions go over new connections, after a copy came: the next answer tells whether it was one."""
 
     async def post(self, url: str, body: Sequence[bytes], headers: Mapping[str, str]) -> HttpResponse:
         """Send the parts of a body as one and return the answer; raises ModelError, or what aiohttp would raise."""
@@ -48,8 +52,8 @@ class Poster:
             target, path = parse_url(url)
             route = self._routes[key] = target, request_head("POST", target, path, {**SENT_ALWAYS, **headers})
         target, head = route
-        connection = self._pool.idle(target) or await self._pool.connect(target, url)
-        answer = _Answer()
+        connection = self._idle(target) or await self._pool.connect(target, url)
+        answer = _Answer(connection, self._copies.setdefault(target, Copies()))
         connection.send(head, body, answer)
         del body  # an image must not stay in memory for our sake while the model thinks
         try:
@@ -60,8 +64,18 @@ class Poster:
             if answer.done.cancelled():
                 connection.abort()
             raise
-        content, encoding = b"".join(answer.pieces), response.headers.get("content-encoding")
+        if answer.is_copy:
+            self._distrusted[target] = self._distrusted.get(target, 0) + 1
+            message = "an answer came that had come before on this connection: asked again over a new one"
+            raise ModelError(FailureKind.NETWORK, message, retryable=True)
+        content, encoding = answer.content, response.headers.get("content-encoding")
         return HttpResponse(response.status, response.headers, unpack(content, encoding) if encoding else content)
+
+    def _idle(self, target: Target) -> Connection | None:
+        if self._distrusted.get(target):
+            self._distrusted[target] -= 1
+            return None
+        return self._pool.idle(target)
 
     def close(self) -> None:
         """Close all connections at rest."""
@@ -71,11 +85,15 @@ class Poster:
 class _Answer:
     """The sink of one response."""
 
-    __slots__ = ("done", "pieces")
+    __slots__ = ("_connection", "_copies", "content", "done", "is_copy", "pieces")
 
-    def __init__(self) -> None:
+    def __init__(self, connection: Connection, copies: Copies) -> None:
         self.done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self.pieces: list[bytes] = []
+        self.content = b""
+        self.is_copy = False
+        self._connection = connection
+        self._copies = copies
 
     def on_data(self, data: bytes, moment: float) -> None:
         self.pieces.append(data)
@@ -84,13 +102,25 @@ class _Answer:
         if self.done.done():
             return
         if error is None:
+            self.content = b"".join(self.pieces)
+            first = self._connection.used == 1
+            # Before the connection rests: after a copy every answer on it belongs to the question before.
+            self.is_copy = self._copies.is_copy(self.content, self._connection.seen, first=first)
+            response.keep_alive = response.keep_alive and not self.is_copy
             self.done.set_result(response)
         else:
             self.done.set_exception(_client_error(response, error))
 
 
-def _client_error(response: Response, error: Exception) -> aiohttp.ClientError:
+def too_large() -> ModelError:
+    """Return the failure of an answer that is larger than any that is meant; asked again it would be no smaller."""
+    return ModelError(FailureKind.DECODE, str(TooLargeError()))
+
+
+def _client_error(response: Response, error: Exception) -> aiohttp.ClientError | ModelError:
     """Return the error a session would raise, so that both ways of asking are told alike."""
+    if isinstance(error, TooLargeError):
+        return too_large()
     if isinstance(error, BadResponseError):
         return aiohttp.ClientPayloadError(f"the answer is no HTTP: {error}")
     if response.begun:
@@ -111,10 +141,11 @@ def unpack(content: bytes, encoding: str) -> bytes:
         bits = -zlib.MAX_WBITS
     reader = zlib.decompressobj(bits)
     try:
-        unpacked = reader.decompress(content, UNPACKED_LIMIT)
+        unpacked = reader.decompress(content, REPLY_LIMIT)
     except zlib.error as error:
         raise aiohttp.ClientPayloadError(f"the answer's {name} cannot be read: {error}") from None
+    if not reader.eof and len(unpacked) >= REPLY_LIMIT:
+        raise too_large()
     if not reader.eof:
-        what = "is cut off" if len(unpacked) < UNPACKED_LIMIT else f"holds more than {UNPACKED_LIMIT // 2**20} MB"
-        raise aiohttp.ClientPayloadError(f"the answer's {name} {what}")
+        raise aiohttp.ClientPayloadError(f"the answer's {name} is cut off")
     return unpacked

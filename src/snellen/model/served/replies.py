@@ -29,6 +29,8 @@ TOO_LONG = (
     "prompt is too",
 )
 """How servers say that a prompt does not fit; some with 400, some with 422, none with a code of its own."""
+GAVE_UP = frozenset({"error", "abort", "aborted", "cancelled", "canceled", "insufficient_system_resource", "other"})
+"""Reasons to finish that are none of the model's: what came before is a piece of a reply at best."""
 KINDS = {413: FailureKind.PAYLOAD, 429: FailureKind.RATE, 403: FailureKind.AUTH, 408: FailureKind.TIMEOUT}
 
 
@@ -72,9 +74,32 @@ def unreadable(message: str) -> ModelError:
     return ModelError(FailureKind.DECODE, message, retryable=True)
 
 
-def stream_error(reason: Any) -> ModelError:
-    """Return the error of a server that said in the midst of a stream that it cannot go on."""
-    return ModelError(FailureKind.SERVER, f"the server failed in mid-stream: {reason}"[:MESSAGE_LIMIT], retryable=True)
+def told_error(reason: Any) -> ModelError:
+    """Return the error of a server that says in the body of a "200 OK", whole or in mid-stream, that it failed."""
+    return ModelError(FailureKind.SERVER, f"the server told of an error: {describe_error(reason)}", retryable=True)
+
+
+def refuse_error(part: Mapping[str, Any]) -> None:
+    """Raise if an object of a reply tells of an error: then what stands beside it is no answer, whatever it is."""
+    reason = part.get("error")
+    if reason:
+        raise told_error(reason)
+    if part.get("object") == "error" or part.get("type") == "error":
+        raise told_error(part)
+
+
+def choice_zero(rows: Any) -> dict[str, Any]:
+    """Return the choice (or candidate) whose index is 0, wherever it stands; one that names none counts by its place.
+
+    Empty where there is none: another choice is the answer to nothing that was asked.
+    """
+    rows = rows if isinstance(rows, list) else [rows]
+    for position, row in enumerate(rows):
+        index = expect_object(row).get("index")
+        if (position if index is None else index) == 0:
+            refuse_error(row)
+            return expect_object(row)
+    return {}
 
 
 def expect_object(value: Any) -> dict[str, Any]:
@@ -84,19 +109,25 @@ def expect_object(value: Any) -> dict[str, Any]:
     return value
 
 
-def check_reply(reply: Reply) -> None:
-    """Raise a typed error for a reply that holds no answer, or something else where its text should be."""
+def check_reply(reply: Reply, said: Any = None) -> None:
+    """Raise a typed error for a reply that holds no answer, or something else where its text should be.
+
+    `said` is the whole body, if there is one: a server that sends no choices tells there why.
+    """
     try:
         msgspec.convert(msgspec.structs.asdict(reply), Reply)
     except msgspec.ValidationError as error:
         raise unreadable(f"the server's reply has another shape: {error}") from None
+    if reply.finish is not None and reply.finish.lower() in GAVE_UP:
+        raise told_error(f"it gave the reply up ({reply.finish})")
     if reply.refusal or reply.finish in ("content_filter", "refusal", "safety"):
         reason = (reply.refusal or reply.finish or "")[:MESSAGE_LIMIT]
         raise ModelError(FailureKind.REFUSED, f"the provider refused: {reason}")
     if reply.text is None and reply.finish == "length":
         raise ModelError(FailureKind.TRUNCATED, "the reply was cut before its first word: raise --max-tokens")
     if reply.text is None:
-        raise unreadable(f"the server sent {'null content' if reply.choices else 'no choices'}")
+        what = "null content" if reply.choices else "no choices"
+        raise unreadable(f"the server sent {what}{f': {describe_error(said)}' if said and not reply.choices else ''}")
 
 
 def status_error(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) -> ModelError:
@@ -138,8 +169,12 @@ def _error_text(body: bytes) -> str:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return clean_text(" ".join(body[:MESSAGE_LIMIT].decode("utf-8", "replace").split()))
-    error = value.get("error", value) if isinstance(value, dict) else value
+    return describe_error(value.get("error", value) if isinstance(value, dict) else value)
+
+
+def describe_error(error: Any) -> str:
+    """Return what a server says of its error, in one line of bounded length."""
     if isinstance(error, dict):
         text = " ".join(str(error[name]) for name in ("code", "type", "message", "detail") if error.get(name))
         error = text or str(error)
-    return clean_text(str(error))[:MESSAGE_LIMIT]
+    return " ".join(clean_text(str(error)).split())[:MESSAGE_LIMIT]

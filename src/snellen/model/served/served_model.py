@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from ...core.errors import EnvironmentProblem, ModelError, UsageError, did_you_mean
 from ...core.protocols import Capability, EncodedImages
@@ -17,7 +20,18 @@ from .dialect import Dialect, build_body
 from .events import read_events
 from .http_client import AiohttpClient, Body, HttpClient
 from .post import HttpResponse
-from .replies import Reply, check_reply, decode_body, expect_object, read_safely, status_error
+from .replies import (
+    GAVE_UP,
+    Reply,
+    check_reply,
+    choice_zero,
+    decode_body,
+    expect_object,
+    read_safely,
+    refuse_error,
+    status_error,
+    told_error,
+)
 
 VERSION = "/v1"
 SERVICES = ("/chat/completions", "/completions", "/messages", "/models")
@@ -43,17 +57,26 @@ class ServedModel:
         self._options = options
         self._key = options.api_key or _key_from(dialect.key_variable)
         base_url = options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url
+        address, self._password = split_address(base_url)
         self._http: HttpClient = http or AiohttpClient()
-        self._move_to(trim_address(base_url))
+        self._move_to(trim_address(address))
         self.said: Mapping[str, Any] = {}
         """What the server says of this model, once it was checked: two checkpoints may answer to one name."""
-        self._headers = dialect.headers(self._key)
+        self._headers = self._make_headers()
         can_score = Capability.LIKELIHOOD in dialect.capabilities
         self._scorer = CandidateScorer(self, options.arguments.get("likelihood")) if can_score else None
 
     def endpoint(self, *, stream: bool) -> tuple[str, dict[str, str]]:
         """Return where requests go and their headers, the key in them: for the wire only."""
-        return self.dialect.url(self._base_url, self.remote_name, stream=stream), self.dialect.headers(self._key)
+        return self.dialect.url(self._base_url, self.remote_name, stream=stream), self._make_headers()
+
+    def _make_headers(self) -> dict[str, str]:
+        headers = self.dialect.headers(self._key)
+        if self._password is None:
+            return headers
+        if "Authorization" in headers:
+            raise UsageError("--base-url holds a password and there is an API key as well: leave one of them out")
+        return headers | {"Authorization": f"Basic {base64.b64encode(self._password.reveal().encode()).decode()}"}
 
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Answer one request, or raise ModelError."""
@@ -64,8 +87,8 @@ class ServedModel:
 
     async def post(self, path: str, body: Body) -> Mapping[str, Any]:
         """Send a body to a path under the server's address and return the JSON object it answers with."""
-        response = await self._http.send(self._base_url + path, body, self._headers, self._options.timeout_s)
-        return expect_object(decode_body(self._body_of(response)))
+        response = await self._http.send(self._base_url + path, body, self._headers, None)  # the engine keeps the time
+        return read_safely(_without_error, decode_body(self._body_of(response)))
 
     async def check(self) -> None:
         """Raise if the server cannot be reached, refuses the key, or lists its models without this one."""
@@ -127,8 +150,9 @@ class ServedModel:
         # The engine keeps the deadline of every attempt; a second timer for each request would only cost.
         response = await self._http.send(self._url, body, self._headers, None)
         done = self.clock.monotonic()
-        reply = read_safely(self.dialect.parse, decode_body(self._body_of(response)))
-        check_reply(reply)
+        value = decode_body(self._body_of(response))
+        reply = read_safely(self.dialect.parse, value)
+        check_reply(reply, value)
         return reply, Timing(sent, done)
 
     async def _stream(self, request: Request, body: Body) -> tuple[Reply, Timing]:
@@ -162,11 +186,25 @@ class ServedModel:
         return reply, Timing(sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times))
 
     def _scrubbed(self, error: ModelError) -> ModelError:
-        if self._key is not None:
-            error.args = (self._key.scrub(str(error)),)
-            texts = {name: text for name, text in error.detail.items() if isinstance(text, str)}
-            error.detail = error.detail | {name: self._key.scrub(text) for name, text in texts.items()}
+        alone = None if self._password is None else Secret(self._password.reveal().partition(":")[2])
+        for key in (self._key, self._password, alone):
+            if key is not None:
+                error.args = (key.scrub(str(error)),)
+                texts = {name: text for name, text in error.detail.items() if isinstance(text, str)}
+                error.detail = error.detail | {name: key.scrub(text) for name, text in texts.items()}
         return error
+
+
+def split_address(base_url: str) -> tuple[str, Secret | None]:
+    """Return an address without the user and password in it, and those; they go as a header, and nowhere else."""
+    head, slashes, rest = base_url.strip().partition("://")
+    host, slash, path = rest.partition("/")
+    userinfo, at, host = host.rpartition("@")
+    address = f"{head}{slashes}{host}{slash}{path}"
+    if "?" in address or "#" in address:
+        bare = re.split(r"[?#]", address)[0]
+        raise UsageError(f"--base-url {bare} must end where its path ends: give a key by --api-key-env, not behind '?'")
+    return address.rstrip("/"), Secret(unquote(userinfo)) if at else None
 
 
 def _to_prediction(request: Request, reply: Reply, timing: Timing, images: EncodedImages) -> Prediction:
@@ -188,6 +226,16 @@ def trim_address(url: str) -> str:
     for ending in SERVICES:
         trimmed = trimmed.removesuffix(ending).rstrip("/")
     return trimmed
+
+
+def _without_error(value: Any) -> Mapping[str, Any]:
+    """Return a scored reply; one that was given up holds numbers of another text than was asked for."""
+    whole = expect_object(value)
+    refuse_error(whole)
+    choice = choice_zero(whole.get("choices") or [{}])
+    if str(choice.get("finish_reason")).lower() in GAVE_UP:
+        raise told_error(f"it gave the reply up ({choice['finish_reason']})")
+    return whole
 
 
 def _key_from(variable: str) -> Secret | None:

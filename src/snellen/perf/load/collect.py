@@ -11,9 +11,9 @@ from ...core.clock import SystemClock
 from ...core.errors import ModelError
 from ...core.types import FailureKind, Usage
 from ...model.served.dialect import Dialect
-from ...model.served.events import DONE, event_data
+from ...model.served.events import DONE, EventLines
 from ...model.served.http1 import Response
-from ...model.served.replies import Reply, check_reply, decode_body, status_error
+from ...model.served.replies import Reply, check_reply, decode_body, read_safely, status_error
 from ..timeline import CANCELLED, RequestRecord
 
 PARSE_EVERY = 64
@@ -24,7 +24,7 @@ class Collector:
     """The sink of one request. `done` is set when the response has ended, well or badly."""
 
     __slots__ = (
-        "_dialect", "_first", "_pieces", "_rest", "_stopped", "_text_times", "done", "end", "error", "reply",
+        "_dialect", "_first", "_lines", "_pieces", "_stopped", "_text_times", "done", "end", "error", "reply",
         "response", "sent", "status",
     )  # fmt: skip
 
@@ -38,7 +38,7 @@ class Collector:
         self.status: int | None = None
         self._dialect = dialect
         self._pieces: list[tuple[bytes, float]] = []
-        self._rest = b""
+        self._lines = EventLines()
         self._first: dict[str, float] = {}
         self._text_times: list[float] = []
         self._stopped = False
@@ -77,7 +77,7 @@ class Collector:
         if response.status != 200:
             raise status_error(response.status, response.headers, self._body(), SystemClock())
         if not self._is_stream():
-            self.reply = self._dialect.parse(decode_body(self._body()))
+            self.reply = read_safely(self._dialect.parse, decode_body(self._body()))
             check_reply(self.reply)
             return
         self._parse_events()
@@ -93,30 +93,27 @@ class Collector:
     def _is_stream(self) -> bool:
         """Tell a stream by its first bytes: servers get the content type wrong more often than the body."""
         start = self._pieces[0][0].lstrip()[:1] if self._pieces else b""
-        return bool(self._first) or bool(self._rest) or start not in (b"{", b"[", b"<", b"")
+        return bool(self._first) or bool(self._lines.rest) or start not in (b"{", b"[", b"<", b"")
 
     def _parse_events(self) -> None:
         pieces, self._pieces = self._pieces, []
-        for data, moment in pieces:
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            for line in lines:
-                self._take_event(event_data(line), moment)
-        if self.response is not None and self._rest:
-            self._take_event(event_data(self._rest), self.end)
-            self._rest = b""
+        try:
+            for piece, moment in pieces:
+                for data in self._lines.feed(piece):
+                    self._take_event(data, moment)
+            for data in self._lines.finish() if self.response is not None else ():
+                self._take_event(data, self.end)
+        except ModelError as error:
+            self.error = self.error or (None if self._stopped else error)
 
     def _take_event(self, data: bytes, moment: float) -> None:
-        if not data or self._stopped or self.error is not None:
+        if self._stopped or self.error is not None:
             return
         if data == DONE:
             self._stopped = True
             return
         self._first.setdefault("event", moment)
-        try:
-            brought = self._dialect.parse_event(decode_body(data), self.reply)
-        except ModelError as error:
-            self.error = error
-            return
+        brought = read_safely(self._dialect.parse_event, decode_body(data), self.reply)
         if brought:
             self._first.setdefault(brought, moment)
             self._text_times.append(moment)

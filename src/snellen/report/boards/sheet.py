@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 
 from ...core.markup import Html, tag
+from ...core.text import defuse_cell
 from ..pages.tables import head, scrolled
 from ..terminal import plain
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 WIDE = 160
 """Columns of a table that goes into a file or a pipe."""
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|\.\d+)([eE][+-]?\d+)?( ?%)?")
@@ -41,7 +41,7 @@ class Sheet(Struct, frozen=True):
 def safe_cell(value: object) -> str:
     """Return a CSV cell that no spreadsheet takes for a formula: foreign text that begins like one gets a quote."""
     text = "" if value is None else str(value)
-    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) and not NUMBER.fullmatch(text) else text
+    return text if NUMBER.fullmatch(text) else defuse_cell(text)
 
 
 def to_markdown(sheet: Sheet) -> str:

@@ -72,10 +72,18 @@ def parquet_bytes(reader: RunReader) -> bytes:
     except ImportError:
         raise MissingExtra("parquet", "writing Parquet") from None
     rows = list(flat_records(reader))
-    table = pyarrow.table({name: [row[name] for row in rows] for name in COLUMNS})
+    table = pyarrow.table({name: _column(pyarrow, [row[name] for row in rows]) for name in COLUMNS})
     out = io.BytesIO()
     pyarrow.parquet.write_table(table, out)
     return out.getvalue()
+
+
+def _column(pyarrow: Any, values: list[Any]) -> Any:
+    """Return a column; counts beyond 64 bits, which a server may claim, become floating numbers."""
+    try:
+        return pyarrow.array(values)
+    except (OverflowError, pyarrow.ArrowInvalid):
+        return pyarrow.array([None if value is None else float(value) for value in values], pyarrow.float64())
 
 
 def write_export(folder: Path, form: str, target: Path) -> Path:

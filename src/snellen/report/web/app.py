@@ -308,7 +308,7 @@ def _shown(run: OpenRun, told: Told) -> Shown:
 
 def _count(run: OpenRun) -> int:
     with run.lock:
-        return run.version() * 10**9 + run.progress().stored
+        return sum(run.version()) + run.progress().stored
 
 
 def _form(request: Request) -> str:

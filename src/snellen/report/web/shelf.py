@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,10 @@ from ..query import TextSearch, group_values
 
 DEPTH = 3
 """How deep below a named folder runs are looked for."""
+MOST_OPEN = 32
+"""So many runs stay open: each takes three files, and a process may have 256 of them."""
+Version = tuple[int, int, int, int]
+"""When the database and its log were written last, and how large they are."""
 REST = 3.0
 """A growing run is read again after at most this many times as long as reading took."""
 
@@ -44,18 +49,43 @@ class Progress(Struct, frozen=True):
 class OpenRun:
     """One run: its reader, and what was computed from what it held when last looked at. All use is under `lock`."""
 
-    def __init__(self, key: str, name: str, folder: Path) -> None:
+    def __init__(self, key: str, name: str, folder: Path, desk: Desk) -> None:
         self.key, self.name, self.folder = key, name, folder
         self.lock = threading.RLock()
-        self.reader = RunReader(folder)
-        self._counted: tuple[int, Progress] | None = None
-        self._version: tuple[int, int] | None = None
+        self._desk = desk
+        self._reader: RunReader | None = None
+        self._header: tuple[Version, RunHeader] | None = None
+        self._counted: tuple[Version, Progress] | None = None
+        self._version: tuple[Version, int] | None = None
         self._fresh_after = 0.0
         self._kept: dict[tuple[str, ...], Any] = {}
 
+    @property
+    def reader(self) -> RunReader:
+        """Return its reader, opened if it is not: of many runs only those used last are open."""
+        if self._reader is None:
+            self._reader = RunReader(self.folder)
+        self._desk.used(self)
+        return self._reader
+
+    def close(self) -> bool:
+        """Close the reader unless someone uses it right now; tell whether it is closed."""
+        if not self.lock.acquire(blocking=False):
+            return False
+        try:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+            return True
+        finally:
+            self.lock.release()
+
     def header(self) -> RunHeader:
         """Return the header."""
-        return self.reader.header()
+        version = self.version()
+        if self._header is None or self._header[0] != version:
+            self._header = (version, self.reader.header())
+        return self._header[1]
 
     def progress(self) -> Progress:
         """Count what is stored: cheap, so it is never older than the page that shows it."""
@@ -65,9 +95,9 @@ class OpenRun:
             self._counted = (version, Progress(sum(self.header().planned.values()), stored, failed))
         return self._counted[1]
 
-    def version(self) -> int:
-        """Return a number that changes whenever anyone wrote to the run."""
-        return int(next(self.reader.rows("PRAGMA data_version"))[0])
+    def version(self) -> Version:
+        """Return what changes whenever anyone wrote to the run: told by its files, so that it need not be open."""
+        return *_stamp(self.folder / "run.db"), *_stamp(self.folder / "run.db-wal")
 
     def refresh(self) -> None:
         """Forget what was computed if the run has grown since; large runs are given a rest between readings."""
@@ -146,6 +176,31 @@ class OpenRun:
         return self._kept[key]
 
 
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+class Desk:
+    """The runs whose files are open, the one used last at the end; beyond MOST_OPEN those used least are closed."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[str, OpenRun] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def used(self, run: OpenRun) -> None:
+        """Note that a run is used now, and close what was not for the longest time."""
+        with self._lock:
+            self._runs[run.key] = run
+            self._runs.move_to_end(run.key)
+            for key, other in list(self._runs.items())[: max(0, len(self._runs) - MOST_OPEN)]:
+                if other is not run and other.close():
+                    del self._runs[key]
+
+
 class Shelf:
     """All runs below the named folders. A run is known by a hash: no address ever holds a path."""
 
@@ -155,6 +210,7 @@ class Shelf:
             if not folder.is_dir():
                 raise UsageError(f"no folder {folder}: name a run folder or one that holds runs")
         self._open: dict[str, OpenRun] = {}
+        self._desk = Desk()
         self._lock = threading.Lock()
         self.problems: dict[str, str] = {}
 
@@ -178,7 +234,7 @@ class Shelf:
         key = content_hash(str(folder), 12)
         name = self._name(folder)
         try:
-            run = self._open.get(key) or OpenRun(key, name, folder)
+            run = self._open.get(key) or OpenRun(key, name, folder, self._desk)
             run.header()
         except (SnellenError, sqlite3.Error, ValueError) as error:
             self.problems[name] = str(error)

@@ -1,0 +1,233 @@
+"""A damaged run.db to what is left of it: which rows can be read, and a new file with all of them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..core.errors import EnvironmentProblem
+from ..core.tasks import RunHeader
+from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
+from .database import Row, connect, insert_rows, open_for_writing
+from .lock import RunLock
+
+LOST = Failure(FailureKind.DECODE, "the stored reply could not be read again: the file was damaged")
+SMALLEST_ROW = 16
+"""Bytes: so the size of a file bounds how many rows it can hold."""
+GROUP_ROWS = 64
+SPARE = "run.db.damaged"
+KEPT = ("meta", "samples", "predictions", "attempts")
+"""Tables that are saved; scores are derived, and made again by `snellen score`."""
+
+_sample = msgspec.json.Decoder(Sample).decode
+_request = msgspec.json.Decoder(Request).decode
+_prediction = msgspec.json.Decoder(Prediction).decode
+
+
+def _is_sample(row: Row) -> bool:
+    return _read(lambda: _sample(row[3]).id == row[1])
+
+
+def _is_trial(row: Row) -> bool:
+    *key, _, _, request, body = row
+    return _read(lambda: bool(_request(request)) and _prediction(body).key == TrialKey(*key))
+
+
+def _is_meta(row: Row) -> bool:
+    kind: Any = RunHeader if row[0] == "header" else object
+    return _read(lambda: msgspec.json.decode(row[1], type=kind) is not None)
+
+
+CHECKS: dict[str, Callable[[Row], bool]] = {"meta": _is_meta, "samples": _is_sample, "predictions": _is_trial}
+
+
+def _read(whether: Callable[[], bool]) -> bool:
+    try:
+        return whether()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
+        return False
+
+
+def fail_unreadable(database: sqlite3.Connection) -> int:
+    """Mark every stored trial that cannot be read as failed, so that it is asked again; return how many.
+
+    A sample that cannot be read goes, and its trials with it: it is stored anew when one of them is asked.
+    """
+    bodies = database.execute("SELECT task, id, position, body FROM samples")
+    lost = {(row[0], row[1]) for row in bodies if not _is_sample(row)}
+    rows = database.execute("SELECT rowid, * FROM predictions")
+    bad = [row[:5] for row in rows if (row[1], row[2]) in lost or not _is_trial(row[1:])]
+    if not (lost or bad):
+        return 0
+    database.execute("BEGIN IMMEDIATE")
+    database.executemany("DELETE FROM samples WHERE task = ? AND id = ?", list(lost))
+    database.executemany(
+        "UPDATE predictions SET failed = 1, request = ?, body = ? WHERE rowid = ?",
+        [(*_lost_bodies(TrialKey(*key)), number) for number, *key in bad],
+    )
+    database.execute("COMMIT")
+    return len(bad)
+
+
+def _lost_bodies(key: TrialKey) -> tuple[bytes, bytes]:
+    return msgspec.json.encode(Request(key, ())), msgspec.json.encode(Prediction(key, failure=LOST))
+
+
+class TableHealth(NamedTuple):
+    """How many rows of a table can be read, and how many places in it cannot."""
+
+    table: str
+    readable: int
+    unreadable: int
+
+
+class Health(NamedTuple):
+    """What is left of a run."""
+
+    folder: Path
+    sound: bool
+    """SQLite finds nothing wrong and every record can be read."""
+    verdict: str
+    tables: tuple[TableHealth, ...] = ()
+    has_header: bool = False
+
+
+def look_at_run(folder: Path) -> Health:
+    """Read all of a run and say what is left of it; nothing is changed."""
+    path = folder / "run.db"
+    if not path.is_file():
+        raise EnvironmentProblem(f"no run at {folder}: run.db is missing")
+    with closing(connect(path, read_only=True)) as database:
+        try:
+            verdict = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
+            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        except sqlite3.Error as error:
+            return Health(folder, False, f"SQLite cannot read it at all: {error}")
+        found = tuple(_health_of(database, table, path) for table in KEPT if table in tables)
+        header = any(row[0] == "header" and _is_meta(row) for row in _rows_left(database, "meta", path))
+    sound = verdict == "ok" and header and len(found) == len(KEPT) and not any(table.unreadable for table in found)
+    return Health(folder, sound, verdict, found, header)
+
+
+def _health_of(database: sqlite3.Connection, table: str, path: Path) -> TableHealth:
+    check = CHECKS.get(table, bool)
+    rows = [check(row) if row is not None else False for row in _all_rows(database, table, path)]
+    return TableHealth(table, sum(rows), len(rows) - sum(rows))
+
+
+def _rows_left(database: sqlite3.Connection, table: str, path: Path) -> Iterator[Row]:
+    check = CHECKS.get(table, bool)
+    return (row for row in _all_rows(database, table, path) if row is not None and check(row))
+
+
+def _all_rows(database: sqlite3.Connection, table: str, path: Path) -> Iterator[Row | None]:
+    """Yield every row that SQLite can read, and None once for each stretch that it cannot."""
+    # No file holds more rows than it has bytes for; counting them would already stumble over the damage.
+    last = sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists()) // SMALLEST_ROW + 1
+    stretches, broken = [(1, last)], False
+    while stretches:
+        first, end = stretches.pop()
+        rows, broken_at = _read_stretch(database, table, first, end)
+        yield from rows
+        if broken_at is None:
+            broken = broken and not rows
+            continue
+        if broken_at >= end:
+            if not (broken and not rows):
+                yield None
+            broken = True
+            continue
+        middle = (broken_at + end) // 2
+        stretches += [(middle + 1, end), (broken_at, middle)]
+
+
+def _read_stretch(database: sqlite3.Connection, table: str, first: int, end: int) -> tuple[list[Row], int | None]:
+    """Return the rows of a stretch, and the number after the last of them if it breaks off there."""
+    rows: list[Row] = []
+    number = first - 1
+    try:
+        for number, *row in database.execute(  # noqa: B007 - where it broke off
+            f"SELECT rowid, * FROM {table} WHERE rowid BETWEEN ? AND ? ORDER BY rowid",  # noqa: S608 - a name of ours
+            (first, end),
+        ):
+            rows.append(tuple(row))
+    except sqlite3.Error:
+        return rows, number + 1
+    return rows, None
+
+
+class Repaired(NamedTuple):
+    """What a repair saved, by table, and where the damaged file is now."""
+
+    saved: dict[str, int]
+    lost: dict[str, int]
+    spare: Path
+
+
+def repair_run(folder: Path) -> Repaired:
+    """Write a new run.db with every row that can be read; the damaged one stays beside it under another name."""
+    health = look_at_run(folder)
+    path, spare, fresh = folder / "run.db", folder / SPARE, folder / "run.db.new"
+    if health.sound:
+        raise EnvironmentProblem(f"{path} is sound: there is nothing to repair")
+    if not health.has_header:
+        reason = "its header cannot be read, so nobody knows which model and settings the replies belong to"
+        raise EnvironmentProblem(f"{path} cannot be repaired: {reason}; nothing was changed")
+    if spare.exists():
+        raise EnvironmentProblem(f"{spare} is there from an earlier repair: move it away first")
+    lock = RunLock(folder)
+    try:
+        saved = _save(path, fresh)
+        for end in ("", "-wal", "-shm"):  # the log belongs to its database
+            if (folder / f"run.db{end}").exists():
+                (folder / f"run.db{end}").rename(folder / f"{SPARE}{end}")
+        fresh.rename(path)
+        _sync_folder(folder)
+    finally:
+        lock.release()
+    return Repaired(saved, {table.table: table.unreadable for table in health.tables if table.unreadable}, spare)
+
+
+def _save(path: Path, fresh: Path) -> dict[str, int]:
+    fresh.unlink(missing_ok=True)
+    with closing(connect(path, read_only=True)) as old, closing(open_for_writing(fresh)) as new:
+        new.execute("BEGIN IMMEDIATE")
+        saved = {table: _copy(_rows_left(old, table, path), new, table) for table in KEPT}
+        saved["predictions"] -= new.execute(
+            "DELETE FROM predictions WHERE NOT EXISTS "
+            "(SELECT 1 FROM samples s WHERE s.task = predictions.task AND s.id = predictions.sample)"
+        ).rowcount
+        new.execute("COMMIT")
+        new.execute("PRAGMA journal_mode=DELETE")  # all in one file, which is renamed
+    return saved
+
+
+def _copy(rows: Iterator[Row], new: sqlite3.Connection, table: str) -> int:
+    count, group = 0, list[Row]()
+    for row in rows:
+        group.append(row)
+        if len(group) == GROUP_ROWS:
+            count += _insert(new, table, group)
+            group = []
+    return count + _insert(new, table, group)
+
+
+def _insert(new: sqlite3.Connection, table: str, group: list[Row]) -> int:
+    before = new.total_changes
+    statement = "INSERT OR IGNORE INTO " + table + " VALUES {rows}"  # noqa: S608 - a name of ours
+    insert_rows(new, statement, group)
+    return new.total_changes - before
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,105 @@
+"""Many at once: processes on one fresh cache, and more runs than a process may open files."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from line_doubles import Scripted, jobs, work
+from snellen.core.types import Prediction, TrialKey
+from snellen.store import cache as module
+from snellen.store.cache import ResponseCache
+
+OPENER = """
+import sys
+from pathlib import Path
+from snellen.store.cache import ResponseCache
+for line in sys.stdin:
+    try:
+        cache = ResponseCache(Path(line.strip()))
+        cache.close()
+        print("ok", flush=True)
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+"""
+
+
+def test_processes_that_open_a_fresh_cache_together_all_can(tmp_path: Path) -> None:
+    children = [
+        subprocess.Popen([sys.executable, "-c", OPENER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(6)
+    ]
+    answers: list[str] = []
+    for number in range(25):
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.write(f"{tmp_path / f'cache-{number}.db'}\n")
+            child.stdin.flush()
+        answers += [child.stdout.readline().strip() for child in children if child.stdout is not None]
+    for child in children:
+        child.communicate(timeout=30)
+    assert answers == ["ok"] * 150
+
+
+def test_a_cache_that_cannot_be_used_is_never_to_be_deleted(tmp_path: Path) -> None:
+    (tmp_path / "c.db").write_bytes(b"certainly not a database" * 100)
+    with pytest.raises(Exception, match="SNELLEN_CACHE_DIR") as caught:
+        ResponseCache(tmp_path / "c.db")
+    assert "delete" not in str(caught.value)
+
+
+def test_the_list_of_known_keys_does_not_grow_with_a_long_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KNOWN_KEYS", 5)
+    cache = ResponseCache(tmp_path / "c.db")
+    for number in range(10):
+        cache.put(str(number), "m", Prediction(TrialKey("t", "s"), text=str(number)))
+    cache.flush()
+    assert cache._known is None
+    found = cache.get("7", TrialKey("t", "s"))
+    assert found is not None and found.text == "7"
+    cache.close()
+
+
+def test_a_shelf_of_more_runs_than_files_may_be_open_can_be_read_whole(tmp_path: Path) -> None:
+    from snellen.report.web.shelf import MOST_OPEN, Shelf
+
+    count = 300
+    work(tmp_path / "first", Scripted(), jobs(2))
+    for number in range(count - 1):
+        (tmp_path / f"run{number}").mkdir()
+        shutil.copy(tmp_path / "first" / "run.db", tmp_path / f"run{number}" / "run.db")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        shelf = Shelf([tmp_path])
+        for _ in range(2):
+            assert [run.progress().stored for run in shelf.runs()] == [2] * count
+            assert shelf.problems == {}
+        open_files = [path for path in Path("/proc/self/fd").iterdir() if "run.db" in str(_target(path))]
+        assert len(open_files) <= 3 * MOST_OPEN
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def _target(path: Path) -> Path | None:
+    try:
+        return path.readlink()
+    except OSError:
+        return None
+
+
+def test_a_run_that_grew_while_it_was_closed_is_counted_anew(tmp_path: Path) -> None:
+    from snellen.report.web.shelf import Shelf
+
+    work(tmp_path / "one", Scripted(), jobs(2))
+    shelf = Shelf([tmp_path])
+    (run,) = shelf.runs()
+    assert run.progress().stored == 2
+    assert run.close()
+    work(tmp_path / "one", Scripted(), jobs(5))
+    assert run.progress().stored == 5
