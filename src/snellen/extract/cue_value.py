@@ -174,7 +174,7 @@ def _own_end(options: OptionSet, low: str, index: int, end: int) -> int:
     """Return where the label's own text ends if it follows: what that text denies (`B. no`) denies nothing."""
     key = options.texts.key(index)
     # Most labels end their sentence: the dear comparison is made only where the text may begin.
-    if not key or key[0] not in low[end : end + 12]:
+    if len(low) - end < 3 or not key or key[0] not in low[end : end + 12]:
         return -1
     gap = _SIGNS.match(low, end)
     return max(own_end(low, gap.end(), key), own_end(low, end, key)) if gap else -1

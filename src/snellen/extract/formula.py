@@ -22,6 +22,10 @@ _BEFORE = LazyPattern(
 """What stands after and before a capital that is a quantity or a unit (`= 1.975 A`)."""
 
 
+_PLAIN = frozenset(("", ".", ",", ")", "*", "\n", ":"))
+"""What most labels are followed by: no pattern is tried there."""
+
+
 def quantities(body: str) -> frozenset[str]:
     """Return the capitals that a reply uses as quantities: each may stand for one also where nothing shows it."""
     if "=" not in body and "_" not in body and "(" not in body and body.isascii():
@@ -31,7 +35,7 @@ def quantities(body: str) -> frozenset[str]:
 
 def leads_on_as_quantity(low: str, end: int) -> bool:
     """Whether what follows a capital makes it a quantity: an operator, an index, an argument."""
-    return _AFTER.match(low, end) is not None
+    return low[end : end + 1] not in _PLAIN and _AFTER.match(low, end) is not None
 
 
 def is_quantity(low: str, start: int, end: int) -> bool:

@@ -48,9 +48,14 @@ class MarkPatterns:
         self.lower = re.compile(f"{WORD_BEFORE}({lower}){WORD_AFTER}{_NOT_AFTER}")
         self.head = re.compile(rf"{_BULLET}({either}){_COLON}")
         self.item = re.compile(rf"\n{_BULLET}({either}){_COLON}")
-        self.labelled = re.compile(
-            rf"{WORD_BEFORE}(?<!\\)({either})(?:[\s*_`)\]}}\"'$\\]*[.):\-–—=、：*\]}}][\s*_`(\[{{\"'$\\:-]*|\s?\(|の)"
+        # As shown or as a capital: a small letter before a full stop ends a word more often than it labels.
+        shown = _alternatives([*marks, *map(str.upper, marks)])
+        start = (
+            rf"({shown})(?<![0-9a-zA-Z_\u00aa-\u024f\u0370-\u06ff\\\\][\s\S])"
+            if self.letters
+            else rf"{WORD_BEFORE}({shown})"
         )
+        self.labelled = re.compile(start + r"(?:[\s*_`)\]}\"'$\\]*[.):\-–—=、：*\]}][\s*_`(\[{\"'$\\:-]*|\s?\(|の)")
         self.later = re.compile(rf"[.;,\n]\s+(?:[Oo]ption |[Cc]hoice )?\(?{either}[.):]\s")
         self.line = re.compile(
             assemble(r"\W{0,8}(?:(?:<cues.mark_noun>)\s?:?\s?)?\W{0,6}") + rf"({either}){WORD_AFTER}(\W*)(.*)",
