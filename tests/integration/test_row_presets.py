@@ -241,6 +241,25 @@ def test_a_file_made_by_hand_is_right_from_end_to_end(
     assert sent == sum(len(one.shades) for one in known)
 
 
+def test_options_in_the_question_are_read_by_the_flageval_profile_too(
+    mock_server: Callable[..., Any], tmp_path: Path
+) -> None:
+    make, known = PRESETS["flageval"]
+    task = make(tmp_path)
+    server = mock_server("--answers", lines(tmp_path / "answers.jsonl", [one.entry() for one in known]))
+    result = snellen.run(
+        str(task),
+        "openai/mock",
+        base_url=server.base_url,
+        output_dir=tmp_path / "run",
+        profile="flageval",
+        cache=False,
+        ids=("a_1", "a_2"),
+    )
+    accuracy = result.results["tasks"]["data"]["metrics"]["accuracy"]
+    assert (accuracy["value"], accuracy["n"]) == (1.0, 2)
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_plan_says_how_a_file_was_read(name: str, tmp_path: Path) -> None:
     from snellen.api.plan import make_plan

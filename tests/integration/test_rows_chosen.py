@@ -106,6 +106,13 @@ def test_a_folder_stands_for_its_one_table(task: Path, tmp_path: Path) -> None:
         snellen.load_dataset(str(folder))
 
 
+def test_files_of_others_are_not_written_over(task: Path, tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text("mine")
+    with pytest.raises(UsageError, match=r"holds results.json and no run"):
+        snellen.run(str(task), "blind/first", output_dir=tmp_path)
+    assert (tmp_path / "results.json").read_text() == "mine"
+
+
 def test_a_relative_root_is_as_good_as_an_absolute_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.jsonl").write_text('{"x": 1}\n')

@@ -31,6 +31,9 @@ from .settings import RunSettings
 REPORTED_TRIALS = 50_000
 """Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
 
+WRITTEN = ("results.json", "records.jsonl", "report.html")
+"""What a run leaves beside run.db."""
+
 
 class Watcher(Protocol):
     """Whom a run tells about itself while it goes on: the terminal."""
@@ -121,6 +124,7 @@ async def _ask_all(
         resuming = (plan.folder / "run.db").exists()
         server = AskedServer(plan.folder, plan.model, allowed=settings.same_model)
         if not resuming:
+            check_folder(plan.folder)
             await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
         with closing(RunWriter(plan.folder, plan.header)) as writer, response_cache(settings) as cache:
             server.check_address(writer)
@@ -130,6 +134,13 @@ async def _ask_all(
             engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
             with ending_at(ends, engine):
                 return await _run_engine(engine, plan, settings, writer, watcher)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse to write over files of others: a folder that has what a run writes, and no run."""
+    theirs = [name for name in WRITTEN if (folder / name).exists()]
+    if theirs:
+        raise UsageError(f"{folder} holds {', '.join(theirs)} and no run: they would be overwritten; choose another -o")
 
 
 @asynccontextmanager
