@@ -19,6 +19,12 @@ WORKERS = 16
 ONE_EXCHANGE_S = 20.0
 
 
+@pytest.fixture(autouse=True)
+def short_silences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session waits for more of a stream whose chunk size is no number, until the time between chunks is over."""
+    monkeypatch.setattr("snellen.model.served.http_client.BETWEEN_CHUNKS_S", 1.0)
+
+
 async def exchange(server: Hostile, count: int, *, stream: bool) -> tuple[int, int]:
     """Ask so many questions once each; return how many were answered and how many failed, all others are errors."""
     listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
