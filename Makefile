@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 GATED := core stats scoring store engine prompt infer
 COVERED := 92
 
-.PHONY: demo test check coverage mutants bench crash fault pages docs lock release clean help
+.PHONY: demo test check coverage mutants bench crash fault hostile pages docs lock release clean help
 
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -65,6 +65,9 @@ crash: $(VENV)/test.stamp ## 100 kills of a running measurement
 
 fault: $(VENV)/test.stamp ## scripted server faults and poisoned inputs
 	$(BIN)/python -m pytest tests/fault -m "not crash"
+
+hostile: $(VENV)/test.stamp ## 20,000 exchanges with drawn hostile servers
+	$(BIN)/python -m pytest tests/fault/test_hostile_servers.py
 
 docs: $(VENV)/test.stamp ## the documentation as a site: build/site/index.html
 	$(BIN)/python tools/decisions.py

@@ -68,8 +68,7 @@ class Poster:
             self._distrusted[target] = self._distrusted.get(target, 0) + 1
             message = "an answer came that had come before on this connection: asked again over a new one"
             raise ModelError(FailureKind.NETWORK, message, retryable=True)
-        content, encoding = answer.content, response.headers.get("content-encoding")
-        return HttpResponse(response.status, response.headers, unpack(content, encoding) if encoding else content)
+        return HttpResponse(response.status, response.headers, answer.content)
 
     def _idle(self, target: Target) -> Connection | None:
         if self._distrusted.get(target):
@@ -101,15 +100,23 @@ class _Answer:
     def on_end(self, response: Response, moment: float, error: Exception | None) -> None:
         if self.done.done():
             return
-        if error is None:
-            self.content = b"".join(self.pieces)
-            first = self._connection.used == 1
-            # Before the connection rests: after a copy every answer on it belongs to the question before.
-            self.is_copy = self._copies.is_copy(self.content, self._connection.seen, first=first)
-            response.keep_alive = response.keep_alive and not self.is_copy
-            self.done.set_result(response)
-        else:
+        if error is not None:
             self.done.set_exception(_client_error(response, error))
+            return
+        try:
+            self._take(response)
+        except (aiohttp.ClientPayloadError, ModelError) as problem:
+            response.keep_alive = False
+            self.done.set_exception(problem)
+        else:
+            self.done.set_result(response)
+
+    def _take(self, response: Response) -> None:
+        """Unpack the answer, and look whether it is a copy before the connection rests: all after one is shifted."""
+        content, encoding = b"".join(self.pieces), response.headers.get("content-encoding")
+        self.content = unpack(content, encoding) if encoding else content
+        self.is_copy = self._copies.is_copy(self.content, self._connection.seen, first=self._connection.used == 1)
+        response.keep_alive = response.keep_alive and not self.is_copy
 
 
 def too_large() -> ModelError:
