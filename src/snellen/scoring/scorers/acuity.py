@@ -109,7 +109,7 @@ def acuity(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
     pairs = counted(table.scores() if hasattr(table, "scores") else table)
     names = {condition_of(sample) for sample, _ in pairs}
     plain = [pair for pair in pairs if axis_of(pair[0]) == "base"]
-    estimates = {"acuity_px": threshold(plain), "acuity_px_guess0": old_threshold(plain)}
+    estimates = {"acuity_px": threshold(on_axis(pairs, "base")), "acuity_px_guess0": old_threshold(plain)}
     for axis, name in sorted(names, key=lambda item: (item[0] == "contrast", item)):
         chosen = [pair for pair in pairs if condition_of(pair[0]) == (axis, name)]
         if axis == "contrast":
@@ -144,6 +144,17 @@ def counted(pairs: Iterable[tuple[Sample, Score]]) -> list[tuple[Sample, Score]]
 def axis_of(sample: Sample) -> str:
     """Return in which way a chart is hard; `base` is none."""
     return str(sample.tags.get("axis", "base"))
+
+
+def on_axis(pairs: Pairs, axis: str) -> Pairs:
+    """Return the charts of an axis; words only where there is nothing else.
+
+    How often a guess at a word hits depends on who guesses; for single glyphs drawn at random it is known.
+    Charts of 0.1 are all taken, as they were.
+    """
+    chosen = [pair for pair in pairs if axis_of(pair[0]) == axis]
+    exact = [pair for pair in chosen if pair[0].tags.get("script") != "words"]
+    return exact if exact and not of_0_1(chosen) else chosen
 
 
 def condition_of(sample: Sample) -> tuple[str, str]:
@@ -246,7 +257,7 @@ def curve_of(
     pairs: Iterable[tuple[Sample, Score]], axis: str = "base"
 ) -> tuple[list[tuple[float, float]], tuple[float, float] | None]:
     """Return points (height in px or contrast, share read above chance) in bins, and (threshold, slope) of the fit."""
-    chosen = [pair for pair in counted(pairs) if axis_of(pair[0]) == axis]
+    chosen = on_axis(counted(pairs), axis)
     column = 1 if axis == "contrast" else 0
     charts = rows_of(chosen, column)
     if not charts.strength.size:
