@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..options import BOARD_FORM, MACHINE_STDOUT, PATH, defaulted, flag
+
 if TYPE_CHECKING:
     from ...scoring.compare.paired import Comparison, Flip
 
@@ -16,19 +18,13 @@ SHOWN_FLIPS = 10
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=PATH)
 @click.option("--task", help="Compare this task only.")
 @click.option("--metric", help="Compare this metric only.")
-@click.option("--scored-only", is_flag=True, help="Leave out trials without a score instead of counting them as 0.")
-@click.option("--flips", default=SHOWN_FLIPS, show_default=True, help="How many flipped samples to list each way.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["terminal", "markdown", "html", "csv", "latex"]),
-    default="terminal",
-    show_default=True,
-)
-@click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
+@flag("--scored-only", help="Leave out trials without a score instead of counting them as 0.")
+@defaulted("--flips", default=SHOWN_FLIPS, help="How many flipped samples to list each way.")
+@BOARD_FORM
+@MACHINE_STDOUT
 def compare(
     runs: tuple[Path, ...],
     *,
