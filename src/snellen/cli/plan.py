@@ -69,13 +69,8 @@ def _show(sizing: Sizing) -> None:
     for column in ("questions", "repeats", "calls a model", "smallest gap found", "interval of one model"):
         table.add_column(column, justify="right")
     for design in sizing.designs:
-        table.add_row(
-            f"{design.questions:,}",
-            str(design.repeats),
-            f"{design.calls:,}",
-            f"{design.gap * 100:.2f}",
-            f"± {design.half_width * 100:.2f}",
-        )
+        counts = f"{design.questions:,}", str(design.repeats), f"{design.calls:,}"
+        table.add_row(*counts, f"{design.gap * 100:.2f}", f"± {design.half_width * 100:.2f}")
     console.print(table)
     assumed = sizing.assumptions
     console.print(

@@ -34,6 +34,9 @@ MODEL_FILE_KEYS = {
     "seed": "sampling_seed",
 }
 """Key of a model file -> the setting it stands for."""
+HALF_WIDTH = click.FloatRange(min=0, max=50, min_open=True, max_open=True)
+STYLES = "Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE."
+STABILITY = "Accepted; instability is reported whenever there are repeats or variants."
 EXAMPLE = """
 \b
 Examples:
@@ -77,10 +80,7 @@ Examples:
 @flag("--answer-space-instruct", help="Name the possible answers when options are hidden.")
 @flag("--yesno-instruct", help="Ask for yes or no where these are the options.")
 @flag("--capitalize", help="Begin questions and options with a capital letter.")
-@option(
-    "--style",
-    help="Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE.",
-)
+@option("--style", help=STYLES)
 @option("--prompt-pack", type=FILE, help="File with other wordings.")
 @flag("--online-multi-round", help="Dialogues with the model's own answers (--infer-method every).")
 @option(
@@ -105,19 +105,11 @@ Examples:
 @repeated("--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…")
 @option("--price", metavar="IN,OUT", help="Price of a million input and output tokens, to show the cost while it runs.")
 @flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
-@option(
-    "--until-ci",
-    type=click.FloatRange(min=0, max=50, min_open=True, max_open=True),
-    help="Stop when the interval is ± this many points.",
-)
+@option("--until-ci", type=HALF_WIDTH, help="Stop when the interval is ± this many points.")
 @repeated("--detailed-keys", "--detailed_keys", help="Tags to group by; may be repeated.  [default: all]")
 @flag("--half", help="Local models in half precision (the same as --model-arg half=true).")
 @option("--batch-size", type=COUNT, help="Local models: requests a batch and device.  [default: as memory allows]")
-@flag(
-    "--eval-stability",
-    expose_value=False,
-    help="Accepted; instability is reported whenever there are repeats or variants.",
-)
+@flag("--eval-stability", expose_value=False, help=STABILITY)
 @options.QUIET
 @json_flag(help="Print results.json on stdout; all else goes to stderr.")
 def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, **flags: Any) -> int:

@@ -13,31 +13,26 @@ import msgspec
 from ..core.errors import EnvironmentProblem, UsageError
 from .options import PATH, defaulted, flag, json_flag, repeated
 
+FORMULATIONS = "SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference or Consistency (files only)."
+REDUCTIONS = "Read log-likelihoods otherwise: sum, mean, per-byte, none, prompt-mean (run folders)."
+JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the metric is called otherwise."
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("source", type=PATH)
-@click.option(
-    "--formulation",
-    help="SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference or Consistency (files only).",
-)
+@click.option("--formulation", help=FORMULATIONS)
 @defaulted("--infer-method", "--infer_method", default="generation", help="generation (texts) or likelihood (indices).")
 @flag("--eval-stability", "--eval_stability", help="Also the instability: entropy of the choice over repeats.")
 @flag("--multi-round-eval", "--multi_round_eval", help="Also correlation and slope over dialogue rounds.")
 @defaulted("--profile", default="snellen", help="How replies are read: snellen, reform, flageval, …")
-@click.option(
-    "--likelihood-reduction",
-    help="Read log-likelihoods otherwise: sum, mean, per-byte, none, prompt-mean (run folders).",
-)
+@click.option("--likelihood-reduction", help=REDUCTIONS)
 @click.option("--annotations", type=PATH, help="Questions with right answers, for MultiInference.")
 @repeated("--detailed-keys", "--detailed_keys", help="Group by this field of the annotations; may be repeated.")
 @defaulted("--convention", default="conditional", help="Consistency: conditional or over-n.")
 @defaulted("--tokenizer", default="whitespace", help="Captions: whitespace, or ptb (needs Java).")
 @click.option("--output", "-o", type=PATH, help="Write one record a question (MultiInference) to this JSON file.")
 @click.option("--judge", "judge_name", help="Run folders: a judge of the catalog to ask about every reply.")
-@click.option(
-    "--judge-model",
-    help="Run folders: the model that judges, provider/name; without it the metric is called otherwise.",
-)
+@click.option("--judge-model", help=JUDGE_MODEL)
 @click.option("--base-url", "--url", help="Run folders: where the judging model answers.")
 @json_flag(help="Print the result as JSON on stdout.")
 def score(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,16 +25,7 @@ SHOWN_FLIPS = 10
 @defaulted("--flips", default=SHOWN_FLIPS, help="How many flipped samples to list each way.")
 @BOARD_FORM
 @MACHINE_STDOUT
-def compare(
-    runs: tuple[Path, ...],
-    *,
-    task: str | None,
-    metric: str | None,
-    scored_only: bool,
-    flips: int,
-    form: str,
-    as_json: bool,
-) -> None:
+def compare(runs: tuple[Path, ...], *, flips: int, form: str, as_json: bool, **which: Any) -> None:
     """Compare runs on the samples they share.
 
     \b
@@ -44,7 +35,7 @@ def compare(
     from ...api.outputs import compare_runs
     from ...core.types import to_json
 
-    results = compare_runs(runs, task=task, metric=metric, scored_only=scored_only)
+    results = compare_runs(runs, **which)
     if as_json:
         sys.stdout.write(to_json({"tasks": results}).decode() + "\n")
         return
@@ -105,9 +96,8 @@ def _details(one: Comparison, flips: int) -> Iterator[str]:
         if found and flips:
             yield f"  {label}: {_list(found, flips)}"
     if one.divergence:
-        yield "  first divergence of the paired samples: " + ", ".join(
-            f"{stage} {count}" for stage, count in one.divergence.items()
-        )
+        stages = ", ".join(f"{stage} {count}" for stage, count in one.divergence.items())
+        yield f"  first divergence of the paired samples: {stages}"
     if one.only_first or one.only_second:
         first, second = len(one.only_first), len(one.only_second)
         yield f"  unpaired samples: {first} only in {one.first}, {second} only in {one.second} (--json lists them)"
@@ -115,9 +105,7 @@ def _details(one: Comparison, flips: int) -> Iterator[str]:
         yield f"  trials without a score: {one.not_scored[0]} and {one.not_scored[1]}"
 
 
-def _list(found: tuple[Flip, ...], flips: int) -> str:
-    shown = ", ".join(
-        f"{flip.sample} ({flip.divergence})" if flip.divergence else flip.sample for flip in found[:flips]
-    )
-    more = f", and {len(found) - flips} more (--json lists all)" if len(found) > flips else ""
-    return shown + more
+def _list(flipped: tuple[Flip, ...], most: int) -> str:
+    shown = [f"{flip.sample} ({flip.divergence})" if flip.divergence else flip.sample for flip in flipped[:most]]
+    more = f", and {len(flipped) - most} more (--json lists all)" if len(flipped) > most else ""
+    return ", ".join(shown) + more

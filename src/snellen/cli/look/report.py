@@ -9,17 +9,12 @@ import click
 
 from ..options import FROM_ZERO, PATH, defaulted, flag, json_flag
 
-EXPORT_FORMS = ("flageval", "reform", "mc", "niah", "aisbench", "jsonl", "csv", "parquet")
+FORMS = click.Choice(["flageval", "reform", "mc", "niah", "aisbench", "jsonl", "csv", "parquet"])
 
 
 @click.command()
 @click.argument("run", type=PATH, metavar="RUN")
-@click.option(
-    "--export",
-    "form",
-    type=click.Choice(EXPORT_FORMS),
-    help="Write the trials in the form of another system, or as a table.",
-)
+@click.option("--export", "form", type=FORMS, help="Write the trials in the form of another system, or as a table.")
 @flag("--plots", "with_plots", help="Write every figure as CSV, Vega-Lite, SVG and PNG (extra `plots`).")
 @click.option("-o", "--output", type=PATH, help="Folder for exports and plots.  [default: RUN/export, RUN/plots]")
 @defaulted("--picture-mb", type=FROM_ZERO, default=2.0, help="How much of report.html pictures may take.")

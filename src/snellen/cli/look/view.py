@@ -9,15 +9,13 @@ import click
 
 from ..options import PATH, defaulted, flag, json_flag
 
+WRITING = "Allow scores of another profile to be kept in a run; otherwise nothing is ever written."
+
 
 @click.command()
 @click.argument("folders", nargs=-1, type=PATH, metavar="DIR...")
 @defaulted("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; 0 takes a free one.")
-@flag(
-    "--write",
-    "may_write",
-    help="Allow scores of another profile to be kept in a run; otherwise nothing is ever written.",
-)
+@flag("--write", "may_write", help=WRITING)
 @flag("--open", "open_it", help="Open the page in the browser.")
 @json_flag(help="Print the address as JSON on stdout.")
 def view(folders: tuple[Path, ...], port: int, may_write: bool, open_it: bool, as_json: bool) -> None:

@@ -22,6 +22,10 @@ from ..options import (
     repeated,
 )
 
+PREFIXES = click.Choice(["as-is", "off", "on"])
+RAMPS = click.Choice(["none", "linear", "exponential"])
+EXPORTS = click.Choice(["json", "csv", "requests-csv", "prometheus"])
+FINENESS, MAJORITY = click.FloatRange(0.01, 1.0), click.FloatRange(0.5, 1.0)
 EXAMPLE = """
 \b
 Examples:
@@ -83,12 +87,7 @@ _LOAD_OPTIONS = add_options(
     defaulted("--arrivals", type=click.Choice(["poisson", "constant", "gamma"]), default="poisson"),
     defaulted("--warmup", type=NOT_NEGATIVE, default=8, help="Requests before the measurement, thrown away."),
     defaulted("--processes", type=NOT_NEGATIVE, default=0, help="Processes of the generator; 0 = as needed."),
-    defaulted(
-        "--prefix-cache",
-        type=click.Choice(["as-is", "off", "on"]),
-        default="as-is",
-        help="Salt prompts to miss or share.",
-    ),
+    defaulted("--prefix-cache", type=PREFIXES, default="as-is", help="Salt prompts to miss or share."),
     flag("--multi-turn", help="Samples of one group are turns of one dialogue, with the model's own replies."),
     defaulted("--think", "think_s", type=FROM_ZERO, default=0.0, help="Seconds between a reply and the next turn."),
     click.option("--slo", help="Objectives, e.g. ttft=500ms,tpot=40ms: gives goodput."),
@@ -114,9 +113,7 @@ _LOAD_OPTIONS = add_options(
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE|synthetic")
 @click.option("--concurrency", help="Closed loop: so many in flight; several as 1,4,16. With --rate: the cap.")
 @click.option("--rate", help="Open loop: requests per second; several as 1,2,5.")
-@defaulted(
-    "--ramp", type=click.Choice(["none", "linear", "exponential"]), default="none", help="Let the rate grow to --rate."
-)
+@defaulted("--ramp", type=RAMPS, default="none", help="Let the rate grow to --rate.")
 @click.option("--ramp-from", type=FROM_ZERO, default=0.0, help="The rate a ramp starts from.")
 @click.option("--pressure", "pressure_s", type=ABOVE_ZERO, help="Keep --concurrency in flight for so many seconds.")
 @click.option("--trace", type=PATH, help="Replay: one send moment a line (seconds), or JSON lines with `timestamp`.")
@@ -143,15 +140,8 @@ def run(as_json: bool, **flags: Any) -> int:
 @defaulted("--by", type=click.Choice(["rate", "concurrency"]), default="rate", help="What to raise.")
 @defaulted("--start", "first", type=ABOVE_ZERO, default=1.0, help="The lowest load.")
 @defaulted("--ceiling", type=ABOVE_ZERO, default=4096.0, help="The highest load.")
-@defaulted(
-    "--precision", type=click.FloatRange(0.01, 1.0), default=0.05, help="Stop when the answer is known to this share."
-)
-@defaulted(
-    "--attainment",
-    type=click.FloatRange(0.5, 1.0),
-    default=0.9,
-    help="Share of requests that must meet all objectives.",
-)
+@defaulted("--precision", type=FINENESS, default=0.05, help="Stop when the answer is known to this share.")
+@defaulted("--attainment", type=MAJORITY, default=0.9, help="Share of requests that must meet all objectives.")
 @_MODEL_OPTIONS
 @_LOAD_OPTIONS
 def sweep(as_json: bool, by: str, **flags: Any) -> int:
@@ -172,12 +162,7 @@ def sweep(as_json: bool, by: str, **flags: Any) -> int:
 @defaulted("--stage", type=click.Choice(["total", "stable"]), default="total", help="Whole run or steady state.")
 @click.option("--stats", help="Statistics, e.g. Average,Median,P99,P99.9.")
 @click.option("--slo", help="Objectives for goodput, e.g. ttft=500ms,tpot=40ms.")
-@click.option(
-    "--export",
-    "export_as",
-    type=click.Choice(["json", "csv", "requests-csv", "prometheus"]),
-    help="Print in another format.",
-)
+@click.option("--export", "export_as", type=EXPORTS, help="Print in another format.")
 @click.option("--pictures", "pictures_dir", type=PATH, help="Folder to draw the pictures into (SVG).")
 @json_flag(help="Print JSON on stdout.")
 def summarize(file: Path, export_as: str | None, pictures_dir: Path | None, as_json: bool, **how: Any) -> int:
