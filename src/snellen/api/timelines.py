@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import DataError
-from ..perf.definitions import COMMON, DEFINITIONS, FILE_FORM, STEADY_RULE
+from ..perf.definitions import COMMON, DEFINITIONS, DIFFERENCES, FILE_FORM, STEADY_RULE
 from ..perf.export import export
 from ..perf.metrics import STATS, summarize
-from ..perf.profile_aisbench import DIFFERENCES, summarize_aisbench
+from ..perf.profile_aisbench import summarize_aisbench
 from ..perf.read import read_json, read_timeline
 from ..perf.slo import parse_objectives
 from ..perf.stored import timeline_of_run
@@ -35,7 +35,7 @@ def summary_of(timeline: Timeline, *, profile: str, stage: str, stats: str | Non
 def explain_metrics() -> dict[str, Any]:
     """Return what every metric means, the rule of the steady state, the file form, and how AISBench differs."""
     return {
-        "metrics": [{"name": each.name, "unit": each.unit, "meaning": each.meaning} for each in DEFINITIONS],
+        "metrics": [{"name": metric.name, "unit": metric.unit, "meaning": metric.meaning} for metric in DEFINITIONS],
         "common": [{"name": name, "unit": unit, "meaning": meaning} for name, unit, meaning in COMMON],
         "steady": STEADY_RULE,
         "file": FILE_FORM,

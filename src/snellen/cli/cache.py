@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 import msgspec
 
+from .options import FROM_ZERO, MACHINE, defaulted
+
 DAY_S = 86_400.0
 
 
@@ -14,7 +16,7 @@ def cache() -> None:
 
 
 @cache.command()
-@click.option("--json", "as_json", is_flag=True, help="Machine output.")
+@MACHINE
 def info(as_json: bool) -> None:
     """Say where the cache is, how large, and what it holds."""
     from ..api.machine import cache_info
@@ -29,14 +31,8 @@ def info(as_json: bool) -> None:
 
 
 @cache.command()
-@click.option(
-    "--older-than-days",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    show_default=True,
-    help="Forget replies older than this.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Machine output.")
+@defaulted("--older-than-days", type=FROM_ZERO, default=0.0, help="Forget replies older than this.")
+@MACHINE
 def prune(older_than_days: float, as_json: bool) -> None:
     """Forget cached replies; runs keep theirs."""
     from ..api.machine import prune_cache

@@ -12,7 +12,7 @@ import msgspec
 
 from ..api.settings import RunSettings
 from ..core.config import parse_assignment
-from .options import CATALOGS, COUNT, FILE, KEY_ENV, KEY_FILE, NO_CACHE, PATH, SEED, defaulted
+from .options import CATALOGS, COUNT, FILE, KEYS, NO_CACHE, PATH, SEED, defaulted, repeated
 from .run import command_line, read_key
 
 WORKSHOP = click.argument("folder", type=PATH, metavar="DIR")
@@ -40,11 +40,10 @@ def curate() -> None:
 @click.argument("source", type=PATH, metavar="FILE")
 @WORKSHOP
 @click.option("--model", required=True, help="provider/name of the LLM that drafts.")
-@click.option("--base-url", "--url", "base_url", help="Where an OpenAI-compatible server answers.")
-@KEY_ENV
-@KEY_FILE
+@click.option("--base-url", "--url", help="Where an OpenAI-compatible server answers.")
+@KEYS
 @click.option("--image-root", type=PATH, help="Folder of the pictures; found by the end of their URL.")
-@click.option("--map", "columns", multiple=True, metavar="FIELD=COLUMN", help=COLUMNS_HELP)
+@repeated("--map", "columns", metavar="FIELD=COLUMN", help=COLUMNS_HELP)
 @defaulted("--prompt", default="draft", help="Card in catalog/curate with the words of drafting.")
 @click.option("--limit", type=COUNT, help="Use the first N annotations.")
 @click.option("--max-requests", type=COUNT, help="Budget: stop after so many paid requests; the same command goes on.")
@@ -86,10 +85,9 @@ def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
 @defaulted("--trim/--no-trim", default=True, help="Set aside items that blind judges answer.")
 @click.option("--forbid", type=FILE, help="File of words that no item may contain.")
 @click.option("--checker", help=CHECKER_HELP)
-@click.option("--blind-model", "blind_models", multiple=True, help=BLIND_HELP)
-@click.option("--base-url", "--url", "base_url", help="Server of the checker and of the blind models.")
-@KEY_ENV
-@KEY_FILE
+@repeated("--blind-model", "blind_models", help=BLIND_HELP)
+@click.option("--base-url", "--url", help="Server of the checker and of the blind models.")
+@KEYS
 @NO_CACHE
 @JSON
 def gates(folder: Path, as_json: bool, **flags: Any) -> int:
@@ -115,7 +113,7 @@ def gates(folder: Path, as_json: bool, **flags: Any) -> int:
 
 @curate.command()
 @WORKSHOP
-@click.option("--reviewer", "reviewers", multiple=True, help="A reviewer's name; repeatable; kept for the next time.")
+@repeated("--reviewer", "reviewers", help="A reviewer's name; repeatable; kept for the next time.")
 @defaulted("--overlap", type=SHARE, default=0.2, help="Share of items that two people judge.")
 @defaulted("--audit", type=click.IntRange(0), default=100, help="Accepted items that are looked at once more.")
 @defaulted("--ceiling", type=click.IntRange(0), default=50, help="Accepted items that people answer themselves.")

@@ -9,11 +9,10 @@ import click
 import msgspec
 
 from ..core.text import show_text
-from .options import CATALOGS, COUNT, FOLDER, PATH, defaulted
+from .options import CATALOGS, COUNT, FOLDER, MACHINE, PATH, defaulted, flag, repeated
 
 SOURCES = click.Choice(["raw", "prepared", "hub", "bundle"])
 METHODS = click.Choice(["generation", "likelihood"])
-MACHINE = click.option("--json", "as_json", is_flag=True, help="Machine output.")
 
 BUILD_EXAMPLE = """
 \b
@@ -47,10 +46,10 @@ def data() -> None:
 @click.option("-o", "--output", "out", required=True, type=PATH, help="Bundle folder to write.")
 @defaulted("--seed", type=int, default=0, help="Seed of all draws.")
 @click.option("--limit", type=COUNT, help="Only the first N samples.")
-@click.option("--parquet", is_flag=True, help="Items as Parquet instead of JSON Lines.")
-@click.option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the card.")
+@flag("--parquet", help="Items as Parquet instead of JSON Lines.")
+@repeated("-p", "overrides", metavar="KEY=VALUE", help="Override any field of the card.")
 @CATALOGS
-@click.option("--no-check", is_flag=True, help="Do not check the result.")
+@flag("--no-check", help="Do not check the result.")
 @MACHINE
 def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_json: bool, **flags: Any) -> int:
     """Re-formulate a dataset into a portable bundle, and check it."""
@@ -71,7 +70,7 @@ def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_j
 
 @data.command(epilog=CHECK_EXAMPLE)
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option("--no-images", is_flag=True, help="Do not open the pictures.")
+@flag("--no-images", help="Do not open the pictures.")
 @MACHINE
 def check(path: Path, no_images: bool, as_json: bool) -> int:
     """Find defects and biases: labels, options, positions, lengths, balance, duplicates, pictures. Exit 1 on errors."""
@@ -89,11 +88,11 @@ def check(path: Path, no_images: bool, as_json: bool) -> int:
 @click.option("--source", type=SOURCES)
 @click.option("--infer-method", "inference_method", default="generation", type=METHODS)
 @click.option("--dataset-duplication", "data_duplication", type=COUNT, default=1)
-@click.option("--random-instruct", is_flag=True)
-@click.option("--shuffle-options", is_flag=True)
-@click.option("--in-context-sample", is_flag=True)
+@flag("--random-instruct")
+@flag("--shuffle-options")
+@flag("--in-context-sample")
 @click.option("--option-mark", type=click.Choice(["upper", "lower", "number", "random"]), default="upper")
-@click.option("--capitalize", is_flag=True)
+@flag("--capitalize")
 @click.option("--response-prefix", default="")
 @click.option("--style", "preprocessor", default="one", help="How `text` is put together.")
 @click.option("--prompt-pack", type=click.Path(exists=True, path_type=Path))

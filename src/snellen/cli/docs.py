@@ -10,7 +10,7 @@ import msgspec
 
 from ..core.config import parse_assignment
 from ..core.errors import UsageError
-from .options import COUNT, FILE, FOLDER, JSON, PATH, SEED, add_options, defaulted
+from .options import COUNT, FILE, FOLDER, JSON, PATH, SEED, add_options, defaulted, json_flag, repeated
 
 RENDER_EXAMPLE = """
 \b
@@ -33,7 +33,7 @@ Examples:
   snellen docs needle --kinds visual --variant dpi56:dpi=56 --variant dense:size_pt=7 -o niah
 """
 NEEDLE_GRID = ("haystack", "lengths", "depths", "kinds", "tokenizer", "repeats", "per_document", "seed")
-STYLE_OPTIONS = (
+STYLE_OPTIONS = add_options(
     defaulted("--preset", default="seed", help="Page style: seed, glyph or dense."),
     click.option("--dpi", type=float, help="Pixels per inch."),
     click.option("--font", help="Family name, file, or built-in."),
@@ -69,7 +69,7 @@ def docs() -> None:
 @click.option("--variant", help="Re-render as a degradation: dpi_render:1-5, dense_text:N, typography:N.")
 @click.option("--ratio", type=float, help="Solve the font size for this many text tokens per visual token.")
 @defaulted("--family", default="qwen2.5-vl", help="Model family whose visual tokens --ratio counts.")
-@add_options(STYLE_OPTIONS)
+@STYLE_OPTIONS
 def render(*, source: Path, output: Path, as_json: bool, **flags: Any) -> int:
     """Render INPUT (text, markdown, LongBench-v2 JSON, a folder, a PDF) as page images."""
     from ..api.datasets.pages import make_style, render_pages
@@ -128,16 +128,10 @@ def transcribe(*, data: Path, images: Path, reader: str, output: Path, as_json: 
 @defaulted("--kinds", default="kv-number", help="Comma-separated kinds, or text, visual, all.")
 @defaulted("--repeats", type=COUNT, default=1, help="Questions per length × depth × kind.")
 @defaulted("--per-document", type=COUNT, default=5, help="Questions per document.")
-@click.option(
-    "--variant",
-    "variants",
-    multiple=True,
-    metavar="NAME:FIELD=VALUE,…",
-    help="A further rendering beside `clean`. Repeatable.",
-)
+@repeated("--variant", "variants", metavar="NAME:FIELD=VALUE,…", help="A further rendering beside `clean`. Repeatable.")
 @SEED
 @click.option("-o", "--output", required=True, type=PATH, help="Folder: data.json and VARIANT/images.")
-@add_options(STYLE_OPTIONS)
+@STYLE_OPTIONS
 def needle(*, output: Path, variants: tuple[str, ...], as_json: bool, **flags: Any) -> int:
     """Plant needles in a haystack at known depths and render the documents."""
     from ..api.datasets.pages import CLEAN, change_style, make_style, plant_needles
@@ -154,7 +148,7 @@ def needle(*, output: Path, variants: tuple[str, ...], as_json: bool, **flags: A
 
 
 @docs.command()
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON on stdout.")
+@json_flag(help="Print as JSON on stdout.")
 def families(as_json: bool) -> int:
     """List degradations with their levels at severities 1–5, needle kinds, and model families with token formulas."""
     from ..api.datasets.pages import list_families
@@ -169,7 +163,7 @@ def families(as_json: bool) -> int:
 @docs.command()
 @click.argument("run", type=FOLDER, metavar="RUN")
 @click.option("-o", "--output", type=PATH, help="Folder for the files.  [default: RUN/plots]")
-@click.option("--json", "as_json", is_flag=True, help="Print the files as JSON on stdout.")
+@json_flag(help="Print the files as JSON on stdout.")
 def plot(*, run: Path, output: Path | None, as_json: bool) -> int:
     """Draw a run's heat maps and curves as SVG, PNG and CSV.
 

@@ -12,7 +12,7 @@ import msgspec
 from ..api.settings import RunSettings
 from ..core.config import parse_assignment
 from ..core.errors import UsageError
-from .options import COUNT, JSON, NO_CACHE, PATH, SEED, add_options, defaulted
+from .options import COUNT, JSON, NO_CACHE, OVERRIDES, PATH, QUIET, SEED, add_options, defaulted, flag
 from .run import command_line, read_key, read_model_file
 
 DEFAULT_URL = "http://localhost:8000/v1"
@@ -31,14 +31,14 @@ Example:
   snellen niah --data data/niah/data.json --images data/niah/longbenchv2_img/images --output results/niah/model.json \\
       --config config/vqa/qwen3-vl.json --base_url http://localhost:8000/v1
 """
-SHARED = (
+SHARED = add_options(
     click.option("--config", "-c", "config_file", type=PATH, help=CONFIG_HELP),
     click.option("--model", help="provider/name instead of the model file's, e.g. reader/tesseract."),
-    click.option("--base_url", "--base-url", "base_url", default=None, help=f"Server.  [default: {DEFAULT_URL}]"),
-    click.option("--api_key", "--api-key", "api_key", help="The key itself (prefer --api-key-env)."),
-    click.option("--api_key_env", "--api-key-env", "api_key_env", help="Environment variable that holds the key."),
-    defaulted("--max_workers", "--max-workers", "max_workers", type=COUNT, default=128),
-    click.option("--presence_penalty", "--presence-penalty", "presence_penalty", type=float, help=PENALTY_HELP),
+    click.option("--base_url", "--base-url", default=None, help=f"Server.  [default: {DEFAULT_URL}]"),
+    click.option("--api_key", "--api-key", help="The key itself (prefer --api-key-env)."),
+    click.option("--api_key_env", "--api-key-env", help="Environment variable that holds the key."),
+    defaulted("--max_workers", "--max-workers", type=COUNT, default=128),
+    click.option("--presence_penalty", "--presence-penalty", type=float, help=PENALTY_HELP),
     click.option("--limit", type=COUNT, help="Use the first N documents of each variant."),
     click.option("--max-images", type=COUNT, help="Pages the model takes in one request."),
     click.option("--max-visual-tokens", type=COUNT, help="Visual tokens it takes, by --family's formula."),
@@ -47,9 +47,9 @@ SHARED = (
     defaulted("--tokenizer", default="chars/4.2", help="Counts context length: cl100k, o200k, chars/N, a folder."),
     click.option("--profile", help=PROFILE_HELP),
     SEED,
-    click.option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the task."),
+    OVERRIDES,
     NO_CACHE,
-    click.option("--quiet", is_flag=True, help="No progress, no tables."),
+    QUIET,
     JSON,
 )
 
@@ -58,7 +58,7 @@ SHARED = (
 @click.option("--data-json", "--data_json", "data", required=True, type=PATH, help="LongBench-v2 data.json.")
 @click.option("--images-dir", "--images_dir", "images", required=True, type=PATH, help="Parent of VARIANT/images/.")
 @click.option("--output", "-o", required=True, type=PATH, help="Folder for VARIANT_mc_eval.json.")
-@add_options(SHARED)
+@SHARED
 def mc(*, data: Path, images: Path, output: Path, quiet: bool, as_json: bool, **flags: Any) -> int:
     """Multiple choice over page images: every subfolder with images/ is a variant, each gets its result file."""
     from ..api.datasets.page_questions import Files, run_choice
@@ -75,8 +75,8 @@ def mc(*, data: Path, images: Path, output: Path, quiet: bool, as_json: bool, **
 @click.option("--data", "-d", required=True, type=PATH, help="Needle data.json.")
 @click.option("--images", "-i", required=True, type=PATH, help="Folder of page images.")
 @click.option("--output", "-o", required=True, type=PATH, help="Result file.")
-@click.option("--case_sensitive", "--case-sensitive", is_flag=True, help="Match answers with their case.")
-@add_options(SHARED)
+@flag("--case_sensitive", "--case-sensitive", help="Match answers with their case.")
+@SHARED
 def niah(
     *, data: Path, images: Path, output: Path, case_sensitive: bool, quiet: bool, as_json: bool, **flags: Any
 ) -> int:

@@ -8,6 +8,8 @@ from typing import Any
 import click
 import msgspec
 
+from .options import MACHINE
+
 PROVIDERS = {
     "openai": "openai/NAME: OpenAI, vLLM, SGLang, LMDeploy, llama.cpp … (--base-url)",
     "anthropic": "anthropic/NAME: the messages API",
@@ -29,8 +31,8 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @click.argument("name", required=False)
-@click.option("--base-url", "--url", "base_url", help="Where the server answers.")
-@click.option("--json", "as_json", is_flag=True, help="Machine output.")
+@click.option("--base-url", "--url", help="Where the server answers.")
+@MACHINE
 def models(name: str | None, base_url: str | None, as_json: bool) -> None:
     """List the providers, or check that one model can be reached and what it can do."""
     from ..api.listing import list_providers

@@ -15,25 +15,40 @@ PATH = click.Path(path_type=Path)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 COUNT = click.IntRange(min=1)
+NOT_NEGATIVE = click.IntRange(min=0)
 ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
+FROM_ZERO = click.FloatRange(min=0)
 
 defaulted = partial(click.option, show_default=True)
 """An option whose help shows its default."""
-
-SEED = defaulted("--seed", type=int, default=0)
-JSON = click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
-KEY_ENV = click.option("--api-key-env", help="Environment variable that holds the key.")
-KEY_FILE = click.option("--api-key-file", type=FILE, help="File that holds the key.")
-NO_CACHE = click.option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
-CATALOGS = click.option("--catalog", "catalogs", multiple=True, type=PATH, help="Folder with further cards.")
+flag = partial(click.option, is_flag=True)
+repeated = partial(click.option, multiple=True)
+json_flag = partial(flag, "--json", "as_json")
 
 
-def add_options(*groups: tuple[Decorator, ...]) -> Decorator:
-    """Return a decorator that adds groups of options in order."""
+def add_options(*options: Decorator) -> Decorator:
+    """Return a decorator that adds these options in order."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed([option for group in groups for option in group]):
+        for option in reversed(options):
             function = option(function)
         return function
 
     return add
+
+
+SEED = defaulted("--seed", type=int, default=0)
+JSON = json_flag(help="Print a summary as JSON on stdout.")
+MACHINE = json_flag(help="Machine output.")
+MACHINE_STDOUT = json_flag(help="Machine output on stdout.")
+BOARD_FORMS = click.Choice(["terminal", "markdown", "html", "csv", "latex"])
+BOARD_FORM = defaulted("--format", "form", type=BOARD_FORMS, default="terminal")
+KEYS = add_options(
+    click.option("--api-key-env", help="Environment variable that holds the key."),
+    click.option("--api-key-file", type=FILE, help="File that holds the key."),
+)
+API_KEY = click.option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env).")
+NO_CACHE = flag("--no-cache", help="Neither read nor write the response cache.")
+CATALOGS = repeated("--catalog", "catalogs", type=PATH, help="Folder with further cards.")
+OVERRIDES = repeated("-p", "overrides", metavar="KEY=VALUE", help="Override any field of the task.")
+QUIET = flag("--quiet", help="No progress, no tables.")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from click import option
 
+from .options import MACHINE_STDOUT, PATH, defaulted
+
 if TYPE_CHECKING:
     from ..api.plan_assumptions import Sizing
 
@@ -16,20 +18,14 @@ if TYPE_CHECKING:
 @click.command()
 @option("--gap", type=float, help="The difference to detect, in points (2.0 = two percentage points).")
 @option("--questions", type=int, help="The questions at hand; says which gap they can detect.")
-@option("--repeats", default="1,2,4,8", show_default=True, help="Numbers of inferences a question to consider.")
-@option("--accuracy", type=float, default=70.0, show_default=True, help="The accuracy you expect, in percent.")
-@option(
-    "--question-share", type=float, default=0.7, show_default=True, help="Share of the variance that is the question's."
-)
-@option(
-    "--likeness", type=float, default=0.5, show_default=True, help="How alike the two models find the questions, 0…1."
-)
-@option("--power", type=float, default=0.8, show_default=True, help="The chance to find the gap if it is there.")
-@option("--alpha", type=float, default=0.05, show_default=True, help="The chance to find a gap that is not there.")
-@option(
-    "--from-run", type=click.Path(path_type=Path), help="Take accuracy and variance shares from a run with repeats."
-)
-@option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
+@defaulted("--repeats", default="1,2,4,8", help="Numbers of inferences a question to consider.")
+@defaulted("--accuracy", type=float, default=70.0, help="The accuracy you expect, in percent.")
+@defaulted("--question-share", type=float, default=0.7, help="Share of the variance that is the question's.")
+@defaulted("--likeness", type=float, default=0.5, help="How alike the two models find the questions, 0…1.")
+@defaulted("--power", type=float, default=0.8, help="The chance to find the gap if it is there.")
+@defaulted("--alpha", type=float, default=0.05, help="The chance to find a gap that is not there.")
+@option("--from-run", type=PATH, help="Take accuracy and variance shares from a run with repeats.")
+@MACHINE_STDOUT
 def plan(
     *, gap: float | None, questions: int | None, repeats: str, from_run: Path | None, as_json: bool, **assumed: float
 ) -> None:
@@ -73,13 +69,8 @@ def _show(sizing: Sizing) -> None:
     for column in ("questions", "repeats", "calls a model", "smallest gap found", "interval of one model"):
         table.add_column(column, justify="right")
     for design in sizing.designs:
-        table.add_row(
-            f"{design.questions:,}",
-            str(design.repeats),
-            f"{design.calls:,}",
-            f"{design.gap * 100:.2f}",
-            f"± {design.half_width * 100:.2f}",
-        )
+        counts = f"{design.questions:,}", str(design.repeats), f"{design.calls:,}"
+        table.add_row(*counts, f"{design.gap * 100:.2f}", f"± {design.half_width * 100:.2f}")
     console.print(table)
     assumed = sizing.assumptions
     console.print(

@@ -16,6 +16,8 @@ from ..core.config import parse_assignment, read_config_file
 from ..core.errors import ConfigError, UsageError, not_among
 from ..core.protocols import ImagePolicy
 from ..core.secret import Secret, hide_passwords
+from . import options
+from .options import ABOVE_ZERO, COUNT, FILE, NOT_NEGATIVE, PATH, defaulted, flag, json_flag, repeated
 from .prompts import read_prompt_flags
 
 MODEL_FILE_KEYS = {
@@ -31,10 +33,11 @@ MODEL_FILE_KEYS = {
     "seed": "sampling_seed",
 }
 """Key of a model file -> the setting it stands for."""
-PATH = click.Path(path_type=Path)
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-COUNT = click.IntRange(min=1)
 FORMS = ["auto", "choice", "yesno", "number", "open", "ocr", "kie", "caption"]
+HALF_WIDTH = click.FloatRange(min=0, max=50, min_open=True, max_open=True)
+STYLES = "Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE."
+STABILITY = "Accepted; instability is reported whenever there are repeats or variants."
+DEADLINE = "Seconds for the whole run: then it stops cleanly, keeps everything and exits 3; run it again to continue."
 EXAMPLE = """
 \b
 Examples:
@@ -47,22 +50,21 @@ Examples:
 @click.command(epilog=EXAMPLE)
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE...")
 @option("--model", help="provider/name: openai/NAME, anthropic/NAME, gemini/NAME, reader, blind/longest, replay/FILE …")
-@option("--base-url", "--url", "--base_url", "base_url", help="Where an OpenAI-compatible server answers.")
-@option("--api-key-env", help="Environment variable that holds the key.")
-@option("--api-key-file", type=FILE, help="File that holds the key.")
-@option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env).")
+@option("--base-url", "--url", "--base_url", help="Where an OpenAI-compatible server answers.")
+@options.KEYS
+@options.API_KEY
 @option(
     "--config", "config_file", type=PATH, help="Model file (JSON or TOML): model_name, prompt_template, max_tokens …"
 )
 @option("-o", "--output-dir", type=PATH, help="Run folder; the same command again continues it.")
 @option("--limit", type=COUNT, help="Use the first N samples of each task.")
-@option("--try-run", is_flag=True, help="Use the first 8 samples of each task.")
+@flag("--try-run", help="Use the first 8 samples of each task.")
 @option("--num-infers", type=COUNT, help="Inferences per question.")
 @option("--temperature", type=float, help="Sent as given, 0 too; not sent when unset.")
 @option("--top-p", type=float)
 @option("--max-tokens", type=COUNT)
 @option("--sampling-seed", type=int, help="Seed sent to the server (plus the index of the inference).")
-@option("--seed", type=int, default=0, show_default=True, help="Seed of everything Snellen draws itself.")
+@defaulted("--seed", type=int, default=0, help="Seed of everything Snellen draws itself.")
 @option("--stream/--no-stream", default=None, help="Stream replies: gives time to first token.")
 @option("--infer-method", help="generation (default) or likelihood.")
 @option("--likelihood-reduction", help="sum (default), mean, per-byte, none or prompt-mean.")
@@ -72,25 +74,22 @@ Examples:
 @option("--shuffle-options/--no-shuffle-options", default=None, help="Draw the order of options for each trial.")
 @option("--data-root", type=PATH, help="Folder that holds the datasets.  [default: $SNELLEN_DATA or ./data]")
 @option("--dataset-duplication", "duplication", type=COUNT, help="Ask every sample N times (variants and repeats).")
-@option("--random-instruct", is_flag=True, help="Another wording of the instruction each time.")
-@option("--in-context-sample", is_flag=True, help="Show the prompt's fixed example first.")
+@flag("--random-instruct", help="Another wording of the instruction each time.")
+@flag("--in-context-sample", help="Show the prompt's fixed example first.")
 @option("--shots", metavar="RETRIEVER:N", help="Examples from the data: random:2, similar:3, bm25:3, fixed:id1,id2.")
 @option("--response-prefix", help="How the answer is made to begin.")
-@option("--answer-space-instruct", is_flag=True, help="Name the possible answers when options are hidden.")
-@option("--yesno-instruct", is_flag=True, help="Ask for yes or no where these are the options.")
-@option("--capitalize", is_flag=True, help="Begin questions and options with a capital letter.")
-@option(
-    "--style",
-    help="Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE.",
-)
+@flag("--answer-space-instruct", help="Name the possible answers when options are hidden.")
+@flag("--yesno-instruct", help="Ask for yes or no where these are the options.")
+@flag("--capitalize", help="Begin questions and options with a capital letter.")
+@option("--style", help=STYLES)
 @option("--prompt-pack", type=FILE, help="File with other wordings.")
-@option("--online-multi-round", is_flag=True, help="Dialogues with the model's own answers (--infer-method every).")
+@flag("--online-multi-round", help="Dialogues with the model's own answers (--infer-method every).")
 @option(
     "--options-in-history/--no-options-in-history", default=None, help="Show options in earlier rounds of a dialogue."
 )
-@option("--variant", "variants", multiple=True, help="A variant to ask, e.g. wording=1 or order=2; may be repeated.")
+@repeated("--variant", "variants", help="A variant to ask, e.g. wording=1 or order=2; may be repeated.")
 @option("--perturb", help="Image degradations as variants: jpeg:1-5,blur:1-3.")
-@option("--map", "columns", multiple=True, metavar="FIELD=COLUMN", help="Which column of your file is which field.")
+@repeated("--map", "columns", metavar="FIELD=COLUMN", help="Which column of your file is which field.")
 @option("--form", type=click.Choice(FORMS), help="The form of all records of your file.  [default: each its own]")
 @option("--preset", help="How your file is laid out: vlmevalkit, flageval, hub …  [default: recognised by its columns]")
 @option("--duplicates", type=click.Choice(["error", "keep", "drop"]), help="A row with an option twice.")
@@ -99,64 +98,32 @@ Examples:
 @option("--sample", type=COUNT, help="Ask so many drawn samples of each task.")
 @option("--sample-seed", type=int, help="Seed of that draw.  [default: 0]")
 @option("--stratify", metavar="TAG", help="Draw from every value of a tag its share.")
-@option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the task.")
+@options.OVERRIDES
 @option(
-    "--max-workers",
-    "--num-workers",
-    "--max_workers",
-    "max_workers",
-    type=COUNT,
-    help="Requests in flight at most.  [default: 32]",
+    "--max-workers", "--num-workers", "--max_workers", type=COUNT, help="Requests in flight at most.  [default: 32]"
 )
-@option("--max-retries", type=click.IntRange(min=0), default=5, show_default=True)
-@option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Seconds for one attempt.  [default: 600]",
-)
-@option(
-    "--deadline",
-    "deadline_s",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Seconds for the whole run: then it stops cleanly, keeps everything and exits 3; run it again to continue.",
-)
+@defaulted("--max-retries", type=NOT_NEGATIVE, default=5)
+@option("--timeout", "timeout_s", type=ABOVE_ZERO, help="Seconds for one attempt.  [default: 600]")
+@option("--deadline", "deadline_s", type=ABOVE_ZERO, help=DEADLINE)
 @option("--max-errors", help="Stop after so many failed trials: 20, or 5%.")
 @option("--image-max-side", type=click.IntRange(min=16), help="Shrink images whose longer side is larger (px).")
-@option("--same-model", is_flag=True, help="Continue although another server answers: it serves the same model.")
-@option("--no-cache", is_flag=True, help="Neither read nor write the response cache.")
-@option("--allow-missing-images", is_flag=True, help="Count samples without their image as failed instead of refusing.")
+@flag("--same-model", help="Continue although another server answers: it serves the same model.")
+@options.NO_CACHE
+@flag("--allow-missing-images", help="Count samples without their image as failed instead of refusing.")
 @option("--profile", help="Read answers as another tool does: reform, vqa-scripts, flageval …")
-@option("--catalog", "catalogs", multiple=True, type=PATH, help="Folder with further cards.")
-@option("--plugin", "plugins", multiple=True, type=PATH, help="Python file with register(registry).")
-@option(
-    "--model-arg", "model_arguments", multiple=True, metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…"
-)
+@options.CATALOGS
+@repeated("--plugin", "plugins", type=PATH, help="Python file with register(registry).")
+@repeated("--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…")
 @option("--price", metavar="IN,OUT", help="Price of a million input and output tokens, to show the cost while it runs.")
-@option("--plain", "as_lines", is_flag=True, help="Progress as plain lines, for logs.")
-@option(
-    "--until-ci",
-    type=click.FloatRange(min=0, max=50, min_open=True, max_open=True),
-    help="Stop when the interval is ± this many points.",
-)
-@option(
-    "--detailed-keys",
-    "--detailed_keys",
-    "detailed_keys",
-    multiple=True,
-    help="Tags to group by; may be repeated.  [default: all]",
-)
-@option("--half", is_flag=True, help="Local models in half precision (the same as --model-arg half=true).")
+@flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
+@option("--until-ci", type=HALF_WIDTH, help="Stop when the interval is ± this many points.")
+@repeated("--detailed-keys", "--detailed_keys", help="Tags to group by; may be repeated.  [default: all]")
+@flag("--half", help="Local models in half precision (the same as --model-arg half=true).")
 @option("--batch-size", type=COUNT, help="Local models: requests a batch and device.  [default: as memory allows]")
-@option(
-    "--eval-stability",
-    is_flag=True,
-    expose_value=False,
-    help="Accepted; instability is reported whenever there are repeats or variants.",
-)
+@flag("--eval-stability", expose_value=False, help=STABILITY)
 @option("--show-prompt", "show_prompts", type=COUNT, help="Print the first N prompts whole before asking.")
-@option("--quiet", is_flag=True, help="No progress, no tables.")
-@option("--json", "as_json", is_flag=True, help="Print results.json on stdout; all else goes to stderr.")
+@options.QUIET
+@json_flag(help="Print results.json on stdout; all else goes to stderr.")
 def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, show_prompts: int | None, **flags: Any) -> int:
     """Measure a model on tasks: plan, ask, store, score, report.
 

@@ -11,58 +11,30 @@ import click
 import msgspec
 
 from ..core.errors import EnvironmentProblem, UsageError
+from .options import PATH, defaulted, flag, json_flag, repeated
+
+FORMULATIONS = "SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference or Consistency (files only)."
+REDUCTIONS = "Read log-likelihoods otherwise: sum, mean, per-byte, none, prompt-mean (run folders)."
+JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the metric is called otherwise."
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("source", type=click.Path(path_type=Path))
-@click.option(
-    "--formulation",
-    help="SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference or Consistency (files only).",
-)
-@click.option(
-    "--infer-method",
-    "--infer_method",
-    default="generation",
-    show_default=True,
-    help="generation (texts) or likelihood (indices).",
-)
-@click.option(
-    "--eval-stability",
-    "--eval_stability",
-    is_flag=True,
-    help="Also the instability: entropy of the choice over repeats.",
-)
-@click.option(
-    "--multi-round-eval", "--multi_round_eval", is_flag=True, help="Also correlation and slope over dialogue rounds."
-)
-@click.option(
-    "--profile", default="snellen", show_default=True, help="How replies are read: snellen, reform, flageval, …"
-)
-@click.option(
-    "--likelihood-reduction",
-    help="Read log-likelihoods otherwise: sum, mean, per-byte, none, prompt-mean (run folders).",
-)
-@click.option(
-    "--annotations", type=click.Path(path_type=Path), help="Questions with right answers, for MultiInference."
-)
-@click.option(
-    "--detailed-keys", "--detailed_keys", multiple=True, help="Group by this field of the annotations; may be repeated."
-)
-@click.option("--convention", default="conditional", show_default=True, help="Consistency: conditional or over-n.")
-@click.option("--tokenizer", default="whitespace", show_default=True, help="Captions: whitespace, or ptb (needs Java).")
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(path_type=Path),
-    help="Write one record a question (MultiInference) to this JSON file.",
-)
+@click.argument("source", type=PATH)
+@click.option("--formulation", help=FORMULATIONS)
+@defaulted("--infer-method", "--infer_method", default="generation", help="generation (texts) or likelihood (indices).")
+@flag("--eval-stability", "--eval_stability", help="Also the instability: entropy of the choice over repeats.")
+@flag("--multi-round-eval", "--multi_round_eval", help="Also correlation and slope over dialogue rounds.")
+@defaulted("--profile", default="snellen", help="How replies are read: snellen, reform, flageval, …")
+@click.option("--likelihood-reduction", help=REDUCTIONS)
+@click.option("--annotations", type=PATH, help="Questions with right answers, for MultiInference.")
+@repeated("--detailed-keys", "--detailed_keys", help="Group by this field of the annotations; may be repeated.")
+@defaulted("--convention", default="conditional", help="Consistency: conditional or over-n.")
+@defaulted("--tokenizer", default="whitespace", help="Captions: whitespace, or ptb (needs Java).")
+@click.option("--output", "-o", type=PATH, help="Write one record a question (MultiInference) to this JSON file.")
 @click.option("--judge", "judge_name", help="Run folders: a judge of the catalog to ask about every reply.")
-@click.option(
-    "--judge-model",
-    help="Run folders: the model that judges, provider/name; without it the metric is called otherwise.",
-)
-@click.option("--base-url", "--url", "base_url", help="Run folders: where the judging model answers.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stdout.")
+@click.option("--judge-model", help=JUDGE_MODEL)
+@click.option("--base-url", "--url", help="Run folders: where the judging model answers.")
+@json_flag(help="Print the result as JSON on stdout.")
 def score(
     source: Path, formulation: str | None, as_json: bool, output: Path | None, profile: str, **options: Any
 ) -> int:

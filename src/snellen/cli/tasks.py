@@ -9,7 +9,8 @@ import click
 import msgspec
 from click import option
 
-PATH = click.Path(path_type=Path)
+from .options import CATALOGS, MACHINE, PATH
+
 EXAMPLE = """
 \b
 Examples:
@@ -23,8 +24,8 @@ Examples:
 @click.argument("name", required=False)
 @option("--dimension", help="Only tasks whose dimension holds this text.")
 @option("--data-root", type=PATH, help="Where to look for data.  [default: $SNELLEN_DATA or ./data]")
-@option("--catalog", "catalogs", multiple=True, type=PATH, help="Folder with further cards.")
-@option("--json", "as_json", is_flag=True, help="Machine output.")
+@CATALOGS
+@MACHINE
 def tasks(
     name: str | None, dimension: str | None, data_root: Path | None, catalogs: tuple[Path, ...], as_json: bool
 ) -> None:

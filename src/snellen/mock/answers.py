@@ -52,9 +52,8 @@ class AnswerBook:
             self._exact.setdefault((entry.images, squeeze(entry.question)), entry)
             self._by_images[entry.images].append(entry)
         self._pictured = [entry for entry in self.entries if entry.thumbnail]
-        self._thumbnails = np.array(
-            [np.frombuffer(entry.thumbnail or b"", dtype=np.uint8) for entry in self._pictured], dtype=np.int16
-        )
+        thumbnails = [np.frombuffer(entry.thumbnail or b"", dtype=np.uint8) for entry in self._pictured]
+        self._thumbnails = np.array(thumbnails, dtype=np.int16)
 
     @classmethod
     def read(cls, path: str | Path) -> AnswerBook:

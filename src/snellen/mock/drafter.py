@@ -51,14 +51,11 @@ def _verdict(prompt: str, style: str, draw: random.Random) -> str:
 
 def _chain(fields: dict[str, str], style: str, draw: random.Random) -> dict[str, object]:
     clue, inference = fields["Clue"], fields["Inference"]
-    steps = [
-        {"question": "What is in the marked region?", "answer": clue},
-        {"question": "Where in the picture does this lie?", "answer": f"near the {draw.choice(POOLS[2])} edge"},
-        {
-            "question": "Who could have put it there?",
-            "answer": f"a {_kept(inference, POOLS[3], draw)} who {draw.choice(POOLS[4])} nearby",
-        },
-    ]
+    where = f"near the {draw.choice(POOLS[2])} edge"
+    who = f"a {_kept(inference, POOLS[3], draw)} who {draw.choice(POOLS[4])} nearby"
+    answers = {"What is in the marked region?": clue, "Where in the picture does this lie?": where}
+    answers["Who could have put it there?"] = who
+    steps = [{"question": question, "answer": answer} for question, answer in answers.items()]
     if style == "sloppy":
         roll = draw.random()
         steps = [] if roll < 0.08 else steps * 3 if roll < 0.16 else steps
@@ -99,7 +96,6 @@ def _spoil(reply: dict[str, object], style: str, draw: random.Random, *, again: 
     if style == "sloppy":
         return f"Sure, here it is:\n```json\n{text}\n```\nTell me if you need more."
     if style == "malformed" and draw.random() < (0.3 if again else 0.6):
-        return draw.choice(
-            [text[: len(text) // 2], "I cannot see the picture, sorry.", text.replace('"steps"', '"chain"'), "{}"]
-        )
+        half, renamed = text[: len(text) // 2], text.replace('"steps"', '"chain"')
+        return draw.choice([half, "I cannot see the picture, sorry.", renamed, "{}"])
     return text

@@ -152,22 +152,13 @@ def wrong_type(plan: Plan, arguments: Arguments) -> Plan:
     return plan.with_body(b'["not", "a", "completion"]', content_type=JSON)
 
 
+_REWRITES = (
+    *(too_long, reset, hang, truncate, invalid_json, html, invalid_utf8, empty_choices, null_content, wrong_type),
+    *(drip, stream_cut, stream_error, no_done),
+)
 KINDS: dict[str, Rewrite] = {
     **{str(status): fail_status(status) for status in MESSAGES},
-    "too-long": too_long,
-    "reset": reset,
-    "hang": hang,
-    "truncate": truncate,
-    "invalid-json": invalid_json,
-    "html": html,
-    "invalid-utf8": invalid_utf8,
-    "empty-choices": empty_choices,
-    "null-content": null_content,
-    "wrong-type": wrong_type,
-    "drip": drip,
-    "stream-cut": stream_cut,
-    "stream-error": stream_error,
-    "no-done": no_done,
+    **{rewrite.__name__.replace("_", "-"): rewrite for rewrite in _REWRITES},
 }
 
 

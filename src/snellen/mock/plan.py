@@ -64,9 +64,8 @@ def error_plan(status: int, message: str, code: str | None = None, headers: dict
     """Return an error in the form OpenAI-compatible servers use."""
     kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
     kind = kinds.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return json_plan(
-        {"error": {"message": message, "type": kind, "code": code, "param": None}}, status=status, headers=headers
-    )
+    error = {"message": message, "type": kind, "code": code, "param": None}
+    return json_plan({"error": error}, status=status, headers=headers)
 
 
 def event(value: Any) -> bytes:

@@ -58,9 +58,8 @@ def chance_of(view: View, options: Options, glyph_px: float | None) -> float:
     if glyph_px is not None:
         chance *= logistic_chance(glyph_px * view.scale(), options.get("px50", 8.0), options.get("slope", 4.0))
     if "quality50" in options and view.ask.images:
-        chance *= logistic_chance(
-            jpeg_quality(view.ask.images[0]), options["quality50"], options.get("quality_slope", 3.0)
-        )
+        quality = jpeg_quality(view.ask.images[0])
+        chance *= logistic_chance(quality, options["quality50"], options.get("quality_slope", 3.0))
     return chance
 
 
@@ -179,27 +178,16 @@ def say_refusing(answer: str, view: View, options: Options) -> Reply:
 def say_off_format(answer: str, view: View, options: Options) -> Reply:
     """Answer in a form nobody asked for."""
     label = view.label(answer)
-    forms = (
-        f"option {label.lower()}",
-        f'{{"answer": "{label}"}}',
-        f"\\boxed{{{label}}}",
-        f"I would go with {answer}",
-        f"> {label} <",
-    )
-    return Reply(view.random.choice(forms))
+    forms = f"option {label.lower()}", f'{{"answer": "{label}"}}', f"\\boxed{{{label}}}"
+    return Reply(view.random.choice((*forms, f"I would go with {answer}", f"> {label} <")))
 
 
 Sight = Callable[[View, Options], str]
 Style = Callable[[str, View, Options], Reply]
 
 SIGHTS: dict[str, Sight] = {"perfect": see_perfect, "noisy": see_noisy, "lost-middle": see_lost_middle}
-STYLES: dict[str, Style] = {
-    "plain": say_plain,
-    "verbose": say_verbose,
-    "thinking": say_thinking,
-    "refusing": say_refusing,
-    "off-format": say_off_format,
-}
+STYLES: dict[str, Style] = {"plain": say_plain, "verbose": say_verbose, "thinking": say_thinking}
+STYLES |= {"refusing": say_refusing, "off-format": say_off_format}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core.errors import EnvironmentProblem
 from ..core.ids import rng, sha256_hex
+from . import wire
 from .answers import AnswerBook, Entry
 from .ask import Ask, BadRequestError, as_json, parse_ask
 from .drafter import draft_reply
@@ -23,17 +24,7 @@ from .limits import Bucket, Limits
 from .plan import EVENTS, Plan, error_plan, json_plan
 from .readers import Reader, Reply, View
 from .tokens import tokenize
-from .wire import (
-    Completion,
-    Pace,
-    chat_plan,
-    complete,
-    echo_logprobs,
-    prompt_logprobs,
-    prompt_tokens,
-    text_plan,
-    token_logprobs,
-)
+from .wire import Completion, Pace, chat_plan, complete, prompt_tokens, text_plan
 
 WAKE_LATE_S = 0.0005
 """The event loop wakes up to 1 ms late; aiming half of it early centres the error of every piece."""
@@ -149,15 +140,12 @@ class MockServer:
 
     def _refuse(self, ask: Ask, exchange: Exchange) -> Plan | None:
         tokens = prompt_tokens(ask) + (ask.max_tokens or 0)
-        refusal = self._refuse_content(ask, exchange, tokens)
-        if refusal is not None:
+        if (refusal := self._refuse_content(ask, exchange, tokens)) is not None:
             return refusal
         wait_s = self.limits.refuse(tokens, time.perf_counter())
-        return (
-            None
-            if wait_s is None
-            else error_plan(429, "Rate limit reached, slow down", headers=self._retry_header(wait_s))
-        )
+        if wait_s is None:
+            return None
+        return error_plan(429, "Rate limit reached, slow down", headers=self._retry_header(wait_s))
 
     def _refuse_content(self, ask: Ask, exchange: Exchange, tokens: int) -> Plan | None:
         options = self.options
@@ -182,10 +170,8 @@ class MockServer:
     def answer_plan(self, ask: Ask, entry: Entry | None, occasion: Occasion) -> Plan:
         """Return the good answer: what the reader says, in the form the request asks for."""
         ident = f"mock-{occasion.ordinal}"
-        completions = [
-            complete(ask, self._reply(ask, entry, index), self.options.tokens)
-            for index in range(ask.body.n if ask.chat else 1)
-        ]
+        replies = [self._reply(ask, entry, index) for index in range(ask.body.n if ask.chat else 1)]
+        completions = [complete(ask, reply, self.options.tokens) for reply in replies]
         wanted = self._wanted(ask, entry)
         prompt = self._prompt_logprobs(ask, wanted)
         if not ask.chat:
@@ -193,7 +179,7 @@ class MockServer:
             return text_plan(ask, completions[0], self.options.pace, ident, logprobs=echo, prompt=prompt)
         shown = None
         if ask.body.logprobs and self._gives_logprobs:
-            shown = token_logprobs(ask, completions[0].tokens, entry.options if entry else ())
+            shown = wire.token_logprobs(ask, completions[0].tokens, entry.options if entry else ())
         extra = {} if prompt is None else {"prompt_logprobs": prompt}
         return chat_plan(ask, completions, self.options.pace, ident, extra=extra, logprobs=shown)
 
@@ -209,14 +195,14 @@ class MockServer:
     def _prompt_logprobs(self, ask: Ask, wanted: tuple[str, ...]) -> list[dict[str, Any] | None] | None:
         if ask.body.prompt_logprobs is None or not self._gives_logprobs:
             return None
-        return prompt_logprobs(ask.transcript, wanted, shifted=self.options.logprobs == "shifted")
+        return wire.prompt_logprobs(ask.transcript, wanted, shifted=self.options.logprobs == "shifted")
 
     def _echo(self, ask: Ask, completion: Completion, wanted: tuple[str, ...]) -> dict[str, Any] | None:
         if ask.body.logprobs is None or ask.body.logprobs is False or not self._gives_logprobs:
             return None
         tokens = (tokenize(ask.text) if ask.body.echo else []) + completion.tokens
         shifted, generated = self.options.logprobs == "shifted", len(completion.tokens)
-        return echo_logprobs(tokens, wanted, shifted=shifted, prompt=ask.text, generated=generated)
+        return wire.echo_logprobs(tokens, wanted, shifted=shifted, prompt=ask.text, generated=generated)
 
     def _reply(self, ask: Ask, entry: Entry | None, index: int) -> Reply:
         if entry is None:
@@ -306,15 +292,15 @@ class Running:
 async def start(options: MockOptions | None = None, port: int = 0, *, trivial: bool = False) -> Running:
     """Start a server on this event loop; port 0 picks a free one. `trivial` answers a constant with the least work."""
     server = MockServer(options or MockOptions())
-    factory = (
-        (lambda: ConstantProtocol(constant_response(server))) if trivial else (lambda: HttpProtocol(server.handle))
-    )
+
+    def protocol() -> asyncio.BaseProtocol:
+        return ConstantProtocol(constant_response(server)) if trivial else HttpProtocol(server.handle)
+
     try:
-        listener = await asyncio.get_running_loop().create_server(factory, "127.0.0.1", port, backlog=4096)
+        listener = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", port, backlog=4096)
     except OSError as error:
-        raise EnvironmentProblem(
-            f"cannot listen on 127.0.0.1:{port}: {error.strerror}; --port 0 picks a free port"
-        ) from None
+        reason = f"{error.strerror}; --port 0 picks a free port"
+        raise EnvironmentProblem(f"cannot listen on 127.0.0.1:{port}: {reason}") from None
     return Running(server, listener, listener.sockets[0].getsockname()[1])
 
 

@@ -11,6 +11,8 @@ from .plan import Plan, json_plan, stream_plan
 from .readers import Reply
 from .tokens import log_probability, sequence_log_probabilities, token_id, tokenize
 
+Json = dict[str, Any]
+
 IMAGE_TOKENS = 256
 """What one image costs in the toy count."""
 FILLER = " and so on"
@@ -39,10 +41,10 @@ class Completion:
     prompt_tokens: int
 
     @property
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> Json:
         """Return the usage object."""
         output = len(self.tokens) + len(self.reasoning)
-        usage: dict[str, Any] = {"prompt_tokens": self.prompt_tokens, "completion_tokens": output}
+        usage: Json = {"prompt_tokens": self.prompt_tokens, "completion_tokens": output}
         usage["total_tokens"] = self.prompt_tokens + output
         if self.reasoning:
             usage["completion_tokens_details"] = {"reasoning_tokens": len(self.reasoning)}
@@ -79,9 +81,9 @@ def alternatives(ask: Ask, token: str, before: str, count: int, options: tuple[s
     return [chosen, *others][: max(1, count)]
 
 
-def token_logprobs(ask: Ask, tokens: list[str], options: tuple[str, ...]) -> list[dict[str, Any]]:
+def token_logprobs(ask: Ask, tokens: list[str], options: tuple[str, ...]) -> list[Json]:
     """Return `logprobs.content` of a chat completion."""
-    content: list[dict[str, Any]] = []
+    content: list[Json] = []
     before = ask.transcript[-64:]
     for token in tokens:
         rivals = alternatives(ask, token, before, ask.body.top_logprobs or 0, options if not content else ())
@@ -92,16 +94,16 @@ def token_logprobs(ask: Ask, tokens: list[str], options: tuple[str, ...]) -> lis
     return content
 
 
-def _token_entry(token: str, value: float) -> dict[str, Any]:
+def _token_entry(token: str, value: float) -> Json:
     return {"token": token, "logprob": value, "bytes": list(token.encode())}
 
 
-def prompt_logprobs(text: str, answers: tuple[str, ...], *, shifted: bool) -> list[dict[str, Any] | None]:
+def prompt_logprobs(text: str, answers: tuple[str, ...], *, shifted: bool) -> list[Json | None]:
     """Return vLLM's list: None for the first token, then {token id: {logprob, rank, decoded_token}}."""
     tokens = tokenize(text)
     values = sequence_log_probabilities(tokens, answers)
     values = shift(values) if shifted else values
-    rows: list[dict[str, Any] | None] = [
+    rows: list[Json | None] = [
         {str(token_id(token)): {"logprob": value, "rank": 1 if value > -1 else 9, "decoded_token": token}}
         for token, value in zip(tokens, values, strict=True)
     ]
@@ -115,7 +117,7 @@ def shift(values: list[float]) -> list[float]:
 
 def echo_logprobs(
     tokens: list[str], answers: tuple[str, ...], *, shifted: bool, prompt: str, generated: int = 0
-) -> dict[str, Any]:
+) -> Json:
     """Return `logprobs` of a text completion; `tokens` hold those of the prompt too where it is echoed."""
     scored = tokens[: len(tokens) - generated]
     values, before = sequence_log_probabilities(scored, answers), prompt[-64:]
@@ -133,25 +135,19 @@ def echo_logprobs(
     }
 
 
-def _head(ask: Ask, ident: str, kind: str) -> dict[str, Any]:
+def _head(ask: Ask, ident: str, kind: str) -> Json:
     return {"id": ident, "object": kind, "created": 0, "model": ask.body.model or "mock"}
 
 
 def chat_plan(
-    ask: Ask,
-    completions: list[Completion],
-    pace: Pace,
-    ident: str,
-    *,
-    extra: dict[str, Any],
-    logprobs: list[Any] | None,
+    ask: Ask, completions: list[Completion], pace: Pace, ident: str, *, extra: Json, logprobs: list[Any] | None
 ) -> Plan:
     """Return the plan of a chat completion, streamed if asked."""
     if ask.body.stream:
         return _stream(ask, completions[0], pace, ident, logprobs)
     choices = []
     for index, completion in enumerate(completions):
-        message: dict[str, Any] = {"role": "assistant", "content": "".join(completion.tokens)}
+        message: Json = {"role": "assistant", "content": "".join(completion.tokens)}
         if completion.reasoning:
             message["reasoning_content"] = "".join(completion.reasoning)
         choice = {"index": index, "message": message, "finish_reason": completion.finish}
@@ -166,9 +162,8 @@ def chat_plan(
 def _stream(ask: Ask, completion: Completion, pace: Pace, ident: str, logprobs: list[Any] | None) -> Plan:
     head = _head(ask, ident, "chat.completion.chunk")
     events: list[tuple[float, Any]] = [(pace.at_s(0), _chunk(head, {"role": "assistant", "content": ""}))]
-    tokens = [("reasoning_content", token) for token in completion.reasoning] + [
-        ("content", token) for token in completion.tokens
-    ]
+    tokens = [("reasoning_content", token) for token in completion.reasoning]
+    tokens += [("content", token) for token in completion.tokens]
     size = pace.chunk_tokens
     for start in range(0, len(tokens), size):
         group = tokens[start : start + size]
@@ -187,22 +182,16 @@ def _stream(ask: Ask, completion: Completion, pace: Pace, ident: str, logprobs: 
     return stream_plan(events, last_s)
 
 
-def _chunk(head: dict[str, Any], delta: dict[str, str], finish: str | None = None) -> dict[str, Any]:
+def _chunk(head: Json, delta: dict[str, str], finish: str | None = None) -> Json:
     return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
 def text_plan(
-    ask: Ask,
-    completion: Completion,
-    pace: Pace,
-    ident: str,
-    *,
-    logprobs: dict[str, Any] | None,
-    prompt: list[Any] | None,
+    ask: Ask, completion: Completion, pace: Pace, ident: str, *, logprobs: Json | None, prompt: list[Any] | None
 ) -> Plan:
     """Return the plan of a text completion; with echo its text begins with the prompt."""
     text = (ask.text if ask.body.echo else "") + "".join(completion.tokens)
-    choice: dict[str, Any] = {"index": 0, "text": text, "finish_reason": completion.finish, "logprobs": logprobs}
+    choice: Json = {"index": 0, "text": text, "finish_reason": completion.finish, "logprobs": logprobs}
     if prompt is not None:
         choice["prompt_logprobs"] = prompt
     value = {**_head(ask, ident, "text_completion"), "choices": [choice], "usage": completion.usage}

@@ -12,29 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DataError
+from .definitions import DIFFERENCES
 from .timeline import RequestRecord, Timeline
 
 DEFAULT_STATS = ("Average", "Min", "Max", "Median", "P75", "P90", "P99")
 _PERCENTILE = re.compile(r"P(0*[1-9]\d?)\Z")
 _PLAIN: dict[str, Callable[[np.ndarray[Any, Any]], Any]] = {"Average": np.mean, "Min": np.min, "Max": np.max}
-
-DIFFERENCES: tuple[tuple[str, str], ...] = (
-    ("TTFT", "first event of any kind, also a role-only one; ours: first event with answer text"),
-    ("E2EL", "ends at the last event of any kind, also the usage event; ours: last event with text"),
-    ("TPOT", "requests with one token enter the average as 0 while N leaves them out; ours: they have no TPOT"),
-    ("ITL", "left out altogether when the gaps of the first request that has any are all zero; ours: never"),
-    ("all", "rounded to four decimals of a second before output (0.1 ms); ours: full precision"),
-    ("all", "at most 8 statistics, P1 to P99; ours: any percentile, P99.9 by default"),
-    ("Benchmark Duration", "in milliseconds, and failed requests lie outside it; ours: seconds, all requests"),
-    ("stable", "window from the second send to the last event at exactly the set concurrency; "
-     "ours: see the steady-state rule"),
-    ("stable", "members count whole though they end later: throughput too high (+33 % on a perfect closed loop); "
-     "ours: by what came inside"),
-    ("stable", "Failed and Success Requests are read from the wrong rows when any request failed; "
-     "ours: the members' own outcomes"),
-    ("stable", "events at the same moment are ordered by their place in the file; ours: ends before sends"),
-    ("tokens", "without usage a local tokenizer; here and in ours one token a word of the stored text, marked"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import DataError
+from snellen.perf.definitions import DIFFERENCES
 from snellen.perf.metrics import summarize
-from snellen.perf.profile_aisbench import DIFFERENCES, summarize_aisbench
+from snellen.perf.profile_aisbench import summarize_aisbench
 from snellen.perf.timeline import Timeline, timeline_from_dict
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from ..options import BOARD_FORM, MACHINE_STDOUT, PATH, defaulted, flag
 
 if TYPE_CHECKING:
     from ...scoring.compare.paired import Comparison, Flip
@@ -16,29 +18,14 @@ SHOWN_FLIPS = 10
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=PATH)
 @click.option("--task", help="Compare this task only.")
 @click.option("--metric", help="Compare this metric only.")
-@click.option("--scored-only", is_flag=True, help="Leave out trials without a score instead of counting them as 0.")
-@click.option("--flips", default=SHOWN_FLIPS, show_default=True, help="How many flipped samples to list each way.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["terminal", "markdown", "html", "csv", "latex"]),
-    default="terminal",
-    show_default=True,
-)
-@click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
-def compare(
-    runs: tuple[Path, ...],
-    *,
-    task: str | None,
-    metric: str | None,
-    scored_only: bool,
-    flips: int,
-    form: str,
-    as_json: bool,
-) -> None:
+@flag("--scored-only", help="Leave out trials without a score instead of counting them as 0.")
+@defaulted("--flips", default=SHOWN_FLIPS, help="How many flipped samples to list each way.")
+@BOARD_FORM
+@MACHINE_STDOUT
+def compare(runs: tuple[Path, ...], *, flips: int, form: str, as_json: bool, **which: Any) -> None:
     """Compare runs on the samples they share.
 
     \b
@@ -48,7 +35,7 @@ def compare(
     from ...api.outputs import compare_runs
     from ...core.types import to_json
 
-    results = compare_runs(runs, task=task, metric=metric, scored_only=scored_only)
+    results = compare_runs(runs, **which)
     if as_json:
         sys.stdout.write(to_json({"tasks": results}).decode() + "\n")
         return
@@ -109,9 +96,8 @@ def _details(one: Comparison, flips: int) -> Iterator[str]:
         if found and flips:
             yield f"  {label}: {_list(found, flips)}"
     if one.divergence:
-        yield "  first divergence of the paired samples: " + ", ".join(
-            f"{stage} {count}" for stage, count in one.divergence.items()
-        )
+        stages = ", ".join(f"{stage} {count}" for stage, count in one.divergence.items())
+        yield f"  first divergence of the paired samples: {stages}"
     if one.only_first or one.only_second:
         first, second = len(one.only_first), len(one.only_second)
         yield f"  unpaired samples: {first} only in {one.first}, {second} only in {one.second} (--json lists them)"
@@ -119,9 +105,7 @@ def _details(one: Comparison, flips: int) -> Iterator[str]:
         yield f"  trials without a score: {one.not_scored[0]} and {one.not_scored[1]}"
 
 
-def _list(found: tuple[Flip, ...], flips: int) -> str:
-    shown = ", ".join(
-        f"{flip.sample} ({flip.divergence})" if flip.divergence else flip.sample for flip in found[:flips]
-    )
-    more = f", and {len(found) - flips} more (--json lists all)" if len(found) > flips else ""
-    return shown + more
+def _list(flipped: tuple[Flip, ...], most: int) -> str:
+    shown = [f"{flip.sample} ({flip.divergence})" if flip.divergence else flip.sample for flip in flipped[:most]]
+    more = f", and {len(flipped) - most} more (--json lists all)" if len(flipped) > most else ""
+    return ", ".join(shown) + more

@@ -7,17 +7,13 @@ from pathlib import Path
 
 import click
 
+from ..options import BOARD_FORM, MACHINE_STDOUT, PATH
+
 
 @click.command()
-@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["terminal", "markdown", "html", "csv", "latex"]),
-    default="terminal",
-    show_default=True,
-)
-@click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
+@click.argument("folders", nargs=-1, required=True, type=PATH, metavar="DIR...")
+@BOARD_FORM
+@MACHINE_STDOUT
 def leaderboard(folders: tuple[Path, ...], form: str, as_json: bool) -> None:
     """Rank all runs in or below DIR: average rank, means by dimension, intervals, bands.
 

@@ -7,34 +7,18 @@ from pathlib import Path
 
 import click
 
-EXPORT_FORMS = ("flageval", "reform", "mc", "niah", "aisbench", "jsonl", "csv", "parquet")
+from ..options import FROM_ZERO, PATH, defaulted, flag, json_flag
+
+FORMS = click.Choice(["flageval", "reform", "mc", "niah", "aisbench", "jsonl", "csv", "parquet"])
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
-@click.option(
-    "--export",
-    "form",
-    type=click.Choice(EXPORT_FORMS),
-    help="Write the trials in the form of another system, or as a table.",
-)
-@click.option(
-    "--plots", "with_plots", is_flag=True, help="Write every figure as CSV, Vega-Lite, SVG and PNG (extra `plots`)."
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Folder for exports and plots.  [default: RUN/export, RUN/plots]",
-)
-@click.option(
-    "--picture-mb",
-    type=click.FloatRange(min=0),
-    default=2.0,
-    show_default=True,
-    help="How much of report.html pictures may take.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the files as JSON on stdout.")
+@click.argument("run", type=PATH, metavar="RUN")
+@click.option("--export", "form", type=FORMS, help="Write the trials in the form of another system, or as a table.")
+@flag("--plots", "with_plots", help="Write every figure as CSV, Vega-Lite, SVG and PNG (extra `plots`).")
+@click.option("-o", "--output", type=PATH, help="Folder for exports and plots.  [default: RUN/export, RUN/plots]")
+@defaulted("--picture-mb", type=FROM_ZERO, default=2.0, help="How much of report.html pictures may take.")
+@json_flag(help="Print the files as JSON on stdout.")
 def report(
     *, run: Path, form: str | None, with_plots: bool, output: Path | None, picture_mb: float, as_json: bool
 ) -> None:

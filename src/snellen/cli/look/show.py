@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..options import COUNT, MACHINE_STDOUT, PATH, flag
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -16,13 +18,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@click.argument("run", type=PATH, metavar="RUN")
 @click.option("--sample", help="Print every trial of this sample, whole.")
 @click.option("--task", default="", help="Look at this task.  [default: the first that has the sample]")
 @click.option("--variant", help="Only this variant.")
-@click.option("--repeat", type=click.IntRange(min=1), help="Only the n-th inference, from 1.")
-@click.option("--no-image", is_flag=True, help="Do not draw the picture.")
-@click.option("--json", "as_json", is_flag=True, help="Machine output on stdout.")
+@click.option("--repeat", type=COUNT, help="Only the n-th inference, from 1.")
+@flag("--no-image", help="Do not draw the picture.")
+@MACHINE_STDOUT
 def show(
     *, run: Path, sample: str | None, task: str, variant: str | None, repeat: int | None, no_image: bool, as_json: bool
 ) -> None:

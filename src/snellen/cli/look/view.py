@@ -7,20 +7,17 @@ from pathlib import Path
 
 import click
 
+from ..options import PATH, defaulted, flag, json_flag
+
+WRITING = "Allow scores of another profile to be kept in a run; otherwise nothing is ever written."
+
 
 @click.command()
-@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="DIR...")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port on 127.0.0.1; 0 takes a free one."
-)
-@click.option(
-    "--write",
-    "may_write",
-    is_flag=True,
-    help="Allow scores of another profile to be kept in a run; otherwise nothing is ever written.",
-)
-@click.option("--open", "open_it", is_flag=True, help="Open the page in the browser.")
-@click.option("--json", "as_json", is_flag=True, help="Print the address as JSON on stdout.")
+@click.argument("folders", nargs=-1, type=PATH, metavar="DIR...")
+@defaulted("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; 0 takes a free one.")
+@flag("--write", "may_write", help=WRITING)
+@flag("--open", "open_it", help="Open the page in the browser.")
+@json_flag(help="Print the address as JSON on stdout.")
 def view(folders: tuple[Path, ...], port: int, may_write: bool, open_it: bool, as_json: bool) -> None:
     """Look at one or many runs in the browser, also while they run.
 

@@ -8,9 +8,24 @@ from typing import Any
 
 import click
 
-from ..options import ABOVE_ZERO, CATALOGS, COUNT, KEY_ENV, KEY_FILE, PATH, SEED, Decorator, add_options, defaulted
+from .. import options
+from ..options import (
+    ABOVE_ZERO,
+    COUNT,
+    FROM_ZERO,
+    NOT_NEGATIVE,
+    PATH,
+    add_options,
+    defaulted,
+    flag,
+    json_flag,
+    repeated,
+)
 
-NOT_NEGATIVE = click.IntRange(min=0)
+PREFIXES = click.Choice(["as-is", "off", "on"])
+RAMPS = click.Choice(["none", "linear", "exponential"])
+EXPORTS = click.Choice(["json", "csv", "requests-csv", "prometheus"])
+FINENESS, MAJORITY = click.FloatRange(0.01, 1.0), click.FloatRange(0.5, 1.0)
 EXAMPLE = """
 \b
 Examples:
@@ -32,8 +47,8 @@ class PerfGroup(click.Group):
 
 
 @click.group("perf", cls=PerfGroup, invoke_without_command=True, epilog=EXAMPLE)
-@click.option("--explain", is_flag=True, help="Print the definition of every metric and how other tools differ.")
-@click.option("--json", "as_json", is_flag=True, help="With --explain: print the definitions as JSON.")
+@flag("--explain", help="Print the definition of every metric and how other tools differ.")
+@json_flag(help="With --explain: print the definitions as JSON.")
 @click.pass_context
 def perf(context: click.Context, explain: bool, as_json: bool) -> int:
     """Measure serving performance: honest load, on real tasks, in one record with accuracy.
@@ -49,72 +64,48 @@ def perf(context: click.Context, explain: bool, as_json: bool) -> int:
     return 0
 
 
-_MODEL_OPTIONS: tuple[Decorator, ...] = (
+_MODEL_OPTIONS = add_options(
     click.option(
         "--model", required=True, help="provider/name of a served model: openai/NAME, anthropic/NAME, gemini/NAME."
     ),
-    click.option(
-        "--base-url",
-        "--url",
-        "base_urls",
-        multiple=True,
-        help="Where the server answers. Repeat it to spread the load over several.",
+    repeated(
+        "--base-url", "--url", "base_urls", help="Where the server answers. Repeat it to spread the load over several."
     ),
-    KEY_ENV,
-    KEY_FILE,
-    click.option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env)."),
+    options.KEYS,
+    options.API_KEY,
     defaulted("--stream/--no-stream", default=True, help="Stream replies; without it there is no TTFT, TPOT or ITL."),
     defaulted("--timeout", "timeout_s", type=ABOVE_ZERO, default=600.0, help="Seconds a request."),
     click.option("--max-tokens", type=COUNT),
     click.option("--temperature", type=float),
 )
-_LOAD_OPTIONS: tuple[Decorator, ...] = (
+_LOAD_OPTIONS = add_options(
     click.option("-n", "--requests", "count", type=COUNT, help="Items to ask; data shorter than that goes round."),
     click.option(
         "--duration", "duration_s", type=ABOVE_ZERO, help="Seconds to send for; what is in flight may finish."
     ),
-    click.option(
-        "--burstiness",
-        type=click.FloatRange(min=0),
-        help="Gamma shape: 1 Poisson, <1 bursts, >1 more even, 0 constant.",
-    ),
+    click.option("--burstiness", type=FROM_ZERO, help="Gamma shape: 1 Poisson, <1 bursts, >1 more even, 0 constant."),
     defaulted("--arrivals", type=click.Choice(["poisson", "constant", "gamma"]), default="poisson"),
     defaulted("--warmup", type=NOT_NEGATIVE, default=8, help="Requests before the measurement, thrown away."),
     defaulted("--processes", type=NOT_NEGATIVE, default=0, help="Processes of the generator; 0 = as needed."),
-    defaulted(
-        "--prefix-cache",
-        type=click.Choice(["as-is", "off", "on"]),
-        default="as-is",
-        help="Salt prompts to miss or share.",
-    ),
-    click.option(
-        "--multi-turn",
-        is_flag=True,
-        help="Samples of one group are turns of one dialogue, with the model's own replies.",
-    ),
-    defaulted(
-        "--think",
-        "think_s",
-        type=click.FloatRange(min=0),
-        default=0.0,
-        help="Seconds between a reply and the next turn.",
-    ),
+    defaulted("--prefix-cache", type=PREFIXES, default="as-is", help="Salt prompts to miss or share."),
+    flag("--multi-turn", help="Samples of one group are turns of one dialogue, with the model's own replies."),
+    defaulted("--think", "think_s", type=FROM_ZERO, default=0.0, help="Seconds between a reply and the next turn."),
     click.option("--slo", help="Objectives, e.g. ttft=500ms,tpot=40ms: gives goodput."),
     click.option("--limit", type=COUNT, help="Use the first N samples of the task."),
-    SEED,
-    click.option("-p", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the task."),
-    CATALOGS,
+    options.SEED,
+    options.OVERRIDES,
+    options.CATALOGS,
     defaulted("--input-tokens", type=COUNT, default=128, help="synthetic: words a prompt."),
     defaulted("--output-tokens", type=COUNT, default=64, help="synthetic: max_tokens."),
     defaulted("--images", type=NOT_NEGATIVE, default=0, help="synthetic: pictures a request."),
     defaulted("--image-size", default="512x512", metavar="WxH", help="synthetic: pixels."),
     defaulted("--turns", type=COUNT, default=1, help="synthetic: turns a dialogue."),
-    click.option("--ignore-eos", is_flag=True, help="synthetic: ask the server (vLLM) for exactly --output-tokens."),
+    flag("--ignore-eos", help="synthetic: ask the server (vLLM) for exactly --output-tokens."),
     click.option("-o", "--output-dir", type=PATH, help="Folder for timeline, replies, report and pictures."),
     click.option(
         "--pictures/--no-pictures", "draw", default=None, help="Draw SVGs (default: if the extra `plots` is installed)."
     ),
-    click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on stdout."),
+    json_flag(help="Print the report as JSON on stdout."),
 )
 
 
@@ -122,18 +113,15 @@ _LOAD_OPTIONS: tuple[Decorator, ...] = (
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE|synthetic")
 @click.option("--concurrency", help="Closed loop: so many in flight; several as 1,4,16. With --rate: the cap.")
 @click.option("--rate", help="Open loop: requests per second; several as 1,2,5.")
-@defaulted(
-    "--ramp", type=click.Choice(["none", "linear", "exponential"]), default="none", help="Let the rate grow to --rate."
-)
-@click.option("--ramp-from", type=click.FloatRange(min=0), default=0.0, help="The rate a ramp starts from.")
+@defaulted("--ramp", type=RAMPS, default="none", help="Let the rate grow to --rate.")
+@click.option("--ramp-from", type=FROM_ZERO, default=0.0, help="The rate a ramp starts from.")
 @click.option("--pressure", "pressure_s", type=ABOVE_ZERO, help="Keep --concurrency in flight for so many seconds.")
 @click.option("--trace", type=PATH, help="Replay: one send moment a line (seconds), or JSON lines with `timestamp`.")
 @defaulted("--replay-speed", type=ABOVE_ZERO, default=1.0)
-@click.option(
-    "--price-in", type=click.FloatRange(min=0), help="Price of a million input tokens; default: the model's card."
-)
-@click.option("--price-out", type=click.FloatRange(min=0), help="Price of a million output tokens.")
-@add_options(_MODEL_OPTIONS, _LOAD_OPTIONS)
+@click.option("--price-in", type=FROM_ZERO, help="Price of a million input tokens; default: the model's card.")
+@click.option("--price-out", type=FROM_ZERO, help="Price of a million output tokens.")
+@_MODEL_OPTIONS
+@_LOAD_OPTIONS
 def run(as_json: bool, **flags: Any) -> int:
     """Load a server with a task and report latency, throughput and accuracy. See `snellen perf --explain`."""
     from ...api.perf import run_perf
@@ -152,16 +140,10 @@ def run(as_json: bool, **flags: Any) -> int:
 @defaulted("--by", type=click.Choice(["rate", "concurrency"]), default="rate", help="What to raise.")
 @defaulted("--start", "first", type=ABOVE_ZERO, default=1.0, help="The lowest load.")
 @defaulted("--ceiling", type=ABOVE_ZERO, default=4096.0, help="The highest load.")
-@defaulted(
-    "--precision", type=click.FloatRange(0.01, 1.0), default=0.05, help="Stop when the answer is known to this share."
-)
-@defaulted(
-    "--attainment",
-    type=click.FloatRange(0.5, 1.0),
-    default=0.9,
-    help="Share of requests that must meet all objectives.",
-)
-@add_options(_MODEL_OPTIONS, _LOAD_OPTIONS)
+@defaulted("--precision", type=FINENESS, default=0.05, help="Stop when the answer is known to this share.")
+@defaulted("--attainment", type=MAJORITY, default=0.9, help="Share of requests that must meet all objectives.")
+@_MODEL_OPTIONS
+@_LOAD_OPTIONS
 def sweep(as_json: bool, by: str, **flags: Any) -> int:
     """Find the highest load that meets the objectives, and draw the latency-throughput curve."""
     from ...api.perf import SweepSettings, run_sweep
@@ -180,14 +162,9 @@ def sweep(as_json: bool, by: str, **flags: Any) -> int:
 @defaulted("--stage", type=click.Choice(["total", "stable"]), default="total", help="Whole run or steady state.")
 @click.option("--stats", help="Statistics, e.g. Average,Median,P99,P99.9.")
 @click.option("--slo", help="Objectives for goodput, e.g. ttft=500ms,tpot=40ms.")
-@click.option(
-    "--export",
-    "export_as",
-    type=click.Choice(["json", "csv", "requests-csv", "prometheus"]),
-    help="Print in another format.",
-)
+@click.option("--export", "export_as", type=EXPORTS, help="Print in another format.")
 @click.option("--pictures", "pictures_dir", type=PATH, help="Folder to draw the pictures into (SVG).")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
+@json_flag(help="Print JSON on stdout.")
 def summarize(file: Path, export_as: str | None, pictures_dir: Path | None, as_json: bool, **how: Any) -> int:
     """Compute all metrics of a timeline file (ours, guidellm's, vLLM's) or of a run folder.
 
