@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -21,6 +20,7 @@ from ...core.ids import derive_seed
 from . import blurs, codecs, geometry, noise, overlaid, tones
 
 SEVERITIES = (1, 2, 3, 4, 5)
+Level = int | float | tuple[int | float, ...]
 
 
 class Family(Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,7 +28,7 @@ class Family(Struct, frozen=True, forbid_unknown_fields=True):
 
     step: str
     """`module.function` of this folder."""
-    levels: tuple[Any, Any, Any, Any, Any]
+    levels: tuple[Level, Level, Level, Level, Level]
     resizes: bool = False
 
 
