@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,13 @@ class OpenRun:
     def version(self) -> int:
         """Return a number that changes whenever anyone wrote to the run."""
         return int(next(self.reader.rows("PRAGMA data_version"))[0])
+
+    @contextmanager
+    def held(self) -> Iterator[OpenRun]:
+        """Hold the run for one answer, read again first if it has grown."""
+        with self.lock:
+            self.refresh()
+            yield self
 
     def refresh(self) -> None:
         """Forget what was computed if the run has grown since; large runs are given a rest between readings."""
