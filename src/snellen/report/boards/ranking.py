@@ -15,6 +15,7 @@ from .headline import headline
 from .sheet import Sheet
 
 Z95 = 1.959963984540054
+COLUMNS = ("#", "model", "run", "tasks", "average rank", "mean %", "95 % interval")
 
 
 class Entry(Struct, frozen=True):
@@ -144,9 +145,8 @@ def _alike(first: Line, second: Line) -> bool:
     if first.tasks.keys() != second.tasks.keys():
         return False
     if first.mean is None and second.mean is None:
-        return all(
-            _close(cell, cell.value, second.tasks[task], second.tasks[task].value) for task, cell in first.tasks.items()
-        )
+        pairs = ((cell, second.tasks[task]) for task, cell in first.tasks.items())
+        return all(_close(one, one.value, other, other.value) for one, other in pairs)
     return _close(first, first.mean, second, second.mean)
 
 
@@ -160,39 +160,19 @@ def _close(first: Line | Cell, one: float | None, second: Line | Cell, other: fl
 
 def board_sheet(board: Board) -> Sheet:
     """Return the board as a plain table for every output form."""
-    head = [
-        "#",
-        "model",
-        "run",
-        "tasks",
-        "average rank",
-        "mean %",
-        "95 % interval",
-        *(f"{name} %" for name in board.dimensions),
-        *board.tasks,
-    ]
+    head = (*COLUMNS, *(f"{name} %" for name in board.dimensions), *board.tasks)
     rows = []
     for place, line in enumerate(board.lines, 1):
         same = "=" if place > 1 and line.band == board.lines[place - 2].band else ""
         dimensions = [_percent(line.dimensions.get(name)) for name in board.dimensions]
-        rows.append(
-            [
-                f"{line.band}{same}",
-                line.model,
-                line.name,
-                f"{len(line.tasks)}/{len(board.tasks)}",
-                _plain(line.average_rank),
-                _percent(line.mean),
-                _bounds(line.ci95),
-                *dimensions,
-                *(_of_task(line, task) for task in board.tasks),
-            ]
-        )
+        names = (f"{line.band}{same}", line.model, line.name, f"{len(line.tasks)}/{len(board.tasks)}")
+        means = (_plain(line.average_rank), _percent(line.mean), _bounds(line.ci95))
+        rows.append((*names, *means, *dimensions, *(_of_task(line, task) for task in board.tasks)))
     note = (
         "Runs with the same # cannot be told apart from the first of that # (95 %, unpaired); "
         "`snellen compare` tests pairs on the same samples."
     )
-    return Sheet("Leaderboard", tuple(head), tuple(tuple(row) for row in rows), note)
+    return Sheet("Leaderboard", head, tuple(rows), note)
 
 
 def _of_task(line: Line, task: str) -> str:

@@ -36,6 +36,10 @@ class Asked(NamedTuple):
         return "success" if main is not None and main.value is not None else "null"
 
 
+Rule = Callable[[Asked], bool]
+"""When an answer counts as correct."""
+
+
 def read_asked(reader: RunReader, task: str) -> dict[str, list[Asked]]:
     """Return the trials of a task by variant, in the order of the data; `pages=NAME` appears under its name."""
     scores: dict[Any, dict[str, Score]] = {}
@@ -59,12 +63,7 @@ def choice_file(variant: str, model: str, asked: list[Asked], run_id: str) -> di
         **_totals(asked),
         "compensated_accuracy": _percent(sum(each.correct for each in asked) + 0.25 * null, total),
         "null_rate": _percent(null, total),
-        "errors": sum(each.status == "error" for each in asked),
-        "skipped": [
-            {"instance_id": each.trial.sample.group, "reason": _reason(each)}
-            for each in asked
-            if each.status == "skipped"
-        ],
+        **_lost(asked),
         "context_length_analysis": {
             "by_context_length": _by(asked, lambda sample: sample.tags.get("context_length"), ORDER),
             "tokenizer": next((each.trial.sample.meta.get("tokenizer") for each in asked), None),
@@ -92,12 +91,7 @@ def needle_file(model: str, config: str, asked: list[Asked], run_id: str) -> dic
         "model": model.partition("/")[2] or model,
         "config": config,
         **_totals(asked, _contained),
-        "errors": sum(each.status == "error" for each in asked),
-        "skipped": [
-            {"instance_id": each.trial.sample.group, "reason": _reason(each)}
-            for each in asked
-            if each.status == "skipped"
-        ],
+        **_lost(asked),
         "word_boundary_accuracy": _percent(strict, len(asked)),
         "instance_accuracies": {name: _tally(group, _contained) for name, group in by_instance.items()},
         "by_needle_depth": _by(asked, lambda sample: sample.tags.get("needle_depth"), correct=_contained),
@@ -120,9 +114,14 @@ def compression(asked: list[Asked]) -> dict[str, float]:
     return {family: round(text / tokens, 4) for family, tokens in visual.items() if tokens and text}
 
 
+def _lost(asked: list[Asked]) -> dict[str, Any]:
+    skipped = [each for each in asked if each.status == "skipped"]
+    reasons = [{"instance_id": each.trial.sample.group, "reason": _reason(each)} for each in skipped]
+    return {"errors": sum(each.status == "error" for each in asked), "skipped": reasons}
+
+
 def _contained(each: Asked) -> bool:
-    score = each.scores.get(MAIN)
-    return score is not None and score.detail.get("ladder", {}).get("contains") == 1.0
+    return _rungs(each).get("contains") == 1.0
 
 
 def _rungs(each: Asked) -> dict[str, float]:
@@ -135,19 +134,15 @@ def _right(each: Asked) -> bool:
     return each.correct
 
 
-def _totals(asked: list[Asked], correct: Callable[[Asked], bool] = _right) -> dict[str, Any]:
+def _totals(asked: list[Asked], correct: Rule = _right) -> dict[str, Any]:
     tally = _tally(asked, correct)
     interval = wilson(tally["correct"] / tally["total"], tally["total"]) if asked else None
     shown = [round(100 * bound, 2) for bound in interval] if interval else None
-    return {
-        "total_questions": tally["total"],
-        "correct": tally["correct"],
-        "accuracy": tally["accuracy"],
-        "ci95": shown,
-    }
+    counts = {"total_questions": tally["total"], "correct": tally["correct"], "accuracy": tally["accuracy"]}
+    return counts | {"ci95": shown}
 
 
-def _tally(asked: Iterable[Asked], correct: Callable[[Asked], bool] = _right) -> dict[str, Any]:
+def _tally(asked: Iterable[Asked], correct: Rule = _right) -> dict[str, Any]:
     hits = [correct(each) for each in asked]
     return {"total": len(hits), "correct": sum(hits), "accuracy": _percent(sum(hits), len(hits))}
 
@@ -157,11 +152,7 @@ def _percent(part: float, whole: int) -> float | None:
 
 
 def _by(
-    asked: list[Asked],
-    key: Callable[[Sample], Any],
-    order: tuple[str, ...] = (),
-    *,
-    correct: Callable[[Asked], bool] = _right,
+    asked: list[Asked], key: Callable[[Sample], Any], order: tuple[str, ...] = (), *, correct: Rule = _right
 ) -> dict[str, Any]:
     """Group by the values seen, so that nothing drops out of a table because its value was not expected."""
     groups: dict[str, list[Asked]] = {}
@@ -205,11 +196,10 @@ def _choice_result(each: Asked) -> dict[str, Any]:
     sample, request = each.trial.sample, each.trial.request
     main = each.scores.get(MAIN)
     letters = dict(zip(request.shown, request.marks, strict=True))
+    right = next((letters[answer] for answer in sample.answers if answer in letters), sample.meta.get("answer"))
     return _common(each) | {
         "choices": dict(zip(request.marks, request.shown, strict=True)),
-        "ground_truth": next(
-            (letters[answer] for answer in sample.answers if answer in letters), sample.meta.get("answer")
-        ),
+        "ground_truth": right,
         "extracted_answer": letters.get(main.answer) if main and main.answer is not None else None,
         "correct": each.correct,
     }

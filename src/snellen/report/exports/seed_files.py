@@ -77,12 +77,8 @@ def reform(reader: RunReader) -> Files:
 def _reform_record(
     task: Task, sample: Sample, request: Request, prediction: Prediction, _: Score | None
 ) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "sample_id": sample.id,
-        "question": sample.question,
-        "repeat": prediction.key.repeat,
-        "variant": prediction.key.variant,
-    }
+    trial = {"repeat": prediction.key.repeat, "variant": prediction.key.variant}
+    record: dict[str, Any] = {"sample_id": sample.id, "question": sample.question, **trial}
     if task.form in (Form.CHOICE, Form.YESNO) and request.shown:
         right = [place for place, text in enumerate(request.shown) if text in sample.answers]
         record |= {"answer_options": list(request.shown), "answer": str(right[0]) if right else None}
@@ -112,23 +108,14 @@ def aisbench(reader: RunReader) -> Files:
     for task in reader.header().tasks:
         done, failed = [], []
         for number, (sample, request, prediction, _) in enumerate(_trials(reader, task)):
-            prompt = [
-                {"role": turn.role, "content": turn.text, "images": len(turn.images)} for turn in request.messages
-            ]
+            turns = request.messages
+            prompt = [{"role": turn.role, "content": turn.text, "images": len(turn.images)} for turn in turns]
+            record: dict[str, Any] = {"data_abbr": task.name, "id": number}
             if prediction.failure is not None:
-                failed.append(
-                    {"data_abbr": task.name, "id": number, "input": prompt, "error_info": prediction.failure.message}
-                )
+                failed.append(record | {"input": prompt, "error_info": prediction.failure.message})
                 continue
-            name = str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(map(str, msgspec.structs.astuple(prediction.key)))))
-            record = {
-                "data_abbr": task.name,
-                "id": number,
-                "success": True,
-                "uuid": name.replace("-", ""),
-                "origin_prompt": prompt,
-                "prediction": prediction.text,
-            }
+            name = uuid.uuid5(uuid.NAMESPACE_OID, "/".join(map(str, msgspec.structs.astuple(prediction.key)))).hex
+            record |= {"success": True, "uuid": name, "origin_prompt": prompt, "prediction": prediction.text}
             done.append(record | ({"gold": _gold(sample, request)} if sample.answers else {}))
         files[f"{_stem(task.name)}.jsonl"] = done
         if failed:
@@ -147,21 +134,16 @@ def choices(reader: RunReader) -> Files:
     files: Files = {}
     for task in header.tasks:
         for variant, asked in page_script_files.read_asked(reader, task.name).items():
-            files[f"{_stem(variant)}_mc_eval.json"] = page_script_files.choice_file(
-                variant, header.model, asked, header.id
-            )
+            name = f"{_stem(variant)}_mc_eval.json"
+            files[name] = page_script_files.choice_file(variant, header.model, asked, header.id)
     return files
 
 
 def needles(reader: RunReader) -> Files:
     """The page-image scripts: `niah_eval.json`."""
     header = reader.header()
-    asked = [
-        each
-        for task in header.tasks
-        for found in page_script_files.read_asked(reader, task.name).values()
-        for each in found
-    ]
+    tasks = (page_script_files.read_asked(reader, task.name) for task in header.tasks)
+    asked = [trial for variants in tasks for trials in variants.values() for trial in trials]
     return {"niah_eval.json": page_script_files.needle_file(header.model, "", asked, header.id)}
 
 

@@ -41,11 +41,8 @@ class Axis(NamedTuple):
 
     def at(self, value: float, start: float, end: float) -> float:
         """Return where a value stands between two places on the paper."""
-        low, high, value = (
-            (math.log(max(v, 1e-12)) for v in (self.low, self.high, value))
-            if self.log
-            else (self.low, self.high, value)
-        )
+        places = (self.low, self.high, value)
+        low, high, value = (math.log(max(v, 1e-12)) for v in places) if self.log else places
         share = (value - low) / ((high - low) or 1.0)
         return round(start + (end - start) * min(1.0, max(0.0, share)), 2)
 
@@ -223,9 +220,5 @@ def _nice_step(raw: float) -> float:
 def _log_ticks(low: float, high: float) -> list[float]:
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     dense = (1, 2, 3, 5, 7) if high / low <= 40 else (1, 2, 5) if high / low <= 400 else (1,)
-    return [
-        digit * 10.0**power
-        for power in range(first, last + 1)
-        for digit in dense
-        if low * 0.999 <= digit * 10.0**power <= high * 1.001
-    ]
+    values = (digit * 10.0**power for power in range(first, last + 1) for digit in dense)
+    return [value for value in values if low * 0.999 <= value <= high * 1.001]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...core.markup import Html
 from ...core.types import Sample, Score
+from ...core.vega import quantity
 from ...scoring.aggregates.calibration import reliability
 from ...scoring.aggregates.means import split
 from ...scoring.aggregates.robustness import curve, ladders
@@ -56,16 +57,11 @@ def _acuity(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
     if not any("axis" in sample.tags for sample in columns.facts):
         return
     samples = {sample.id: sample for sample in reader.samples(columns.task.name)}
-    pairs = [
-        (samples[score.key.sample], score) for score in reader.scores(columns.task.name) if score.key.sample in samples
-    ]
-    for axis, title, name in (
-        ("base", "How small can it read?", "glyph height, px"),
-        ("contrast", "How faint can it read?", "contrast of the ink"),
-    ):
-        figure = _acuity_figure(pairs, axis, title, name)
-        if figure is not None:
-            yield figure
+    scores = reader.scores(columns.task.name)
+    pairs = [(samples[score.key.sample], score) for score in scores if score.key.sample in samples]
+    small = _acuity_figure(pairs, "base", "How small can it read?", "glyph height, px")
+    faint = _acuity_figure(pairs, "contrast", "How faint can it read?", "contrast of the ink")
+    yield from (figure for figure in (small, faint) if figure is not None)
 
 
 def _acuity_figure(pairs: list[tuple[Sample, Score]], axis: str, title: str, name: str) -> Figure | None:
@@ -77,29 +73,23 @@ def _acuity_figure(pairs: list[tuple[Sample, Score]], axis: str, title: str, nam
     series = Series("read", [Point(*point) for point in points], line)
     half = fitted[0] if fitted and low <= fitted[0] <= high else None
     words = f"Half is read at {half:.3g} ({name})." if half else "No threshold within the tested range."
-    drawing = plot(
-        [series], Axis(name, low, high, log=True), Axis("read", 0, 1, percent=True), label=f"{title} {words}", mark=half
-    )
-    rows: Rows = [{"series": "measured", "x": x, "value": y} for x, y in points] + [
-        {"series": "fit", "x": x, "value": y} for x, y in line
-    ]
-    spec = vega.curves(
-        [row | {"low": None, "high": None} for row in rows],
-        "x",
-        title=title,
-        labels={"x": name, "value": "read"},
-        log_x=True,
-    )
+    axes = Axis(name, low, high, log=True), Axis("read", 0, 1, percent=True)
+    drawing = plot([series], *axes, label=f"{title} {words}", mark=half)
+    drawn = (("measured", points), ("fit", line))
+    rows: Rows = [{"series": series, "x": x, "value": y} for series, pairs in drawn for x, y in pairs]
+    spec = vega.curves(_unbounded(rows), "x", title=title, labels={"x": name, "value": "read"}, log_x=True)
     caption = f"Share of glyphs read; dots are measured, the line is a fitted logistic. {words}"
     return Figure(f"acuity-{axis}", title, caption, drawing, spec, rows)
 
 
 def _logistic(fitted: tuple[float, float], low: float, high: float) -> list[tuple[float, float]]:
     threshold, slope = fitted
-    heights = np.geomspace(low, high, 80)
-    return [
-        (float(x), 1.0 / (1.0 + math.exp(min(50.0, -slope * (math.log(x) - math.log(threshold)))))) for x in heights
-    ]
+    exponents = ((x, -slope * (math.log(x) - math.log(threshold))) for x in np.geomspace(low, high, 80))
+    return [(float(x), 1.0 / (1.0 + math.exp(min(50.0, exponent)))) for x, exponent in exponents]
+
+
+def _unbounded(rows: Rows) -> Rows:
+    return [row | {"low": None, "high": None} for row in rows]
 
 
 def _robustness(table: ScoreTable) -> Iterator[Figure]:
@@ -109,57 +99,36 @@ def _robustness(table: ScoreTable) -> Iterator[Figure]:
         points = []
         for severity, estimate in curve(ladder).items():
             if estimate.value is not None:
-                bounds = estimate.ci95 or (None, None)
-                points.append(Point(float(severity), estimate.value, *bounds))
-                rows.append(
-                    {
-                        "series": ladder.family,
-                        "severity": severity,
-                        "value": estimate.value,
-                        "low": bounds[0],
-                        "high": bounds[1],
-                    }
-                )
+                value, (low, high) = estimate.value, estimate.ci95 or (None, None)
+                points.append(Point(float(severity), value, low, high))
+                rows.append({"series": ladder.family, "severity": severity, "value": value, "low": low, "high": high})
         series.append(Series(ladder.family, points))
     if rows:
         top = max(row["severity"] for row in rows)
-        drawing = plot(
-            series,
-            Axis("severity", 0, top),
-            Axis(table.metric, 0, 1, percent=True),
-            label=f"{table.metric} by severity of each degradation",
-        )
+        axes = Axis("severity", 0, top), Axis(table.metric, 0, 1, percent=True)
+        drawing = plot(series, *axes, label=f"{table.metric} by severity of each degradation")
         spec = vega.curves(rows, "severity", title="Robustness", labels={"value": table.metric})
         caption = "Severity 0 is the untouched picture; bands are 95 % intervals."
-        yield Figure(
-            "robustness", "What degradation does", caption, drawing, spec, rows, tuple(one.name for one in series)
-        )
+        names = tuple(one.name for one in series)
+        yield Figure("robustness", "What degradation does", caption, drawing, spec, rows, names)
 
 
 def _calibration(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
     confidences, right = _confidences(reader, columns)
     if len(right) < 2:
         return
-    found = [each for each in reliability(confidences, right) if each.n]
-    points = [Point(each.confidence or 0.0, each.accuracy or 0.0) for each in found]
-    rows: Rows = [
-        {"series": "measured", "confidence": each.confidence, "value": each.accuracy, "n": each.n} for each in found
-    ]
+    filled = [part for part in reliability(confidences, right) if part.n]
+    points = [Point(part.confidence or 0.0, part.accuracy or 0.0) for part in filled]
+    measured = ({"confidence": part.confidence, "value": part.accuracy, "n": part.n} for part in filled)
+    rows: Rows = [{"series": "measured", **part} for part in measured]
     series = [Series("measured", points), Series("perfectly calibrated", [], [(0.0, 0.0), (1.0, 1.0)])]
     label = f"Reliability: {columns.metric} against confidence, {len(right):,} trials"
-    drawing = plot(
-        series, Axis("confidence", 0, 1, percent=True), Axis(columns.metric, 0, 1, percent=True), label=label
-    )
-    spec = vega.curves(
-        [row | {"low": None, "high": None} for row in rows],
-        "confidence",
-        title="Reliability",
-        labels={"value": columns.metric},
-    )
+    axes = Axis("confidence", 0, 1, percent=True), Axis(columns.metric, 0, 1, percent=True)
+    drawing = plot(series, *axes, label=label)
+    spec = vega.curves(_unbounded(rows), "confidence", title="Reliability", labels={"value": columns.metric})
     caption = "Points below the diagonal: surer than right. Points above: less sure than it could be."
-    yield Figure(
-        "calibration", "Does it know when it is right?", caption, drawing, spec, rows, tuple(one.name for one in series)
-    )
+    names = tuple(one.name for one in series)
+    yield Figure("calibration", "Does it know when it is right?", caption, drawing, spec, rows, names)
 
 
 _CONFIDENCES = (
@@ -170,11 +139,9 @@ _CONFIDENCES = (
 
 
 def _confidences(reader: RunReader, columns: TrialColumns) -> tuple[list[float], list[float]]:
-    found = [
-        (value, msgspec.json.decode(detail))
-        for value, detail in reader.rows(_CONFIDENCES, (columns.task.name, columns.metric))
-    ]
-    known = [(float(detail["confidence"]), value) for value, detail in found if "confidence" in detail]
+    rows = reader.rows(_CONFIDENCES, (columns.task.name, columns.metric))
+    details = ((value, msgspec.json.decode(detail)) for value, detail in rows)
+    known = [(float(detail["confidence"]), value) for value, detail in details if "confidence" in detail]
     return [pair[0] for pair in known], [pair[1] for pair in known]
 
 
@@ -191,14 +158,8 @@ def _maps(table: ScoreTable) -> Iterator[Figure]:
         rows: Rows = [{across: x, down: y, "value": value, "n": n} for x, y, value, n in cells]
         title = f"{table.metric} by {across} and {down}"
         drawing = heat(cells, x_name=across, y_name=down, label=title)
-        yield Figure(
-            f"map-{across}-{down}",
-            title,
-            "Each cell: mean of its scored trials, and how many.",
-            drawing,
-            vega.heat_map(rows, across, down),
-            rows,
-        )
+        caption, spec = "Each cell: mean of its scored trials, and how many.", vega.heat_map(rows, across, down)
+        yield Figure(f"map-{across}-{down}", title, caption, drawing, spec, rows)
 
 
 def _as_number(value: str) -> tuple[float, str]:
@@ -223,23 +184,12 @@ def _latency(costs: Costs) -> Iterator[Figure]:
         return
     top = quantile(known, 0.99) or float(known[-1])
     counts, edges = np.histogram(np.minimum(known, top), bins=min(24, max(5, known.size // 4)), range=(0.0, top))
-    triples = [
-        (float(low), float(high), int(count)) for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
-    ]
+    bins = zip(edges[:-1], edges[1:], counts, strict=True)
+    triples = [(float(low), float(high), int(count)) for low, high, count in bins]
     rows: Rows = [{"from_s": low, "to_s": high, "trials": count} for low, high, count in triples]
     median, tail = quantile(known, 0.5), quantile(known, 0.95)
     words = f"Median {median:.3g} s, 95th percentile {tail:.3g} s over {known.size:,} replies that were not cached."
-    encoding = {
-        "x": {"field": "from_s", "type": "quantitative", "title": "seconds"},
-        "x2": {"field": "to_s"},
-        "y": {"field": "trials", "type": "quantitative"},
-    }
+    encoding = {"x": quantity("from_s", title="seconds"), "x2": {"field": "to_s"}, "y": quantity("trials")}
     spec = {"data": {"values": rows}, "mark": "bar", "encoding": encoding}
-    yield Figure(
-        "latency",
-        "How long a reply takes",
-        words,
-        bars(triples, Axis("seconds", 0.0, top), label=f"Histogram of latency. {words}"),
-        spec,
-        rows,
-    )
+    drawing = bars(triples, Axis("seconds", 0.0, top), label=f"Histogram of latency. {words}")
+    yield Figure("latency", "How long a reply takes", words, drawing, spec, rows)

@@ -103,10 +103,8 @@ def document(title: str, parts: list[Child]) -> Html:
         Html(f"<style>{style}</style>"),
     )
     main = tag("main", *parts, _footer(), id="main", class_="wrap")
-    return Html(
-        "<!doctype html>\n"
-        + tag("html", head, tag("body", tag("a", "Skip to the results", href="#main", class_="skip"), main), lang="en")
-    )
+    body = tag("body", tag("a", "Skip to the results", href="#main", class_="skip"), main)
+    return Html("<!doctype html>\n" + tag("html", head, body, lang="en"))
 
 
 @cache
@@ -251,12 +249,8 @@ def _failures(reader: RunReader, tasks: list[TaskOverview]) -> Html:
 
 def _settings(header: RunHeader, results: Results) -> Html:
     usage = results.get("usage", {})
-    words = {
-        "requests": "requests stored",
-        "input_tokens": "input tokens",
-        "output_tokens": "output tokens",
-        "reasoning_tokens": "reasoning tokens",
-    }
+    words = {"requests": "requests stored"}
+    words |= {f"{kind}_tokens": f"{kind} tokens" for kind in ("input", "output", "reasoning")}
     counted = tiles((words[key], f"{usage[key]:,}") for key in words if usage.get(key))
     config = msgspec.json.format(msgspec.json.encode(header.config), indent=2).decode()
     versions = "\n".join(f"{name} {version}" for name, version in header.versions.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -29,11 +30,8 @@ def heat_map(rows: Sequence[Row], x: str, y: str, *, title: str = "", labels: Ma
     names = labels or {}
     orders = {name: list(dict.fromkeys(row[name] for row in rows)) for name in (x, y)}
     known = {(row[x], row[y]): row for row in rows}
-    every = [
-        {x: across, y: down, "value": None, "n": 0, **known.get((across, down), {})}
-        for across in orders[x]
-        for down in orders[y]
-    ]
+    cells = product(orders[x], orders[y])
+    every = [{x: across, y: down, "value": None, "n": 0, **known.get((across, down), {})} for across, down in cells]
     axis = {"labelAngle": 0, "grid": False, "domain": False, "ticks": False}
     encoding = {
         channel: category(name, "ordinal", sort=orders[name], title=names.get(name, name), axis=axis)
@@ -66,12 +64,7 @@ def _heat_layers() -> list[Spec]:
 
 
 def curves(
-    rows: Sequence[Row],
-    x: str,
-    *,
-    title: str = "",
-    labels: Mapping[str, str] | None = None,
-    log_x: bool = False,
+    rows: Sequence[Row], x: str, *, title: str = "", labels: Mapping[str, str] | None = None, log_x: bool = False
 ) -> Spec:
     """Return one line a `series` over a numeric `x`, with a band from `low` to `high` and a point at each `value`."""
     names = dict(labels or {})

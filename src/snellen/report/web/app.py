@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from ...scoring.compare.run_pairs import compare_runs
 from ...store.reader import RunReader
 from ..boards.comparison import sheets_of
 from ..boards.ranking import Board, Entry, board_sheet, make_board
-from ..boards.sheet import render
+from ..boards.sheet import Sheet, render
 from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
 from ..finish import finish_run
 from ..pages.gallery import Shown, read_trial, thumbnail
@@ -44,6 +45,7 @@ from .shell import link, shell
 from .trial_page import pictures_of, trial_page
 
 STATIC = {"snellen.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
+ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}
 MOST_RUNS = 5
 LINES_AT_ONCE = 500
 Told = Mapping[str, str]
@@ -69,9 +71,7 @@ class Viewer:
 
     def board_download(self, request: Request) -> Response:
         """The leaderboard as a file."""
-        return download(
-            render([board_sheet(self._board())], _form(request)), f"leaderboard.{_ending(request)}", "text/plain"
-        )
+        return sheets_file([board_sheet(self._board())], "leaderboard", request)
 
     def state(self, request: Request) -> Response:
         """A text that changes when a run has grown."""
@@ -82,9 +82,8 @@ class Viewer:
     def run(self, request: Request) -> Response:
         """One run."""
         with self._opened(request) as run:
-            return page(
-                run_page(run, request.query_params.get("task", ""), has_report=(run.folder / "report.html").is_file())
-            )
+            has_report = (run.folder / "report.html").is_file()
+            return page(run_page(run, request.query_params.get("task", ""), has_report=has_report))
 
     def figures(self, request: Request) -> Response:
         """The figures of a run alone."""
@@ -124,23 +123,14 @@ class Viewer:
         """The data of a figure, as CSV or as a Vega-Lite specification."""
         told = request.query_params
         with self._opened(request) as run:
-            found = next(
-                (
-                    each
-                    for each in run.overview(run.task(told.get("task", "")).name).figures
-                    if each.name == told.get("name")
-                ),
-                None,
-            )
-        if found is None:
+            figures = run.overview(run.task(told.get("task", "")).name).figures
+        figure = next((figure for figure in figures if figure.name == told.get("name")), None)
+        if figure is None:
             raise NotFound("there is no such figure")
         if told.get("format") == "json":
-            return download(
-                msgspec.json.format(msgspec.json.encode(found.spec), indent=1).decode(),
-                f"{found.name}.vl.json",
-                "application/json",
-            )
-        return download(to_csv(found.rows), f"{found.name}.csv", "text/csv")
+            spec = msgspec.json.format(msgspec.json.encode(figure.spec), indent=1)
+            return download(spec, f"{figure.name}.vl.json", "application/json")
+        return download(to_csv(figure.rows), f"{figure.name}.csv", "text/csv")
 
     def download(self, request: Request) -> Response:
         """All trials of a run as CSV, JSONL or Parquet."""
@@ -160,9 +150,7 @@ class Viewer:
     def compare_download(self, request: Request) -> Response:
         """A comparison as a file."""
         _, names, results = self._compared(request)
-        return download(
-            render(sheets_of(results, names), _form(request)), f"comparison.{_ending(request)}", "text/plain"
-        )
+        return sheets_file(sheets_of(results, names), "comparison", request)
 
     def again(self, request: Request) -> Response:
         """The replies of a run read another way; nothing is written."""
@@ -186,13 +174,13 @@ class Viewer:
             raise NotFound("there is no such run here")
         return run
 
-    def _opened(self, request: Request) -> _Opened:
-        return _Opened(self._run(request.path_params["key"]))
+    def _opened(self, request: Request) -> AbstractContextManager[OpenRun]:
+        return self._run(request.path_params["key"]).held()
 
     def _board(self) -> Board:
         entries = []
         for run in self._shelf.runs():
-            with _Opened(run):
+            with run.held():
                 entries.append(Entry(run.name, run.header(), run.results()))
         return make_board(entries)
 
@@ -205,21 +193,6 @@ class Viewer:
         short = [run.folder.name for run in runs]
         names = short if len(set(short)) == len(short) else [str(run.folder) for run in runs]
         return runs, names, results
-
-
-class _Opened:
-    """A run held for one answer, read again first if it has grown."""
-
-    def __init__(self, run: OpenRun) -> None:
-        self._run = run
-
-    def __enter__(self) -> OpenRun:
-        self._run.lock.acquire()
-        self._run.refresh()
-        return self._run
-
-    def __exit__(self, *_: object) -> None:
-        self._run.lock.release()
 
 
 def create_app(shelf: Shelf, token: str, *, may_write: bool = False) -> Asgi:
@@ -268,6 +241,13 @@ def download(body: str | bytes, name: str, kind: str) -> Response:
     return Response(data, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})
 
 
+def sheets_file(sheets: Sequence[Sheet], name: str, request: Request) -> Response:
+    """Answer with tables in the form that the address asks for; CSV if it asks for none we know."""
+    form = request.query_params.get("format", "csv")
+    form = form if form in ENDINGS else "csv"
+    return download(render(sheets, form), f"{name}.{ENDINGS[form]}", "text/plain")
+
+
 def not_found(_: Request, error: Exception) -> Response:
     """Say that something is not there."""
     words = str(error) if isinstance(error, NotFound) else "there is no such page"
@@ -282,9 +262,8 @@ def explained(request: Request, error: Exception) -> Response:
 
 
 def _problem(title: str, words: str, status: int) -> Response:
-    return page(
-        shell(title, [tag("h1", title), tag("p", words, class_="notice"), tag("p", link("All runs", "/"))]), status
-    )
+    parts = [tag("h1", title), tag("p", words, class_="notice"), tag("p", link("All runs", "/"))]
+    return page(shell(title, parts), status)
 
 
 def _lines(folder: Path, form: str) -> Iterator[bytes]:
@@ -298,12 +277,11 @@ def _lines(folder: Path, form: str) -> Iterator[bytes]:
 def _shown(run: OpenRun, told: Told) -> Shown:
     repeat = told.get("repeat", "0")
     number = int(repeat) if repeat.isdecimal() and len(repeat) < 9 else -1
-    found = read_trial(
-        run.reader, TrialKey(told.get("task", ""), told.get("sample", ""), told.get("variant", "") or "base", number)
-    )
-    if found is None:
+    key = TrialKey(told.get("task", ""), told.get("sample", ""), told.get("variant", "") or "base", number)
+    shown = read_trial(run.reader, key)
+    if shown is None:
         raise NotFound("there is no such trial in this run")
-    return found
+    return shown
 
 
 def _count(run: OpenRun) -> int:
@@ -311,23 +289,10 @@ def _count(run: OpenRun) -> int:
         return sum(run.version()) + run.progress().stored
 
 
-def _form(request: Request) -> str:
-    form = request.query_params.get("format", "csv")
-    return form if form in ("csv", "markdown", "latex") else "csv"
-
-
-def _ending(request: Request) -> str:
-    return {"markdown": "md", "latex": "tex"}.get(_form(request), "csv")
-
-
 def _profile(name: str) -> str:
     if name not in PROFILES:
-        raise UsageError(f"no profile {name!r}; known: {', '.join(_names())}")
+        raise UsageError(f"no profile {name!r}; known: {', '.join(PROFILES)}")
     return name
-
-
-def _names() -> Iterator[str]:
-    yield from PROFILES
 
 
 def _keep_scores(folder: Path, profile: str) -> None:

@@ -23,12 +23,8 @@ def board_page(board: Board, keys: dict[str, str]) -> Html:
         rows.append(_row(line, board, keys, new=line.band != last))
         last = line.band
     names = head(*COLUMNS, *board.dimensions, *board.tasks)
-    parts = [
-        tag("h1", "Leaderboard"),
-        tag("p", NOTE, class_="muted"),
-        scrolled("Leaderboard", tag("caption", CAPTION), names, tag("tbody", *rows), class_="scroll card"),
-        downloads("/leaderboard/download"),
-    ]
+    table = scrolled("Leaderboard", tag("caption", CAPTION), names, tag("tbody", *rows), class_="scroll card")
+    parts = [tag("h1", "Leaderboard"), tag("p", NOTE, class_="muted"), table, downloads("/leaderboard/download")]
     return shell("Leaderboard", parts, place="/leaderboard")
 
 
@@ -45,17 +41,10 @@ def _row(line: Line, board: Board, keys: dict[str, str], *, new: bool) -> Html:
     dimensions = (
         f"{line.dimensions[name] * 100:.1f} %" if name in line.dimensions else "–" for name in board.dimensions
     )
-    return tag(
-        "tr",
-        tag("td", band, class_="nowrap"),
-        tag("th", line.model, scope="row", class_="nowrap"),
-        tag("td", name),
-        *numbers(standing),
-        tag("td", draw.interval(line.mean, line.ci95, 0.0, 1.0), class_="bar"),
-        *numbers(dimensions),
-        *(_cell(line, task) for task in board.tasks),
-        class_="row best" if new else "row",
-    )
+    who = (tag("td", band, class_="nowrap"), tag("th", line.model, scope="row", class_="nowrap"), tag("td", name))
+    drawn = tag("td", draw.interval(line.mean, line.ci95, 0.0, 1.0), class_="bar")
+    cells = (*who, *numbers(standing), drawn, *numbers(dimensions), *(_cell(line, task) for task in board.tasks))
+    return tag("tr", *cells, class_="row best" if new else "row")
 
 
 def _cell(line: Line, task: str) -> Html:

@@ -73,12 +73,8 @@ def browse_page(run: OpenRun, task: str, told: Mapping[str, str]) -> Html:
         pages_of,
     ]
     live = None if progress.complete else address("/state", run=run.key)
-    return shell(
-        f"Trials of {run.name}",
-        parts,
-        crumbs=[link("Runs", "/"), link(run.name, address(f"/run/{run.key}", task=columns.task.name)), "trials"],
-        live=live,
-    )
+    crumbs = [link("Runs", "/"), link(run.name, address(f"/run/{run.key}", task=columns.task.name)), "trials"]
+    return shell(f"Trials of {run.name}", parts, crumbs=crumbs, live=live)
 
 
 def _kept(query: Query) -> dict[str, str]:

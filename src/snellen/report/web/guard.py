@@ -11,14 +11,8 @@ from urllib.parse import parse_qsl, quote, urlencode
 from ...core.ids import sha256_hex
 
 Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        *(f"{kind} 'self'" for kind in ("script-src", "style-src", "img-src", "connect-src", "form-action")),
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-    )
-)
+_OWN = [f"{kind} 'self'" for kind in ("script-src", "style-src", "img-src", "connect-src", "form-action")]
+POLICY = "; ".join(("default-src 'none'", *_OWN, "base-uri 'none'", "frame-ancestors 'none'"))
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -54,9 +48,8 @@ class Guard:
             await _answer(send, 403, "A change must come from the viewer's own page.")
         elif (rest := self._token_in_address(scope)) is not None:
             cookie = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
-            await _answer(
-                send, 303, "", {"location": quote(scope["path"]) + (f"?{rest}" if rest else ""), "set-cookie": cookie}
-            )
+            location = quote(scope["path"]) + (f"?{rest}" if rest else "")
+            await _answer(send, 303, "", {"location": location, "set-cookie": cookie})
         elif not self._knows(_cookie(headers.get("cookie", ""), self._cookie)):
             await _answer(send, 403, "Open the address that `snellen view` printed: it carries the key.")
         else:
@@ -105,11 +98,6 @@ def _with_headers(send: Any) -> Any:
 
 async def _answer(send: Any, status: int, words: str, more: dict[str, str] | None = None) -> None:
     headers = {"content-type": "text/plain; charset=utf-8", **HEADERS, **(more or {})}
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [(k.encode(), v.encode("latin-1", "replace")) for k, v in headers.items()],
-        }
-    )
+    encoded = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
     await send({"type": "http.response.body", "body": words.encode()})

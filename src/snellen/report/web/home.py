@@ -18,8 +18,7 @@ def runs_page(shelf: Shelf) -> Html:
     runs = shelf.runs()
     rows, unfinished = [], False
     for run in runs:
-        with run.lock:
-            run.refresh()
+        with run.held():
             unfinished = unfinished or not run.progress().complete
             rows += _run_rows(run)
     table = tag("table", tag("caption", f"{len(runs)} runs"), head(*COLUMNS), tag("tbody", *rows))
@@ -39,14 +38,10 @@ def _run_rows(run: OpenRun) -> list[Html]:
         drawn = draw.interval(value, estimate.get("ci95"), 0.0, 1.0) if 0 <= (value or 0) <= 1 else ""
         box = tag("input", type="checkbox", name="run", value=run.key, aria_label=f"Compare {run.name}")
         shown = (metric, written(metric, estimate), written_interval(metric, estimate))
+        progress = progress_bar(run.progress()) if number == 0 else None
         cells = (
             tag("td", box if number == 0 else ""),
-            tag(
-                "th",
-                link(run.name, f"/run/{run.key}"),
-                progress_bar(run.progress()) if number == 0 else None,
-                scope="row",
-            ),
+            tag("th", link(run.name, f"/run/{run.key}"), progress, scope="row"),
             tag("td", header.model),
             tag("td", link(task, address(f"/run/{run.key}", task=task))),
             *(tag("td", cell, class_="nowrap") for cell in shown),

@@ -53,11 +53,8 @@ def figures_page(run: OpenRun, task: str) -> Html:
     """Return the figures of a large run as a page of their own, which the run's page takes in when it is ready."""
     one = run.overview(run.task(task).name)
     cards = [figure_card(figure, _figure_links(run, one.task.name, figure.name)) for figure in one.figures]
-    return shell(
-        f"Figures of {run.name}",
-        [tag("div", *cards, class_="grid"), *spread_section(one)],
-        crumbs=[link("Runs", "/"), link(run.name, f"/run/{run.key}"), "figures"],
-    )
+    crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), "figures"]
+    return shell(f"Figures of {run.name}", [tag("div", *cards, class_="grid"), *spread_section(one)], crumbs=crumbs)
 
 
 def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Child]:

@@ -6,7 +6,8 @@ import sqlite3
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,13 @@ class OpenRun:
     def version(self) -> Version:
         """Return what changes whenever anyone wrote to the run: told by its files, so that it need not be open."""
         return *_stamp(self.folder / "run.db"), *_stamp(self.folder / "run.db-wal")
+
+    @contextmanager
+    def held(self) -> Iterator[OpenRun]:
+        """Hold the run for one answer, read again first if it has grown."""
+        with self.lock:
+            self.refresh()
+            yield self
 
     def refresh(self) -> None:
         """Forget what was computed if the run has grown since; large runs are given a rest between readings."""

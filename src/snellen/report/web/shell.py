@@ -22,9 +22,8 @@ def address(path: str, **query: object) -> str:
 def trial_address(run: OpenRun, key: TrialKey, place: str = "trial", **more: object) -> str:
     """Return the permanent address of one trial, or of something that belongs to it."""
     variant = key.variant if key.variant != "base" else ""
-    return address(
-        f"/run/{run.key}/{place}", task=key.task, sample=key.sample, variant=variant, repeat=key.repeat or "", **more
-    )
+    names = {"task": key.task, "sample": key.sample, "variant": variant, "repeat": key.repeat or ""}
+    return address(f"/run/{run.key}/{place}", **names, **more)
 
 
 def link(words: Child, to: str, **attributes: str | None) -> Html:
@@ -34,10 +33,8 @@ def link(words: Child, to: str, **attributes: str | None) -> Html:
 
 def pager(before: tuple[str, str] | None, words: str, after: tuple[str, str] | None, *, label: str) -> Html:
     """Return the way to what stands before and after, each as words and address; None at an end."""
-    ways = [
-        link(*way, rel=rel, class_="button quiet") if way else tag("span")
-        for way, rel in ((before, "prev"), (after, "next"))
-    ]
+    ends = ((before, "prev"), (after, "next"))
+    ways = [link(*way, rel=rel, class_="button quiet") if way else tag("span") for way, rel in ends]
     return tag("nav", ways[0], tag("span", words, class_="muted"), ways[1], class_="pager", aria_label=label)
 
 

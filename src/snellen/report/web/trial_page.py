@@ -38,16 +38,9 @@ def trial_page(run: OpenRun, shown: Shown) -> Html:
         _around(run, columns, place),
     ]
     left = tag("div", tag("h2", "What it saw"), _pictures(run, shown), tag("h2", "Messages as sent"), *_messages(shown))
-    right = tag(
-        "div",
-        tag("h2", "What it answered"),
-        *_answer(run, shown),
-        tag("h2", "Score"),
-        *_scores(shown),
-        *_options(shown),
-        tag("h2", "Facts"),
-        _facts(run, shown),
-    )
+    answer = (tag("h2", "What it answered"), *_answer(run, shown))
+    score = (tag("h2", "Score"), *_scores(shown), *_options(shown))
+    right = tag("div", *answer, *score, tag("h2", "Facts"), _facts(run, shown))
     parts += [tag("div", left, right, class_="two"), *_siblings(run, columns, key)]
     trials = link("trials", f"/run/{run.key}/trials")
     crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), trials, key.sample]
@@ -82,23 +75,14 @@ def _pictures(run: OpenRun, shown: Shown) -> Html:
     if not images:
         return tag("p", "No picture was sent.", class_="muted")
     key = shown.prediction.key
-    strip = [
-        link(
-            tag("img", src=trial_address(run, key, "image", n=n, small=1), alt=f"Picture {n + 1}", loading="lazy"),
-            f"#picture-{n}",
-        )
-        for n in range(len(images[:PICTURES]))
-    ]
+    small = [trial_address(run, key, "image", n=n, small=1) for n in range(len(images[:PICTURES]))]
+    thumbs = [tag("img", src=source, alt=f"Picture {n}", loading="lazy") for n, source in enumerate(small, 1)]
+    strip = [link(thumb, f"#picture-{n}") for n, thumb in enumerate(thumbs)]
     stages = [_stage(run, shown, n, image) for n, image in enumerate(images[:PICTURES])]
     more = tag("p", f"and {len(images) - PICTURES:,} more pictures", class_="muted") if len(images) > PICTURES else None
-    return join(
-        (
-            tag("div", *strip, class_="strip") if len(images) > 1 else "",
-            *stages,
-            more,
-            tag("p", "Click a picture to see it pixel by pixel.", class_="muted small"),
-        )
-    )
+    overview = tag("div", *strip, class_="strip") if len(images) > 1 else ""
+    hint = tag("p", "Click a picture to see it pixel by pixel.", class_="muted small")
+    return join((overview, *stages, more, hint))
 
 
 def _stage(run: OpenRun, shown: Shown, number: int, image: Image) -> Html:
@@ -109,16 +93,9 @@ def _stage(run: OpenRun, shown: Shown, number: int, image: Image) -> Html:
         for x0, y0, x1, y1 in boxes_of(shown, number, image)
     ]
     layer = tag("svg", *boxes, viewBox="0 0 1 1", preserveAspectRatio="none", aria_hidden="true") if boxes else None
-    return tag(
-        "div",
-        tag("div", picture, layer, class_="frame"),
-        class_="stage",
-        id=f"picture-{number}",
-        tabindex=0,
-        role="group",
-        aria_label=f"Picture {number + 1}, enlargeable",
-        data_zoom=True,
-    )
+    frame, label = tag("div", picture, layer, class_="frame"), f"Picture {number + 1}, enlargeable"
+    name = f"picture-{number}"
+    return tag("div", frame, class_="stage", id=name, tabindex=0, role="group", aria_label=label, data_zoom=True)
 
 
 def boxes_of(shown: Shown, number: int, image: Image) -> Iterator[tuple[float, float, float, float]]:
