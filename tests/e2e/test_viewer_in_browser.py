@@ -47,7 +47,7 @@ class Served:
     """A viewer in a thread of its own."""
 
     def __init__(self, folder: Path) -> None:
-        from snellen.api.view import _listen, make_viewer
+        from snellen.api.look.view import _listen, make_viewer
 
         uvicorn = pytest.importorskip("uvicorn", reason="the extra `view` is not installed")
         self.listener = _listen(0)

@@ -13,7 +13,7 @@ import pytest
 
 from asgi import Answer, call
 from made_runs import ask, make_header, make_run, make_samples, make_task, run_apart
-from snellen.api.view import make_viewer
+from snellen.api.look.view import make_viewer
 from snellen.core.errors import UsageError
 from snellen.core.types import Failure, FailureKind, Prediction, Sample, TrialKey
 from snellen.report.web.guard import cookie_name

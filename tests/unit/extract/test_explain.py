@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from snellen.api.reading import read_reply
+from snellen.api.look.one_reply import read_reply
 from snellen.cli.main import cli
 from snellen.core.errors import UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey

@@ -9,8 +9,8 @@ import pytest
 
 from asgi import call
 from made_runs import make_run
-from snellen.api.outputs import leaderboard
-from snellen.api.view import make_viewer
+from snellen.api.look.outputs import leaderboard
+from snellen.api.look.view import make_viewer
 from snellen.core.builtins import default_registry
 from snellen.report.boards.headline import dimension_means, headline_metric
 from snellen.report.files import write_results

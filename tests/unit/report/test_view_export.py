@@ -12,7 +12,7 @@ import pytest
 import snellen
 from made_runs import make_run, make_task
 from payloads import PAYLOADS
-from snellen.api import outputs as look
+from snellen.api.look import outputs as look
 from snellen.core.errors import UsageError
 from snellen.report.exports.seed_files import EXPORTS, _stem, export_run
 from snellen.report.exports.trial_files import COLUMNS, csv_lines, flat_records, frame, jsonl_lines

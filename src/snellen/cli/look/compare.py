@@ -32,7 +32,7 @@ def compare(runs: tuple[Path, ...], *, flips: int, form: str, as_json: bool, **w
     snellen compare runs/qwen runs/llava
     snellen compare runs/a runs/b runs/c --task docvqa --json
     """
-    from ...api.outputs import compare_runs
+    from ...api.look.outputs import compare_runs
     from ...core.types import to_json
 
     results = compare_runs(runs, **which)

@@ -21,7 +21,7 @@ def leaderboard(folders: tuple[Path, ...], form: str, as_json: bool) -> None:
     snellen leaderboard runs
     snellen leaderboard runs --format latex > table.tex
     """
-    from ...api.outputs import leaderboard as make
+    from ...api.look.outputs import leaderboard as make
     from ...core.types import to_json
     from ...report.boards.ranking import board_sheet
     from ...report.boards.sheet import render

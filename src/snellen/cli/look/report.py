@@ -30,7 +30,7 @@ def report(
     snellen report runs/demo --export reform -o predictions
     snellen report runs/demo --plots
     """
-    from ...api import outputs
+    from ...api.look import outputs
     from ...core.types import to_json
 
     files: list[Path] = []

@@ -36,7 +36,7 @@ def show(
     """
     from rich.console import Console
 
-    from ...api.outputs import read_sample
+    from ...api.look.outputs import read_sample
     from ...core.types import to_json
 
     if sample is None:
@@ -54,7 +54,7 @@ def show(
 def _show_run(run: Path, as_json: bool) -> None:
     from rich.console import Console
 
-    from ...api.outputs import results_of
+    from ...api.look.outputs import results_of
     from ...core.types import to_json
     from ...report.terminal import group_tables, plain, results_table
 

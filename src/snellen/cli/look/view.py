@@ -27,7 +27,7 @@ def view(folders: tuple[Path, ...], port: int, may_write: bool, open_it: bool, a
     snellen view runs
     snellen view runs/demo --open
     """
-    from ...api.view import view as serve
+    from ...api.look.view import view as serve
     from ...core.types import to_json
 
     def ready(address: str) -> None:

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import SnellenError, UsageError, did_you_mean
-from ..core.types import TrialKey
-from ..report.boards.ranking import Board, Entry, make_board
-from ..report.exports.seed_files import export_run
-from ..report.exports.trial_files import frame as _frame
-from ..report.pages.gallery import Shown, read_trial
-from ..report.pages.overview import overview_of, read_results
-from ..report.pages.report_page import PICTURE_BYTES, write_report
-from ..report.pages.vega import save_plot
-from ..scoring.compare.run_pairs import compare_runs as compare_runs  # noqa: PLC0414 - commands find it here
-from ..scoring.stored import read_columns
-from ..store.reader import RunReader
+from ...core.errors import SnellenError, UsageError, did_you_mean
+from ...core.types import TrialKey
+from ...report.boards.ranking import Board, Entry, make_board
+from ...report.exports.seed_files import export_run
+from ...report.exports.trial_files import frame as _frame
+from ...report.pages.gallery import Shown, read_trial
+from ...report.pages.overview import overview_of, read_results
+from ...report.pages.report_page import PICTURE_BYTES, write_report
+from ...report.pages.vega import save_plot
+from ...scoring.compare.run_pairs import compare_runs as compare_runs  # noqa: PLC0414 - commands find it here
+from ...scoring.stored import read_columns
+from ...store.reader import RunReader
 
 DEPTH = 3
 

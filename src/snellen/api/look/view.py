@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import EnvironmentProblem, MissingExtra
+from ...core.errors import EnvironmentProblem, MissingExtra
 
 
 def make_viewer(folders: Sequence[str | Path], token: str, *, may_write: bool = False) -> Any:
     """Return the viewer as an ASGI application that lets in who knows `token`."""
     try:
-        from ..report.web.app import create_app
+        from ...report.web.app import create_app
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "starlette":
             raise
         raise MissingExtra("view", "the viewer") from None
-    from ..report.web.shelf import Shelf
+    from ...report.web.shelf import Shelf
 
     return create_app(Shelf([Path(folder) for folder in folders]), token, may_write=may_write)
 

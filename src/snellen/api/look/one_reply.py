@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ..core.errors import UsageError
-from ..extract.choice import extract_choice
-from ..extract.explain import why
-from ..extract.extraction import RULE_SET
-from ..extract.mark_patterns import derive_marks
+from ...core.errors import UsageError
+from ...extract.choice import extract_choice
+from ...extract.explain import why
+from ...extract.extraction import RULE_SET
+from ...extract.mark_patterns import derive_marks
 
 
 class Reading(Struct, frozen=True):
