@@ -158,6 +158,10 @@ def test_progress_on_a_terminal_and_on_a_pipe_is_neutral_text(monkeypatch: pytes
 
 def test_quiet_is_quiet() -> None:
     console = Console(file=io.StringIO(), force_terminal=True)
-    with Progressbar(console, quiet=True).watch(RunState(planned=3)):
-        pass
+
+    async def watch() -> None:
+        with Progressbar(console, quiet=True).watch(RunState(planned=3)):
+            await asyncio.sleep(0)
+
+    asyncio.run(watch())
     assert console.file.getvalue() == ""  # type: ignore[attr-defined]
