@@ -22,7 +22,7 @@ MARGIN = 0.6
 """How far beyond the tested x a threshold is thought of, so that "outside" is a statement of the posterior."""
 USUAL_SLOPE, SLOPE_SPREAD = 5.5, 0.9
 """Prior of the slope: log-normal, wide."""
-USUAL_LAPSE = 0.05
+USUAL_LAPSE = 0.02
 """Prior of the lapse: exponential, its mean."""
 NO_CORRELATION = 0.5
 """Prior probability that the trials of a row are independent; else any correlation is as likely as another."""
