@@ -91,13 +91,6 @@ class Ledger:
             fields = dict(zip((*COLUMNS, "id"), row, strict=True))
             yield Decision(**fields | {"body": msgspec.json.decode(fields["body"]) if fields["body"] else None})
 
-    def put(self, decision: Decision) -> Decision:
-        """Append a decision, let it change the state, and return it with its number."""
-        stored, fresh = self.write(decision)
-        if fresh:
-            self.take(stored)
-        return stored
-
     def write(self, decision: Decision) -> tuple[Decision, bool]:
         """Put one row on disk (any thread may) and return it with its number; False if its ticket was there already."""
         body = msgspec.json.encode(decision.body) if decision.body is not None else None

@@ -67,9 +67,8 @@ class Desk:
         """Refuse a decision that does not fit, by name."""
         gated = self._item(decision.item)
         if decision.action not in MODES.get(decision.mode, ()):
-            raise UsageError(
-                f"no action {decision.action!r} in mode {decision.mode!r}{did_you_mean(decision.mode, MODES)}"
-            )
+            hint = did_you_mean(decision.mode, MODES)
+            raise UsageError(f"no action {decision.action!r} in mode {decision.mode!r}{hint}")
         if decision.action == "reject" and not decision.reason.strip():
             raise UsageError("a rejection needs a reason")
         if decision.action == "edit":
@@ -108,17 +107,11 @@ class Desk:
     def show(self, item: str, mode: str, reviewer: str) -> dict[str, Any]:
         """Return what the page may know: in the mode `answer` neither the right candidates nor the annotation."""
         gated, (status, draft, decisions) = self._item(item), self.outcome(item)
-        hidden = mode == "answer"
+        hidden = {"right": None} if mode == "answer" else {}
         own = self.ledger.current.get((mode, item), {}).get(reviewer)
-        shown: dict[str, Any] = {
-            "id": item,
-            "status": status.value,
-            "questions": [
-                {"name": name, **msgspec.to_builtins(question)} | ({"right": None} if hidden else {})
-                for name, question in draft.questions()
-            ],
-            "own": own.action if own else None,
-        }
+        questions = [{"name": name, **msgspec.to_builtins(question)} | hidden for name, question in draft.questions()]
+        shown: dict[str, Any] = {"id": item, "status": status.value, "questions": questions}
+        shown["own"] = own.action if own else None
         if not hidden:
             shown |= {"clue": draft.source.clue, "inference": draft.source.inference, "provenance": draft.provenance}
             shown["findings"] = [msgspec.to_builtins(finding) for finding in gated.findings]

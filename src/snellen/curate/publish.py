@@ -6,6 +6,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,24 +28,6 @@ from .records import Draft, Question, SetAside, write_lines
 
 SUFFIXES = {mime: f".{mime.partition('/')[2]}" for mime in FORMATS.values()} | {"image/jpeg": ".jpg"}
 ANNOTATIONS = "annotations.json"
-TASK_FILE = """name = "{slug}"
-title = "{title}"
-dimension = "reasoning"
-form = "choice"
-aggregates = ["cure"]
-group_by = ["role", "step"]
-shuffle_options = true
-licence = "{licence}"
-
-[dataset]
-loader = "cure"
-path = "annotations.json"
-region = "box"
-
-[params]
-max_tokens = 64
-temperature = 0.0
-"""
 
 
 class Title(NamedTuple):
@@ -96,7 +79,8 @@ def _write_data(part: Path, outcomes: Mapping[str, Outcome], title: Title) -> No
     rows = [_row(outcome.draft, _keep_picture(outcome.draft.source.image, part)) for _, outcome in accepted]
     (part / ANNOTATIONS).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
     names = {"slug": title.slug, "title": _plain(title.name), "licence": _plain(title.licence)}
-    (part / "task.toml").write_text(TASK_FILE.format(**names))
+    form = (files("snellen") / "catalog" / "curate" / "task.toml").read_text("utf-8")
+    (part / "task.toml").write_text(form.format(**names))
     write_lines(part / "provenance.jsonl", [_provenance(place, *pair) for place, pair in enumerate(accepted)])
     _write_bundle(part, title)
     left_out = [_left_out(item, outcome) for item, outcome in outcomes.items() if outcome.status is not Status.ACCEPTED]

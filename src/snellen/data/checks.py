@@ -92,12 +92,10 @@ def _defects(samples: Sequence[Sample], images: bool) -> list[Finding]:
         ("answer", _has_blank, "have an empty answer or option"),
     ]
     repeated = [name for name, count in Counter(sample.id for sample in samples).items() if count > 1]
-    findings = [
-        *(
-            _collect(name, "error", [sample.id for sample in samples if test(sample)], text)
-            for name, test, text in tests
-        ),
-        _collect("ids", "error", repeated, "ids occur more than once"),
+    caught = [(name, [sample.id for sample in samples if test(sample)], text) for name, test, text in tests]
+    caught.append(("ids", repeated, "ids occur more than once"))
+    findings = [_collect(name, "error", ids, text) for name, ids, text in caught]
+    findings += [
         _collect("duplicates", "warning", _duplicates(samples), DUPLICATE),
         *(_pictures(samples) if images else ()),
     ]

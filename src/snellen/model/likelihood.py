@@ -35,7 +35,6 @@ def byte_counts(request: Request) -> list[int]:
 def storable(values: Sequence[float]) -> list[float]:
     """Return log-probabilities that JSON can hold: minus infinity becomes a number no model reaches; NaN is refused."""
     if any(math.isnan(value) for value in values):
-        raise ModelError(
-            FailureKind.DECODE, "the model gave a log-probability that is not a number (try --model-arg dtype=float32)"
-        )
+        reason = "the model gave a log-probability that is not a number (try --model-arg dtype=float32)"
+        raise ModelError(FailureKind.DECODE, reason)
     return [max(float(value), MINUS_INFINITY) for value in values]

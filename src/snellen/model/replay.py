@@ -51,10 +51,8 @@ class Replay:
         values = record.fields.get("loglikelihoods")
         if request.choices:
             if not isinstance(values, list) or len(values) != len(request.choices):
-                raise ModelError(
-                    FailureKind.REQUEST,
-                    f"{self.name}: sample {request.key.sample!r} has no log-likelihoods for its candidates",
-                )
+                reason = f"sample {request.key.sample!r} has no log-likelihoods for its candidates"
+                raise ModelError(FailureKind.REQUEST, f"{self.name}: {reason}")
             try:
                 return Prediction(request.key, loglikelihoods=tuple(map(float, values)), timing=Timing(now, now))
             except (TypeError, ValueError):
@@ -72,10 +70,8 @@ class Replay:
             record = self._records.get((task, key.sample, key.variant, key.repeat))
             if record is not None:
                 return record
-        raise ModelError(
-            FailureKind.SKIPPED,
-            f"{self.name} holds no prediction for sample {key.sample!r} ({key.variant}, repeat {key.repeat})",
-        )
+        trial = f"sample {key.sample!r} ({key.variant}, repeat {key.repeat})"
+        raise ModelError(FailureKind.SKIPPED, f"{self.name} holds no prediction for {trial}")
 
     async def check(self) -> None:
         """Nothing more to check: the file was read when the model was made."""
@@ -99,8 +95,7 @@ def index_predictions(path: Path) -> dict[Key, Record]:
         variant, repeat = str(fields.get("variant") or BASE_VARIANT), int(fields.get("repeat") or 0)
         key = (fields.get("task"), str(sample), variant, repeat)
         if key in records:
-            raise DataError(
-                f"{path} record {record.number} repeats sample {sample!r} (variant {variant}, repeat {repeat})"
-            )
+            trial = f"sample {sample!r} (variant {variant}, repeat {repeat})"
+            raise DataError(f"{path} record {record.number} repeats {trial}")
         records[key] = record
     return records

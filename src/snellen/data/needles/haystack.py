@@ -15,23 +15,6 @@ from ..documents.visual_tokens import DEFAULT_TOKENIZER, count_tokens
 from .unused_words import boundaries, word_lists
 
 BUILT_IN = "built-in"
-_SENTENCES = (
-    "The {0} {1} stood beside the {2} {3} for many years.",
-    "Nobody in the village could say why the {1} had been moved so close to the {3}.",
-    "In those days a {0} {1} cost little more than a {3}, and people bought both.",
-    "When the rain stopped, the {3} was found under the {0} {1}.",
-    "Some held that the {2} {3} was older than the church, others that it came with the railway.",
-    "A visitor once asked for the {1}, and was shown the {3} instead.",
-    "It was the habit of the house to keep a {0} {1} near the door and a {2} {3} in the yard.",
-    "The road turned there, passed the {1}, and went on to the {2} {3}.",
-    "Every spring the {1} was painted again, always {0}, never {2}.",
-    "They spoke for a while about the {1} and the weather, and then about the {3}.",
-    "Old letters mention a {2} {3}, though they are silent about the {1}.",
-    "On market days one could see more than one {0} {1} between the stalls.",
-    "The children made a game of it: whoever touched the {3} first had to carry the {1} home.",
-    "Of the {2} {3} only a drawing is left.",
-    "There are better places for a {1}, but none so {0}.",
-)
 _GUTENBERG = re.compile(r"\*\*\* ?START OF .*?\*\*\*(.*?)\*\*\* ?END OF ", re.DOTALL)
 
 
@@ -60,7 +43,7 @@ def chronicle(generator: random.Random, characters: int) -> str:
     paragraphs, length = [], 0
     while length < characters:
         sentences = []
-        for template in generator.sample(_SENTENCES, generator.randrange(4, 9)):
+        for template in generator.sample(words["sentences"], generator.randrange(4, 9)):
             chosen = [generator.choice(words[kind]) for kind in ("adjectives", "nouns", "adjectives", "nouns")]
             sentences.append(template.format(*chosen))
         paragraphs.append(re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", " ".join(sentences)))

@@ -15,22 +15,14 @@ from ...core.config import read_config_file
 from ...core.errors import DataError
 
 SHAPES = ("circle", "square", "triangle", "star", "cross")
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-)  # fmt: skip
-_ACTIVITIES = (
-    "count the {0} {1}s", "paint the {0} {1}", "row out to the {0} {1}", "feed the {0} {1}s", "climb the {0} {1}",
-    "photograph the {0} {1}",
-)  # fmt: skip
 _ATTEMPTS = 500
 
 
 @cache
 def word_lists() -> dict[str, tuple[str, ...]]:
-    """Return the word lists of the catalog by name."""
+    """Return the lists of the catalog by name: words, or whole sentences to fill."""
     table: dict[str, Any] = read_config_file(str(files("snellen") / "catalog" / "documents" / "words.toml"))
-    return {name: tuple(words.split()) for name, words in table.items()}
+    return {name: tuple(words.split() if isinstance(words, str) else words) for name, words in table.items()}
 
 
 def squash(text: str) -> str:
@@ -75,11 +67,11 @@ def _name(generator: random.Random) -> str:
 
 
 def _date(generator: random.Random) -> str:
-    return f"{generator.randrange(1, 29)} {generator.choice(_MONTHS)} {generator.randrange(1501, 1900)}"
+    return f"{generator.randrange(1, 29)} {generator.choice(word_lists()['months'])} {generator.randrange(1501, 1900)}"
 
 
 def _activity(generator: random.Random) -> str:
-    return generator.choice(_ACTIVITIES).format(*_chosen(generator, "adjectives", "nouns"))
+    return generator.choice(word_lists()["activities"]).format(*_chosen(generator, "adjectives", "nouns"))
 
 
 _MAKERS: dict[str, Callable[[random.Random], str]] = {

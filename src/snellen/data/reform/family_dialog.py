@@ -10,7 +10,7 @@ import msgspec
 from ...core.errors import DataError
 from ...core.types import Sample, Turn
 from ..files.jsonstream import iterate_array, read_header
-from .corpus import Corpus, Item
+from .corpus import Corpus, Item, Tags
 from .distractors import Distractor, first_unique, same_answer
 from .family_vqa import make_choices, read_pairs
 from .formulate import Recipe, choice, fixed
@@ -33,15 +33,10 @@ def read_visdial(corpus: Corpus) -> Iterator[Item]:
             if turn["question"] >= len(questions) or turn["answer"] >= len(answers):
                 raise DataError(f"{path.name} dialogue {image} round {number}: index outside the string tables")
             candidates = [answers[index] for index in turn["answer_options"]]
-            yield Item(
-                id=f"{image}_{number}",
-                image=str(image),
-                question=as_question(questions[turn["question"]]),
-                answer=answers[turn["answer"]],
-                group=str(image),
-                tags={"round": number},
-                data={"candidates": candidates, "relevance": relevance.get((image, number))},
-            )
+            data = {"candidates": candidates, "relevance": relevance.get((image, number))}
+            question, answer = as_question(questions[turn["question"]]), answers[turn["answer"]]
+            name, group, tags = f"{image}_{number}", str(image), Tags(round=number)
+            yield Item(name, group, (), question, answer, group=group, tags=tags, data=data)
 
 
 def as_question(text: str) -> str:

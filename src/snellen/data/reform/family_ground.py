@@ -117,14 +117,9 @@ def read_refcoco(corpus: Corpus) -> Iterator[Item]:
             missing = f"no annotation {row['ann_id']} in {corpus.files['instances']}"
             raise DataError(f"{corpus.files['refs']} ref {row['ref_id']}: {missing}")
         width, height, name = sizes[row["image_id"]]
-        yield Item(
-            id=str(row["ref_id"]),
-            image=name,
-            size=(width, height),
-            boxes=(tuple(boxes[row["ann_id"]]["bbox"]),),
-            group=str(row["image_id"]),
-            data={"category": row["category_id"], "sentences": [sentence["sent"] for sentence in row["sentences"]]},
-        )
+        box, group = tuple(boxes[row["ann_id"]]["bbox"]), str(row["image_id"])
+        data = {"category": row["category_id"], "sentences": [sentence["sent"] for sentence in row["sentences"]]}
+        yield Item(str(row["ref_id"]), name, size=(width, height), boxes=(box,), group=group, data=data)
 
 
 def select_expression(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:

@@ -9,7 +9,7 @@ import msgspec
 
 from ...core.errors import DataError
 from ...core.types import Sample
-from .corpus import Corpus, Item
+from .corpus import Corpus, Item, Tags
 from .distractors import Distractor, first_unique, normalise, require
 from .family_ground import read_instances
 from .formulate import Recipe, choice, fixed, native
@@ -81,15 +81,9 @@ def match_captions(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Ite
         generator = recipe.rng(item.id, "caption")
         wrong = [] if fits else require(index.draw(item, 1, recipe), 1, f"record {item.id}")
         caption = generator.choice(item.data["captions"]) if fits else wrong[0].text
-        asked = Item(
-            id=item.id,
-            image=item.image,
-            size=item.size,
-            question=f"Does this caption describe the picture? Caption: {caption}",
-            answer="yes" if fits else "no",
-            slots={"caption": caption},
-            tags={"caption_from": "itself" if fits else wrong[0].source},
-        )
+        question, answer = f"Does this caption describe the picture? Caption: {caption}", "yes" if fits else "no"
+        slots, tags = {"caption": caption}, Tags(caption_from="itself" if fits else wrong[0].source)
+        asked = Item(item.id, item.image, (), question, answer, size=item.size, slots=slots, tags=tags)
         yield fixed(asked, corpus, recipe, ("no", "yes"))
 
 
@@ -130,17 +124,10 @@ def select_step(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterat
 def read_winoground(corpus: Corpus) -> Iterator[Item]:
     """Winoground: two pictures and two captions of the same words; each picture is one item."""
     for row in corpus.rows("examples"):
-        captions = (row["caption_0"], row["caption_1"])
-        for side in (0, 1):
-            yield Item(
-                id=f"{row['id']}_{side}",
-                image=str(row[f"image_{side}"]),
-                question=WHICH_CAPTION,
-                answer=captions[side],
-                options=captions,
-                group=str(row["id"]),
-                tags={"tag": row.get("collapsed_tag")},
-            )
+        captions, group, tags = (row["caption_0"], row["caption_1"]), str(row["id"]), {"tag": row.get("collapsed_tag")}
+        for side, answer in enumerate(captions):
+            name, image = f"{group}_{side}", str(row[f"image_{side}"])
+            yield Item(name, image, (), WHICH_CAPTION, answer, options=captions, group=group, tags=tags)
 
 
 def read_snli_ve(corpus: Corpus) -> Iterator[Item]:

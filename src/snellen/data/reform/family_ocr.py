@@ -66,15 +66,8 @@ def read_regions(corpus: Corpus) -> Iterator[Item]:
         text = str(row.get("utf8_string") or "").strip()
         if image.get("set", split) != split or text in ILLEGIBLE or row.get("legibility", "legible") != "legible":
             continue
-        yield Item(
-            id=str(number),
-            image=str(image["file_name"]),
-            question=ASK_WORD if crop else ASK_BOX,
-            answer=text,
-            boxes=(tuple(row["bbox"]),),
-            size=(image["width"], image["height"]),
-            crop=crop,
-        )
+        question, boxes, size = ASK_WORD if crop else ASK_BOX, (tuple(row["bbox"]),), (image["width"], image["height"])
+        yield Item(str(number), str(image["file_name"]), (), question, text, boxes=boxes, size=size, crop=crop)
 
 
 def read_textvqa(corpus: Corpus) -> Iterator[Item]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.errors import DataError
 from ...core.types import Sample
-from .corpus import Corpus, Item
+from .corpus import Corpus, Item, Tags
 from .distractors import Distractor, near_integers
 from .formulate import Recipe, choice, fixed, native
 
@@ -27,6 +27,7 @@ OPPOSITES = {
     "toward": "away from", "parallel to": "perpendicular to",
 }  # fmt: skip
 OPPOSITES |= {value: key for key, value in OPPOSITES.items() if value not in OPPOSITES}
+WHICH_STATEMENT = "Which statement about the picture is true?"
 SIDES = ("on the left of", "on the right of", "in front of", "behind")
 
 
@@ -36,15 +37,9 @@ def read_clevr(corpus: Corpus) -> Iterator[Item]:
         steps = [step.get("function", step.get("type", "")) for step in row["program"]]
         if "relate" not in steps:
             continue
-        kind = steps[-1]
-        yield Item(
-            id=str(row["question_index"]),
-            image=row["image_filename"],
-            question=row["question"],
-            answer=str(row["answer"]),
-            kinds=(kind,),
-            tags={"question_type": kind},
-        )
+        name, image, kind = str(row["question_index"]), row["image_filename"], steps[-1]
+        tags = Tags(question_type=kind)
+        yield Item(name, image, (), row["question"], str(row["answer"]), kinds=(kind,), tags=tags)
 
 
 def choose_value(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
@@ -78,14 +73,8 @@ def read_vsr(corpus: Corpus) -> Iterator[Item]:
         changed = re.sub(rf"\b{re.escape(relation)}\b", OPPOSITES[relation], caption, count=1)
         if changed == caption:
             continue
-        yield Item(
-            id=f"{row['image'].rsplit('.', 1)[0]}_{number}",
-            image=row["image"],
-            question="Which statement about the picture is true?",
-            answer=caption,
-            data={"wrong": changed},
-            tags={"relation": relation},
-        )
+        name, tags = f"{row['image'].rsplit('.', 1)[0]}_{number}", Tags(relation=relation)
+        yield Item(name, row["image"], (), WHICH_STATEMENT, caption, data={"wrong": changed}, tags=tags)
 
 
 def choose_statement(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:

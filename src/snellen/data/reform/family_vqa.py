@@ -31,15 +31,8 @@ def read_pairs(corpus: Corpus) -> Iterator[Item]:
                 raise DataError(f"{where} has no annotation in {corpus.files['annotations']}")
             continue
         answer, accepted, kinds = labels[number]
-        yield Item(
-            id=str(number),
-            image=str(row["image_id"]),
-            question=row["question"],
-            answer=answer,
-            accepted=accepted,
-            kinds=kinds,
-            tags={"question_type": kinds[0], "answer_type": kinds[-1]},
-        )
+        tags = Tags(question_type=kinds[0], answer_type=kinds[-1])
+        yield Item(str(number), str(row["image_id"]), (), row["question"], answer, accepted, kinds=kinds, tags=tags)
 
 
 def _annotation(label: dict[str, Any]) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
@@ -99,16 +92,10 @@ def read_viquae(corpus: Corpus) -> Iterator[Item]:
 
 
 def _entity_question(row: dict[str, Any], context: str) -> Item:
-    question, output = row["input"], row["output"]
-    return Item(
-        id=str(row["id"]),
-        image=row["image"],
-        question=f"{question} Context: {context}" if context else question,
-        answer=output.get("original_answer") or output["answer"][0],
-        accepted=tuple(output["answer"]),
-        kinds=_opening(question),
-        slots={"context": context} if context else {},
-    )
+    output, kinds = row["output"], _opening(row["input"])
+    answer, accepted = output.get("original_answer") or output["answer"][0], tuple(output["answer"])
+    question, slots = (f"{row['input']} Context: {context}", {"context": context}) if context else (row["input"], {})
+    return Item(str(row["id"]), row["image"], (), question, answer, accepted, kinds=kinds, slots=slots)
 
 
 def _opening(question: str) -> tuple[str, str]:

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ...core.errors import DataError, MissingExtra, did_you_mean
+from ...core.errors import DataError, MissingExtra
 from ...core.types import Image, Sample
 from ..files.jsonstream import iterate_array, iterate_with_header, read_header
 from ..images.embedded import ImageStore
-from .corpus import Item, Tags, box_edits, fill
+from .corpus import Item, Tags, box_edits, fill, need
 from .distractors import Distractor, first_unique, normalise, place, require
 from .family_dialog import as_question, with_history
 from .formulate import BOX_COLOURS, Recipe
@@ -113,7 +113,7 @@ class PreparedReader:
 
     def _item(self, record: Mapping[str, Any], where: str, number: int) -> Item:
         layout = self._layout
-        fields = {field: _column(record, column, where) for field, column in layout.columns.items()}
+        fields = {field: need(record, column, where) for field, column in layout.columns.items()}
         options = layout.make_options(fields.pop("options", None))
         answer, references = fields.pop("answer", None), fields.pop("references", None)
         wordings = tuple(map(str, fields.pop("wordings", None) or ()))
@@ -181,7 +181,7 @@ class PreparedReader:
         labels = {row["question_id"]: row["answers"][0]["answer"] for row in labelled}
         pool = [str(text) for text in iterate_array(self._find(f"{self._layout.choices}{wanted}.json"))]
         for where, record in self._records():
-            number = _column(record, "question_id", where)
+            number = need(record, "question_id", where)
             if number not in labels:
                 continue
             image = self._picture(record["image_id"], where)
@@ -220,28 +220,16 @@ class PreparedReader:
                 highest = max(turn["answer"], *turn["answer_options"])
                 if turn["question"] >= len(questions) or highest >= len(answers):
                     raise DataError(f"{where} round {number}: index outside the string tables")
-                item = Item(
-                    id=f"{group}_{number}",
-                    image=image.ref,
-                    question=as_question(questions[turn["question"]]),
-                    answer=answers[turn["answer"]],
-                    options=tuple(answers[index] for index in turn["answer_options"]),
-                    group=group,
-                    tags={"round": number},
-                    data={"image": image},
-                )
+                question, answer = as_question(questions[turn["question"]]), answers[turn["answer"]]
+                options = tuple(answers[index] for index in turn["answer_options"])
+                facts: dict[str, Any] = {"group": group, "tags": {"round": number}, "data": {"image": image}}
+                item = Item(f"{group}_{number}", image.ref, (), question, answer, options=options, **facts)
                 yield self._sample(item, where)
 
 
 def _is_table(path: Path) -> bool:
     with path.open("rb") as stream:
         return stream.read(64).lstrip().startswith(b"{")
-
-
-def _column(record: Mapping[str, Any], column: str, where: str) -> Any:
-    if column not in record:
-        raise DataError(f"{where} has no column {column!r}{did_you_mean(column, record)}; it has: {', '.join(record)}")
-    return record[column]
 
 
 def _fill_question(template: str, record: Mapping[str, Any], where: str) -> str:

@@ -61,9 +61,8 @@ class BatchSizer:
             raise error
         self._on_full()
         if tried == 1:
-            raise ModelError(
-                FailureKind.PAYLOAD, "one request alone does not fit in memory: use fewer or smaller images, or --half"
-            ) from None
+            fix = "use fewer or smaller images, or --half"
+            raise ModelError(FailureKind.PAYLOAD, f"one request alone does not fit in memory: {fix}") from None
         # The limit sinks too: growing back to a size that failed would only fail again, at the cost of a batch.
         self.size = self._limit = max(1, tried // 2)
 
@@ -75,11 +74,8 @@ class BatchSizer:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether an allocation failed, on a GPU or on the CPU."""
-    return (
-        type(error).__name__ == "OutOfMemoryError"
-        or "out of memory" in str(error)
-        or "can't allocate memory" in str(error)
-    )
+    signs = ("out of memory", "can't allocate memory")
+    return type(error).__name__ == "OutOfMemoryError" or any(sign in str(error) for sign in signs)
 
 
 def free_share(device: str) -> float:

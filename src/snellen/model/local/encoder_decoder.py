@@ -21,15 +21,12 @@ def score_encoder_decoder(model: Any, inputs: dict[str, Any], candidates: Candid
     first = outputs.logits[0, -1:].float()
     firsts = pick_logprobs(first, [0] * len(candidates), [candidate[0] for candidate in candidates])
     results: TokenLogprobs = [[value] for value in firsts]
-    order = sorted(
-        (index for index, candidate in enumerate(candidates) if len(candidate) > 1),
-        key=lambda index: (len(candidates[index]), index),
-    )
+    longer = (index for index, candidate in enumerate(candidates) if len(candidate) > 1)
+    order = sorted(longer, key=lambda index: (len(candidates[index]), index))
     for at in range(0, len(order), MAX_ROWS):
         group = order[at : at + MAX_ROWS]
-        for index, rest in zip(
-            group, _score_rows(reader, inner, inputs, [candidates[index] for index in group]), strict=True
-        ):
+        rows = _score_rows(reader, inner, inputs, [candidates[index] for index in group])
+        for index, rest in zip(group, rows, strict=True):
             results[index] += rest
     return results
 
@@ -55,9 +52,8 @@ def decoder_start(model: Any) -> int:
 def _score_rows(reader: Any, encoded: Any, inputs: dict[str, Any], candidates: Candidates) -> TokenLogprobs:
     count = len(candidates)
     hidden = encoded.encoder_last_hidden_state
-    fed, _ = pad_right(
-        [candidate[:-1] for candidate in candidates], max(len(candidate) for candidate in candidates) - 1, hidden.device
-    )
+    width = max(map(len, candidates)) - 1
+    fed, _ = pad_right([candidate[:-1] for candidate in candidates], width, hidden.device)
     mask = inputs.get("attention_mask")
     with torch.inference_mode():
         outputs = reader(

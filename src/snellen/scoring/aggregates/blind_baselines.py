@@ -37,9 +37,8 @@ def baselines(samples: Iterable[Sample], rules: Iterable[str] = BASELINES) -> di
         found[LEARNED] = _by_learning(chains)
     estimates: dict[str, Estimate] = {}
     for rule, chances in found.items():
-        estimates |= {
-            f"{name}_{rule}{BLIND_SUFFIX}": estimate for name, estimate in _estimates(chains, chances).items()
-        }
+        of_rule = _estimates(chains, chances).items()
+        estimates |= {f"{name}_{rule}{BLIND_SUFFIX}": estimate for name, estimate in of_rule}
     return estimates
 
 

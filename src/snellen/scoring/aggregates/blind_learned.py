@@ -49,12 +49,8 @@ def learned_credit(questions: Sequence[Choice], groups: Sequence[int]) -> NDArra
         held = row_fold == each
         if held.any() and not held.all():
             scores[held] = rows[held] @ _fit(rows[~held], label[~held])
-    return np.array(
-        [
-            _credit(scores[start : start + size], q.right)
-            for start, size, q in zip(starts, sizes, questions, strict=True)
-        ]
-    )
+    of_question = zip(np.split(scores, starts[1:]), questions, strict=True)
+    return np.array([_credit(options, question.right) for options, question in of_question])
 
 
 def _fit(rows: Floats, label: Floats) -> Floats:

@@ -69,11 +69,8 @@ def calibration_error(confidences: Sequence[float], right: Sequence[float], bins
     """Return the expected calibration error: the mean gap of confidence and accuracy, bins weighing by their size."""
     filled = [part for part in reliability(confidences, right, bins) if part.n]
     total = sum(part.n for part in filled)
-    return (
-        sum(part.n * abs((part.confidence or 0.0) - (part.accuracy or 0.0)) for part in filled) / total
-        if total
-        else None
-    )
+    gaps = sum(part.n * abs((part.confidence or 0.0) - (part.accuracy or 0.0)) for part in filled)
+    return gaps / total if total else None
 
 
 def brier(confidences: Sequence[float], right: Sequence[float]) -> float | None:

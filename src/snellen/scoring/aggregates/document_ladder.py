@@ -82,12 +82,8 @@ def page_cost(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estim
         for family, cost in costs.items() if isinstance(tokens, int) else ():
             text.setdefault(family, []).append(float(tokens or 0))
             visual.setdefault(family, []).append(float(cost))
-    return {
-        f"compression:{family}": estimate_ratio(
-            np.array(text[family]), np.array(visual[family]), bounded=False, n=len(text[family])
-        )
-        for family in text
-    }
+    pairs = {f"compression:{family}": (np.array(text[family]), np.array(visual[family])) for family in text}
+    return {name: estimate_ratio(*pair, bounded=False, n=len(pair[0])) for name, pair in pairs.items()}
 
 
 def perturbed(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:

@@ -155,8 +155,5 @@ def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
     stderr = float(np.sqrt(sums.size / (sums.size - 1) * (sums**2).sum())) if sums.size > 1 else None
     moments = Moments(value, stderr, max(1.0, sums.size - 1.0), float(sums.size))
     bounded = all(bool(np.all((values >= 0.0) & (values <= 1.0))) for values, _ in parts)
-    return {
-        name: Estimate(
-            value, stderr, share_interval(moments) if bounded else mean_interval(moments), scored, unscored, failed
-        )
-    }
+    interval = share_interval(moments) if bounded else mean_interval(moments)
+    return {name: Estimate(value, stderr, interval, scored, unscored, failed)}

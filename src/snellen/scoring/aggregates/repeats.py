@@ -26,11 +26,8 @@ class Cells:
     """The cells of a table: which trials each holds, and which question each belongs to."""
 
     def __init__(self, table: ScoreTable) -> None:
-        starts = (
-            np.flatnonzero(np.r_[True, (np.diff(table.sample) != 0) | (np.diff(table.variant) != 0)])
-            if len(table)
-            else np.empty(0, int)
-        )
+        first = len(table) > 0  # no cell begins in an empty table
+        starts = np.flatnonzero(np.r_[first, (np.diff(table.sample) != 0) | (np.diff(table.variant) != 0)])
         self.number = starts.size
         self.of_trial: Counts = np.repeat(np.arange(starts.size), np.diff(np.r_[starts, len(table)]))
         self.sample = table.sample[starts]
@@ -45,9 +42,8 @@ class Cells:
         starts = np.flatnonzero(np.r_[True, np.diff(samples) != 0])
         means = np.add.reduceat(kept, starts) / np.diff(np.r_[starts, samples.size])
         clusters = self._cluster_of_sample[samples[starts]]
-        return estimate_mean(
-            means, clusters, n=int(kept.size), unscored=int(values.size - kept.size), is_share=is_share
-        )
+        unscored = int(values.size - kept.size)
+        return estimate_mean(means, clusters, n=int(kept.size), unscored=unscored, is_share=is_share)
 
 
 def pass_at_k(right: Counts, trials: Counts, k: int) -> Floats:

@@ -46,9 +46,8 @@ def count_ballots(table: ScoreTable, cell: Counts, cells: int, *, none_votes: bo
     starts = np.flatnonzero(new)
     count = np.diff(np.r_[starts, order.size])
     value = np.add.reduceat(table.value[order], starts) / count
-    return Ballots(
-        cell[order[starts]].astype(np.int64), cells, count.astype(np.int64), order[starts].astype(np.int64), value
-    )
+    first = order[starts].astype(np.int64)
+    return Ballots(cell[first].astype(np.int64), cells, count.astype(np.int64), first, value)
 
 
 def majority(ballots: Ballots) -> tuple[Floats, Counts]:
@@ -69,9 +68,8 @@ def entropy(ballots: Ballots) -> Floats:
 def disagreement(ballots: Ballots) -> Floats:
     """Return the chance that two different trials of a cell give different answers (NaN with fewer than two)."""
     totals = ballots.totals.astype(np.float64)
-    same = np.bincount(
-        ballots.cell, weights=(ballots.count * (ballots.count - 1)).astype(np.float64), minlength=ballots.cells
-    )
+    repeats = (ballots.count * (ballots.count - 1)).astype(np.float64)
+    same = np.bincount(ballots.cell, weights=repeats, minlength=ballots.cells)
     pairs = totals * (totals - 1.0)
     return np.where(pairs > 0, 1.0 - same / np.where(pairs > 0, pairs, 1.0), np.nan)
 
@@ -107,10 +105,8 @@ def win_chances(counts: tuple[int, ...], votes: int) -> tuple[float, ...]:
 
 def _ways_to_win(counts: tuple[int, ...], candidate: int, votes: int) -> float:
     others = counts[:candidate] + counts[candidate + 1 :]
-    return sum(
-        math.comb(counts[candidate], top) * _ways_below(others, top, votes - top)
-        for top in range(1, min(counts[candidate], votes) + 1)
-    )
+    tops = range(1, min(counts[candidate], votes) + 1)
+    return sum(math.comb(counts[candidate], top) * _ways_below(others, top, votes - top) for top in tops)
 
 
 def _ways_below(others: tuple[int, ...], top: int, left: int) -> float:

@@ -17,16 +17,8 @@ _SYNONYMS = {
     "路程": "距离", "\\pi": "π", "＞": ">", "＜": "<", "；": ";",
 }  # fmt: skip
 _CIRCLED = {chr(ord("①") + offset): str(offset + 1) for offset in range(10)}
-_WHOLE_ANSWERS = {
-    "错": "错误",
-    "对": "正确",
-    "(F)": "F",
-    "(T)": "T",
-    "(正确)": "正确",
-    "(错误)": "错误",
-    "“T”": "T",
-    "“F”": "F",
-}
+_WHOLE_ANSWERS = {"错": "错误", "对": "正确", "“T”": "T", "“F”": "F"}
+_WHOLE_ANSWERS |= {f"({answer})": answer for answer in ("F", "T", "正确", "错误")}
 _CUES = (
     "Answer:", "Answer is", "answer is", "Answer", "answer", "答案为", "答案是", "解是", "解为", "答案", "结果", "为",
     "因此", " = ",

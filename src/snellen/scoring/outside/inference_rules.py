@@ -71,16 +71,14 @@ def _flageval_letter(reply: str) -> str:
 
 def _judge_ours(annotation: Record, kind: str, reply: str, profile: str) -> Verdict:
     if kind == "llm-judge":
-        annotation.fail(
-            "question_type 'llm-judge' needs a judge: run it as a task with a judge, or score it by --profile flageval"
-        )
+        fix = "run it as a task with a judge, or score it by --profile flageval"
+        annotation.fail(f"question_type 'llm-judge' needs a judge: {fix}")
     if kind in {"multiple-choice", "yes-no"} or annotation.fields.get("options"):
         return _judge_choice(annotation, reply, profile, _options(annotation, kind))
     answers = annotation.text_or_texts("answer")
     references = [answers] if isinstance(answers, str) else answers
-    return Verdict(
-        bool(any_exact(reply, references) or relaxed_accuracy(reply, references, tolerance=0.0)), reply.strip()
-    )
+    correct = any_exact(reply, references) or relaxed_accuracy(reply, references, tolerance=0.0)
+    return Verdict(bool(correct), reply.strip())
 
 
 def _options(annotation: Record, kind: str) -> Mapping[str, str]:

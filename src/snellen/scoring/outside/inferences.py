@@ -107,11 +107,8 @@ def question_table(questions: Sequence[Question], tag_keys: Sequence[str]) -> Sc
     return read_tables(scores, failed, samples, tag_keys=tag_keys, metrics=(METRIC,))[METRIC]
 
 
-_TOKEN_FIELDS = {
-    "average_tokens": "total_tokens",
-    "average_prompt_tokens": "prompt_tokens",
-    "average_completion_tokens": "completion_tokens",
-}
+_TOKEN_FIELDS = {"average_tokens": "total_tokens"}
+_TOKEN_FIELDS |= {f"average_{kind}_tokens": f"{kind}_tokens" for kind in ("prompt", "completion")}
 
 
 def average_tokens(questions: Sequence[Question]) -> dict[str, float]:
@@ -122,10 +119,8 @@ def average_tokens(questions: Sequence[Question]) -> dict[str, float]:
     if several or not usages:
         return {}
     known = [usage for usage in usages if isinstance(usage, dict)]
-    return {
-        name: sum(float(usage.get(field) or 0) for usage in known) / len(usages)
-        for name, field in _TOKEN_FIELDS.items()
-    }
+    sums = {name: sum(float(usage.get(field) or 0) for usage in known) for name, field in _TOKEN_FIELDS.items()}
+    return {name: total / len(usages) for name, total in sums.items()}
 
 
 class Inference(Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from ...core.errors import DataError, UsageError, did_you_mean
+from ...core.errors import DataError, UsageError, did_you_mean, not_among
 from ...core.types import Estimate
 from ...data.files.records import Record, Source, read_records
 from ...extract.profiles import profile_named
@@ -73,9 +73,7 @@ def score_predictions(predictions: Source, formulation: str, **options: Any) -> 
 
 def _check(formulation: str, options: Mapping[str, Any]) -> OutsideOptions:
     if formulation not in _SCORERS:
-        raise UsageError(
-            f"unknown formulation {formulation!r}{did_you_mean(formulation, _SCORERS)}; known: {', '.join(_SCORERS)}"
-        )
+        raise UsageError(f"unknown formulation {not_among(formulation, _SCORERS)}")
     unknown = set(options) - set(OutsideOptions.__struct_fields__)
     if unknown:
         name = sorted(unknown)[0]
@@ -93,9 +91,8 @@ def _check_fit(formulation: str, chosen: OutsideOptions) -> None:
         name = profile_named(chosen.profile).name
         raise UsageError(f"profile {name!r} does not score {formulation}; it scores {', '.join(fitting)}")
     if chosen.eval_stability and formulation != "SingleChoice":
-        raise UsageError(
-            f"instability is the entropy of chosen options: --eval-stability needs SingleChoice, not {formulation}"
-        )
+        needed = f"--eval-stability needs SingleChoice, not {formulation}"
+        raise UsageError(f"instability is the entropy of chosen options: {needed}")
     if chosen.multi_round_eval and formulation not in ("SingleChoice", "OCROpenEnded", "KIEOpenEnded"):
         known = "SingleChoice, OCROpenEnded or KIEOpenEnded"
         raise UsageError(f"--multi-round-eval needs one score a record: {known}, not {formulation}")
@@ -106,24 +103,20 @@ def _check_fit(formulation: str, chosen: OutsideOptions) -> None:
 def _score_trials(records: Iterable[Record], formulation: str, chosen: OutsideOptions) -> OutsideResult:
     """Score a file of one answer a record: SingleChoice, OCROpenEnded, KIEOpenEnded."""
     is_choice = formulation == "SingleChoice"
-    scorer = (
-        choice_scorer(chosen.profile, chosen.infer_method) if is_choice else text_scorer(formulation, chosen.profile)
-    )
+    profile = chosen.profile
+    scorer = choice_scorer(profile, chosen.infer_method) if is_choice else text_scorer(formulation, profile)
     table = read_trials(records, scorer, with_rounds=chosen.multi_round_eval, with_classes=chosen.eval_stability)
     metrics = {"accuracy": mean_of_trials(table)}
     # ReForm-Eval prints a format hit rate for texts too; it is always 1.
-    if is_choice or chosen.profile == "reform":
+    if is_choice or profile == "reform":
         metrics["format_hit_rate"] = format_hit_rate(table)
     if chosen.eval_stability:
         metrics["instability"] = answer_entropy(table)
     if chosen.multi_round_eval:
         metrics |= trend_of_rounds(table)
-    undefined = {
-        name: "undefined: it needs at least two rounds that differ"
-        for name, value in metrics.items()
-        if value.value is None
-    }
-    return OutsideResult(len(table), metrics, notes=undefined)
+    undefined = [name for name, estimate in metrics.items() if estimate.value is None]
+    notes = dict.fromkeys(undefined, "undefined: it needs at least two rounds that differ")
+    return OutsideResult(len(table), metrics, notes=notes)
 
 
 def _score_captions(records: Iterable[Record], formulation: str, chosen: OutsideOptions) -> OutsideResult:
@@ -154,14 +147,10 @@ def _score_inferences(records: Iterable[Record], formulation: str, chosen: Outsi
     kept = [question for question in questions if question.is_scored or not compatible]
     missing = [name for name in annotations if name not in answered]
     note = f"{len(missing)} annotated questions have no prediction and are not in the numbers"
-    return OutsideResult(
-        len(questions),
-        metrics,
-        {key: _by_value(table, questions, key, compatible) for key in chosen.detailed_keys},
-        notes={"missing": note} if missing else {},
-        missing=missing,
-        records=[seed_record(question, dense=compatible) for question in kept],
-    )
+    notes = {"missing": note} if missing else {}
+    groups = {key: _by_value(table, questions, key, compatible) for key in chosen.detailed_keys}
+    seed_records = [seed_record(question, dense=compatible) for question in kept]
+    return OutsideResult(len(questions), metrics, groups, notes=notes, missing=missing, records=seed_records)
 
 
 def _by_value(
@@ -176,14 +165,12 @@ def _by_value(
 def _accuracies(table: ScoreTable, compatible: bool) -> dict[str, Estimate]:
     """Return macro and micro accuracy; FlagEvalMM rounds percentages to two digits, and so does its profile."""
     metrics = {"accuracy": mean_of_questions(table), "accuracy_micro": mean_of_trials(table)}
-    if not compatible:
-        return metrics
-    return {
-        name: estimate
-        if estimate.value is None
-        else structs.replace(estimate, value=round(round(100 * estimate.value, 2) / 100, 6))
-        for name, estimate in metrics.items()
-    }
+    return {name: _rounded(estimate) for name, estimate in metrics.items()} if compatible else metrics
+
+
+def _rounded(estimate: Estimate) -> Estimate:
+    value = None if estimate.value is None else round(round(100 * estimate.value, 2) / 100, 6)
+    return structs.replace(estimate, value=value)
 
 
 _SCORERS: dict[str, Callable[[Iterable[Record], str, OutsideOptions], OutsideResult]] = {

@@ -96,10 +96,8 @@ class Numbering:
         samples = zip(self._codes, self._first_record, self._sizes, strict=True)
         odd = [sample for sample in samples if sample[2] != usual]
         if odd:
-            named = ", ".join(
-                f"sample {name!r} (first at record {first}) has {size}" for name, first, size in odd[:_MOST_NAMED]
-            )
+            texts = (f"sample {name!r} (first at record {first}) has {size}" for name, first, size in odd)
+            named = ", ".join(islice(texts, _MOST_NAMED))
             more = f" and {len(odd) - _MOST_NAMED} more differ," if len(odd) > _MOST_NAMED else ","
-            raise DataError(
-                f"{self._origin}: ragged repeats (a record lost or doubled?): {named}{more} but the others {usual}"
-            )
+            problem = f"ragged repeats (a record lost or doubled?): {named}{more} but the others {usual}"
+            raise DataError(f"{self._origin}: {problem}")
