@@ -59,10 +59,7 @@ def _check(name: str, base_url: str | None) -> dict[str, Any]:
             await model.check()
         finally:
             await model.close()
-        return {
-            "model": name,
-            "capabilities": sorted(model.capabilities),
-            "identity": msgspec.to_builtins(model.identity()),
-        }
+        identity = msgspec.to_builtins(model.identity())
+        return {"model": name, "capabilities": sorted(model.capabilities), "identity": identity}
 
     return asyncio.run(check())

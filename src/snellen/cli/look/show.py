@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 @click.option("--repeat", type=COUNT, help="Only the n-th inference, from 1.")
 @flag("--no-image", help="Do not draw the picture.")
 @MACHINE_STDOUT
-def show(
-    *, run: Path, sample: str | None, task: str, variant: str | None, repeat: int | None, no_image: bool, as_json: bool
-) -> None:
+def show(*, run: Path, sample: str | None, no_image: bool, as_json: bool, **which: Any) -> None:
     """Print the results of a run; with --sample, one sample: picture, messages, replies, scores.
 
     \b
@@ -42,7 +40,7 @@ def show(
     if sample is None:
         _show_run(run, as_json)
         return
-    trials = read_sample(run, sample, task=task, variant=variant, repeat=repeat)
+    trials = read_sample(run, sample, **which)
     if as_json:
         sys.stdout.write(to_json([trial._asdict() for trial in trials]).decode() + "\n")
         return
