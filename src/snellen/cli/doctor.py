@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import click
-import msgspec
+
+from .options import MACHINE, print_json
 
 
 @click.command(epilog="\b\nExample:\n  snellen doctor --json")
-@click.option("--json", "as_json", is_flag=True, help="Machine output.")
+@MACHINE
 def doctor(as_json: bool) -> int:
     """Look at this machine: versions, extras, disk, cache, keys. Exit 3 if something needed is missing."""
     from ..api.machine import look_around
 
     findings = look_around()
     if as_json:
-        click.echo(msgspec.json.encode([finding._asdict() for finding in findings]).decode())
+        print_json([finding._asdict() for finding in findings])
     else:
         for finding in findings:
             mark = "ok " if finding.ok else "BAD" if finding.needed else " – "

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from .options import MACHINE
+from .options import MACHINE, print_either
 
 PROVIDERS = {
     "openai": "openai/NAME: OpenAI, vLLM, SGLang, LMDeploy, llama.cpp … (--base-url)",
@@ -39,15 +39,10 @@ def models(name: str | None, base_url: str | None, as_json: bool) -> None:
 
     if name:
         model = _check(name, base_url)
-        ready = f"{name} is ready: {', '.join(model['capabilities'])}"
-        click.echo(msgspec.json.encode(model).decode() if as_json else ready)
+        print_either(model, f"{name} is ready: {', '.join(model['capabilities'])}", as_json)
         return
     known = {provider: PROVIDERS.get(provider, "") for provider in list_providers()}
-    if as_json:
-        click.echo(msgspec.json.encode(known).decode())
-        return
-    for provider, text in known.items():
-        click.echo(f"{provider:10} {text}")
+    print_either(known, "\n".join(f"{provider:10} {text}" for provider, text in known.items()), as_json)
 
 
 def _check(name: str, base_url: str | None) -> dict[str, Any]:
