@@ -51,12 +51,8 @@ class EarlyStop:
 
     def summary(self) -> dict[str, Any]:
         """Return what is recorded with the run."""
-        return {
-            "points": self._points,
-            "stopped": self.stopped,
-            "questions": self.sequence.n,
-            "interval": self.sequence.interval,
-        }
+        shown = {"questions": self.sequence.n, "interval": self.sequence.interval}
+        return {"points": self._points, "stopped": self.stopped, **shown}
 
     def _take(self, value: float | None) -> None:
         self._next += 1

@@ -65,9 +65,8 @@ def _look_at_extras() -> list[Finding]:
     findings = []
     for extra, (modules, purpose) in EXTRAS.items():
         complete = all(importlib.util.find_spec(module) for module in modules)
-        findings.append(
-            Finding(f"extra {extra}", complete, purpose if complete else f"{purpose}: pip install 'snellen[{extra}]'")
-        )
+        remedy = "" if complete else f": pip install 'snellen[{extra}]'"
+        findings.append(Finding(f"extra {extra}", complete, f"{purpose}{remedy}"))
     tesseract = shutil.which("tesseract")
     hint = "for reader/tesseract: apt-get install tesseract-ocr"
     return [*findings, Finding("tesseract", tesseract is not None, tesseract or hint)]

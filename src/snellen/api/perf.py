@@ -101,10 +101,8 @@ def run_perf(settings: PerfSettings) -> PerfReport:
     except KeyboardInterrupt:
         report.interrupted = True
     _keep(folder, report)
-    drawn = {
-        level["level"]: {name: (folder / name).read_text() for name in level.get("pictures", ())}
-        for level in report.levels
-    }
+    names = {level["level"]: level.get("pictures", ()) for level in report.levels}
+    drawn = {level: {name: (folder / name).read_text() for name in files} for level, files in names.items()}
     (folder / "perf.html").write_text(render_page(f"{report.task} · {report.model}", report.levels, drawn))
     return report
 
@@ -127,9 +125,8 @@ def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) ->
         if load.plan is not None:
             entry["value"] = _score(level_folder, load, load.plan, measured, settings)
         if settings.draw:
-            entry["pictures"] = [
-                str((level_folder / name).relative_to(folder)) for name in draw(level_folder, measured.timeline)
-            ]
+            drawn = draw(level_folder, measured.timeline)
+            entry["pictures"] = [str((level_folder / name).relative_to(folder)) for name in drawn]
         if report.interrupted:
             return
 
@@ -299,11 +296,10 @@ async def _store(writer: RunWriter, load: _Load, plan: Plan, measured: Measured)
 
 def draw(folder: Path, timeline: Timeline) -> list[str]:
     """Write every picture of a load as SVG and return their file names."""
-    names = []
-    for name, spec in pictures(timeline).items():
-        (folder / f"{name}.svg").write_text(to_svg(spec))
-        names.append(f"{name}.svg")
-    return names
+    drawn = {f"{name}.svg": to_svg(spec) for name, spec in pictures(timeline).items()}
+    for name, svg in drawn.items():
+        (folder / name).write_text(svg)
+    return list(drawn)
 
 
 def prices_of(model: str, catalogs: Sequence[Path] = ()) -> Prices | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import click
-import msgspec
 
-from .options import FROM_ZERO, MACHINE, defaulted
+from .options import FROM_ZERO, MACHINE, defaulted, print_either, print_json
 
 DAY_S = 86_400.0
 
@@ -23,7 +22,7 @@ def info(as_json: bool) -> None:
 
     content = cache_info()
     if as_json:
-        click.echo(msgspec.json.encode(content).decode())
+        print_json(content)
         return
     click.echo(f"{content['path']}: {content['replies']} replies, {content['bytes'] / 2**20:.1f} MB")
     for model, count in content["models"].items():
@@ -38,4 +37,4 @@ def prune(older_than_days: float, as_json: bool) -> None:
     from ..api.machine import prune_cache
 
     removed = prune_cache(older_than_days * DAY_S)
-    click.echo(msgspec.json.encode({"removed": removed}).decode() if as_json else f"{removed} replies forgotten")
+    print_either({"removed": removed}, f"{removed} replies forgotten", as_json)

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from ..api.settings import RunSettings
 from ..core.config import parse_assignment
-from .options import CATALOGS, COUNT, FILE, KEYS, NO_CACHE, PATH, SEED, defaulted, repeated
+from .options import CATALOGS, COUNT, FILE, KEYS, NO_CACHE, PATH, SEED, defaulted, print_either, print_json, repeated
 from .run import command_line, read_key
 
 WORKSHOP = click.argument("folder", type=PATH, metavar="DIR")
@@ -68,8 +67,9 @@ def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
     how = {name: flags.pop(name) for name in ("image_root", "prompt")}
     how |= {"requests_at_most": flags.pop("max_requests"), "watcher": TerminalWatcher(quiet=as_json)}
     result = run_draft(source, folder, _settings(**flags), columns=columns, **how)
-    _print(result, as_json)
-    if not as_json:
+    if as_json:
+        print_json(result)
+    else:
         cost = f"{result.requests} requests, {result.cached} cached"
         click.echo(f"{result.drafts} of {result.sources} drafted, {result.set_aside} set aside; {cost}")
         _print_reasons(result.reasons)
@@ -105,8 +105,9 @@ def gates(folder: Path, as_json: bool, **flags: Any) -> int:
     asked = _settings(model=checker, **flags) if checker else None
     blind_models = [_settings(model=model, **flags) for model in blind]
     report = run_gates(folder, allowed, checker=asked, blind_models=blind_models)
-    _print(report, as_json)
-    if not as_json:
+    if as_json:
+        print_json(report)
+    else:
         _print_gates(report)
     return 0 if report.passed else 1
 
@@ -131,8 +132,7 @@ def review(folder: Path, port: int, as_json: bool, **flags: Any) -> int:
 
     def ready(links: dict[str, str], chosen: int, items: int) -> None:
         if as_json:
-            _print({"links": links, "port": chosen, "pid": os.getpid()}, as_json)
-            sys.stdout.flush()
+            print_json({"links": links, "port": chosen, "pid": os.getpid()})
             return
         click.echo(f"{items} items; each reviewer opens the own link (Ctrl-C ends, nothing is lost):")
         for who, link in links.items():
@@ -159,10 +159,9 @@ def publish(folder: Path, out: Path | None, name: str, licence: str, as_json: bo
     from ..api.curate import publish as run_publish
 
     result = run_publish(folder, out, name=name, licence=licence)
-    _print(result, as_json)
-    if not as_json:
-        audit = audit_sentence(result.card["audit"])
-        click.echo(f"{result.items} items, {result.questions} questions in {result.folder}; audit: {audit}")
+    audit = audit_sentence(result.card["audit"])
+    text = f"{result.items} items, {result.questions} questions in {result.folder}; audit: {audit}"
+    print_either(result, text, as_json)
     return 0
 
 
@@ -172,11 +171,6 @@ def _settings(
     given = {name: value for name, value in flags.items() if value is not None}
     key = read_key(None, api_key_env, api_key_file)
     return RunSettings(tasks=(), model=model, api_key=key, cache=not no_cache, command=command_line(sys.argv), **given)
-
-
-def _print(result: Any, as_json: bool) -> None:
-    if as_json:
-        sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
 
 
 def _print_reasons(reasons: dict[str, int], most: int = 8) -> None:

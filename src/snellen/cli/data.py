@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from ..core.text import show_text
-from .options import CATALOGS, COUNT, FOLDER, MACHINE, PATH, defaulted, flag, repeated
+from .options import CATALOGS, COUNT, FOLDER, MACHINE, PATH, defaulted, flag, print_either, print_json, repeated
 
 SOURCES = click.Choice(["raw", "prepared", "hub", "bundle"])
 METHODS = click.Choice(["generation", "likelihood"])
@@ -108,13 +108,12 @@ def export(name: str, out: Path, as_json: bool, **flags: Any) -> None:
 
     dataset = open_dataset(name, **{key: value for key, value in flags.items() if value is not None})
     count = export_items(dataset, out)
-    summary = {"items": count, "file": str(out)}
-    click.echo(msgspec.json.encode(summary).decode() if as_json else f"{count} items in {out}")
+    print_either({"items": count, "file": out}, f"{count} items in {out}", as_json)
 
 
 def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:
     if as_json:
-        click.echo(msgspec.json.encode({**msgspec.to_builtins(report), **more}).decode())
+        print_json({**msgspec.to_builtins(report), **more})
         return
     from rich.console import Console
     from rich.markup import escape

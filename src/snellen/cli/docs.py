@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from ..core.config import parse_assignment
 from ..core.errors import UsageError
-from .options import COUNT, FILE, FOLDER, JSON, PATH, SEED, add_options, defaulted, json_flag, repeated
+from .options import COUNT, FILE, FOLDER, JSON, PATH, SEED, add_options, defaulted, json_flag, print_either, repeated
 
 RENDER_EXAMPLE = """
 \b
@@ -117,7 +116,8 @@ def transcribe(*, data: Path, images: Path, reader: str, output: Path, as_json: 
     from ..api.datasets.page_questions import transcribe_documents
 
     summary = transcribe_documents(data, images, output, reader)
-    _print(summary, f"{output}: {summary['documents']} documents, {summary['without_pages']} without pages", as_json)
+    text = f"{output}: {summary['documents']} documents, {summary['without_pages']} without pages"
+    print_either(summary, text, as_json)
     return 0
 
 
@@ -143,7 +143,8 @@ def needle(*, output: Path, variants: tuple[str, ...], as_json: bool, **flags: A
         changes = dict(parse_assignment(part) for part in fields.split(",") if part)
         styles[name] = change_style(style, changes, f"--variant {fields!r}")
     summary = plant_needles(output, styles, **grid)
-    _print(summary, f"{summary['documents']} documents, {summary['questions']} questions: {summary['data']}", as_json)
+    text = f"{summary['documents']} documents, {summary['questions']} questions: {summary['data']}"
+    print_either(summary, text, as_json)
     return 0
 
 
@@ -156,7 +157,7 @@ def families(as_json: bool) -> int:
     summary = list_families()
     lines = [f"{name:32} {'  '.join(map(str, levels))}" for name, levels in summary["perturb"].items()]
     lines += [f"{kind}: {', '.join(summary[kind])}" for kind in ("pages", "render", "needles", "models")]
-    _print(summary, "\n".join(lines), as_json)
+    print_either(summary, "\n".join(lines), as_json)
     return 0
 
 
@@ -172,7 +173,7 @@ def plot(*, run: Path, output: Path | None, as_json: bool) -> int:
     from ..api.datasets.page_questions import plot_documents
 
     files = [str(file) for file in plot_documents(run, output)]
-    _print({"files": files}, "\n".join(files) or "nothing to draw", as_json)
+    print_either({"files": files}, "\n".join(files) or "nothing to draw", as_json)
     return 0
 
 
@@ -184,8 +185,4 @@ def _print_pages(summary: dict[str, Any], as_json: bool) -> None:
     if missing:
         line += f"\nwarning: {len(missing)} documents hold characters no font has"
         line += f" (worst {max(missing.values()):.1%}); see manifest.json"
-    _print(summary, line, as_json)
-
-
-def _print(summary: dict[str, Any], text: str, as_json: bool) -> None:
-    click.echo(msgspec.json.encode(summary).decode() if as_json else text)
+    print_either(summary, line, as_json)

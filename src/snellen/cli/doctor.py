@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import msgspec
 
-from .options import FOLDER
+from .options import FOLDER, MACHINE, print_json
 
 
 @click.command(epilog="\b\nExamples:\n  snellen doctor --json\n  snellen doctor runs/mine")
 @click.argument("run", type=FOLDER, required=False)
-@click.option("--json", "as_json", is_flag=True, help="Machine output.")
+@MACHINE
 def doctor(run: Path | None, as_json: bool) -> int:
     """Look at this machine: versions, extras, disk, cache, keys; or at a RUN: is its database sound, what is left.
 
@@ -24,7 +23,7 @@ def doctor(run: Path | None, as_json: bool) -> int:
 
     findings = look_around()
     if as_json:
-        click.echo(msgspec.json.encode([finding._asdict() for finding in findings]).decode())
+        print_json([finding._asdict() for finding in findings])
     else:
         for finding in findings:
             mark = "ok " if finding.ok else "BAD" if finding.needed else " – "
@@ -39,7 +38,7 @@ def _look_at(run: Path, as_json: bool) -> int:
     if as_json:
         tables = [table._asdict() for table in health.tables]
         content = health._asdict() | {"folder": str(run), "tables": tables}
-        click.echo(msgspec.json.encode(content).decode())
+        print_json(content)
         return 0 if health.sound else 3
     click.echo(f"{run}: {'sound' if health.sound else 'damaged'} (SQLite: {health.verdict.splitlines()[0]})")
     for table, readable, unreadable in health.tables:

@@ -16,35 +16,32 @@ from ..core.secret import hide_passwords
 from ..core.text import clean_text, show_text
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("snellen.cli.run:run", "Measure a model on tasks: plan, ask, store, score, report."),
-    "perf": ("snellen.cli.perf.command:perf", "Measure serving performance: load, objectives, timelines."),
-    "data": ("snellen.cli.data:data", "Build, check and export datasets."),
+    "run": ("run:run", "Measure a model on tasks: plan, ask, store, score, report."),
+    "perf": ("perf.command:perf", "Measure serving performance: load, objectives, timelines."),
+    "data": ("data:data", "Build, check and export datasets."),
     "compare": (
-        "snellen.cli.look.compare:compare",
+        "look.compare:compare",
         "Compare runs sample by sample: difference, interval, exact test, first divergence.",
     ),
-    "plan": ("snellen.cli.plan:plan", "Say how many questions and repeats detect a gap."),
-    "view": ("snellen.cli.look.view:view", "Look at runs in the browser, also while they run."),
-    "score": ("snellen.cli.score:score", "Score predictions made elsewhere, or score a run again."),
-    "extract": ("snellen.cli.extract:extract", "Read one reply: the option, the rule that decided, and why."),
-    "report": ("snellen.cli.look.report:report", "Write report.html of a run, its plots, or files for other programs."),
-    "show": ("snellen.cli.look.show:show", "Print a run, or one sample of it whole."),
-    "leaderboard": ("snellen.cli.look.leaderboard:leaderboard", "Rank many runs, and say which cannot be told apart."),
-    "tasks": ("snellen.cli.tasks:tasks", "List tasks and suites, or show one."),
-    "models": ("snellen.cli.models:models", "List model providers, or check one model."),
-    "doctor": ("snellen.cli.doctor:doctor", "Look at this machine, or at a run, and say what is missing."),
-    "repair": ("snellen.cli.repair:repair", "Save every readable row of a damaged run into a new run.db."),
-    "cache": ("snellen.cli.cache:cache", "Look at or prune the response cache."),
-    "curate": ("snellen.cli.curate:curate", "Build a dataset with an LLM and people: draft, gates, review, publish."),
-    "docs": ("snellen.cli.docs:docs", "Render texts as pages, degrade pages, plant needles."),
-    "mc": ("snellen.cli.mc:mc", "Multiple choice over page images, with the scripts' own arguments and files."),
-    "niah": ("snellen.cli.mc:niah", "Needle questions over page images, with the scripts' own arguments and file."),
-    "mock-server": (
-        "snellen.cli.mock_server:mock_server",
-        "Serve simulated readers and scripted faults, OpenAI-compatible.",
-    ),
+    "plan": ("plan:plan", "Say how many questions and repeats detect a gap."),
+    "view": ("look.view:view", "Look at runs in the browser, also while they run."),
+    "score": ("score:score", "Score predictions made elsewhere, or score a run again."),
+    "extract": ("extract:extract", "Read one reply: the option, the rule that decided, and why."),
+    "report": ("look.report:report", "Write report.html of a run, its plots, or files for other programs."),
+    "show": ("look.show:show", "Print a run, or one sample of it whole."),
+    "leaderboard": ("look.leaderboard:leaderboard", "Rank many runs, and say which cannot be told apart."),
+    "tasks": ("tasks:tasks", "List tasks and suites, or show one."),
+    "models": ("models:models", "List model providers, or check one model."),
+    "doctor": ("doctor:doctor", "Look at this machine, or at a run, and say what is missing."),
+    "repair": ("repair:repair", "Save every readable row of a damaged run into a new run.db."),
+    "cache": ("cache:cache", "Look at or prune the response cache."),
+    "curate": ("curate:curate", "Build a dataset with an LLM and people: draft, gates, review, publish."),
+    "docs": ("docs:docs", "Render texts as pages, degrade pages, plant needles."),
+    "mc": ("mc:mc", "Multiple choice over page images, with the scripts' own arguments and files."),
+    "niah": ("mc:niah", "Needle questions over page images, with the scripts' own arguments and file."),
+    "mock-server": ("mock_server:mock_server", "Serve simulated readers and scripted faults, OpenAI-compatible."),
 }
-"""Command name -> (`module:attribute`, one-line help); a command's module is imported only when it runs."""
+"""Command name -> (`module:attribute` in here, one-line help); a command's module is imported only when it runs."""
 
 EXIT_INTERRUPTED = 130
 
@@ -60,7 +57,7 @@ class LazyGroup(click.Group):
         """Import one command, or return None if there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        module, _, attribute = f"snellen.cli.{COMMANDS[cmd_name][0]}".partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 

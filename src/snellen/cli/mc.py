@@ -12,7 +12,7 @@ import msgspec
 from ..api.settings import RunSettings
 from ..core.config import parse_assignment
 from ..core.errors import UsageError
-from .options import COUNT, JSON, NO_CACHE, OVERRIDES, PATH, QUIET, SEED, add_options, defaulted, flag
+from .options import COUNT, JSON, NO_CACHE, OVERRIDES, PATH, QUIET, SEED, add_options, defaulted, flag, print_json
 from .run import command_line, read_key, read_model_file
 
 DEFAULT_URL = "http://localhost:8000/v1"
@@ -132,7 +132,7 @@ def _print(path: Path, as_json: bool) -> None:
     if as_json:
         if isinstance(content, dict):
             content.pop("results", None)
-        click.echo(msgspec.json.encode({"file": str(path), "content": content}).decode())
+        print_json({"file": str(path), "content": content})
     elif isinstance(content, dict):
         skipped = f", {len(content['skipped'])} skipped" if content["skipped"] else ""
         low, high = content["ci95"] or ["–", "–"]

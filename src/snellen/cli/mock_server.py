@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import click
-import msgspec
 from click import option
 
 from ..core.errors import UsageError
-from .options import COUNT, PATH, defaulted, flag, json_flag, repeated
+from .options import COUNT, PATH, defaulted, flag, json_flag, print_json, repeated
 
 READERS = "SIGHT[:k=v,…][+STYLE]: perfect noisy lost-middle; plain verbose thinking refusing off-format."
 FAULTS = "Scripted fault, e.g. 429:retry_after=2@5-9, reset@0.05, hang@first1. Repeatable."
@@ -58,13 +57,9 @@ def mock_server(port: int, trivial: bool, as_json: bool, task: str | None, limit
     from ..api import mock
 
     if task is None:
-        mock.serve_mock(port, arguments, _say, trivial=trivial)
+        mock.serve_mock(port, arguments, print_json, trivial=trivial)
         return
     path = arguments["answers"]
     if path is None:
         raise UsageError("--write-answers needs --answers FILE to write to")
-    _say({"answers": str(path), "entries": mock.write_answer_file(task, path, arguments["seed"], limit)})
-
-
-def _say(line: dict[str, Any]) -> None:
-    click.echo(msgspec.json.encode(line).decode())
+    print_json({"answers": str(path), "entries": mock.write_answer_file(task, path, arguments["seed"], limit)})

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from .options import MACHINE
+from .options import MACHINE, print_either
 
 PROVIDERS = {
     "openai": "openai/NAME: OpenAI, vLLM, SGLang, LMDeploy, llama.cpp … (--base-url)",
@@ -41,15 +41,10 @@ def models(name: str | None, base_url: str | None, as_json: bool) -> None:
         model = _check(name, base_url)
         address = model["identity"].get("base_url")
         at = f" at {address}" if base_url and address != base_url.rstrip("/") else ""
-        ready = f"{name} is ready{at}: {', '.join(model['capabilities'])}"
-        click.echo(msgspec.json.encode(model).decode() if as_json else ready)
+        print_either(model, f"{name} is ready{at}: {', '.join(model['capabilities'])}", as_json)
         return
     known = {provider: PROVIDERS.get(provider, "") for provider in list_providers()}
-    if as_json:
-        click.echo(msgspec.json.encode(known).decode())
-        return
-    for provider, text in known.items():
-        click.echo(f"{provider:10} {text}")
+    print_either(known, "\n".join(f"{provider:10} {text}" for provider, text in known.items()), as_json)
 
 
 def _check(name: str, base_url: str | None) -> dict[str, Any]:
@@ -61,10 +56,7 @@ def _check(name: str, base_url: str | None) -> dict[str, Any]:
             await model.check()
         finally:
             await model.close()
-        return {
-            "model": name,
-            "capabilities": sorted(model.capabilities),
-            "identity": msgspec.to_builtins(model.identity()),
-        }
+        identity = msgspec.to_builtins(model.identity())
+        return {"model": name, "capabilities": sorted(model.capabilities), "identity": identity}
 
     return asyncio.run(check())

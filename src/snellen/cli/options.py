@@ -1,4 +1,4 @@
-"""Short names for what many commands declare: the types of their arguments, and the options they all word alike."""
+"""Short names for what many commands share: types of arguments, options they word alike, and how `--json` prints."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -52,3 +53,16 @@ NO_CACHE = flag("--no-cache", help="Neither read nor write the response cache.")
 CATALOGS = repeated("--catalog", "catalogs", type=PATH, help="Folder with further cards.")
 OVERRIDES = repeated("-p", "overrides", metavar="KEY=VALUE", help="Override any field of the task.")
 QUIET = flag("--quiet", help="No progress, no tables.")
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document on stdout, at once."""
+    click.echo(msgspec.json.encode(value, enc_hook=str).decode())
+
+
+def print_either(value: Any, text: str, as_json: bool) -> None:
+    """Print a value as JSON for programs, or a text for people."""
+    if as_json:
+        print_json(value)
+    else:
+        click.echo(text)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click import option
 
-from .options import MACHINE_STDOUT, PATH, defaulted
+from .options import MACHINE_STDOUT, PATH, defaulted, print_json
 
 if TYPE_CHECKING:
     from ..api.plan_assumptions import Sizing
@@ -36,7 +35,6 @@ def plan(
     snellen plan --questions 500 --from-run runs/pilot
     """
     from ..api.plan_assumptions import plan_size
-    from ..core.types import to_json
 
     sizing = plan_size(
         assumed | {"accuracy": assumed["accuracy"] / 100.0},
@@ -46,7 +44,7 @@ def plan(
         pilot=from_run,
     )
     if as_json:
-        sys.stdout.write(to_json(sizing).decode() + "\n")
+        print_json(sizing)
     else:
         _show(sizing)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 import msgspec
 
-from .options import FOLDER, JSON
+from .options import FOLDER, MACHINE
 
 
 @click.command(epilog="\b\nExample:\n  snellen doctor runs/mine && snellen repair runs/mine")
 @click.argument("run", type=FOLDER)
-@JSON
+@MACHINE
 def repair(run: Path, as_json: bool) -> None:
     """Save every readable row of a damaged run into a new run.db; the damaged file stays beside it.
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
-import msgspec
 from rich.console import Console
 
 from ..api.listing import published_card
@@ -17,6 +14,7 @@ from ..report.boards.published import comparison_table
 from ..report.curves import plot_run
 from ..report.progress import Price, Progressbar
 from ..report.terminal import dimension_table, group_tables, plain, results_table
+from .options import print_json
 
 TOKENS_PER_CHARACTER = 0.3
 TOKENS_PER_IMAGE = 1000
@@ -51,7 +49,7 @@ class TerminalWatcher:
 def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, quiet: bool) -> None:
     """Print the tables (or JSON) and where everything is."""
     if as_json:
-        sys.stdout.write(msgspec.json.encode(result.results).decode() + "\n")
+        print_json(result.results)
     if not quiet:
         console = watcher.console if as_json else Console()
         _print_tables(result, console)

@@ -9,7 +9,7 @@ import click
 import msgspec
 from click import option
 
-from .options import CATALOGS, MACHINE, PATH
+from .options import CATALOGS, MACHINE, PATH, print_json
 
 EXAMPLE = """
 \b
@@ -39,7 +39,7 @@ def tasks(
     rows = [row for row in rows if dimension is None or dimension.casefold() in row["dimension"].casefold()]
     suites = listing.list_suites(catalogs) if dimension is None else {}
     if as_json:
-        click.echo(msgspec.json.encode({"tasks": rows, "suites": suites}).decode())
+        print_json({"tasks": rows, "suites": suites})
         return
     _print(rows, suites)
 

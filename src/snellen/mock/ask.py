@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import msgspec
 import pybase64
@@ -169,8 +168,3 @@ def find_mark(text: str, option: str) -> str | None:
     """Return the mark (`B`, `2`, `c`) that stands before `option` in the text, or None."""
     match = re.search(rf"(?<![^\s,;]){_MARK}\s*{re.escape(option)}(?=\s|[,;.]|$)", text)
     return match.group("mark") if match else None
-
-
-def as_json(value: Any) -> bytes:
-    """Encode a reply."""
-    return msgspec.json.encode(value)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .ask import as_json
+import msgspec
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -57,7 +57,7 @@ class Plan:
 
 def json_plan(value: Any, at_s: float = 0.0, status: int = 200, headers: dict[str, str] | None = None) -> Plan:
     """Return a plan that sends one JSON value."""
-    return Plan(status, (Piece(at_s, as_json(value)),), headers=headers or {})
+    return Plan(status, (Piece(at_s, msgspec.json.encode(value)),), headers=headers or {})
 
 
 def error_plan(status: int, message: str, code: str | None = None, headers: dict[str, str] | None = None) -> Plan:
@@ -70,7 +70,7 @@ def error_plan(status: int, message: str, code: str | None = None, headers: dict
 
 def event(value: Any) -> bytes:
     """Encode one server-sent event."""
-    return b"data: " + as_json(value) + b"\n\n"
+    return b"data: " + msgspec.json.encode(value) + b"\n\n"
 
 
 def stream_plan(events: Sequence[tuple[float, Any]], done_at_s: float) -> Plan:

@@ -12,11 +12,13 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..core.errors import EnvironmentProblem
 from ..core.ids import rng, sha256_hex
 from . import wire
 from .answers import AnswerBook, Entry
-from .ask import Ask, BadRequestError, as_json, parse_ask
+from .ask import Ask, BadRequestError, parse_ask
 from .drafter import draft_reply
 from .faults import Fault, Occasion, first_striking
 from .http import ConstantProtocol, Exchange, HttpProtocol, response_head
@@ -230,7 +232,7 @@ class MockServer:
             "images": ask.image_hashes if ask else (),
             **what,
         }
-        os.write(self._log, as_json(line) + b"\n")
+        os.write(self._log, msgspec.json.encode(line) + b"\n")
 
 
 async def play(plan: Plan, exchange: Exchange, started: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ..core.vega import Spec, category, chart, layer, quantity, render_svg
 from .definitions import DEFINITIONS
@@ -75,9 +76,8 @@ def distribution(timeline: Timeline, metric: str) -> Spec:
     counts = [0] * 41
     for value in values:
         counts[min(int((value - low) / width), 40)] += 1
-    bars = [
-        {"from": low + index * width, "to": low + (index + 1) * width, "n": count} for index, count in enumerate(counts)
-    ]
+    edges = [low + index * width for index in range(len(counts) + 1)]
+    bars = [{"from": a, "to": b, "n": count} for (a, b), count in zip(pairwise(edges), counts, strict=True)]
     ordered = sorted(values)
     marks = [{"at": _quantile(ordered, share), "name": name} for share, name in ((0.5, "median"), (0.99, "P99"))]
     x, at = quantity("from", title=f"{metric} in ms", bin={"binned": True}), quantity("at")
@@ -100,10 +100,7 @@ def gantt(timeline: Timeline) -> Spec:
     start = min(record.due for record in timeline.requests)
     rows = [part for row, record in enumerate(records) for part in _phases(record, row, start)]
     more = f" (first {GANTT_ROWS})" if len(timeline.requests) > GANTT_ROWS else ""
-    phases = {
-        "domain": ["queued", "to first text", "decoding", "failed"],
-        "range": ["#cfd8dc", PALE, ACCENT, WARN],
-    }
+    phases = {"domain": ["queued", "to first text", "decoding", "failed"], "range": ["#cfd8dc", PALE, ACCENT, WARN]}
     encoding = {
         "x": quantity("from", title="seconds"),
         "x2": {"field": "to"},
@@ -117,17 +114,11 @@ def gantt(timeline: Timeline) -> Spec:
 
 def _phases(record: RequestRecord, row: int, start: float) -> list[Spec]:
     first = record.chunks[0] if record.chunks else record.done
-    parts = [("queued", record.due, record.sent)]
-    parts += (
-        [("to first text", record.sent, first), ("decoding", first, record.end)]
-        if record.ok
-        else [("failed", record.sent, record.done)]
-    )
-    return [
-        {"row": row, "below": row + 0.9, "phase": name, "from": a - start, "to": b - start}
-        for name, a, b in parts
-        if b > a
-    ]
+    parts = [("queued", record.due, record.sent), ("failed", record.sent, record.done)]
+    if record.ok:
+        parts[1:] = [("to first text", record.sent, first), ("decoding", first, record.end)]
+    bar = {"row": row, "below": row + 0.9}
+    return [bar | {"phase": name, "from": a - start, "to": b - start} for name, a, b in parts if b > a]
 
 
 def planned_against_actual(timeline: Timeline) -> Spec:
@@ -136,10 +127,9 @@ def planned_against_actual(timeline: Timeline) -> Spec:
     due = [record.due - started for record in timeline.requests]
     sent = [record.sent - started for record in timeline.requests]
     bin_s = max(max(sent) / BINS, 0.05)
-    rows = [
-        {"t": t, "rate": rate, "which": "planned"} for t, rate in _histogram(timeline.load.get("due") or due, bin_s)
-    ]
-    rows += [{"t": t, "rate": rate, "which": "sent"} for t, rate in _histogram(sent, bin_s)]
+    lines = {"planned": timeline.load.get("due") or due, "sent": sent}
+    rates = {name: _histogram(moments, bin_s) for name, moments in lines.items()}
+    rows = [{"t": t, "rate": rate, "which": name} for name, line in rates.items() for t, rate in line]
     which = {"domain": ["planned", "sent"]}
     encoding = {
         "x": _SECONDS,
@@ -165,20 +155,13 @@ def latency_throughput(sweep: Sweep) -> Spec:
         if name in ("TTFTScheduled", "E2ELScheduled")
         for stat in ("Median", "P99")
     ]
-    axes = {
-        "x": quantity("throughput", title="requests/s"),
-        "y": quantity("ms", title="latency in ms (log)", scale={"type": "log"}),
-    }
+    latency = quantity("ms", title="latency in ms (log)", scale={"type": "log"})
+    axes = {"x": quantity("throughput", title="requests/s"), "y": latency}
     met = {"domain": ["met", "missed"], "range": [ACCENT, WARN]}
+    marks = {"color": category("meets", title="objectives", scale=met), "shape": category("stat", title=None)}
     layers = [
         layer(rows, {"type": "line", "color": PALE}, **axes, detail={"field": "stat"}, order={"field": "load"}),
-        layer(
-            rows,
-            {"type": "point", "filled": True, "size": 55},
-            **axes,
-            color=category("meets", title="objectives", scale=met),
-            shape=category("stat", title=None),
-        ),
+        layer(rows, {"type": "point", "filled": True, "size": 55}, **axes, **marks),
     ]
     return _chart("Latency against throughput", layers, height=300)
 

@@ -19,14 +19,8 @@ STATS = ("Average", "Min", "Max", "Median", "P75", "P90", "P95", "P99", "P99.9")
 STAGES = ("total", "stable")
 _PERCENTILE = re.compile(r"P(\d{1,2}(?:\.\d+)?)\Z")
 
-_NAMED: dict[str, Callable[[np.ndarray[Any, Any]], Any]] = {
-    "Average": np.mean,
-    "Min": np.min,
-    "Max": np.max,
-    "Median": np.median,
-    "Std": np.std,
-}
-
+_Statistic = Callable[[np.ndarray[Any, Any]], Any]
+_NAMED: dict[str, _Statistic] = {"Average": np.mean, "Min": np.min, "Max": np.max, "Median": np.median, "Std": np.std}
 Table = dict[str, dict[str, float]]
 
 
@@ -128,7 +122,7 @@ def _throughput(records: Sequence[RequestRecord], window: Window) -> dict[str, A
     done = [(window.delivered(record), record) for record in records if record.ok]
     tokens_in = sum(share * (record.input_tokens or 0) for share, record in done)
     tokens_out = sum(share * (output_tokens(record) or 0) for share, record in done)
-    table = {
+    table: dict[str, Any] = {
         "Request Throughput": _rate(sum(share for share, _ in done), window),
         "Total Input Tokens": tokens_in,
         "Total Generated Tokens": tokens_out,
@@ -136,14 +130,10 @@ def _throughput(records: Sequence[RequestRecord], window: Window) -> dict[str, A
         "Output Token Throughput": _rate(tokens_out, window),
         "Total Token Throughput": _rate(tokens_in + tokens_out, window),
     }
-    return table if not any(record.images for record in records) else table | _picture_throughput(done, window)
-
-
-def _picture_throughput(done: Sequence[tuple[float, RequestRecord]], window: Window) -> dict[str, Any]:
-    return {
-        "Image Throughput": _rate(sum(share * record.images for share, record in done), window),
-        "Pixel Throughput": _rate(sum(share * record.pixels for share, record in done), window),
-    }
+    if any(record.images for record in records):
+        table["Image Throughput"] = _rate(sum(share * record.images for share, record in done), window)
+        table["Pixel Throughput"] = _rate(sum(share * record.pixels for share, record in done), window)
+    return table
 
 
 def _rate(amount: float, window: Window) -> float | None:

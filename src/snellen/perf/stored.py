@@ -92,7 +92,7 @@ def value_for_money(
     duration = whole_run(timeline.requests).length
     tokens_in = sum(record.input_tokens or 0 for record in timeline.requests)
     tokens_out = sum(record.output_tokens or 0 for record in timeline.requests)
-    found: dict[str, float | str | None] = {
+    figures: dict[str, float | str | None] = {
         "accuracy": accuracy,
         "right answers": correct,
         "right answers per second": correct / duration if duration > 0 else None,
@@ -100,12 +100,9 @@ def value_for_money(
     }
     if prices is not None:
         cost = (tokens_in * prices.input_per_million + tokens_out * prices.output_per_million) / 1e6
-        found |= {
-            "currency": prices.currency,
-            "cost": cost,
-            f"right answers per {prices.currency}": correct / cost if cost else None,
-        }
-    return found
+        figures |= {"currency": prices.currency, "cost": cost}
+        figures[f"right answers per {prices.currency}"] = correct / cost if cost else None
+    return figures
 
 
 def right_answers(results: Mapping[str, object]) -> tuple[float, float | None]:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError, UsageError
+from snellen.perf import definitions
 from snellen.perf.definitions import DEFINITIONS, output_tokens, time_per_token
 from snellen.perf.metrics import describe, summarize
 from snellen.perf.timeline import RequestRecord, Timeline
@@ -117,3 +118,8 @@ def test_statistics_are_ordered_and_inside_the_data(values: list[float]) -> None
     assert all(a <= b or math.isclose(a, b, rel_tol=1e-12) for a, b in itertools.pairwise(ordered))
     assert stats["N"] == len(values)
     assert stats["P90"] == pytest.approx(float(np.percentile(values, 90)))
+
+
+def test_every_figure_has_both_words_and_a_way_to_compute_it() -> None:
+    assert [figure.name for figure in DEFINITIONS if figure.name != "ITL"] == list(definitions._VALUE)
+    assert all(figure.unit and figure.meaning for figure in DEFINITIONS)

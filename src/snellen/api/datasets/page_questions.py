@@ -110,13 +110,9 @@ async def _transcribe(model: Model, data: bytes) -> str:
 
 
 def _with_data(settings: RunSettings, task: str, files: Files, folder: Path, variants: tuple[str, ...]) -> RunSettings:
-    own: tuple[tuple[str, Any], ...] = (
-        ("dataset.path", str(files.data.resolve())),
-        ("dataset.image_root", str(files.images.resolve())),
-    )
-    return msgspec.structs.replace(
-        settings, tasks=(task,), output_dir=folder, variants=variants, overrides=(*own, *settings.overrides)
-    )
+    own = ("dataset.path", str(files.data.resolve())), ("dataset.image_root", str(files.images.resolve()))
+    overrides = (*own, *settings.overrides)
+    return msgspec.structs.replace(settings, tasks=(task,), output_dir=folder, variants=variants, overrides=overrides)
 
 
 def _write(path: Path, value: Any) -> None:

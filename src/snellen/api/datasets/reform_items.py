@@ -201,16 +201,9 @@ def open_dataset(
     context = LoadContext(seed, None if data_root is None else Path(data_root), cache_folder() / "generated", limit)
     kind = OnlineDataset if online_multi_round and inference_method in METHODS else ReformDataset
     style = load_style(preprocessor) if isinstance(preprocessor, str) else preprocessor
-    return kind(
-        task,
-        prompt,
-        partial(load_samples, task, context),
-        seed=seed,
-        data_duplication=data_duplication,
-        random_instruct=random_instruct,
-        shuffle_options=shuffle_options,
-        style=style,
-    )
+    repeats: dict[str, Any] = {"data_duplication": data_duplication, "random_instruct": random_instruct}
+    repeats["shuffle_options"] = shuffle_options
+    return kind(task, prompt, partial(load_samples, task, context), seed=seed, style=style, **repeats)
 
 
 def load_reform_dataset(

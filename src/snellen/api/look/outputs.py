@@ -72,16 +72,11 @@ def _keys(reader: RunReader, sample: str, task: str, variant: str | None, repeat
     query = "SELECT task, variant, repeat FROM predictions WHERE sample = ?"
     rows = reader.rows(f"{query} ORDER BY task, variant <> 'base', variant, repeat", (sample,))
     keys = [TrialKey(name, sample, kind, number) for name, kind, number in rows if not task or name == task]
-    chosen = [
-        key
-        for key in keys
-        if (variant is None or key.variant == variant) and (repeat is None or key.repeat == repeat - 1)
-    ]
+    chosen = [key for key in keys if variant in (None, key.variant) and repeat in (None, key.repeat + 1)]
     if not chosen:
         known = [row[0] for row in reader.rows("SELECT DISTINCT sample FROM predictions LIMIT 100000")]
-        raise UsageError(
-            f"{reader.folder} has no such trial of sample {sample!r}{did_you_mean(sample, known) if not keys else ''}"
-        )
+        hint = did_you_mean(sample, known) if not keys else ""
+        raise UsageError(f"{reader.folder} has no such trial of sample {sample!r}{hint}")
     return chosen
 
 

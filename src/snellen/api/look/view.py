@@ -36,9 +36,8 @@ def view(
         raise MissingExtra("view", "the viewer") from None
     listener = _listen(port)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}/?token={token}"
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_level="warning", lifespan="off", server_header=False, ws="none", access_log=False)
-    )
+    quiet = {"log_level": "warning", "lifespan": "off", "server_header": False, "ws": "none", "access_log": False}
+    server = uvicorn.Server(uvicorn.Config(app, **quiet))
     if ready is not None:
         ready(address)
     with listener:
@@ -52,8 +51,7 @@ def _listen(port: int) -> socket.socket:
         listener.bind(("127.0.0.1", port))
     except OSError as error:
         listener.close()
-        raise EnvironmentProblem(
-            f"cannot listen on 127.0.0.1:{port}: {error.strerror}; choose another --port, or none"
-        ) from None
+        reason = f"{error.strerror}; choose another --port, or none"
+        raise EnvironmentProblem(f"cannot listen on 127.0.0.1:{port}: {reason}") from None
     listener.listen(128)
     return listener

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options import BOARD_FORM, MACHINE_STDOUT, PATH, defaulted, flag
+from ..options import BOARD_FORM, MACHINE_STDOUT, PATH, defaulted, flag, print_json
 
 if TYPE_CHECKING:
     from ...scoring.compare.paired import Comparison, Flip
@@ -33,11 +33,10 @@ def compare(runs: tuple[Path, ...], *, flips: int, form: str, as_json: bool, **w
     snellen compare runs/a runs/b runs/c --task docvqa --json
     """
     from ...api.look.outputs import compare_runs
-    from ...core.types import to_json
 
     results = compare_runs(runs, **which)
     if as_json:
-        sys.stdout.write(to_json({"tasks": results}).decode() + "\n")
+        print_json({"tasks": results})
         return
     if form != "terminal":
         sys.stdout.write(_in_form(results, form))

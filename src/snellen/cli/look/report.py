@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
-from ..options import FROM_ZERO, PATH, defaulted, flag, json_flag
+from ..options import FROM_ZERO, PATH, defaulted, flag, json_flag, print_either
 
 FORMS = click.Choice(["flageval", "reform", "mc", "niah", "aisbench", "jsonl", "csv", "parquet"])
 
@@ -31,7 +30,6 @@ def report(
     snellen report runs/demo --plots
     """
     from ...api.look import outputs
-    from ...core.types import to_json
 
     files: list[Path] = []
     if form is not None:
@@ -40,8 +38,4 @@ def report(
         files += outputs.plots(run, output or run / "plots")
     if not files:
         files = [outputs.report(run, picture_bytes=int(picture_mb * 1e6))]
-    if as_json:
-        sys.stdout.write(to_json({"files": [str(file) for file in files]}).decode() + "\n")
-        return
-    for file in files:
-        click.echo(str(file))
+    print_either({"files": files}, "\n".join(map(str, files)), as_json)

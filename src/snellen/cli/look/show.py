@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options import COUNT, MACHINE_STDOUT, PATH, flag
+from ..options import COUNT, MACHINE_STDOUT, PATH, flag, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,9 +24,7 @@ if TYPE_CHECKING:
 @click.option("--repeat", type=COUNT, help="Only the n-th inference, from 1.")
 @flag("--no-image", help="Do not draw the picture.")
 @MACHINE_STDOUT
-def show(
-    *, run: Path, sample: str | None, task: str, variant: str | None, repeat: int | None, no_image: bool, as_json: bool
-) -> None:
+def show(*, run: Path, sample: str | None, no_image: bool, as_json: bool, **which: Any) -> None:
     """Print the results of a run; with --sample, one sample: picture, messages, replies, scores.
 
     \b
@@ -37,14 +34,13 @@ def show(
     from rich.console import Console
 
     from ...api.look.outputs import read_sample
-    from ...core.types import to_json
 
     if sample is None:
         _show_run(run, as_json)
         return
-    trials = read_sample(run, sample, task=task, variant=variant, repeat=repeat)
+    trials = read_sample(run, sample, **which)
     if as_json:
-        sys.stdout.write(to_json([trial._asdict() for trial in trials]).decode() + "\n")
+        print_json([trial._asdict() for trial in trials])
         return
     console = Console(highlight=False)
     for number, trial in enumerate(trials):
@@ -55,12 +51,11 @@ def _show_run(run: Path, as_json: bool) -> None:
     from rich.console import Console
 
     from ...api.look.outputs import results_of
-    from ...core.types import to_json
     from ...report.terminal import group_tables, plain, results_table
 
     results = results_of(run)
     if as_json:
-        sys.stdout.write(to_json(results).decode() + "\n")
+        print_json(results)
         return
     console = Console(highlight=False)
     console.print(plain(f"{results['model']} · run {results['run']['id']} · {results['run']['created']}"))

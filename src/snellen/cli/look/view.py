@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
-from ..options import PATH, defaulted, flag, json_flag
+from ..options import PATH, defaulted, flag, json_flag, print_json
 
 WRITING = "Allow scores of another profile to be kept in a run; otherwise nothing is ever written."
 
@@ -28,12 +27,10 @@ def view(folders: tuple[Path, ...], port: int, may_write: bool, open_it: bool, a
     snellen view runs/demo --open
     """
     from ...api.look.view import view as serve
-    from ...core.types import to_json
 
     def ready(address: str) -> None:
         if as_json:
-            sys.stdout.write(to_json({"address": address}).decode() + "\n")
-            sys.stdout.flush()
+            print_json({"address": address})
         else:
             click.echo(f"open {address}\nCtrl-C ends the viewer", err=True)
         if open_it:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.table import Column, Table
 from ...api.perf import PerfReport, Sweep, sweep_table
 from ...api.timelines import explain_metrics
 from ...report.terminal import plain
+from ..options import print_json
 
 LATENCIES = ("TTFT", "TTFTScheduled", "TPOT", "ITL", "E2EL", "E2ELScheduled", "QueueTime")
 FIGURES = {
@@ -29,11 +29,6 @@ FIGURES = {
     "goodput share": "Goodput Share",
 }
 SHOWN_STATS = ("Average", "Median", "P90", "P99", "P99.9", "N")
-
-
-def print_json(value: Any) -> None:
-    """Print one JSON document on stdout."""
-    sys.stdout.write(msgspec.json.encode(value, enc_hook=str).decode() + "\n")
 
 
 def print_summary(summary: Mapping[str, Any], *, as_json: bool) -> None:

@@ -17,10 +17,9 @@ import msgspec
 from ...core.errors import EnvironmentProblem
 from .generator import LoadJob, LoadResult
 from .self_check import merge_reports
-from .worker import READY, run_job
+from .worker import READY, run_job, stopped_by_signals
 
 HEAD_START_S = 0.05
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 BUSY_SHARE = 0.6
 """A process is given work for this share of its core; the rest keeps its stamps honest."""
 
@@ -37,15 +36,11 @@ async def run_fleet(job: LoadJob, processes: int = 1) -> LoadResult:
         for worker in workers:
             worker.stop()
 
-    loop = asyncio.get_running_loop()
-    for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, stop)
     try:
-        start = perf_counter() + HEAD_START_S
-        merged = merge_results(await asyncio.gather(*(worker.finish(start) for worker in workers)))
+        with stopped_by_signals(stop):
+            start = perf_counter() + HEAD_START_S
+            merged = merge_results(await asyncio.gather(*(worker.finish(start) for worker in workers)))
     finally:
-        for number in STOP_SIGNALS:
-            loop.remove_signal_handler(number)
         for worker in workers:
             await worker.end()
     merged.interrupted = merged.interrupted or bool(stopped)

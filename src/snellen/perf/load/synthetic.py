@@ -42,10 +42,8 @@ class Synthetic(Struct, frozen=True):
 
 def make_dialogues(load: Synthetic, count: int, seed: int, *, stream: bool = True) -> list[Dialogue]:
     """Return `count` dialogues; equal seeds give equal loads."""
-    return [
-        join_turns([_request(load, number, turn, seed, stream) for turn in range(load.turns)])
-        for number in range(count)
-    ]
+    turns = range(load.turns)
+    return [join_turns([_request(load, number, turn, seed, stream) for turn in turns]) for number in range(count)]
 
 
 def _request(load: Synthetic, number: int, turn: int, seed: int, stream: bool) -> Request:

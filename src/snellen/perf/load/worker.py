@@ -7,6 +7,8 @@ import gc
 import signal
 import struct
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import BinaryIO
 
 import msgspec
@@ -30,21 +32,29 @@ def dialect_of(provider: str) -> Dialect:
 async def run_job(job: LoadJob, start_at: float | None = None) -> LoadResult:
     """Make one job's load in this process. SIGINT and SIGTERM stop it; what is in flight is recorded as cancelled."""
     generator = Generator(job, dialect_of(job.provider))
-    loop = asyncio.get_running_loop()
-    stops = (signal.SIGINT, signal.SIGTERM)
-    for number in stops:
-        loop.add_signal_handler(number, generator.stop)
-    # A full collection in mid-load would pause every stream: what is there is frozen, the rest collected rarely.
-    thresholds = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GC_THRESHOLD, *thresholds[1:])
+    with stopped_by_signals(generator.stop):
+        # A full collection in mid-load would pause every stream: what is there is frozen, the rest collected rarely.
+        thresholds = gc.get_threshold()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(GC_THRESHOLD, *thresholds[1:])
+        try:
+            return await generator.run(start_at)
+        finally:
+            gc.set_threshold(*thresholds)
+            gc.unfreeze()
+
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` on SIGINT and SIGTERM during the block."""
+    loop, numbers = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
+    for number in numbers:
+        loop.add_signal_handler(number, stop)
     try:
-        return await generator.run(start_at)
+        yield
     finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
-        for number in stops:
+        for number in numbers:
             loop.remove_signal_handler(number)
 
 
