@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from .options import FOLDER
+
+if TYPE_CHECKING:
+    from ..store.damage import Health
 
 
 @click.command(epilog="\b\nExamples:\n  snellen doctor --json\n  snellen doctor runs/mine")
@@ -40,7 +44,12 @@ def _look_at(run: Path, as_json: bool) -> int:
         tables = [table._asdict() for table in health.tables]
         content = health._asdict() | {"folder": str(run), "tables": tables}
         click.echo(msgspec.json.encode(content).decode())
-        return 0 if health.sound else 3
+    else:
+        _show_health(run, health)
+    return 0 if health.sound else 3
+
+
+def _show_health(run: Path, health: Health) -> None:
     click.echo(f"{run}: {'sound' if health.sound else 'damaged'} (SQLite: {health.verdict.splitlines()[0]})")
     for table, readable, unreadable in health.tables:
         click.echo(
@@ -49,4 +58,3 @@ def _look_at(run: Path, as_json: bool) -> int:
     if not health.sound:
         saves = f"snellen repair {run} saves what can be read" if health.has_header else "its header is lost"
         click.echo(f"{'BAD' if not health.has_header else ' – '} {saves}")
-    return 0 if health.sound else 3

@@ -216,12 +216,7 @@ def _by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: st
     standing = [mention for mention in mentions if mention.stands]
     if UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)):
         return None
-    pool = _after_turn(reply, standing)
-    apart = _labels_apart(reply, standing)
-    if apart:
-        chosen = _stated_last(reply.low, pool) if _only_things(apart) else None
-    else:
-        chosen = _settled(reply.low, pool)
+    chosen = _meant(reply.low, _after_turn(reply, standing), _labels_apart(reply, standing))
     return options.pick(reply, chosen, rule) if chosen else None
 
 
@@ -230,8 +225,10 @@ def _only_things(labels: Sequence[Mention]) -> bool:
     return len({label.index for label in labels}) > 1 and not any(label.affirmed for label in labels)
 
 
-def _settled(low: str, pool: list[Mention]) -> Mention | None:
-    """Return the option that all mentions name, or the one of several that is meant."""
+def _meant(low: str, pool: list[Mention], apart: Sequence[Mention]) -> Mention | None:
+    """Return the option that all texts name, or the one of several that is settled on; labels `apart` contradict."""
+    if apart:
+        return _stated_last(low, pool) if _only_things(apart) else None
     chosen = agreed(pool)
     if chosen:
         return None if _only_named(low, chosen) else chosen

@@ -116,8 +116,7 @@ _TOKEN_FIELDS = {
 
 def average_tokens(questions: Sequence[Question]) -> dict[str, float]:
     """Return FlagEvalMM's averages over scored items, with or without usage; none if an item has several inferences."""
-    fields = [question.record.fields for question in questions]
-    several = any("multiple_raw_answers" in one or not isinstance(one["answer"], str | None) for one in fields)
+    several = any(_has_several(question.record.fields) for question in questions)
     usages = [question.record.fields.get("usage") for question in questions if question.is_scored]
     if several or not usages:
         return {}
@@ -126,6 +125,10 @@ def average_tokens(questions: Sequence[Question]) -> dict[str, float]:
         name: sum(float(usage.get(field) or 0) for usage in known) / len(usages)
         for name, field in _TOKEN_FIELDS.items()
     }
+
+
+def _has_several(fields: Mapping[str, Any]) -> bool:
+    return "multiple_raw_answers" in fields or not isinstance(fields["answer"], str | None)
 
 
 class Inference(Struct, frozen=True):

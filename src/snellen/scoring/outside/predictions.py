@@ -151,7 +151,6 @@ def _score_inferences(records: Iterable[Record], formulation: str, chosen: Outsi
     if compatible:
         tokens = average_tokens(list(predicted.values()))
         metrics |= {name: Estimate(value, n=len(questions)) for name, value in tokens.items()}
-    kept = [question for question in questions if question.is_scored or not compatible]
     missing = [name for name in annotations if name not in answered]
     note = f"{len(missing)} annotated questions have no prediction and are not in the numbers"
     return OutsideResult(
@@ -160,8 +159,14 @@ def _score_inferences(records: Iterable[Record], formulation: str, chosen: Outsi
         {key: _by_value(table, questions, key, compatible) for key in chosen.detailed_keys},
         notes={"missing": note} if missing else {},
         missing=missing,
-        records=[seed_record(question, dense=compatible) for question in kept],
+        records=_seed_records(questions, compatible),
     )
+
+
+def _seed_records(questions: Iterable[Question], compatible: bool) -> list[dict[str, Any]]:
+    """Return the records of the questions; FlagEvalMM leaves out those of which nothing was scored."""
+    kept = [question for question in questions if question.is_scored or not compatible]
+    return [seed_record(question, dense=compatible) for question in kept]
 
 
 def _by_value(
