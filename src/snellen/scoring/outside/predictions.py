@@ -139,18 +139,25 @@ def _result(scored: Scored) -> OutsideResult:
     return OutsideResult(n, metrics, notes=notes)
 
 
-def _score_inferences(records: Iterable[Record], formulation: str, chosen: OutsideOptions) -> OutsideResult:
-    annotations = dict(by_id(read_records(chosen.annotations or (), "annotations")))
-    predicted = dict(judge_questions(annotations, records, chosen.profile))
+def _answered(predicted: Mapping[str, Question]) -> dict[str, Question]:
+    """Keep the questions that have an inference; refuse predictions that hold none at all."""
     answered = {name: question for name, question in predicted.items() if question.replies}
     if not answered:
         raise DataError("the predictions hold no inference of any annotated question, so there is nothing to score")
+    return answered
+
+
+def _score_inferences(records: Iterable[Record], formulation: str, chosen: OutsideOptions) -> OutsideResult:
+    annotations = dict(by_id(read_records(chosen.annotations or (), "annotations")))
+    predicted = dict(judge_questions(annotations, records, chosen.profile))
+    answered = _answered(predicted)
     questions, compatible = list(answered.values()), chosen.profile == "flageval"
     table = question_table(questions, chosen.detailed_keys)
     metrics = _accuracies(table, compatible)
     if compatible:
         tokens = average_tokens(list(predicted.values()))
         metrics |= {name: Estimate(value, n=len(questions)) for name, value in tokens.items()}
+    kept = [question for question in questions if question.is_scored or not compatible]
     missing = [name for name in annotations if name not in answered]
     note = f"{len(missing)} annotated questions have no prediction and are not in the numbers"
     return OutsideResult(
@@ -159,14 +166,8 @@ def _score_inferences(records: Iterable[Record], formulation: str, chosen: Outsi
         {key: _by_value(table, questions, key, compatible) for key in chosen.detailed_keys},
         notes={"missing": note} if missing else {},
         missing=missing,
-        records=_seed_records(questions, compatible),
+        records=[seed_record(question, dense=compatible) for question in kept],
     )
-
-
-def _seed_records(questions: Iterable[Question], compatible: bool) -> list[dict[str, Any]]:
-    """Return the records of the questions; FlagEvalMM leaves out those of which nothing was scored."""
-    kept = [question for question in questions if question.is_scored or not compatible]
-    return [seed_record(question, dense=compatible) for question in kept]
 
 
 def _by_value(
