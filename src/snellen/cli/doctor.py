@@ -41,11 +41,14 @@ def _look_at(run: Path, as_json: bool) -> int:
         print_json(content)
         return 0 if health.sound else 3
     click.echo(f"{run}: {'sound' if health.sound else 'damaged'} (SQLite: {health.verdict.splitlines()[0]})")
-    for table, readable, unreadable in health.tables:
-        click.echo(
-            f"{'BAD' if unreadable else 'ok '} {table:12} {readable} rows can be read, {unreadable} places cannot"
-        )
+    for table in health.tables:
+        click.echo(_table_line(*table))
     if not health.sound:
         saves = f"snellen repair {run} saves what can be read" if health.has_header else "its header is lost"
         click.echo(f"{'BAD' if not health.has_header else ' – '} {saves}")
     return 0 if health.sound else 3
+
+
+def _table_line(table: str, readable: int, unreadable: int) -> str:
+    mark = "BAD" if unreadable else "ok "
+    return f"{mark} {table:12} {readable} rows can be read, {unreadable} places cannot"

@@ -54,13 +54,19 @@ def _reply(reply: str | None, source: Path | None) -> str:
     if reply is not None and reply != "-":
         return reply
     if source is not None and str(source) != "-":
-        try:
-            return source.read_text("utf-8")
-        except UnicodeDecodeError:
-            raise UsageError(f"{source} is no UTF-8 text: convert it first") from None
+        return _read_file(source)
     if reply is None and source is None and sys.stdin.isatty():
         raise UsageError("no reply given: write it as an argument, name --file, or pipe it in")
     return sys.stdin.read()
+
+
+def _read_file(source: Path) -> str:
+    from ..core.errors import UsageError
+
+    try:
+        return source.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{source} is no UTF-8 text: convert it first") from None
 
 
 def _show(found: Reading, text: str) -> None:

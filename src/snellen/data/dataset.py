@@ -131,13 +131,7 @@ def survey(dataset: Dataset) -> Survey:
             if not _is_there(image.ref):
                 missing_count += 1
                 missing += [f"{sample.id}: {short_name(image.ref)}"] if len(missing) < LISTED else []
-    if repeated:
-        shown = ", ".join(map(repr, dict.fromkeys(repeated[:LISTED])))
-        repeats = f"{len(repeated)} samples repeat an id ({shown})"
-        fix = "ids must be unique (--map id=COLUMN names their column)"
-        raise DataError(f"task {dataset.task.name!r}: {repeats}; {fix}")
-    if not ids:
-        raise DataError(f"task {dataset.task.name!r} has no samples")
+    _check_ids(dataset.task.name, ids, repeated)
     return Survey(
         len(ids),
         images,
@@ -150,6 +144,17 @@ def survey(dataset: Dataset) -> Survey:
         with_history,
         tuple(_note(text, who) for text, who in dataset.context.notes.items()),
     )
+
+
+def _check_ids(task: str, ids: set[str], repeated: list[str]) -> None:
+    """Refuse a task without samples, or with several of one id."""
+    if repeated:
+        shown = ", ".join(map(repr, dict.fromkeys(repeated[:LISTED])))
+        repeats = f"{len(repeated)} samples repeat an id ({shown})"
+        fix = "ids must be unique (--map id=COLUMN names their column)"
+        raise DataError(f"task {task!r}: {repeats}; {fix}")
+    if not ids:
+        raise DataError(f"task {task!r} has no samples")
 
 
 def _count(counts: FormCount, sample: Sample) -> None:

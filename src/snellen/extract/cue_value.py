@@ -56,14 +56,17 @@ def announced_value(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | 
         return _last_word(options, reply, cue) or _dangling(low, bound)
     if bound and low.startswith("also ", at):
         return Extraction(None, "cue", AMBIGUOUS)
-    label = options.label.match(reply.body, at)
-    special = _special_value(options, reply, Slot(at, label, bound))
+    return _value_at(options, reply, cue, Slot(at, options.label.match(reply.body, at), bound))
+
+
+def _value_at(options: OptionSet, reply: Reply, cue: Cue, slot: Slot) -> Extraction | None:
+    special = _special_value(options, reply, slot)
     if special is not None:
         return special
     # `the answer is a dog`: an article is tried as an option text first, any other label is taken at its word.
-    if label and not _wordy(reply, label):
-        return _label_value(options, reply, label, bound)
-    return _worded_value(options, reply, cue, Slot(at, label, bound))
+    if slot.label and not _wordy(reply, slot.label):
+        return _label_value(options, reply, slot.label, slot.bound)
+    return _worded_value(options, reply, cue, slot)
 
 
 def _last_word(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
@@ -83,11 +86,18 @@ def _special_value(options: OptionSet, reply: Reply, slot: Slot) -> Extraction |
     if index is None:
         return None
     if slot.label is None:
-        glued = own_end(low, at + 1, options.texts.key(index)) > 0 and options.texts.key(index) != ""
+        key = options.texts.key(index)
+        glued = key != "" and own_end(low, at + 1, key) > 0
         return options.pick_at(reply, index, "cue", at, at + 1) if glued else None
-    text = options.texts.at(low, at)
-    longer = text is not None and text.start == at and text.end > slot.label.end() and text.index != index
-    return options.pick(reply, text, "cue_text") if text is not None and longer else None
+    return _longer_text(options, reply, slot.label, index)
+
+
+def _longer_text(options: OptionSet, reply: Reply, label: re.Match[str], index: int) -> Extraction | None:
+    """Read the text of another option than `index` where it begins with the label and goes on."""
+    text = options.texts.at(reply.low, label.start())
+    if text is None or text.start != label.start() or text.end <= label.end() or text.index == index:
+        return None
+    return options.pick(reply, text, "cue_text")
 
 
 def _dangling(low: str, bound: bool) -> Extraction | None:
@@ -112,6 +122,11 @@ def _worded_value(options: OptionSet, reply: Reply, cue: Cue, slot: Slot) -> Ext
         return _label_value(options, reply, slot.label, slot.bound)
     if text is not None and slot.bound:
         return _text_value(options, reply, text)
+    return _unlisted_value(options, reply, cue, slot)
+
+
+def _unlisted_value(options: OptionSet, reply: Reply, cue: Cue, slot: Slot) -> Extraction | None:
+    """Read a value that is no option at its place: a mark that was not offered, or one that stands further on."""
     verdict = _strange_value(options, reply, slot)
     if verdict is not None or cue.kind != "answer":
         return verdict

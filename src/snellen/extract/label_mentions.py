@@ -71,11 +71,7 @@ def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
     """Return mentions of marks in order, each one plausible as a label; numbers count only when wrapped."""
     labels = {match.start(1): match for match in options.wrapped.finditer(reply.body, start)}
     if options.letters:
-        for match in options.mention.finditer(reply.body, start):
-            if match.start(1) not in labels and (
-                _plausible(reply, match.start(1), match.end(1)) or _names_itself(options, reply.low, match)
-            ):
-                labels[match.start(1)] = match
+        _add_capitals(options, reply, start, labels)
         labels = _without_quantities(options, reply, labels)
     # Small letters are words in prose; in a short reply without any other label one may be the answer.
     if not labels and len(reply.body) <= 80:
@@ -86,6 +82,15 @@ def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
         Mention(options.by_mark[match.group(1).lower()], at, match.end(1), listed=at in items)
         for at, match in sorted(labels.items())
     ]
+
+
+def _add_capitals(options: OptionSet, reply: Reply, start: int, labels: dict[int, re.Match[str]]) -> None:
+    """Add the bare capitals that the words around them let be labels."""
+    for match in options.mention.finditer(reply.body, start):
+        if match.start(1) not in labels and (
+            _plausible(reply, match.start(1), match.end(1)) or _names_itself(options, reply.low, match)
+        ):
+            labels[match.start(1)] = match
 
 
 def _without_quantities(options: OptionSet, reply: Reply, labels: dict[int, re.Match[str]]) -> dict[int, re.Match[str]]:

@@ -93,12 +93,15 @@ class OptionSet:
         if core == "none":
             return self.texts.none
         # The pattern of marked lines is dear: it is tried only where the line begins like one.
-        head = core.partition(" ")[0].rstrip(".):,-–—：、")
-        if head in self.by_mark or head in self.nouns or core[:1] in self.by_mark:
-            index = self._marked(text.strip())
+        index = self._marked(text.strip()) if self._begins_marked(core) else None
         if index is None and len(core) < self.texts.longest:
             index = self.texts.by_text.get(plain(core))
         return self.texts.by_key.get(key_of(text)) if index is None and "\\" in text else index
+
+    def _begins_marked(self, core: str) -> bool:
+        """Whether a line (in lower case) begins with a mark, or with a noun that leads to one (`option b`)."""
+        head = core.partition(" ")[0].rstrip(".):,-–—：、")
+        return head in self.by_mark or head in self.nouns or core[:1] in self.by_mark
 
     def _marked(self, text: str) -> int | None:
         """Return the option of a line such as `**B.** a dog`: a mark alone, or a mark, a sign and its own text."""
@@ -110,8 +113,11 @@ class OptionSet:
         if not rest or rest == own:
             return index
         separated = bool(own) and not _SEPARATES.isdisjoint(match.group(2)) and rest.startswith(own)
-        leads_on = self.later.search(match.group(3)) or UNDECIDED.search(match.group(3).lower())
-        return index if separated and not leads_on else None
+        return index if separated and not self._leads_on(match.group(3)) else None
+
+    def _leads_on(self, text: str) -> bool:
+        """Whether what follows a mark goes on to another mark, or leaves the choice open."""
+        return self.later.search(text) is not None or UNDECIDED.search(text.lower()) is not None
 
 
 @lru_cache(maxsize=4096)

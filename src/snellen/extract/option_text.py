@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
 
 from .cue_words import UNDECIDABLE
@@ -65,24 +65,28 @@ def plain(text: str) -> str:
     return text[article.end() :] if article else text
 
 
-def _kept(text: str) -> str:
-    """Return an option text that begins with the letter A as it is searched for: that is no article."""
-    return _SPACES.sub(" ", text.strip().lower())
+def _searched(text: str) -> str:
+    """Return `plain` of an option text, but whole where it begins with the letter A: that is no article."""
+    return _SPACES.sub(" ", text.strip().lower()) if _LETTER_A.match(text) else plain(text)
+
+
+def _is_formula(text: str) -> bool:
+    return "\\" in text or text.count("$") > 1 or "^" in text
 
 
 class OptionTexts:
     """The texts of one set of options, ready to be found in replies."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self.plain = [plain(text) if not _LETTER_A.match(text) else _kept(text) for text in texts]
+        self.plain = [_searched(text) for text in texts]
         self.written = texts
-        self.formulas = any("\\" in text or text.count("$") > 1 or "^" in text for text in texts)
+        self.formulas = any(map(_is_formula, texts))
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
         self.by_key = {key: i for text, i in self.by_text.items() if (key := key_of(text))}
         self.by_loose = {_loose(text): i for text, i in self.by_text.items()}
-        self.longest = max((len(text) for text in self.plain), default=0) + 8
-        self.none = _only(i for i, text in enumerate(self.plain) if NONE_TEXT.match(text))
-        self.undecidable = _only(i for i, text in enumerate(self.plain) if UNDECIDABLE.search(text))
+        self.longest = max(map(len, self.plain), default=0) + 8
+        self.none = _only_one(self.plain, NONE_TEXT.match)
+        self.undecidable = _only_one(self.plain, UNDECIDABLE.search)
         rest = {text for i, text in enumerate(self.plain) if i != self.undecidable}
         self.yesno = "yes" in rest and rest <= {"yes", "no", "maybe", "unsure"}
 
@@ -216,6 +220,7 @@ def _loose(text: str) -> str:
     return _TIGHT_SPACE.sub(r"\1", text.replace(", ", " ").replace("-", " "))
 
 
-def _only(indices: Iterator[int]) -> int | None:
-    listed = list(indices)
-    return listed[0] if len(listed) == 1 else None
+def _only_one(texts: Sequence[str], fits: Callable[[str], object]) -> int | None:
+    """Return the index of the text that fits, if there is exactly one."""
+    fitting = [i for i, text in enumerate(texts) if fits(text)]
+    return fitting[0] if len(fitting) == 1 else None

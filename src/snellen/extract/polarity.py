@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from .word_lists import END, START, LazyPattern
@@ -145,13 +146,18 @@ def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
         return
     denied = DENIED_AFTER.match(low, end, end + 120) is not None
     praised = None if denied else AFFIRMED_AFTER.match(low, end, end + 120)
-    # `rule out A and B because …`: a reason is no praise.
-    spared = praised is not None and not praised.group().endswith(("because", "since"))
-    mention.denied = denied or DENIED_BEFORE.search(low, begin, start) is not None or (inherited and not spared)
+    mention.denied = (
+        denied or DENIED_BEFORE.search(low, begin, start) is not None or (inherited and not _praises(praised))
+    )
     affirmed = praised is not None or AFFIRMED_BEFORE.search(low, begin, start) is not None
     mention.affirmed = affirmed and not mention.denied
     if praised is not None:
         _answer_question(low, mention, praised.end())
+
+
+def _praises(match: re.Match[str] | None) -> bool:
+    """Whether what follows a mention praises it; in `rule out A and B because …` a reason is no praise."""
+    return match is not None and not match.group().endswith(("because", "since"))
 
 
 def _answer_question(low: str, mention: Mention, end: int) -> None:

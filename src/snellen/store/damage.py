@@ -110,9 +110,13 @@ def look_at_run(folder: Path) -> Health:
         except sqlite3.Error as error:
             return Health(folder, False, f"SQLite cannot read it at all: {error}")
         found = tuple(_health_of(database, table, path) for table in KEPT if table in tables)
-        header = any(row[0] == "header" and _is_meta(row) for row in _rows_left(database, "meta", path))
+        header = _has_header(database, path)
     sound = verdict == "ok" and header and len(found) == len(KEPT) and not any(table.unreadable for table in found)
     return Health(folder, sound, verdict, found, header)
+
+
+def _has_header(database: sqlite3.Connection, path: Path) -> bool:
+    return any(row[0] == "header" for row in _rows_left(database, "meta", path))
 
 
 def _health_of(database: sqlite3.Connection, table: str, path: Path) -> TableHealth:

@@ -60,11 +60,8 @@ def _chained(members: list[Sample], needs_answers: bool) -> Iterator[Sample]:
     turns: tuple[Turn, ...] = ()
     options: list[list[str]] = []
     for place, sample in enumerate(rounds):
-        if place and sample.tags["round"] == rounds[place - 1].tags["round"]:
-            raise DataError(f"group {sample.group!r} has round {sample.tags['round']} twice: rounds must be numbered")
-        if sample.images and sample.images != images:
-            fix = "give every round the same picture, or ask the rows alone (--infer-method generation)"
-            raise DataError(f"sample {sample.id!r}: round {sample.tags['round']} has pictures of its own; {fix}")
+        if place:
+            _check_follows(rounds[place - 1], sample, images)
         meta = {**sample.meta, "history_options": list(options)} if any(options) else sample.meta
         yield replace(sample, turns=turns, images=images, meta=meta)
         if needs_answers and not sample.answers and place < len(rounds) - 1:
@@ -72,6 +69,16 @@ def _chained(members: list[Sample], needs_answers: bool) -> Iterator[Sample]:
             raise DataError(f"sample {sample.id!r} has no answer to put into the history of the next round; {fix}")
         turns = (*turns, Turn("user", sample.question), Turn("assistant", (*sample.answers, "")[0]))
         options.append(list(sample.options))
+
+
+def _check_follows(before: Sample, sample: Sample, images: tuple[Image, ...]) -> None:
+    """Refuse a round with the number of the one before it, or with other pictures than the first round's."""
+    number = sample.tags["round"]
+    if number == before.tags["round"]:
+        raise DataError(f"group {sample.group!r} has round {number} twice: rounds must be numbered")
+    if sample.images and sample.images != images:
+        fix = "give every round the same picture, or ask the rows alone (--infer-method generation)"
+        raise DataError(f"sample {sample.id!r}: round {number} has pictures of its own; {fix}")
 
 
 def last_rounds(samples: Iterable[Sample]) -> Iterator[Sample]:
@@ -140,9 +147,9 @@ def _check_turns(spoken: list[Said], where: str) -> None:
 
 def _all_pictures(own: tuple[Image, ...], spoken: list[Said], where: str) -> tuple[Image, ...]:
     """Return the pictures of a dialogue: the row's, or those its first message brings."""
-    later = next((place for place, one in enumerate(spoken) if place and (one.images or one.placeholders)), None)
+    later = next((number for number, one in enumerate(spoken[1:], 2) if one.images or one.placeholders), None)
     if later is not None:
-        raise DataError(f"{where}: message {later + 1} brings a picture; only the first message may yet")
+        raise DataError(f"{where}: message {later} brings a picture; only the first message may yet")
     brought = spoken[0].images
     told = spoken[0].placeholders
     if told and told != len(own):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -148,13 +149,16 @@ def find_places(columns: tuple[str, ...], rows: RowMap) -> Places:
 
 
 def _present(wanted: Iterable[str], columns: tuple[str, ...]) -> Iterable[str]:
-    for name in wanted:
-        if NUMBERED in name:
-            yield from _numbered(name, columns)
-        elif name in columns:
-            yield name
-        elif "," in name:  # several columns of the user's own
-            yield from (part.strip() for part in name.split(",") if part.strip() in columns)
+    return chain.from_iterable(_columns_of(name, columns) for name in wanted)
+
+
+def _columns_of(name: str, columns: tuple[str, ...]) -> list[str]:
+    if NUMBERED in name:
+        return _numbered(name, columns)
+    if name in columns:
+        return [name]
+    parts = name.split(",") if "," in name else []  # several columns of the user's own
+    return [part.strip() for part in parts if part.strip() in columns]
 
 
 def _numbered(pattern: str, columns: tuple[str, ...]) -> list[str]:

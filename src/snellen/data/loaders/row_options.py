@@ -89,16 +89,20 @@ def options_in_text(text: str) -> Found | None:
         marks = _last_run(list(pattern.finditer(text)))
         if len(marks) < 2:
             continue
-        ends = [*(mark.start() for mark in marks[1:]), len(text)]
-        if name.endswith("lines"):  # the last option ends with its line; what follows is the question's again
-            newline = text.find("\n", marks[-1].end())
-            ends[-1] = newline if newline >= 0 else len(text)
+        ends = _option_ends(text, marks, on_lines=name.endswith("lines"))
         texts = tuple(text[mark.end() : end].strip().rstrip(";,") for mark, end in zip(marks, ends, strict=True))
         if all(texts) and repeated(texts) is None:
             rest = text[ends[-1] :].strip()
             before = text[: marks[0].start()].rstrip()
             return Found(f"{before}\n{rest}" if before and rest else before or rest, texts, name)
     return None
+
+
+def _option_ends(text: str, marks: list[re.Match[str]], *, on_lines: bool) -> list[int]:
+    """Return where each marked option ends: at the next mark, the last one with its line or with the text."""
+    # What follows the line of the last option is the question's again.
+    newline = text.find("\n", marks[-1].end()) if on_lines else -1
+    return [*(mark.start() for mark in marks[1:]), newline if newline >= 0 else len(text)]
 
 
 def _last_run(marks: list[re.Match[str]]) -> list[re.Match[str]]:

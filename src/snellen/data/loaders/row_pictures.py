@@ -60,18 +60,21 @@ def is_base64(text: str) -> bool:
 def looks_like_pictures(column: str, cell: Any, root: str) -> bool:
     """Tell whether a cell that nothing reads holds pictures: by its bytes, by a file that is there, or by its name."""
     if isinstance(cell, str):
-        if len(cell) >= SHORTEST_BASE64 and (cell.startswith("data:image/") or is_base64(cell)):
-            return True
-        if PICTURE_NAME.fullmatch(cell):
-            return bool(PICTURE_COLUMN.fullmatch(column)) or _is_file(cell, root)
-        if cell.startswith("["):
-            return any(looks_like_pictures(column, one, root) for one in picture_values(cell) if one != cell)
-        return False
+        return _text_is_picture(column, cell, root)
     if isinstance(cell, list):
         return any(looks_like_pictures(column, one, root) for one in cell)
     return (
         is_picture_struct(cell) if isinstance(cell, dict) else isinstance(cell, bytes) and cell.startswith(SIGNATURES)
     )
+
+
+def _text_is_picture(column: str, text: str, root: str) -> bool:
+    if len(text) >= SHORTEST_BASE64 and (text.startswith("data:image/") or is_base64(text)):
+        return True
+    if PICTURE_NAME.fullmatch(text):
+        return bool(PICTURE_COLUMN.fullmatch(column)) or _is_file(text, root)
+    values = picture_values(text) if text.startswith("[") else []
+    return any(looks_like_pictures(column, value, root) for value in values if value != text)
 
 
 def _is_file(name: str, root: str) -> bool:

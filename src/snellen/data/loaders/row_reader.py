@@ -82,11 +82,15 @@ class RowReader:
             self._note(f"read as {found.name} because {found.reason}")
         self.rows = told(found.map, self.source.columns)
         self._doubtful = frozenset({float, str} if self.rows.absent else {float})
+        if head:
+            self._check_columns(list(dict.fromkeys(chain.from_iterable(head))))
+
+    def _check_columns(self, known: list[str]) -> None:
+        """Refuse a column named by the user that no row of the head has."""
         for field, column in self.source.columns.items():
-            parts = [column] if any(column in row for row in head) else column.split(",")
+            parts = [column] if column in known else column.split(",")
             for part in map(str.strip, parts):
-                if head and not any(part in row for row in head):
-                    known = list(dict.fromkeys(key for row in head for key in row))
+                if part not in known:
                     where, has = f"{self.path.name} has no column {part!r}", f"it has: {', '.join(known)}"
                     raise DataError(f"{where}{did_you_mean(part, known)} for {field}; {has}")
 
@@ -151,13 +155,17 @@ class RowReader:
             tags=self._tags(row, places, where) if places.tags or places.fields["round"] else {},
             meta=meta,
         )
-        if sample.group is not None and "round" in sample.tags and self.task.infer not in DIALOGUES:
-            self._note("rows with group and round: each asked alone (--infer-method every asks them as dialogues)")
         if self.rows.row_images and images:
             self.pictures.remember(sample.id, images)
-        if not answers:
-            self._note(UNANSWERED, sample.id)
+        self._note_sample(sample)
         return sample
+
+    def _note_sample(self, sample: Sample) -> None:
+        """Note of a row that its dialogue is not asked as one, or that it has no answer."""
+        if sample.group is not None and "round" in sample.tags and self.task.infer not in DIALOGUES:
+            self._note("rows with group and round: each asked alone (--infer-method every asks them as dialogues)")
+        if not sample.answers:
+            self._note(UNANSWERED, sample.id)
 
     def _decided(self, sample: Sample, stated: str, answer: Any, keyed: Mapping[str, str], where: str) -> Sample:
         """Return a round of a dialogue with its answers as texts and its form."""
@@ -180,21 +188,24 @@ class RowReader:
         return find_answers(answer, options, kind, where)
 
     def _form(self, options: tuple[str, ...], answers: tuple[str, ...], stated: str, where: str) -> Form:
-        forced = self.task.form
-        if forced is Form.CHOICE and not options:
-            raise DataError(f"{where} has no options and the form is choice; --form auto decides for each record")
-        if forced is not Form.AUTO:
-            if options and forced is not Form.CHOICE:
-                self._note(f"rows with options that are not shown (--form {forced.value})")
-            return forced
+        if self.task.form is not Form.AUTO:
+            return self._forced_form(bool(options), where)
         if options:
             return Form.CHOICE
+        if stated == Form.CHOICE:
+            fix = "name their column with --map options=COLUMN, or force --form open"
+            raise DataError(f"{where} says it is a choice and has no options; {fix}")
         if stated:
-            if stated == Form.CHOICE:
-                fix = "name their column with --map options=COLUMN, or force --form open"
-                raise DataError(f"{where} says it is a choice and has no options; {fix}")
             return Form(stated)
         return Form.YESNO if answers and YES_NO.issuperset(map(str.casefold, answers)) else Form.OPEN
+
+    def _forced_form(self, has_options: bool, where: str) -> Form:
+        forced = self.task.form
+        if forced is Form.CHOICE and not has_options:
+            raise DataError(f"{where} has no options and the form is choice; --form auto decides for each record")
+        if forced is not Form.CHOICE and has_options:
+            self._note(f"rows with options that are not shown (--form {forced.value})")
+        return forced
 
     def _stated(self, row: Row, places: Places) -> str:
         value = self._first(row, places.fields["form"])
@@ -266,22 +277,27 @@ class RowReader:
     def _images(self, row: Row, places: Places, where: str) -> tuple[Image, ...]:
         if not places.images:
             return ()
-        groups = places.images
-        if len(groups) == len(groups[0]) == 1:  # one column, as in most files
-            cell = self._first(row, groups[0])
-            filled = [] if cell is None else [[cell]]
-        else:
-            filled = [found for group in groups if (found := self._filled(row, group))]
+        filled = self._picture_cells(row, places.images)
         if not filled:
             return ()
         if len(filled) > 1 and not self.rows.same_pictures:
-            names = [group[0] for group in places.images if self._filled(row, group)]
-            fix = f"say which with --map images={','.join(names)} (all of them) or --map images={names[0]}"
-            raise DataError(f"{where} has pictures in columns {' and '.join(names)}; {fix}")
+            raise self._several_pictures(row, places, where)
         values = [value for cell in filled[0] for value in picture_values(cell)]
         if self.rows.row_images and len(values) == 1 and is_row_name(values[0]):
             return self._pictures_of(str(values[0]), where)
         return self.pictures.read(values, where)
+
+    def _picture_cells(self, row: Row, groups: Sequence[Sequence[str]]) -> list[list[Any]]:
+        """Return what the columns of pictures hold, by the groups that belong together; empty groups are left out."""
+        if len(groups) == len(groups[0]) == 1:  # one column, as in most files
+            cell = self._first(row, groups[0])
+            return [] if cell is None else [[cell]]
+        return [cells for group in groups if (cells := self._filled(row, group))]
+
+    def _several_pictures(self, row: Row, places: Places, where: str) -> DataError:
+        names = [group[0] for group in places.images if self._filled(row, group)]
+        fix = f"say which with --map images={','.join(names)} (all of them) or --map images={names[0]}"
+        return DataError(f"{where} has pictures in columns {' and '.join(names)}; {fix}")
 
     def _filled(self, row: Row, columns: Sequence[str]) -> list[Any]:
         return [row[column] for column in columns if not self._absent(row[column])]

@@ -13,7 +13,7 @@ from ...core.errors import UsageError
 from ...core.ids import content_hash, rng
 from ..documents.visual_tokens import DEFAULT_TOKENIZER, count_tokens
 from .haystack import Haystack, take
-from .needle import Needle, NeedleMaker, Statement
+from .needle import Needle, NeedleMaker, Query, Statement
 from .unused_words import Vocabulary, boundaries
 
 Cell = tuple[float, str]
@@ -74,17 +74,15 @@ def plant(haystack: Haystack, grid: Grid) -> Iterator[Planted]:
 def instance_of(planted: Planted) -> dict[str, Any]:
     """Return one object of the NIAH `data.json`: the public fields first, ours after them."""
     queries = [needle.query for needle in planted.needles]
-    others, needles = (
-        [statement for statement in planted.statements if (statement.role == "needle") == is_needle]
-        for is_needle in (False, True)
-    )
+    needles = [statement for statement in planted.statements if statement.role == "needle"]
+    others = [statement for statement in planted.statements if statement.role != "needle"]
     depths = _achieved_depths(planted)
     asked = zip(map(msgspec.to_builtins, queries), depths, strict=True)
     return {
         "_id": planted.id,
         "domain": "Needle in a Haystack",
         "sub_domain": "Secret Retrieval",
-        "difficulty": "easy" if {query.kind for query in queries} <= {"kv-number", "kv-uuid"} else "hard",
+        "difficulty": _difficulty(queries),
         "length": f"{planted.length}",
         "context": planted.text,
         "questions": [query.question for query in queries],
@@ -97,6 +95,10 @@ def instance_of(planted: Planted) -> dict[str, Any]:
         "haystack": planted.haystack,
         "seed": planted.seed,
     }
+
+
+def _difficulty(queries: Sequence[Query]) -> str:
+    return "easy" if {query.kind for query in queries} <= {"kv-number", "kv-uuid"} else "hard"
 
 
 def depth_bin(depth: float) -> str:

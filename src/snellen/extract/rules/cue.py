@@ -144,10 +144,15 @@ def _doubted(low: str, cue: Cue) -> bool:
             return True
     elif DOUBT.search(low, max(0, start - 40), start):
         return True
-    clause = max(0, start - 64)
-    for stop in SENTENCE_END.finditer(low, clause, start):
-        clause = stop.end()
-    return DOUBT_CLAUSE.search(low, clause, start) is not None
+    return DOUBT_CLAUSE.search(low, _clause_start(low, start), start) is not None
+
+
+def _clause_start(low: str, end: int) -> int:
+    """Return where the sentence before `end` begins, not further back than a clause is long."""
+    start = max(0, end - 64)
+    for stop in SENTENCE_END.finditer(low, start, end):
+        start = stop.end()
+    return start
 
 
 def _unspoken(low: str, cue: Cue) -> bool:

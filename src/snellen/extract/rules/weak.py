@@ -216,18 +216,23 @@ def _by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: st
     standing = [mention for mention in mentions if mention.stands]
     if UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)):
         return None
-    pool = _after_turn(reply, standing)
-    apart = _labels_apart(reply, standing)
-    if apart:
-        # Several capitals of which nothing is said name things; they do not outweigh what is stated last.
-        named = len({label.index for label in apart}) > 1 and not any(label.affirmed for label in apart)
-        stated = _stated_last(reply.low, pool) if named else None
-        return options.pick(reply, stated, rule) if stated else None
-    chosen = agreed(pool)
-    if chosen and _only_named(reply.low, chosen):
-        return None
-    chosen = chosen or next(filter(None, (find(reply.low, pool) for find in _SETTLES)), None)
+    chosen = _meant(reply.low, _after_turn(reply, standing), _labels_apart(reply, standing))
     return options.pick(reply, chosen, rule) if chosen else None
+
+
+def _only_things(labels: Sequence[Mention]) -> bool:
+    """Whether several capitals of which nothing is said name things: these do not outweigh what is stated last."""
+    return len({label.index for label in labels}) > 1 and not any(label.affirmed for label in labels)
+
+
+def _meant(low: str, pool: list[Mention], apart: Sequence[Mention]) -> Mention | None:
+    """Return the option that all texts name, or the one of several that is settled on; labels `apart` contradict."""
+    if apart:
+        return _stated_last(low, pool) if _only_things(apart) else None
+    chosen = agreed(pool)
+    if chosen:
+        return None if _only_named(low, chosen) else chosen
+    return next(filter(None, (find(low, pool) for find in _SETTLES)), None)
 
 
 def _labels_apart(reply: Reply, standing: Sequence[Mention]) -> list[Mention]:

@@ -118,16 +118,27 @@ def check_reply(reply: Reply, said: Any = None) -> None:
         msgspec.convert(msgspec.structs.asdict(reply), Reply)
     except msgspec.ValidationError as error:
         raise unreadable(f"the server's reply has another shape: {error}") from None
+    _check_finish(reply)
+    if reply.text is None:
+        raise _no_text(reply, said)
+
+
+def _check_finish(reply: Reply) -> None:
+    """Raise if the server gave the reply up, or refused: what text there is then is no answer."""
     if reply.finish is not None and reply.finish.lower() in GAVE_UP:
         raise told_error(f"it gave the reply up ({reply.finish})")
     if reply.refusal or reply.finish in ("content_filter", "refusal", "safety"):
         reason = (reply.refusal or reply.finish or "")[:MESSAGE_LIMIT]
         raise ModelError(FailureKind.REFUSED, f"the provider refused: {reason}")
-    if reply.text is None and reply.finish == "length":
-        raise ModelError(FailureKind.TRUNCATED, "the reply was cut before its first word: raise --max-tokens")
-    if reply.text is None:
-        what = "null content" if reply.choices else "no choices"
-        raise unreadable(f"the server sent {what}{f': {describe_error(said)}' if said and not reply.choices else ''}")
+
+
+def _no_text(reply: Reply, said: Any) -> ModelError:
+    """Return the error of a reply that has no text, by what it has instead."""
+    if reply.finish == "length":
+        return ModelError(FailureKind.TRUNCATED, "the reply was cut before its first word: raise --max-tokens")
+    if reply.choices:
+        return unreadable("the server sent null content")
+    return unreadable(f"the server sent no choices{f': {describe_error(said)}' if said else ''}")
 
 
 def status_error(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) -> ModelError:

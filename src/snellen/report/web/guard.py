@@ -46,11 +46,16 @@ class Guard:
             await _answer(send, 421, "This viewer answers to 127.0.0.1 and localhost only.")
         elif scope["method"] not in ("GET", "HEAD") and headers.get("origin") != f"http://{headers['host']}":
             await _answer(send, 403, "A change must come from the viewer's own page.")
-        elif (rest := self._token_in_address(scope)) is not None:
+        else:
+            await self._admit(scope, headers.get("cookie", ""), receive, send)
+
+    async def _admit(self, scope: dict[str, Any], cookies: str, receive: Any, send: Any) -> None:
+        """Turn a token in the address into a cookie, and pass on what brings that cookie."""
+        if (rest := self._token_in_address(scope)) is not None:
             cookie = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
             location = quote(scope["path"]) + (f"?{rest}" if rest else "")
             await _answer(send, 303, "", {"location": location, "set-cookie": cookie})
-        elif not self._knows(_cookie(headers.get("cookie", ""), self._cookie)):
+        elif not self._knows(_cookie(cookies, self._cookie)):
             await _answer(send, 403, "Open the address that `snellen view` printed: it carries the key.")
         else:
             await self._app(scope, receive, _with_headers(send))

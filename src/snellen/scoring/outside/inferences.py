@@ -113,14 +113,17 @@ _TOKEN_FIELDS |= {f"average_{kind}_tokens": f"{kind}_tokens" for kind in ("promp
 
 def average_tokens(questions: Sequence[Question]) -> dict[str, float]:
     """Return FlagEvalMM's averages over scored items, with or without usage; none if an item has several inferences."""
-    fields = [question.record.fields for question in questions]
-    several = any("multiple_raw_answers" in one or not isinstance(one["answer"], str | None) for one in fields)
+    several = any(_has_several(question.record.fields) for question in questions)
     usages = [question.record.fields.get("usage") for question in questions if question.is_scored]
     if several or not usages:
         return {}
     known = [usage for usage in usages if isinstance(usage, dict)]
     sums = {name: sum(float(usage.get(field) or 0) for usage in known) for name, field in _TOKEN_FIELDS.items()}
     return {name: total / len(usages) for name, total in sums.items()}
+
+
+def _has_several(fields: Mapping[str, Any]) -> bool:
+    return "multiple_raw_answers" in fields or not isinstance(fields["answer"], str | None)
 
 
 class Inference(Struct, frozen=True):

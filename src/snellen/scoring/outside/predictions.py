@@ -132,12 +132,18 @@ def _result(scored: Scored) -> OutsideResult:
     return OutsideResult(n, metrics, notes=notes)
 
 
-def _score_inferences(records: Iterable[Record], formulation: str, chosen: OutsideOptions) -> OutsideResult:
-    annotations = dict(by_id(read_records(chosen.annotations or (), "annotations")))
-    predicted = dict(judge_questions(annotations, records, chosen.profile))
+def _answered(predicted: Mapping[str, Question]) -> dict[str, Question]:
+    """Keep the questions that have an inference; refuse predictions that hold none at all."""
     answered = {name: question for name, question in predicted.items() if question.replies}
     if not answered:
         raise DataError("the predictions hold no inference of any annotated question, so there is nothing to score")
+    return answered
+
+
+def _score_inferences(records: Iterable[Record], formulation: str, chosen: OutsideOptions) -> OutsideResult:
+    annotations = dict(by_id(read_records(chosen.annotations or (), "annotations")))
+    predicted = dict(judge_questions(annotations, records, chosen.profile))
+    answered = _answered(predicted)
     questions, compatible = list(answered.values()), chosen.profile == "flageval"
     table = question_table(questions, chosen.detailed_keys)
     metrics = _accuracies(table, compatible)

@@ -50,12 +50,8 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     """
     lines = sample.meta.get("lines") or ()
     truths = [glyphs_of(str(line["text"])) for line in lines]
-    reason = None if truths else "the sample holds no chart lines"
     text = answer_text(prediction)
-    if text is None:
-        reason = reason or "truncated inside its thinking block"
-    elif prediction.finish == "length":
-        reason = reason or "truncated: the rows after the cut are not known"
+    reason = _why_unread(truths, text, prediction.finish)
     if reason or text is None:
         return [Score(prediction.key, "read", None, reason=reason)]
     sizes = [(float(line["height_px"]), float(line.get("contrast", 1.0))) for line in lines]
@@ -63,18 +59,32 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
         return [_score_of_0_1(prediction, truths, text, sizes)]
     shape = Shape(str(sample.meta.get("alphabet", "")), float(sample.meta["chance"]))
     rows, rule = read_rows(truths, text, shape)
-    detail = {
+    detail = _detail(rows, sizes, read_per_line(truths, without_numbers(text, len(truths), shape)))
+    return [Score(prediction.key, "read", share_read(rows), answer=text[:500], rule=rule, detail=detail)]
+
+
+def _why_unread(truths: Sequence[str], text: str | None, finish: str | None) -> str | None:
+    """Return why a reply to a chart cannot be scored, or None if it can."""
+    if not truths:
+        return "the sample holds no chart lines"
+    if text is None:
+        return "truncated inside its thinking block"
+    return "truncated: the rows after the cut are not known" if finish == "length" else None
+
+
+def _detail(rows: Sequence[Row], sizes: Sequence[tuple[float, float]], guess0: Sequence[int]) -> dict[str, Any]:
+    """Return what is stored of a chart: its rows, what 0.1 would have read, and how far the reader kept to form."""
+    return {
         "lines": [
             (*size, row.glyphs, row.right, round(row.wrong, 4), round(row.chance, 4))
             for size, row in zip(sizes, rows, strict=True)
         ],
-        "guess0": read_per_line(truths, without_numbers(text, len(truths), shape)),
+        "guess0": guess0,
         "written": sum(row.written for row in rows),
         "outside": sum(row.outside for row in rows),
         "rows": sum(row.written > 0 for row in rows),
         "wrong_length": sum(row.written > 0 and not row.by_place for row in rows),
     }
-    return [Score(prediction.key, "read", share_read(rows), answer=text[:500], rule=rule, detail=detail)]
 
 
 def _score_of_0_1(

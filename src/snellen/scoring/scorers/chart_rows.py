@@ -58,10 +58,15 @@ class Row(Struct, frozen=True):
 
 def read_rows(truths: Sequence[str], reply: str, shape: Shape) -> tuple[list[Row], str]:
     """Return every row as it was read, and the rule that found it in the reply."""
-    lines = [line for line in reply[:MAX_REPLY].splitlines() if line_glyphs(line)]
+    lines = _lines_of(reply)
     numbered = rows_by_number(lines, len(truths), shape)
     if numbered:
         return [compare(truth, numbered.get(place, ""), shape) for place, truth in enumerate(truths, 1)], "by number"
+    return _read_unnumbered(truths, lines, shape)
+
+
+def _read_unnumbered(truths: Sequence[str], lines: Sequence[str], shape: Shape) -> tuple[list[Row], str]:
+    """Read rows without numbers: in order where their count is right, else by the best pairing."""
     texts = _without_talk([line_glyphs(line) for line in lines], lines, len(truths))
     if len(texts) == 1 and len(truths) > 1:
         pieces = [line_glyphs(piece) for piece in lines[-1].split()]
@@ -78,9 +83,12 @@ def read_rows(truths: Sequence[str], reply: str, shape: Shape) -> tuple[list[Row
 
 def without_numbers(reply: str, count: int, shape: Shape) -> str:
     """Return a reply without the numbers of its rows, in their order; unchanged where it does not number them."""
-    lines = [line for line in reply[:MAX_REPLY].splitlines() if line_glyphs(line)]
-    numbered = rows_by_number(lines, count, shape)
+    numbered = rows_by_number(_lines_of(reply), count, shape)
     return "\n".join(numbered[number] for number in sorted(numbered)) if numbered else reply
+
+
+def _lines_of(reply: str) -> list[str]:
+    return [line for line in reply[:MAX_REPLY].splitlines() if line_glyphs(line)]
 
 
 def line_glyphs(text: str) -> str:
@@ -95,16 +103,23 @@ def rows_by_number(lines: Sequence[str], count: int, shape: Shape) -> dict[int, 
     started = 0
     spaced = not any(char.isdigit() for char in shape.alphabet)
     for line in lines:
-        found = [match for match in NUMBER.finditer(line) if count == 1 or 1 <= int(match[1]) <= count]
-        if not found and spaced:
-            found = [match for match in (SPACED_NUMBER.match(line),) if match and 1 <= int(match[1]) <= count]
-        if not found:
+        numbers = _numbers_in(line, count, spaced)
+        if not numbers:
             continue
-        started += not line_glyphs(line[: found[0].start()])
-        for match, following in zip(found, [*found[1:], None], strict=True):
+        started += not line_glyphs(line[: numbers[0].start()])
+        for match, following in zip(numbers, [*numbers[1:], None], strict=True):
             number = 1 if count == 1 else int(match[1])
             rows[number] = line_glyphs(line[match.end() : following.start() if following else None])
     return rows if 2 * started >= len(lines) else {}
+
+
+def _numbers_in(line: str, count: int, spaced: bool) -> list[re.Match[str]]:
+    """Return where a line numbers rows of a chart of `count` rows; `spaced` takes a number without a sign too."""
+    numbers = [match for match in NUMBER.finditer(line) if count == 1 or 1 <= int(match[1]) <= count]
+    if numbers or not spaced:
+        return numbers
+    alone = SPACED_NUMBER.match(line)
+    return [alone] if alone and 1 <= int(alone[1]) <= count else []
 
 
 def _without_talk(texts: list[str], lines: Sequence[str], count: int) -> list[str]:
