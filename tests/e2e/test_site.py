@@ -66,6 +66,7 @@ def test_a_browser_asks_nobody_else_and_the_search_answers(site: Path) -> None:
     with serve(site) as address, playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
         page = browser.new_page()
+        page.set_default_timeout(60_000)  # a ceiling for busy machines, not an expectation
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         for name in ("index.html", "reference.html", "view.html", "adr/index.html"):

@@ -80,7 +80,7 @@ def test_a_shelf_of_more_runs_than_files_may_be_open_can_be_read_whole(tmp_path:
         for _ in range(2):
             assert [run.progress().stored for run in shelf.runs()] == [2] * count
             assert shelf.problems == {}
-        open_files = [path for path in Path("/proc/self/fd").iterdir() if "run.db" in str(_target(path))]
+        open_files = [path for path in Path("/proc/self/fd").iterdir() if str(tmp_path) in str(_target(path))]
         assert len(open_files) <= 3 * MOST_OPEN
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -239,8 +239,7 @@ def test_the_whole_corpus_in_one_run_costs_only_the_damaged_samples(
             '{"id": 1, "question": "?", "options": ["a", "b", "c"], "answer": "²"}'.encode(),
             "not among the options",
         ),
-        ("bracket.jsonl", b'{"id": 1, "question": "?", "image": "[a.png"}', "images are not valid JSON"),
-        ("base64.jsonl", json.dumps({"id": 1, "question": "?", "image": "iVBOR" * 400}).encode(), "1 images missing"),
+        ("bracket.jsonl", b'{"id": 1, "question": "?", "image": "[a.png"}', "1 images missing"),
         ("parquet.parquet", b"PAR1 no it is not", "not valid Parquet"),
     ],
 )
@@ -253,3 +252,13 @@ def test_damaged_data_files_are_one_line(tmp_path: Path, name: str, content: byt
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 600
     assert not (tmp_path / "run").exists()
+
+
+def test_base64_that_is_no_picture_fails_its_trial_by_name(tmp_path: Path) -> None:
+    row = {"id": 1, "question": "?", "image": "iVBOR" * 400, "answer": "x"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    result = snellen.run(str(tmp_path / "rows.jsonl"), "blind/first", output_dir=tmp_path / "run")
+    accuracy = result.results["tasks"]["rows"]["metrics"]["accuracy"]
+    assert (accuracy["n"], accuracy["unscored"], accuracy["failed"]) == (0, 0, 1)
+    (record,) = map(json.loads, (tmp_path / "run" / "records.jsonl").read_text().splitlines())
+    assert "not a picture" in json.dumps(record) and "decode" in json.dumps(record)
