@@ -77,6 +77,8 @@ class Retrier:
         return self.policy.deadline_s is None or self.clock.monotonic() + wait_s - started < self.policy.deadline_s
 
     def _wait_s(self, error: ModelError, attempt: int, draw: random.Random) -> float:
+        if attempt == 0 and error.status is None and error.retry_after_s == 0.0:
+            return 0.0  # our own transport knows what to do differently; no server needs a rest
         backoff = self.policy.backoff_of(attempt) * (0.5 + draw.random())
         return max(backoff, (error.retry_after_s or 0.0) * (1.0 + 0.1 * draw.random()))
 

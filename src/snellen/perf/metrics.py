@@ -130,10 +130,14 @@ def _throughput(records: Sequence[RequestRecord], window: Window) -> dict[str, A
         "Output Token Throughput": _rate(tokens_out, window),
         "Total Token Throughput": _rate(tokens_in + tokens_out, window),
     }
-    if any(record.images for record in records):
-        table["Image Throughput"] = _rate(sum(share * record.images for share, record in done), window)
-        table["Pixel Throughput"] = _rate(sum(share * record.pixels for share, record in done), window)
-    return table
+    return table | (_image_throughput(done, window) if any(record.images for record in records) else {})
+
+
+def _image_throughput(done: Sequence[tuple[float, RequestRecord]], window: Window) -> dict[str, float | None]:
+    return {
+        "Image Throughput": _rate(sum(share * record.images for share, record in done), window),
+        "Pixel Throughput": _rate(sum(share * record.pixels for share, record in done), window),
+    }
 
 
 def _rate(amount: float, window: Window) -> float | None:

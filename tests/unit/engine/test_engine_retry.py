@@ -68,6 +68,13 @@ def test_a_final_error_is_asked_exactly_once(status: int) -> None:
     assert prediction.failure is not None
 
 
+def test_only_our_own_transport_is_asked_again_without_a_rest_and_only_once() -> None:
+    at_once = ModelError(FailureKind.NETWORK, "a copy", retryable=True, retry_after_s=0.0)
+    assert ask([at_once])[1:] == (2, [at_once], 0.0), "noted like any other, without a wait"
+    assert ask([at_once, at_once])[3] >= 0.5, "the second time it rests"
+    assert ask([server_error(retry_after_s=0.0)])[3] >= 0.25, "a server that says `at once` is not hammered"
+
+
 def test_retry_after_is_the_least_wait() -> None:
     _, _, _, waited = ask([ModelError(FailureKind.RATE, "slow down", status=429, retryable=True, retry_after_s=20.0)])
     assert waited >= 20.0

@@ -67,7 +67,7 @@ class Poster:
         if answer.is_copy:
             self._distrusted[target] = self._distrusted.get(target, 0) + 1
             message = "an answer came that had come before on this connection: asked again over a new one"
-            raise ModelError(FailureKind.NETWORK, message, retryable=True)
+            raise ModelError(FailureKind.NETWORK, message, retryable=True, retry_after_s=0.0)
         return HttpResponse(response.status, response.headers, answer.content)
 
     def _idle(self, target: Target) -> Connection | None:
