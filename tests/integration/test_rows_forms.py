@@ -145,3 +145,13 @@ def test_no_known_answer_is_no_wrong_answer() -> None:
     choice = Sample("c", "t", Form.CHOICE, "Which?", options=("cat", "dog"))
     assert scored(option_choice, choice, "A").reason == "no_reference"
     assert scored(number_match, Sample("n", "t", Form.NUMBER, "?"), "4").reason == "no_reference"
+
+
+@pytest.mark.parametrize("reply", ["Yes.", "True", "yes"])
+def test_a_truth_value_is_the_answer_to_a_yes_no_question(tmp_path: Path, reply: str) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "question": "Is it?", "answer": true}\n')
+    (tmp_path / "replies.jsonl").write_text(json.dumps({"id": "1", "text": reply}) + "\n")
+    result = snellen.run(
+        str(tmp_path / "rows.jsonl"), f"replay/{tmp_path / 'replies.jsonl'}", output_dir=tmp_path / "run"
+    )
+    assert result.results["tasks"]["rows"]["metrics"]["accuracy"]["value"] == 1.0

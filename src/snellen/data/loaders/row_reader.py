@@ -29,7 +29,8 @@ from .row_pictures import Pictures, is_row_name, looks_like_pictures, picture_va
 SEARCHED_ROWS = 1_000
 """A column named by the user must be in one of so many first rows."""
 UNANSWERED = "rows without an answer: asked, and unscored"
-YES_NO = frozenset({"yes", "no"})
+YES_NO = frozenset({"yes", "no", "true", "false"})
+"""JSON and sheets write the answers of yes/no questions as truth values; the scorer takes "Yes" for "True"."""
 
 
 class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
