@@ -16,7 +16,7 @@ __version__ = "0.2.0"
 
 _PUBLIC = {
     "api.load": ("load_dataset", "load_model", "load_run"),
-    "api.look.outputs": ("frame",),
+    "api.look.outputs": ("compare", "frame"),
     "api.datasets.reform_items": ("load_reform_dataset",),
     "api.run": ("RunResult", "run"),
     "api.score": ("score", "score_predictions"),
@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # the same names, for those who read types
     from .api.load import load_dataset as load_dataset
     from .api.load import load_model as load_model
     from .api.load import load_run as load_run
+    from .api.look.outputs import compare as compare
     from .api.look.outputs import frame as frame
     from .api.run import RunResult as RunResult
     from .api.run import run as run

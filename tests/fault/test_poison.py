@@ -239,7 +239,7 @@ def test_the_whole_corpus_in_one_run_costs_only_the_damaged_samples(
             '{"id": 1, "question": "?", "options": ["a", "b", "c"], "answer": "²"}'.encode(),
             "not among the options",
         ),
-        ("bracket.jsonl", b'{"id": 1, "question": "?", "image": "[a.png"}', "1 images missing"),
+        ("bracket.jsonl", b'{"id": 1, "question": "?", "image": "[a.png"}', "1 image missing"),
         ("parquet.parquet", b"PAR1 no it is not", "not valid Parquet"),
     ],
 )

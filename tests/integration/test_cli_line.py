@@ -147,8 +147,44 @@ def test_tables_go_to_stdout_and_progress_to_stderr(snellen: Callable[..., Any],
     code, out, err = snellen("run", data, "--model", "blind/first", "-o", tmp_path / "run")
     assert code == 0
     assert "accuracy" in out and "by topic" in out and "results.json" in out
-    assert "10 trials (10 samples × 1 variants × 1 inferences), 0 images" in err
+    assert "10 trials (10 samples × 1 variant × 1 inference), 0 images" in err
     assert snellen("run", data, "--model", "blind/first", "-o", tmp_path / "run", "--quiet")[1:] == ("", "")
+
+
+def test_a_complete_folder_says_that_nothing_was_asked(snellen: Callable[..., Any], data: Path, tmp_path: Path) -> None:
+    command = ("run", data, "--model", "blind/first", "-o", tmp_path / "run", "--no-cache")
+    first = snellen(*command)[1]
+    assert "nothing was asked" not in first
+    assert "stored before" not in first
+    assert "nothing was asked: the replies of all 10 trials were stored before" in snellen(*command)[1]
+    more = snellen(*command, "--num-infers", "2")[1]
+    assert "10 asked now, 10 stored before, 0 from the cache" in more
+
+
+def test_where_everything_failed_only_the_reason_is_shown(
+    snellen: Callable[..., Any], data: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "said.jsonl").write_text(json.dumps({"id": "another", "text": "A"}))
+    code, out, _ = snellen("run", data, "--model", "replay/said.jsonl", "-o", tmp_path / "run")
+    assert code == 1
+    assert out.splitlines()[0] == "10 trials failed: skipped"
+    assert "last error: " in out
+    assert "accuracy" not in out
+
+
+def test_an_early_stop_is_told_and_a_whole_run_forgets_it(snellen: Callable[..., Any], tmp_path: Path) -> None:
+    rows = [{"id": n, "question": "Which?", "options": ["one", "two"], "answer": "A"} for n in range(4000)]
+    (tmp_path / "many.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    command = ("run", "many.jsonl", "--model", "blind/first", "-o", tmp_path / "run")
+    code, out, err = snellen(*command, "--until-ci", "5")
+    assert code == 0
+    assert "stopped by --until-ci 5 after " in out
+    assert " of 4,000 trials" in out
+    assert "at worst" not in err
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["status"]["until_ci"]["stopped"]
+    code, out, _ = snellen(*command)
+    assert "stopped by" not in out
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["status"]["until_ci"] is None
 
 
 def test_an_interrupted_run_says_so_and_goes_on(

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..core.clock import SystemClock
+from ..core.event_loop import run_to_end
 from ..core.jobs import Job
 from ..core.protocols import Model
 from ..core.tasks import RunHeader, Task
@@ -46,7 +47,7 @@ def run_errand(
     errand: Errand, settings: RunSettings, watcher: Watcher | None = None, requests_at_most: int | None = None
 ) -> Ran:
     """Ask everything that is not stored yet, within a budget of paid requests; the same call again continues."""
-    return asyncio.run(_ask(errand, settings, watcher, requests_at_most))
+    return run_to_end(_ask(errand, settings, watcher, requests_at_most))
 
 
 async def _ask(errand: Errand, settings: RunSettings, watcher: Watcher | None, requests_at_most: int | None) -> Ran:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections import defaultdict
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ import msgspec
 from ..core.builtins import default_registry
 from ..core.config import convert
 from ..core.errors import SnellenError, UsageError
+from ..core.event_loop import run_to_end
 from ..core.ids import content_hash
 from ..core.types import Request
 from ..data.catalog import Catalog
@@ -108,7 +108,7 @@ def run_perf(settings: PerfSettings) -> PerfReport:
 
 
 def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) -> None:
-    load = asyncio.run(_prepare(settings))
+    load = run_to_end(_prepare(settings))
     for level in settings.levels:
         if report.levels:  # what is measured is kept, should this process be killed in a later level
             _keep(folder, msgspec.structs.replace(report, interrupted=True))
@@ -116,7 +116,7 @@ def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) ->
         level_folder.mkdir(parents=True, exist_ok=True)
         entry: dict[str, Any] = {"level": level_name(level), "plan": level.told()}
         report.levels.append(entry)
-        measured = asyncio.run(load.put_on(level))
+        measured = run_to_end(load.put_on(level))
         report.interrupted = measured.timeline.interrupted
         entry |= describe_level(measured.timeline, settings.objectives)
         if not measured.timeline.requests:
@@ -166,7 +166,7 @@ def run_sweep(settings: PerfSettings, how: SweepSettings) -> tuple[Sweep, Path]:
     points: list[Point] = []
     note = ""
     try:
-        asyncio.run(_search(settings, how, points))
+        run_to_end(_search(settings, how, points))
     except KeyboardInterrupt:
         note = "stopped by hand: the search is not finished"
     unit = "requests/s" if how.by_rate else "concurrent requests"
@@ -273,7 +273,7 @@ def _joined(turns: list[Asked]) -> list[Asked]:
 
 def _score(folder: Path, load: _Load, plan: Plan, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
     with closing(RunWriter(folder, plan.header)) as writer:
-        asyncio.run(_store(writer, load, plan, measured))
+        run_to_end(_store(writer, load, plan, measured))
     results = finish(folder, plan, settings.run.profile)
     right, accuracy = right_answers(results)
     return value_for_money(measured.timeline, right, accuracy, settings.prices)

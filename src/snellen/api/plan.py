@@ -22,6 +22,7 @@ from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
 from ..core.secret import names_a_key
 from ..core.tasks import Prompt, RunHeader, Task
+from ..core.text import plural
 from ..core.types import Form, Sample
 from ..core.variants import parse_variant
 from ..data.catalog import DEFAULT_SCORERS, Catalog, with_defaults
@@ -259,7 +260,7 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
     task = settle_form(task, content)
     dataset = replace(dataset, tagged=task.form is Form.AUTO)
     if content.missing_count and not settings.allow_missing_images:
-        missing = f"{content.missing_count} images missing ({'; '.join(content.missing)})"
+        missing = f"{plural(content.missing_count, 'image')} missing ({'; '.join(content.missing)})"
         raise DataError(f"task {task.name!r}: {missing}; add them, or --allow-missing-images")
     for kind, names in (("scorer", task.scorers), ("aggregate", task.aggregates)):
         for name in names:

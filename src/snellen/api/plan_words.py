@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from ..core.text import plural
 from ..data.images.decode import short_name
 from .plan import PlannedTask, first_of_each_form
 
@@ -17,9 +18,10 @@ def describe_rows(planned: PlannedTask) -> Iterator[str]:
         yield f"  {note}"
     for sample in first_of_each_form(planned.dataset, planned.survey):
         counts = planned.survey.forms[sample.form]
-        has = (f"{counts.images} pictures", f"{counts.options} options", f"{counts.answered} answers")
+        parts = ((counts.images, "picture"), (counts.options, "option"), (counts.answered, "answer"))
+        has = [plural(*pair) for pair in parts]
         asks = f"the first asks {shorten(sample.question)}"
-        yield f"  {sample.form.value}: {counts.samples} rows, {', '.join(has)}; {asks}"
+        yield f"  {sample.form.value}: {plural(counts.samples, 'row')}, {', '.join(has)}; {asks}"
 
 
 def shorten(text: str, width: int = 60) -> str:

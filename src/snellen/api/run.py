@@ -8,18 +8,20 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ..core.clock import SystemClock
 from ..core.errors import EnvironmentProblem, UsageError
+from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
 from ..core.protocols import Model
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
+from ..report.notebook import headline_words, results_html
 from ..store.cache import ResponseCache
 from ..store.servers import AskedServer
 from ..store.writer import RunWriter
@@ -38,8 +40,8 @@ WRITTEN = ("results.json", "records.jsonl", "report.html")
 class Watcher(Protocol):
     """Whom a run tells about itself while it goes on: the terminal."""
 
-    def planned(self, plan: Plan, worst_case_s: float) -> None:
-        """Called once, before the first request, with the time it takes if every attempt runs into its timeout."""
+    def planned(self, plan: Plan) -> None:
+        """Called once, before the first request."""
         ...
 
     def watch(self, state: RunState) -> Any:
@@ -47,7 +49,8 @@ class Watcher(Protocol):
         ...
 
 
-class RunResult(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class RunResult:
     """What a run leaves.
 
     Example:
@@ -60,8 +63,17 @@ class RunResult(NamedTuple):
     results: dict[str, Any]
     state: RunState
     interrupted: bool
-    dimensions: Mapping[str, str] = MappingProxyType({})
+    dimensions: Mapping[str, str]
     """Task -> the dimension it belongs to."""
+    early_stop: Mapping[str, Any] | None = None
+    """What `until_ci` saw when it stopped the run, or None where it did not: points, questions, interval."""
+
+    def __repr__(self) -> str:
+        return f"<RunResult {self.folder}: {'; '.join(headline_words(self.results))}>"
+
+    def _repr_html_(self) -> str:
+        """Return the tables, for a notebook."""
+        return results_html(self.results)
 
     @property
     def failed(self) -> int:
@@ -93,12 +105,12 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     plan = make_plan(settings)
     policy = make_policy(settings)
     if watcher is not None:
-        watcher.planned(plan, policy.worst_case_s(plan.trials))
+        watcher.planned(plan)
     ends = None if settings.deadline_s is None else started + settings.deadline_s
-    state, interrupted = asyncio.run(_ask_all(plan, policy, settings, watcher, ends))
+    state, interrupted, early = run_to_end(_ask_all(plan, policy, settings, watcher, ends))
     results = finish(plan.folder, plan, settings.profile)
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
-    return RunResult(plan.folder, results, state, interrupted, dimensions)
+    return RunResult(plan.folder, results, state, interrupted, dimensions, early)
 
 
 def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:
@@ -119,7 +131,7 @@ def make_policy(settings: RunSettings) -> Policy:
 
 async def _ask_all(
     plan: Plan, policy: Policy, settings: RunSettings, watcher: Watcher | None, ends: float | None
-) -> tuple[RunState, bool]:
+) -> tuple[RunState, bool, Mapping[str, Any] | None]:
     async with asking(plan.model, plan.folder):
         resuming = (plan.folder / "run.db").exists()
         server = AskedServer(plan.folder, plan.model, allowed=settings.same_model)
@@ -158,16 +170,18 @@ async def asking(model: Model, folder: Path) -> AsyncIterator[None]:
 
 async def _run_engine(
     engine: Engine, plan: Plan, settings: RunSettings, writer: RunWriter, watcher: Watcher | None
-) -> tuple[RunState, bool]:
-    """Run the plan; return the counts, and whether it was interrupted before its end."""
+) -> tuple[RunState, bool, Mapping[str, Any] | None]:
+    """Run the plan; return the counts, whether it was interrupted before its end, and what stopped it early."""
     engine.state.planned = plan.trials
     early = _early_stop(plan, settings, engine)
     with stop_on_signals(engine.stop, asyncio.current_task()), watching(watcher, engine.state):
         await engine.run(plan.jobs(early.shuffle if early else None), early.observe if early else None)
     if early is None:
-        return engine.state, engine.stopping
+        if writer.meta("until_ci"):  # what stopped it once no longer counts: all was asked for now
+            writer.put_meta("until_ci", None)
+        return engine.state, engine.stopping, None
     writer.put_meta("until_ci", early.summary())
-    return engine.state, engine.stopping and not early.stopped
+    return engine.state, engine.stopping and not early.stopped, early.summary() if early.stopped else None
 
 
 @contextmanager

@@ -24,6 +24,10 @@ def perturbations(spec: str | None) -> tuple[str, ...]:
     return BASE_VARIANT, *parse_variants(spec)
 
 
+PATHS = ("output_dir", "data_root", "prompt_pack")
+MANY_PATHS = ("catalogs", "plugins")
+
+
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to measure, on what, how; None means the task's own value.
 
@@ -98,6 +102,16 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Half-width in points at which to stop asking; None asks everything."""
     detailed_keys: tuple[str, ...] = ()
     command: str = ""
+
+    def __post_init__(self) -> None:
+        """Take paths as texts too: `output_dir="runs/x"`."""
+        for name in PATHS:
+            if isinstance(value := getattr(self, name), str):
+                msgspec.structs.force_setattr(self, name, Path(value))
+        for name in MANY_PATHS:
+            given = getattr(self, name)
+            paths = (given,) if isinstance(given, str | Path) else given
+            msgspec.structs.force_setattr(self, name, tuple(map(Path, paths)))
 
     def task_overrides(self) -> list[tuple[str, Any]]:
         """Return the flags as `-p` overrides; explicit `-p` come last and win."""

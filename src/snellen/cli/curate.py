@@ -11,6 +11,7 @@ import click
 
 from ..api.settings import RunSettings
 from ..core.config import parse_assignment
+from ..core.text import plural
 from .options import CATALOGS, COUNT, FILE, KEYS, NO_CACHE, PATH, SEED, defaulted, print_either, print_json, repeated
 from .run import command_line, read_key
 
@@ -134,7 +135,7 @@ def review(folder: Path, port: int, as_json: bool, **flags: Any) -> int:
         if as_json:
             print_json({"links": links, "port": chosen, "pid": os.getpid()})
             return
-        click.echo(f"{items} items; each reviewer opens the own link (Ctrl-C ends, nothing is lost):")
+        click.echo(f"{plural(items, 'item')}; each reviewer opens the own link (Ctrl-C ends, nothing is lost):")
         for who, link in links.items():
             click.echo(f"  {who}: {link}")
 
@@ -160,7 +161,7 @@ def publish(folder: Path, out: Path | None, name: str, licence: str, as_json: bo
 
     result = run_publish(folder, out, name=name, licence=licence)
     audit = audit_sentence(result.card["audit"])
-    text = f"{result.items} items, {result.questions} questions in {result.folder}; audit: {audit}"
+    text = f"{plural(result.items, 'item')}, {plural(result.questions, 'question')} in {result.folder}; audit: {audit}"
     print_either(result, text, as_json)
     return 0
 
@@ -179,8 +180,9 @@ def _print_reasons(reasons: dict[str, int], most: int = 8) -> None:
 
 
 def _print_gates(report: Any) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from ..report.console import WholeConsole
 
     table = Table(title=f"{report.kept} of {report.drafts} drafts kept", title_justify="left")
     for column in ("gate", "seen", "set aside", "repaired", "noted", "set passes"):
@@ -188,7 +190,7 @@ def _print_gates(report: Any) -> None:
     for count in report.gates:
         numbers = map(str, (count.seen, count.failed, count.repaired, count.warned))
         table.add_row(count.gate, *numbers, "yes" if count.passed else "NO")
-    console = Console()
+    console = WholeConsole()
     console.print(table)
     blind = Table(title="answered without the picture", title_justify="left", title_style="dim")
     for column in ("judge", "question", "accuracy", "chance", "n", ""):

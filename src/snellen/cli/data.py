@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from ..core.text import show_text
+from ..core.text import plural, show_text
 from .options import CATALOGS, COUNT, FOLDER, MACHINE, PATH, defaulted, flag, print_either, print_json, repeated
 
 SOURCES = click.Choice(["raw", "prepared", "hub", "bundle"])
@@ -57,7 +57,7 @@ def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_j
     from ..core.config import parse_assignment
 
     manifest = build_bundle(name, out, overrides=list(map(parse_assignment, overrides)), **flags)
-    click.echo(f"{manifest.samples} samples and {manifest.images} pictures in {out}", err=as_json)
+    click.echo(f"{plural(manifest.samples, 'sample')} and {plural(manifest.images, 'picture')} in {out}", err=as_json)
     whole = expected_counts(name, flags["catalogs"]).get(flags["source"] or "raw")
     if whole not in (None, manifest.samples) and flags["limit"] is None:
         click.echo(f"note: the whole set is known to give {whole} samples", err=True)
@@ -108,20 +108,21 @@ def export(name: str, out: Path, as_json: bool, **flags: Any) -> None:
 
     dataset = open_dataset(name, **{key: value for key, value in flags.items() if value is not None})
     count = export_items(dataset, out)
-    print_either({"items": count, "file": out}, f"{count} items in {out}", as_json)
+    print_either({"items": count, "file": out}, f"{plural(count, 'item')} in {out}", as_json)
 
 
 def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:
     if as_json:
         print_json({**msgspec.to_builtins(report), **more})
         return
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from ..report.console import WholeConsole
+
+    console = WholeConsole()
     forms = ", ".join(f"{count} {form}" for form, count in report.forms.items())
-    console.print(f"{report.samples} samples ({forms})")
+    console.print(f"{plural(report.samples, 'sample')} ({forms})")
     figures = Table("text-only guess", "right", "95 %", "chance")
     for name, figure in report.figures.items():
         if figure["value"] is not None:

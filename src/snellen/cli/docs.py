@@ -9,6 +9,7 @@ import click
 
 from ..core.config import parse_assignment
 from ..core.errors import UsageError
+from ..core.text import plural
 from .options import COUNT, FILE, FOLDER, JSON, PATH, SEED, add_options, defaulted, json_flag, print_either, repeated
 
 RENDER_EXAMPLE = """
@@ -143,7 +144,7 @@ def needle(*, output: Path, variants: tuple[str, ...], as_json: bool, **flags: A
         changes = dict(parse_assignment(part) for part in fields.split(",") if part)
         styles[name] = change_style(style, changes, f"--variant {fields!r}")
     summary = plant_needles(output, styles, **grid)
-    text = f"{summary['documents']} documents, {summary['questions']} questions: {summary['data']}"
+    text = f"{plural(summary['documents'], 'document')}, {plural(summary['questions'], 'question')}: {summary['data']}"
     print_either(summary, text, as_json)
     return 0
 
@@ -179,7 +180,7 @@ def plot(*, run: Path, output: Path | None, as_json: bool) -> int:
 
 def _print_pages(summary: dict[str, Any], as_json: bool) -> None:
     shown = ", ".join(f"{family} {value:g}" for family, value in list(summary["compression_ratio"].items())[:4])
-    line = f"{summary['folder']}: {summary['documents']} documents, {summary['pages']} pages"
+    line = f"{summary['folder']}: {plural(summary['documents'], 'document')}, {plural(summary['pages'], 'page')}"
     line += f"; text tokens per visual token: {shown}" if shown else ""
     missing = summary["missing_glyphs"]
     if missing:

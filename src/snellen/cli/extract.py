@@ -70,12 +70,12 @@ def _read_file(source: Path) -> str:
 
 
 def _show(found: Reading, text: str) -> None:
-    from rich.console import Console
     from rich.text import Text
 
     from ..core.text import show_text
+    from ..report.console import WholeConsole
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = WholeConsole()
     answer = f"{found.letter} ({show_text(found.text or '')})" if found.letter else f"none ({found.reason})"
     for name, value in (("answer", answer), ("rule", found.rule), ("rules", str(found.rules)), ("why", found.why)):
         console.print(Text(f"{name:<8}{show_text(value)}"))

@@ -59,10 +59,11 @@ def _numbers(text: str) -> list[int]:
 
 
 def _show(sizing: Sizing) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from ..report.console import WholeConsole
+
+    console = WholeConsole()
     table = Table(title="Two models, the same questions", title_justify="left")
     for column in ("questions", "repeats", "calls a model", "smallest gap found", "interval of one model"):
         table.add_column(column, justify="right")
@@ -77,4 +78,4 @@ def _show(sizing: Sizing) -> None:
         soft_wrap=True,
     )
     for line in filter(None, (sizing.verdict, sizing.advice)):
-        console.print(line, soft_wrap=True)
+        console.print(line)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from ..core.text import plural
 from .options import FOLDER, MACHINE
 
 
@@ -26,5 +27,5 @@ def repair(run: Path, as_json: bool) -> None:
         return
     for table, count in saved.items():
         places = f", {lost[table]} places could not be read" if table in lost else ""
-        click.echo(f"{table}: {count} rows saved{places}")
+        click.echo(f"{table}: {plural(count, 'row')} saved{places}")
     click.echo(f"the damaged file is now {spare}; repeat the run's command to ask what was lost")

@@ -17,6 +17,7 @@ from ..core.errors import ConfigError, UsageError, not_among
 from ..core.protocols import ImagePolicy
 from ..core.secret import Secret, hide_passwords
 from . import options
+from .help_groups import RUN_GROUPS, GroupedCommand
 from .options import ABOVE_ZERO, COUNT, FILE, NOT_NEGATIVE, PATH, defaulted, flag, json_flag, repeated
 from .prompts import read_prompt_flags
 
@@ -47,7 +48,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLE)
+@click.command(cls=GroupedCommand, groups=RUN_GROUPS, epilog=EXAMPLE)
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE...")
 @option("--model", help="provider/name: openai/NAME, anthropic/NAME, gemini/NAME, reader, blind/longest, replay/FILE …")
 @option("--base-url", "--url", "--base_url", help="Where an OpenAI-compatible server answers.")

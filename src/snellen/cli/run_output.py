@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
-from rich.console import Console
 
 from ..api.listing import published_card
 from ..api.plan import Plan
 from ..api.plan_words import describe_rows, show_prompts
 from ..api.run import RunResult
+from ..core.text import plural
 from ..report.boards.headline import dimension_means
 from ..report.boards.published import comparison_table
+from ..report.console import WholeConsole
 from ..report.curves import plot_run
 from ..report.progress import Price, Progressbar
 from ..report.terminal import dimension_table, group_tables, plain, results_table
@@ -24,25 +27,27 @@ class TerminalWatcher:
     """Prints the plan and shows progress on stderr."""
 
     def __init__(self, *, quiet: bool, as_lines: bool = False, price: Price | None = None, prompts: int = 0) -> None:
-        self.console = Console(stderr=True)
+        self.console = WholeConsole(stderr=True)
         self.watch = Progressbar(self.console, quiet=quiet, as_lines=as_lines, price=price).watch
         self._quiet = quiet
         self._prompts = prompts
 
-    def planned(self, plan: Plan, worst_case_s: float) -> None:
-        """Print what is about to happen: counts, rough tokens, and the worst case."""
+    def planned(self, plan: Plan) -> None:
+        """Print what is about to happen: counts and rough tokens. How long it takes is known once replies come."""
         if self._quiet:
             return
         tokens = 0.0
         for planned in plan.tasks:
             task, content = planned.task, planned.survey
-            shape = f"{content.samples} samples × {len(task.variants)} variants × {task.repeats} inferences"
-            self.console.print(plain(f"{task.name}: {planned.trials} trials ({shape}), {content.images} images"))
+            counts = ((content.samples, "sample"), (len(task.variants), "variant"), (task.repeats, "inference"))
+            shape = " × ".join(plural(*pair) for pair in counts)
+            trials, images = plural(planned.trials, "trial"), plural(content.images, "image")
+            self.console.print(plain(f"{task.name}: {trials} ({shape}), {images}"))
             for line in (*describe_rows(planned), *show_prompts(planned, self._prompts)):
                 self.console.print(plain(line))
             once = content.characters * TOKENS_PER_CHARACTER + content.images * TOKENS_PER_IMAGE
             tokens += planned.trials / content.samples * once
-        cost = f"about {tokens:,.0f} input tokens; at worst {_duration(worst_case_s)}"
+        cost = f"about {tokens:,.0f} input tokens"
         self.console.print(plain(f"model {plan.model.name}; {cost}; run folder {plan.folder}"))
 
 
@@ -51,12 +56,11 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
     if as_json:
         print_json(result.results)
     if not quiet:
-        console = watcher.console if as_json else Console()
-        _print_tables(result, console)
-        for kind, count in result.state.failures.items():
-            console.print(plain(f"{count} trials failed: {kind}"))
-        if result.state.last_error and result.failed:
-            console.print(plain(f"last error: {result.state.last_error}"))
+        console = watcher.console if as_json else WholeConsole()
+        if not _all_failed(result):  # screens of "–" would hide the one line that matters
+            _print_tables(result, console)
+        for line in _how_it_went(result):
+            console.print(plain(line))
         folder = result.folder
         console.print(plain(f"results {folder / 'results.json'} · every trial {folder / 'records.jsonl'}"))
         page = f"page {folder / 'report.html'} · " if (folder / "report.html").exists() else ""
@@ -67,7 +71,33 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         click.echo(f"{why} after {progress}; run the same command again to continue", err=True)
 
 
-def _print_tables(result: RunResult, console: Console) -> None:
+def _all_failed(result: RunResult) -> bool:
+    state = result.state
+    return state.done > 0 and state.failed == state.done and not state.resumed
+
+
+def _how_it_went(result: RunResult) -> Iterator[str]:
+    """Say what was asked and what was not: failures, replies that were there already, an early stop."""
+    state = result.state
+    for kind, count in state.failures.items():
+        yield f"{plural(count, 'trial')} failed: {kind}"
+    if state.last_error and result.failed:
+        yield f"last error: {state.last_error}"
+    if state.resumed and not state.done:
+        yield f"nothing was asked: the replies of all {plural(state.resumed, 'trial')} were stored before"
+    elif state.resumed or state.cached:
+        stored = f"{state.resumed:,} stored before, {state.cached:,} from the cache"
+        yield f"{state.done - state.cached:,} asked now, {stored}"
+    if result.early_stop:
+        points, (low, high) = result.early_stop["points"], result.early_stop["interval"]
+        asked, planned = state.done + state.resumed, state.planned
+        yield (
+            f"stopped by --until-ci {points:g} after {asked:,} of {planned:,} trials: "
+            f"the interval [{low * 100:.1f}, {high * 100:.1f}] % is narrow enough"
+        )
+
+
+def _print_tables(result: RunResult, console: WholeConsole) -> None:
     for name, task in result.results["tasks"].items():
         console.print(results_table(name, task))
         for note in task.get("notes", ()):
@@ -82,7 +112,3 @@ def _print_tables(result: RunResult, console: Console) -> None:
     means = dimension_means(result.results["tasks"], result.dimensions)
     if len(means) > 1:
         console.print(dimension_table(means))
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} h" if seconds >= 5400 else f"{seconds / 60:.0f} min"

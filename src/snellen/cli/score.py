@@ -94,11 +94,10 @@ def _write_records(path: Path, records: list[dict[str, Any]]) -> None:
 
 
 def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:
-    from rich.console import Console
-
+    from ..report.console import WholeConsole
     from ..report.terminal import results_table
 
-    console = Console()
+    console = WholeConsole()
     for name, result in tasks.items():
         console.print(results_table(name, result))
         for key, groups in result.get("groups", {}).items():

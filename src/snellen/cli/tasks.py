@@ -45,14 +45,15 @@ def tasks(
 
 
 def _print(rows: list[dict[str, Any]], suites: dict[str, list[str]]) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from ..report.console import WholeConsole
 
     table = Table("task", "form", "dimension", "what it measures", "data here")
     for row in rows:
         table.add_row(row["name"], row["form"], row["dimension"], row["title"], ", ".join(row["data"]) or "–")
-    console = Console()
+    console = WholeConsole()
     console.print(table)
     for suite, names in suites.items():
-        console.print(f"suite {suite}: {len(names)} tasks", highlight=False)
-    console.print("your own data works too: snellen run my.jsonl --model …", style="dim", highlight=False)
+        console.print(f"suite {suite}: {len(names)} tasks")
+    console.print("your own data works too: snellen run my.jsonl --model …", style="dim")

@@ -18,6 +18,8 @@ UNSEEN = "".join(
 """Marks that cannot be seen, and that a spreadsheet reads past."""
 FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """How a formula begins, also in full width."""
+NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|\.\d+)([eE][+-]?\d+)?( ?%)?")
+"""A number as our own tables write it: no formula, though it may begin with a sign."""
 
 
 def clean_text(text: str) -> str:
@@ -36,6 +38,11 @@ def show_text(text: str) -> str:
     return CONTROL.sub(REPLACEMENT, clean_text(text))
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 image`, `2,000 images`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def defuse_cell(text: str) -> str:
     """Return a CSV cell that no spreadsheet runs and no terminal obeys: what begins like a formula gets an apostrophe.
 
@@ -46,6 +53,13 @@ def defuse_cell(text: str) -> str:
     while bare != (bare := bare.lstrip().lstrip(UNSEEN + REPLACEMENT)):
         pass
     return f"'{text}" if text.startswith(("\t", "\r", "\n")) or bare.startswith(FORMULA) else text
+
+
+def safe_cell(value: object) -> object:
+    """Return a CSV cell of ours: numbers as they are, foreign text defused, nothing for None."""
+    if isinstance(value, str):
+        return value if NUMBER.fullmatch(value) else defuse_cell(value)
+    return "" if value is None else value
 
 
 def json_objects(text: str) -> Iterator[Any]:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from ..core.errors import DataError
 from ..core.ids import content_hash, sha256_hex
+from ..core.text import plural
 from ..core.types import Form, Image, Sample
 from ..stats.intervals import wilson
 from .images.decode import read_bytes, read_header
@@ -103,7 +104,7 @@ def _defects(samples: Sequence[Sample], images: bool) -> list[Finding]:
 
 
 def _collect(check: str, level: str, ids: Sequence[str], text: str) -> Finding:
-    return Finding(check, level, f"{len(ids)} samples {text}", len(ids), tuple(ids[:EXAMPLES]))
+    return Finding(check, level, f"{plural(len(ids), 'sample')} {text}", len(ids), tuple(ids[:EXAMPLES]))
 
 
 def _has_blank(sample: Sample) -> bool:

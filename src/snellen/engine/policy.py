@@ -60,9 +60,3 @@ class Policy:
     def timeout_of(self, params: Params) -> float | None:
         """Return the seconds one attempt may take: the request's own, or the run's."""
         return None if self.timeout_s is None else params.timeout_s or self.timeout_s
-
-    def worst_case_s(self, trials: int) -> float:
-        """Return an upper bound of the run's length if every attempt timed out."""
-        waits = sum(self.backoff_of(attempt) for attempt in range(self.max_retries))
-        one = (self.max_retries + 1) * (self.timeout_s or 0.0) + waits
-        return min(one, self.deadline_s or one) * -(-trials // self.max_workers)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ..core.errors import UsageError
-from ..core.text import defuse_cell
+from ..core.text import safe_cell
 from .definitions import COMMON, DEFINITIONS
 from .timeline import Timeline
 
@@ -22,13 +22,6 @@ _REQUEST_COLUMNS = (
     "output_tokens", "reasoning_tokens", "cached_tokens", "visual_tokens", "counted_by", "images", "pixels",
     "sent_bytes", "turn", "target", "worker", "failure", "status", "message",
 )  # fmt: skip
-
-
-def safe_cell(value: Any) -> Any:
-    """Return a CSV cell that a spreadsheet shows and never runs: what could start a formula gets an apostrophe."""
-    if isinstance(value, str):
-        return defuse_cell(value)
-    return "" if value is None else value
 
 
 def metrics_csv(summary: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..core.text import show_text
+from .written import written, written_interval
 
 SIDE_METRICS = ("_rate", "_strict", "_micro")
 MACRO = "_macro_"
@@ -59,21 +60,14 @@ def tells_more(metric: str, metrics: Mapping[str, Any]) -> bool:
 
 def estimate_cells(metric: str, estimate: Mapping[str, Any]) -> tuple[Text, str, str, str, str, str]:
     """Return one row: name, value, interval and counts."""
-    value, interval = estimate["value"], estimate.get("ci95")
-    bounds = f"{number(interval[0])} – {number(interval[1])}" if interval else "–"
     return (
         plain(metric),
-        "–" if value is None else number(value),
-        bounds,
+        written(metric, estimate),
+        written_interval(metric, estimate),
         str(estimate["n"]),
         str(estimate["unscored"]),
         str(estimate["failed"]),
     )
-
-
-def number(value: float) -> str:
-    """Return a number with as many digits as one can use."""
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
 
 
 def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:
@@ -86,11 +80,11 @@ def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:
         metrics = [metric for metric in next(iter(groups.values())) if not metric.endswith(SIDE_METRICS)]
         for metric in metrics:
             table.add_column(plain(metric), justify="right")
-        table.add_column("n", justify="right")
+        table.add_column("trials", justify="right")  # not "n": a tag may be called so
         for value, estimates in groups.items():
             table.add_row(
                 plain(value),
-                *(_with_interval(estimates[metric]) for metric in metrics),
+                *(_with_interval(metric, estimates[metric]) for metric in metrics),
                 str(estimates[metrics[0]]["n"]),
             )
         yield table
@@ -100,15 +94,12 @@ def dimension_table(means: Mapping[str, tuple[float, int]]) -> Table:
     """Return one row a dimension, and their mean."""
     table = Table("dimension", "tasks", "mean", title="by dimension", title_justify="left", title_style="bold")
     for dimension, (mean, count) in means.items():
-        table.add_row(plain(dimension), str(count), number(mean))
-    table.add_row(
-        "average of dimensions", "", number(sum(mean for mean, _ in means.values()) / len(means)), style="bold"
-    )
+        table.add_row(plain(dimension), str(count), f"{mean * 100:.1f} %")
+    average = sum(mean for mean, _ in means.values()) / len(means)
+    table.add_row("average of dimensions", "", f"{average * 100:.1f} %", style="bold")
     return table
 
 
-def _with_interval(estimate: Mapping[str, Any]) -> str:
-    if estimate["value"] is None:
-        return "–"
-    low_high = estimate.get("ci95")
-    return number(estimate["value"]) + (f" [{number(low_high[0])}, {number(low_high[1])}]" if low_high else "")
+def _with_interval(metric: str, estimate: Mapping[str, Any]) -> str:
+    interval = f" [{written_interval(metric, estimate)}]" if estimate.get("ci95") else ""
+    return written(metric, estimate) + interval

@@ -37,6 +37,10 @@ class RunReader:
         self.folder = Path(folder)
         self._database = open_for_reading(self.folder / "run.db")
 
+    def __repr__(self) -> str:
+        header = self.header()
+        return f"<RunReader {self.folder}: {header.model} on {', '.join(task.name for task in header.tasks)}>"
+
     def __enter__(self) -> Self:
         return self
 

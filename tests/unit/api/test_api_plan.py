@@ -187,7 +187,6 @@ def test_policies_follow_the_settings() -> None:
     policy = make_policy(RunSettings(tasks=(), model="m", max_workers=3, max_retries=1, timeout_s=2.0, max_errors="5%"))
     assert (policy.max_workers, policy.max_retries, policy.timeout_s, policy.max_errors.share) == (3, 1, 2.0, 0.05)
     assert make_policy(RunSettings(tasks=(), model="m")).max_workers == 32
-    assert policy.worst_case_s(7) == 3 * (2 * 2.0 + 0.5)
     for wrong in ("many", "-1", "nan%", "inf%", "-5%", ""):
         if wrong:
             with pytest.raises(UsageError, match="--max-errors"):

@@ -132,11 +132,6 @@ def test_error_budgets() -> None:
         ErrorBudget.parse("many")
 
 
-def test_the_worst_case_is_a_real_bound() -> None:
-    policy = Policy(max_workers=2, max_retries=1, timeout_s=10.0)
-    assert policy.worst_case_s(4) == pytest.approx(2 * (2 * 10.0 + 0.5))
-
-
 def test_503_with_retry_after_pauses_the_whole_pool_and_without_it_does_not() -> None:
     def paused(error: ModelError) -> float:
         clock = FakeClock()
@@ -186,8 +181,3 @@ def test_budgets_count_strictly_and_shares_only_after_a_hundred() -> None:
     assert not ErrorBudget.parse("10%").exceeded(10, 100)
     assert ErrorBudget.parse("10%").exceeded(11, 100)
     assert ErrorBudget.parse("0").exceeded(1, 1)
-
-
-def test_the_worst_case_counts_the_last_round_whole() -> None:
-    assert Policy(max_workers=3, max_retries=1, timeout_s=2.0).worst_case_s(7) == 3 * (2 * 2.0 + 0.5)
-    assert Policy(max_workers=3, max_retries=1, timeout_s=2.0, deadline_s=1.0).worst_case_s(6) == 2.0

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import UsageError
-from snellen.perf.export import export, metrics_csv, prometheus, requests_csv, safe_cell
+from snellen.core.text import safe_cell
+from snellen.perf.export import export, metrics_csv, prometheus, requests_csv
 from snellen.perf.metrics import summarize
 from snellen.perf.slo import is_good, parse_objectives
 from snellen.perf.timeline import RequestRecord, Timeline

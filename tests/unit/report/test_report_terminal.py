@@ -14,7 +14,8 @@ from snellen.core.types import Failure, FailureKind, Prediction, TrialKey, Usage
 from snellen.engine.state import RunState
 from snellen.report import progress
 from snellen.report.progress import Progressbar, facts
-from snellen.report.terminal import dimension_table, group_tables, number, plain, results_table, tells_more
+from snellen.report.terminal import dimension_table, group_tables, plain, results_table, tells_more
+from snellen.report.written import number
 
 ESCAPES = [
     "\x1b[2J",
@@ -89,7 +90,7 @@ def test_a_table_shows_intervals_and_counts_and_leaves_out_what_says_nothing() -
     text = shown(results_table("t", {"metrics": metrics}))
     lines = {line.split("│")[1].strip(): line for line in text.splitlines() if line.startswith("│")}
     assert list(lines) == ["accuracy", "empty", "refusal_rate"]
-    assert "0.250 – 0.750" in lines["accuracy"]
+    assert "25.0 – 75.0" in lines["accuracy"]
     assert [cell.strip() for cell in lines["empty"].split("│")[2:4]] == ["–", "–"]
     assert [cell.strip() for cell in lines["accuracy"].split("│")[4:7]] == ["4", "1", "2"]
 
@@ -110,12 +111,12 @@ def test_groups_are_shown_when_there_are_a_few() -> None:
 
     assert [len(list(group_tables(groups(count)))) for count in (1, 2, 12, 13)] == [0, 1, 1, 0]
     text = shown(*group_tables(groups(2)))
-    assert "0.500 [0.000, 1.000]" in text
+    assert "50.0 % [0.0 – 100.0]" in text
     assert "m_rate" not in text
 
 
 def test_dimensions_and_their_mean() -> None:
-    assert "0.300" in shown(dimension_table({"a": (0.2, 3), "b": (0.4, 1)})).splitlines()[-2]
+    assert "30.0 %" in shown(dimension_table({"a": (0.2, 3), "b": (0.4, 1)})).splitlines()[-2]
 
 
 def test_progress_tells_what_is_wrong() -> None:

@@ -95,7 +95,7 @@ def test_half_written_run_says_so(tmp_path: Path) -> None:
 
 def test_a_run_without_any_trial(tmp_path: Path) -> None:
     make_run(tmp_path, count=3, stop_after=0, score=False)
-    assert "0 trials are stored" in Seen(write_report(tmp_path).read_text()).words
+    assert "0 trials stored" in Seen(write_report(tmp_path).read_text()).words
 
 
 def test_hostile_fields_make_no_element(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from ...report.pages.gallery import Shown, read_trial
 from ...report.pages.overview import overview_of, read_results
 from ...report.pages.report_page import PICTURE_BYTES, write_report
 from ...report.pages.vega import save_plot
-from ...scoring.compare.run_pairs import compare_runs as compare_runs  # noqa: PLC0414 - commands find it here
+from ...scoring.compare.paired import Comparison
+from ...scoring.compare.run_pairs import compare_runs
 from ...scoring.stored import read_columns
 from ...store.reader import RunReader
 
@@ -51,6 +52,19 @@ def frame(run: str | Path) -> Any:
         2
     """
     return _frame(run)
+
+
+def compare(
+    *runs: str | Path, task: str | None = None, metric: str | None = None, scored_only: bool = False
+) -> dict[str, list[Comparison]]:
+    """Return, for every task that the runs share, the comparison of each pair on each metric, paired by sample.
+
+    Example:
+        >>> runs = [snellen.run("my.jsonl", f"blind/{rule}").folder for rule in ("first", "longest")]
+        >>> [one.paired for one in snellen.compare(*runs, metric="accuracy")["my"]]
+        [2]
+    """
+    return compare_runs(runs, task=task, metric=metric, scored_only=scored_only)
 
 
 def results_of(folder: str | Path) -> dict[str, Any]:

@@ -32,9 +32,9 @@ def compare(runs: tuple[Path, ...], *, flips: int, form: str, as_json: bool, **w
     snellen compare runs/qwen runs/llava
     snellen compare runs/a runs/b runs/c --task docvqa --json
     """
-    from ...api.look.outputs import compare_runs
+    from ...api.look import outputs
 
-    results = compare_runs(runs, **which)
+    results = outputs.compare(*runs, **which)
     if as_json:
         print_json({"tasks": results})
         return
@@ -56,10 +56,11 @@ def _in_form(results: Mapping[str, Sequence[Comparison]], form: str) -> str:
 def show(task: str, comparisons: list[Comparison], flips: int) -> None:
     """Print one task: for each metric a table of all pairs, then who flipped and where the runs part."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from ...report.console import WholeConsole
+
+    console = WholeConsole()
     for metric in dict.fromkeys(one.metric for one in comparisons):
         table = Table(title=f"{task} · {metric}", title_justify="left", box=box.SIMPLE_HEAD)
         table.add_column("A → B", overflow="fold")
@@ -71,7 +72,7 @@ def show(task: str, comparisons: list[Comparison], flips: int) -> None:
         console.print(table)
         for one in chosen:
             for line in _details(one, flips):
-                console.print(line, soft_wrap=True, markup=False)
+                console.print(line, markup=False)
 
 
 def _row(one: Comparison) -> list[str]:

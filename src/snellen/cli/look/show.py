@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...core.text import plural
 from ..options import COUNT, MACHINE_STDOUT, PATH, flag, print_json
 
 if TYPE_CHECKING:
@@ -31,9 +32,8 @@ def show(*, run: Path, sample: str | None, no_image: bool, as_json: bool, **whic
     snellen show runs/demo
     snellen show runs/demo --sample base-0-letters-000
     """
-    from rich.console import Console
-
     from ...api.look.outputs import read_sample
+    from ...report.console import WholeConsole
 
     if sample is None:
         _show_run(run, as_json)
@@ -42,22 +42,21 @@ def show(*, run: Path, sample: str | None, no_image: bool, as_json: bool, **whic
     if as_json:
         print_json([trial._asdict() for trial in trials])
         return
-    console = Console(highlight=False)
+    console = WholeConsole()
     for number, trial in enumerate(trials):
         _show_trial(console, trial, with_image=not no_image and number == 0)
 
 
 def _show_run(run: Path, as_json: bool) -> None:
-    from rich.console import Console
-
     from ...api.look.outputs import results_of
+    from ...report.console import WholeConsole
     from ...report.terminal import group_tables, plain, results_table
 
     results = results_of(run)
     if as_json:
         print_json(results)
         return
-    console = Console(highlight=False)
+    console = WholeConsole()
     console.print(plain(f"{results['model']} · run {results['run']['id']} · {results['run']['created']}"))
     for name, task in results["tasks"].items():
         console.print(results_table(name, task))
@@ -79,7 +78,7 @@ def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
     if with_image and image is not None:
         show_image(console, image)
     for turn in shown.request.messages:
-        pictures = f" ({len(turn.images)} pictures)" if turn.images else ""
+        pictures = f" ({plural(len(turn.images), 'picture')})" if turn.images else ""
         console.print(plain(f"{turn.role}{pictures}"), style="bold cyan")
         console.print(plain(turn.text))
     console.print(Text("reply", style="bold cyan"))

@@ -45,6 +45,13 @@ class PerfGroup(click.Group):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show the options of `snellen perf TASK` too: they are what one looks for."""
+        super().format_options(ctx, formatter)
+        of_run = (option.get_help_record(ctx) for option in self.commands["run"].get_params(ctx))
+        with formatter.section("Options of `snellen perf TASK`"):
+            formatter.write_dl([record for record in of_run if record is not None])
+
 
 @click.group("perf", cls=PerfGroup, invoke_without_command=True, epilog=EXAMPLE)
 @flag("--explain", help="Print the definition of every metric and how other tools differ.")

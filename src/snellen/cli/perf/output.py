@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from rich.console import Console
 from rich.table import Column, Table
 
 from ...api.perf import PerfReport, Sweep, sweep_table
 from ...api.timelines import explain_metrics
+from ...report.console import WholeConsole
 from ...report.terminal import plain
 from ..options import print_json
 
@@ -36,7 +36,7 @@ def print_summary(summary: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(summary)
         return
-    console = Console()
+    console = WholeConsole()
     console.print(_metrics_table(summary))
     figures = Table("load", "", "unit")
     for name, value in summary["common"].items():
@@ -71,7 +71,7 @@ def print_report(report: PerfReport, *, as_json: bool) -> None:
     if as_json:
         print_json(report)
         return
-    console = Console()
+    console = WholeConsole()
     measured = [level for level in report.levels if level.get("total")]
     table = Table("", *(level["level"] for level in measured), title=f"{report.task} · {report.model}")
     for row in (*_figures(measured), *_latencies(measured)):
@@ -116,7 +116,7 @@ def print_sweep(sweep: Sweep, folder: Path, *, as_json: bool) -> None:
     if as_json:
         print_json({**msgspec.to_builtins(sweep), "folder": str(folder)})
         return
-    console = Console()
+    console = WholeConsole()
     rows = sweep_table(sweep)
     headings = list(rows[-1]) if rows else []
     table = Table(*(f"{key} ms" if " " in key else key for key in headings), title=f"load in {sweep.unit}")
@@ -148,7 +148,7 @@ def print_definitions(*, as_json: bool) -> None:
     if as_json:
         print_json(meanings)
         return
-    console = Console()
+    console = WholeConsole()
     for title, key in (("of each request", "metrics"), ("of the load", "common")):
         _print_rows(console, Table("metric", "unit", "meaning", title=title), meanings[key])
     console.print(plain(meanings["steady"]))
@@ -157,7 +157,7 @@ def print_definitions(*, as_json: bool) -> None:
     _print_rows(console, Table("AISBench", heading), meanings["aisbench"])
 
 
-def _print_rows(console: Console, table: Table, rows: Iterable[Mapping[str, str]]) -> None:
+def _print_rows(console: WholeConsole, table: Table, rows: Iterable[Mapping[str, str]]) -> None:
     for row in rows:
         table.add_row(*row.values())
     console.print(table)

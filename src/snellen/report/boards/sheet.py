@@ -9,22 +9,26 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from ...core.markup import Html, tag
-from ...core.text import defuse_cell
+from ...core.text import NUMBER, safe_cell
+from ..console import WholeConsole
 from ..pages.tables import head, scrolled
 from ..terminal import plain
 
-WIDE = 160
-"""Columns of a table that goes into a file or a pipe."""
-NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|\.\d+)([eE][+-]?\d+)?( ?%)?")
 _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "–": "--",
+    "−": "$-$",
+    "…": r"\ldots{}",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "·": r"$\cdot$",
     "→": r"$\rightarrow$",
 } | {c: f"\\{c}" for c in "&%$#_{}"}
 
@@ -36,12 +40,6 @@ class Sheet(Struct, frozen=True):
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
-
-
-def safe_cell(value: object) -> str:
-    """Return a CSV cell that no spreadsheet takes for a formula: foreign text that begins like one gets a quote."""
-    text = "" if value is None else str(value)
-    return text if NUMBER.fullmatch(text) else defuse_cell(text)
 
 
 def to_markdown(sheet: Sheet) -> str:
@@ -89,9 +87,7 @@ def to_terminal(sheet: Sheet, width: int | None = None) -> str:
         table.add_column(plain(name), justify="right" if numeric else "left", overflow="fold")
     for row in sheet.rows:
         table.add_row(*(plain(cell) for cell in row))
-    console = Console(width=width, highlight=False)
-    if width is None and not console.is_terminal:
-        console = Console(width=WIDE, highlight=False)
+    console = WholeConsole(width=width)
     with console.capture() as capture:
         console.print(table)
         if sheet.note:

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from ...core.errors import MissingExtra
+from ...core.text import safe_cell
 from ...core.types import Usage
 from ...store.reader import RunReader
-from ..boards.sheet import safe_cell
-from ..files import record_lines, records
+from ..files import Record, record_lines, records
 
 COLUMNS = (
     *("task", "sample", "variant", "repeat", "outcome", "metric", "value", "answer", "rule", "reason", "text"),
@@ -24,8 +24,20 @@ COLUMNS = (
 FORMATS = ("jsonl", "csv", "parquet")
 
 
+def frame_records(reader: RunReader) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a data frame: as `flat_records`, and each metric and each tag a column of its own."""
+    for row, each in _rows(reader):
+        del row["tags"]
+        tags = {f"tag_{name}" if name in (*COLUMNS, *each.scores) else name: value for name, value in each.tags.items()}
+        yield row | each.scores | tags
+
+
 def flat_records(reader: RunReader) -> Iterator[dict[str, Any]]:
-    """Yield every trial as one flat record of plain values: the rows of a data frame."""
+    """Yield every trial as one flat record of plain values, its tags as JSON: the rows of a file."""
+    return (row for row, _ in _rows(reader))
+
+
+def _rows(reader: RunReader) -> Iterator[tuple[dict[str, Any], Record]]:
     facts: dict[tuple[str, str], tuple[str, str, str | None]] = {}
     for task in reader.header().tasks:
         for sample in reader.samples(task.name):
@@ -42,14 +54,14 @@ def flat_records(reader: RunReader) -> Iterator[dict[str, Any]]:
             "group": group,
             "tags": msgspec.json.encode(each.tags).decode(),
         }
-        yield row
+        yield row, each
 
 
 def csv_lines(reader: RunReader) -> Iterator[str]:
     """Yield the lines of a CSV file; cells that a spreadsheet would run as formulas are defused."""
     yield _csv_line(COLUMNS)
     for row in flat_records(reader):
-        yield _csv_line([safe_cell(value) if isinstance(value, str) else value for value in row.values()])
+        yield _csv_line([safe_cell(value) for value in row.values()])
 
 
 def _csv_line(cells: Any) -> str:
@@ -98,17 +110,21 @@ def write_export(folder: Path, form: str, target: Path) -> Path:
 
 
 def frame(run: str | Path) -> Any:
-    """Return all trials of a run as a pandas data frame, else a polars one, else a list of dicts: one row a trial."""
+    """Return all trials of a run as a pandas data frame, else a polars one, else a list of dicts: one row a trial.
+
+    Every metric and every tag is a column of its own; a tag whose name is taken is called `tag_NAME`.
+    """
     with RunReader(run) as reader:
-        rows = list(flat_records(reader))
+        rows = list(frame_records(reader))
+    columns = list(dict.fromkeys((*COLUMNS[:-1], *(name for row in rows for name in row))))
     try:
         import pandas
 
-        return pandas.DataFrame(rows, columns=list(COLUMNS))
+        return pandas.DataFrame(rows, columns=columns)
     except ImportError:
         pass
     try:
         import polars
     except ImportError:
         return rows
-    return polars.DataFrame(rows, infer_schema_length=None)
+    return polars.DataFrame([{name: row.get(name) for name in columns} for row in rows], infer_schema_length=None)

@@ -7,7 +7,8 @@ from typing import Any
 
 from ...core.markup import Html, join, shorten, tag
 from ...scoring.table import Outcome
-from ..terminal import MACRO, SIDE_METRICS, number
+from ..terminal import MACRO, SIDE_METRICS
+from ..written import percent_metric, written, written_interval
 from . import draw
 from .figures import Figure
 from .tables import DRAWN, head, numbers, row, scrolled
@@ -18,32 +19,7 @@ MOST_GROUPS = 60
 SIGNS = dict(zip(Outcome, "✓◐✗?!…", strict=True))
 """An outcome is never shown by its colour alone."""
 PLAIN = ("acuity_px", "contrast_threshold", "instability")
-UNITS = ("acuity_px", "contrast_threshold", "critical_severity")
-"""How metrics begin that have a unit of their own."""
 PLAIN_ENDS = ("_strict", "_micro", "_majority", "_rate")
-
-
-def percent_metric(name: str, estimate: Mapping[str, Any]) -> bool:
-    """Tell whether a metric is a share that people read in percent."""
-    bounds = [estimate.get("value"), *(estimate.get("ci95") or ())]
-    other = name.startswith(UNITS) or name == "instability" or "_variance_" in name
-    return not other and all(value is None or 0.0 <= value <= 1.0 for value in bounds)
-
-
-def written(name: str, estimate: Mapping[str, Any]) -> str:
-    """Return a value as people say it."""
-    value = estimate.get("value")
-    if value is None:
-        return "–"
-    return f"{value * 100:.1f} %" if percent_metric(name, estimate) else number(value)
-
-
-def written_interval(name: str, estimate: Mapping[str, Any]) -> str:
-    """Return the 95 % interval as people say it."""
-    bounds = estimate.get("ci95")
-    if not bounds:
-        return "–"
-    return " – ".join(f"{bound * 100:.1f}" if percent_metric(name, estimate) else number(bound) for bound in bounds)
 
 
 def metric_table(metrics: Mapping[str, Any], caption: str) -> Html:

@@ -17,12 +17,14 @@ import numpy as np
 
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.tasks import RunHeader, Task
+from ...core.text import plural
 from ...scoring.gathered import GatheredTask
 from ...scoring.stored import read_columns
 from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
 from ..boards.headline import headline
 from ..files import write_atomically
+from ..written import percent_metric, written, written_interval
 from . import draw
 from .gallery import Budget, gallery, read_trial
 from .overview import Results, TaskOverview, overview_of, read_results
@@ -35,11 +37,8 @@ from .parts import (
     metric_table,
     outcome_bar,
     outcome_tag,
-    percent_metric,
     reply_text,
     tiles,
-    written,
-    written_interval,
 )
 from .tables import head, numbers, row, scrolled
 
@@ -116,7 +115,7 @@ def static(name: str) -> str:
 def _masthead(header: RunHeader, results: Results) -> Html:
     complete = results["status"]["complete"]
     waiting = sum(results["status"]["not_yet_asked"].values())
-    words = "complete" if complete else f"{waiting:,} trials not yet asked"
+    words = "complete" if complete else f"{plural(waiting, 'trial')} not yet asked"
     state = tag("li", words, class_="chip good" if complete else "chip bad")
     begun, seed = header.created.replace("T", " ").replace("+00:00", " UTC"), header.config.get("seed", 0)
     about = (begun, f"run {header.id}", f"seed {seed}", *(task.name for task in header.tasks))
@@ -175,14 +174,14 @@ def hero(one: TaskOverview, links: Html | None = None) -> Html:
 def in_words(name: str | None, estimate: Mapping[str, Any], one: TaskOverview) -> str:
     """Return the headline as one sentence."""
     if name is None or estimate.get("value") is None:
-        return f"{len(one.columns):,} trials are stored; none gives a value yet."
+        return f"{plural(len(one.columns), 'trial')} stored; none gives a value yet."
     what = "Half of the glyphs are read at a height of" if name == "acuity_px" else f"The {name.replace('_', ' ')} is"
     unit = " px" if name == "acuity_px" else ""
     unread = int(np.count_nonzero(one.columns.outcome == Outcome.UNSCORED))
     rest = f" {unread:,} replies could not be read" if unread else " Every reply could be read"
     few = percent_metric(name, estimate) and estimate["n"] < 100
     share = " With so few trials, take the interval, not the value." if few else ""
-    measured = f"measured on {len(one.columns):,} trials of {len(one.columns.facts):,} samples"
+    measured = f"measured on {plural(len(one.columns), 'trial')} of {plural(len(one.columns.facts), 'sample')}"
     return f"{what} {written(name, estimate)}{unit}, {measured}.{rest}.{share}"
 
 
@@ -228,7 +227,7 @@ def _every_reply(reader: RunReader, columns: TrialColumns) -> Iterator[Child]:
             rows.append(row(name, outcome, reply, name_class="mono"))
     yield tag("h2", "Every reply")
     table = scrolled("Every reply", head("trial", "outcome", "reply"), tag("tbody", *rows))
-    yield tag("details", tag("summary", f"{len(rows)} trials, whole or to the first 400 characters"), table)
+    yield tag("details", tag("summary", f"{plural(len(rows), 'trial')}, whole or to the first 400 characters"), table)
 
 
 def _failures(reader: RunReader, tasks: list[TaskOverview]) -> Html:

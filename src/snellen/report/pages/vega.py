@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from ...core.text import safe_cell
 from ...core.vega import Row, Spec, category, chart, quantity, render_png, render_svg
 
 _CONFIG: Spec = {
@@ -100,12 +101,13 @@ def interval_bars(rows: Sequence[Row], column: str, *, title: str = "", axis_tit
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """Write the rows behind a plot as CSV, columns in the order they first appear."""
+    """Write the rows behind a plot as CSV, columns in the order they first appear; formulas are defused."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     out = io.StringIO()
-    writer = csv.DictWriter(out, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([safe_cell(name) for name in columns])
+    for row in rows:
+        writer.writerow([safe_cell(row.get(name)) for name in columns])
     return out.getvalue()
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...core.markup import Child, Html, tag
 from ...extract.profiles import PROFILES
-from ..pages.parts import written
 from ..pages.tables import head, numbers, row
+from ..written import written
 from .shelf import OpenRun
 from .shell import link, shell
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...core.markup import Html, tag
 from ..boards.headline import headline
 from ..pages import draw
-from ..pages.parts import written, written_interval
 from ..pages.tables import DRAWN, head, numbers
+from ..written import written, written_interval
 from .shelf import OpenRun, Shelf
 from .shell import address, link, progress_bar, shell
 

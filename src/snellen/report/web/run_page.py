@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, tag
+from ...core.text import plural
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, figure_card, metric_table
 from ..pages.report_page import groups_section, hero, spread_section
@@ -18,7 +19,7 @@ LARGE = 20_000
 def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
     """Return the page of one run and one of its tasks."""
     header, progress = run.header(), run.progress()
-    chips = [header.created.replace("T", " ")[:16], f"run {header.id}", f"{progress.stored:,} trials"]
+    chips = [header.created.replace("T", " ")[:16], f"run {header.id}", plural(progress.stored, "trial")]
     parts: list[Child] = [
         tag("h1", header.model),
         tag("ul", *(tag("li", chip, class_="chip") for chip in chips), class_="chips"),

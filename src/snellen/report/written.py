@@ -1,0 +1,37 @@
+"""Estimates as people say them: a share in per cent, a number with the digits one can use; the same on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+UNITS = ("acuity_px", "contrast_threshold", "critical_severity")
+"""How metrics begin that have a unit of their own."""
+
+
+def number(value: float) -> str:
+    """Return a number with as many digits as one can use."""
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def percent_metric(name: str, estimate: Mapping[str, Any]) -> bool:
+    """Tell whether a metric is a share that people read in percent."""
+    bounds = [estimate.get("value"), *(estimate.get("ci95") or ())]
+    other = name.startswith(UNITS) or name == "instability" or "_variance_" in name
+    return not other and all(value is None or 0.0 <= value <= 1.0 for value in bounds)
+
+
+def written(name: str, estimate: Mapping[str, Any]) -> str:
+    """Return a value as people say it."""
+    value = estimate.get("value")
+    if value is None:
+        return "–"
+    return f"{value * 100:.1f} %" if percent_metric(name, estimate) else number(value)
+
+
+def written_interval(name: str, estimate: Mapping[str, Any]) -> str:
+    """Return the 95 % interval as people say it."""
+    bounds = estimate.get("ci95")
+    if not bounds:
+        return "–"
+    return " – ".join(f"{bound * 100:.1f}" if percent_metric(name, estimate) else number(bound) for bound in bounds)
