@@ -24,6 +24,8 @@ class FailureKind(StrEnum):
     TOO_LONG = "too_long"
     PAYLOAD = "payload"
     RATE = "rate"
+    QUOTA = "quota"
+    """The account has nothing left, for today or for good: no waiting brings it back."""
     REFUSED = "refused"
     TRUNCATED = "truncated"
     TIMEOUT = "timeout"

@@ -24,8 +24,8 @@ from snellen.model.served.gemini import Gemini
 from snellen.model.served.http_client import Body, HttpStream
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.post import HttpResponse
-from snellen.model.served.replies import status_error
 from snellen.model.served.served_model import ServedModel
+from snellen.model.served.server_errors import status_error
 
 KEY = TrialKey("t", "s")
 
@@ -160,7 +160,7 @@ def test_odd_but_legal_replies_are_read() -> None:
         (413, b"<html>", FailureKind.PAYLOAD, False),
         (422, {"detail": "bad"}, FailureKind.REQUEST, False),
         (429, {"error": {"message": "slow"}}, FailureKind.RATE, True),
-        (429, {"error": {"code": "insufficient_quota", "message": "pay"}}, FailureKind.RATE, False),
+        (429, {"error": {"code": "insufficient_quota", "message": "pay"}}, FailureKind.QUOTA, False),
         (500, b"oops", FailureKind.SERVER, True),
         (503, b"", FailureKind.SERVER, True),
     ],

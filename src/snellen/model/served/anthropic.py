@@ -16,7 +16,6 @@ from .served_model import ServedModel
 DEFAULT_MAX_TOKENS = 1024
 """The provider demands a limit; this one is sent when none was given."""
 FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "refusal": "refusal"}
-FINISH["model_context_window_exceeded"] = "length"
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:
@@ -32,7 +31,7 @@ class Anthropic:
     default_url = "https://api.anthropic.com/v1"
     key_variable = "ANTHROPIC_API_KEY"
     capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
-    image_policy = ImagePolicy(max_side=8000, max_bytes=5_000_000)
+    image_policy = ImagePolicy(max_side=8000, max_bytes=3_900_000)
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the messages address."""
@@ -120,7 +119,11 @@ def _finish(reason: Any) -> str | None:
 def _usage(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         return None
-    return Usage(value.get("input_tokens"), value.get("output_tokens"), None, value.get("cache_read_input_tokens"))
+    read, written = (value.get(f"cache_{kind}_input_tokens") for kind in ("read", "creation"))
+    fresh = value.get("input_tokens")  # without what was read from or written to a cache
+    whole = None if fresh is None else fresh + (read or 0) + (written or 0)
+    thought = (value.get("output_tokens_details") or {}).get("reasoning_tokens")
+    return Usage(whole, value.get("output_tokens"), thought, read)
 
 
 def _merge(first: Usage | None, last: Usage | None) -> Usage | None:
@@ -128,4 +131,4 @@ def _merge(first: Usage | None, last: Usage | None) -> Usage | None:
     if first is None or last is None:
         return last or first
     counts = first.input_tokens or last.input_tokens, last.output_tokens or first.output_tokens
-    return Usage(*counts, None, first.cached_tokens)
+    return Usage(*counts, last.reasoning_tokens, first.cached_tokens)

@@ -13,9 +13,7 @@ from .dialect import Picture
 from .replies import Reply, choice_zero, expect_object, refuse_error
 from .served_model import ServedModel
 
-UNSAFE = ("SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "RECITATION", "IMAGE_SAFETY")
-BROKEN = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "FINISH_REASON_UNSPECIFIED")
-FINISH = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(UNSAFE, "safety"), **dict.fromkeys(BROKEN, "error")}
+FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "FINISH_REASON_UNSPECIFIED": "error"}
 ROLES = {"assistant": "model", "user": "user"}
 
 
@@ -113,4 +111,8 @@ def _usage(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         return None
     kinds = ("prompt", "candidates", "thoughts", "cachedContent")
-    return Usage(*(value.get(f"{kind}TokenCount") for kind in kinds))
+    prompt, visible, thoughts, cached = (value.get(f"{kind}TokenCount") for kind in kinds)
+    output = None if visible is None and thoughts is None else (visible or 0) + (thoughts or 0)
+    details = value.get("promptTokensDetails")
+    images = [row.get("tokenCount") or 0 for row in details or () if row.get("modality") == "IMAGE"]
+    return Usage(prompt, output, thoughts, cached, sum(images) if images else None)

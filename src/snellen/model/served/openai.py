@@ -144,6 +144,7 @@ class _Details(msgspec.Struct, frozen=True):
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
     image_tokens: int | None = None
+    multimodal_tokens: dict[str, int] = {}
 
 
 class _Counts(msgspec.Struct):
@@ -151,6 +152,9 @@ class _Counts(msgspec.Struct):
     completion_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
     completion_tokens_details: _Details | None = None
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+    prompt_cache_hit_tokens: int | None = None
 
 
 _NONE = _Details()
@@ -165,4 +169,11 @@ def _usage(value: Any) -> Usage | None:
         return None
     prompt, reply = counts.prompt_tokens_details or _NONE, counts.completion_tokens_details or _NONE
     totals = counts.prompt_tokens, counts.completion_tokens
-    return Usage(*totals, reply.reasoning_tokens, prompt.cached_tokens, prompt.image_tokens)
+    thought = _first(reply.reasoning_tokens, counts.reasoning_tokens)
+    cached = _first(prompt.cached_tokens, counts.cached_tokens, counts.prompt_cache_hit_tokens)
+    return Usage(*totals, thought, cached, _first(prompt.image_tokens, prompt.multimodal_tokens.get("image")))
+
+
+def _first(*counts: int | None) -> int | None:
+    """Return the first count that is told: servers put the same number in different places."""
+    return next((count for count in counts if count is not None), None)

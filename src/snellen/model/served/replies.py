@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
-from ...core.clock import Clock
-from ...core.errors import ModelError, StopRun
-from ...core.text import clean_text
+from ...core.clock import SystemClock
+from ...core.errors import ModelError
 from ...core.types import FailureKind, Usage
+from .server_errors import MESSAGE_LIMIT, classify, describe_error, error_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
-RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
-MESSAGE_LIMIT = 300
-TOO_LONG = (
-    "context length",
-    "context_length",
-    "maximum context",
-    "too long",
-    "too many tokens",
-    "max_model_len",
-    "prompt is too",
+GAVE_UP = frozenset(
+    {"error", "abort", "aborted", "cancelled", "canceled", "insufficient_system_resource", "other"}
+    | {"parse_error", "network_error", "malformed_model_output"}
 )
-"""How servers say that a prompt does not fit; some with 400, some with 422, none with a code of its own."""
-GAVE_UP = frozenset({"error", "abort", "aborted", "cancelled", "canceled", "insufficient_system_resource", "other"})
 """Reasons to finish that are none of the model's: what came before is a piece of a reply at best."""
-KINDS = {413: FailureKind.PAYLOAD, 429: FailureKind.RATE, 403: FailureKind.AUTH, 408: FailureKind.TIMEOUT}
+REFUSALS = frozenset(
+    {"content_filter", "content_filtered", "refusal", "safety", "sensitive", "guardrail_intervened"}
+    | {"recitation", "blocklist", "prohibited_content", "spii", "image_safety"}
+)
+REFUSALS_WITHOUT_TEXT = frozenset({"language", "other"})
+TOOLS = frozenset(
+    {"tool_calls", "tool_use", "function_call", "malformed_function_call", "unexpected_tool_call", "pause_turn"}
+    | {"malformed_tool_use"}
+)
+"""The model tried to call a tool, though it was given none."""
+CUT = frozenset({"length", "max_tokens", "max_output_tokens"})
+FULL = frozenset({"model_length", "model_context_window_exceeded"})
+"""The reply was cut because the context was full, not because of a limit we set."""
+
+
+_NO_CLOCK = SystemClock()
+"""An error inside a reply has no headers, so no moment to wait for."""
 
 
 class Reply(msgspec.Struct, gc=False):
@@ -76,7 +81,12 @@ def unreadable(message: str) -> ModelError:
 
 def told_error(reason: Any) -> ModelError:
     """Return the error of a server that says in the body of a "200 OK", whole or in mid-stream, that it failed."""
-    return ModelError(FailureKind.SERVER, f"the server told of an error: {describe_error(reason)}", retryable=True)
+    code = reason.get("code") if isinstance(reason, dict) else None
+    status = code if isinstance(code, int) and not isinstance(code, bool) and 400 <= code < 600 else 500
+    error = classify(error_of(reason, status), {}, b"", _NO_CLOCK)
+    error.args = (str(error).replace(f"HTTP {status}", "the server told of an error", 1),)
+    error.status = None if status == 500 else status
+    return error
 
 
 def refuse_error(part: Mapping[str, Any]) -> None:
@@ -124,68 +134,32 @@ def check_reply(reply: Reply, said: Any = None) -> None:
 
 
 def _check_finish(reply: Reply) -> None:
-    """Raise if the server gave the reply up, or refused: what text there is then is no answer."""
-    if reply.finish is not None and reply.finish.lower() in GAVE_UP:
+    """Raise if the reply was given up, refused, or cut before its first word: what text there is is no answer."""
+    reason, has_text = (reply.finish or "").lower(), bool(reply.text and reply.text.strip())
+    if reply.refusal or reason in REFUSALS or (reason in REFUSALS_WITHOUT_TEXT and not has_text):
+        why = (reply.refusal or reply.finish or "")[:MESSAGE_LIMIT]
+        raise ModelError(FailureKind.REFUSED, f"the provider refused: {why}")
+    if reason in GAVE_UP:
         raise told_error(f"it gave the reply up ({reply.finish})")
-    if reply.refusal or reply.finish in ("content_filter", "refusal", "safety"):
-        reason = (reply.refusal or reply.finish or "")[:MESSAGE_LIMIT]
-        raise ModelError(FailureKind.REFUSED, f"the provider refused: {reason}")
+    if reason in TOOLS:
+        raise ModelError(FailureKind.DECODE, f"the model called a tool instead of answering ({reply.finish})")
+    if reason in CUT | FULL:
+        reply.finish = "length"
+        if not has_text:
+            raise _cut_before_text(reply, reason)
+
+
+def _cut_before_text(reply: Reply, reason: str) -> ModelError:
+    """Return the error of a reply that ended before its first word: thinking may have taken all its tokens."""
+    if reason in FULL:
+        return ModelError(FailureKind.TOO_LONG, "the context was full before the reply's first word")
+    thought = reply.reasoning or (reply.usage is not None and reply.usage.reasoning_tokens)
+    what = "while the model was still reasoning" if thought else "before its first word"
+    return ModelError(FailureKind.TRUNCATED, f"the reply was cut {what}: raise --max-tokens")
 
 
 def _no_text(reply: Reply, said: Any) -> ModelError:
     """Return the error of a reply that has no text, by what it has instead."""
-    if reply.finish == "length":
-        return ModelError(FailureKind.TRUNCATED, "the reply was cut before its first word: raise --max-tokens")
     if reply.choices:
         return unreadable("the server sent null content")
     return unreadable(f"the server sent no choices{f': {describe_error(said)}' if said else ''}")
-
-
-def status_error(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) -> ModelError:
-    """Turn an HTTP error into a typed one: which are final, which are retried, which stop the run."""
-    message = f"HTTP {status}: {_error_text(body)}"
-    if status == 401:
-        return StopRun(FailureKind.AUTH, f"{message} (check the API key: --api-key-env NAME)", status=status)
-    kind, wait_s = _kind_of(status, message.lower()), parse_retry_after(headers, clock)
-    spent = status == 429 and "insufficient_quota" in message  # no waiting brings the money back
-    retryable = (status in RETRYABLE or status >= 500) and not spent
-    return ModelError(kind, message, status=status, retryable=retryable, retry_after_s=wait_s)
-
-
-def _kind_of(status: int, message: str) -> FailureKind:
-    if status in (400, 422) and any(words in message for words in TOO_LONG):
-        return FailureKind.TOO_LONG
-    if status in (400, 422) and ("content_filter" in message or "safety" in message):
-        return FailureKind.REFUSED
-    return KINDS.get(status, FailureKind.SERVER if status >= 500 else FailureKind.REQUEST)
-
-
-def parse_retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
-    """Return the seconds to wait that `Retry-After` asks for, given as seconds or as an HTTP date."""
-    value = headers.get("Retry-After") or headers.get("retry-after")
-    if not value:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - clock.time()
-        except (ValueError, OverflowError):
-            return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
-
-
-def _error_text(body: bytes) -> str:
-    try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return clean_text(" ".join(body[:MESSAGE_LIMIT].decode("utf-8", "replace").split()))
-    return describe_error(value.get("error", value) if isinstance(value, dict) else value)
-
-
-def describe_error(error: Any) -> str:
-    """Return what a server says of its error, in one line of bounded length."""
-    if isinstance(error, dict):
-        text = " ".join(str(error[name]) for name in ("code", "type", "message", "detail") if error.get(name))
-        error = text or str(error)
-    return " ".join(clean_text(str(error)).split())[:MESSAGE_LIMIT]

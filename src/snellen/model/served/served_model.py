@@ -29,9 +29,9 @@ from .replies import (
     expect_object,
     read_safely,
     refuse_error,
-    status_error,
     told_error,
 )
+from .server_errors import status_error
 
 VERSION = "/v1"
 SERVICES = ("/chat/completions", "/completions", "/messages", "/models")

@@ -13,7 +13,8 @@ from ...core.types import FailureKind, Usage
 from ...model.served.dialect import Dialect
 from ...model.served.events import DONE, EventLines
 from ...model.served.http1 import Response
-from ...model.served.replies import Reply, check_reply, decode_body, read_safely, status_error
+from ...model.served.replies import Reply, check_reply, decode_body, read_safely
+from ...model.served.server_errors import status_error
 from ..timeline import CANCELLED, RequestRecord
 
 PARSE_EVERY = 64
