@@ -101,6 +101,7 @@ def test_every_room_and_sub_room_is_in_the_table_of_rooms() -> None:
 def test_the_index_lists_every_decision() -> None:
     assert len(DECISIONS) >= 48
     assert subprocess.run([sys.executable, "tools/decisions.py", "--check"], cwd=ROOT, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "tools/provider_table.py", "--check"], cwd=ROOT, check=False).returncode == 0
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:

@@ -34,6 +34,12 @@ def list_providers() -> list[str]:
     return default_registry().names("model")
 
 
+def list_provider_cards(catalogs: Sequence[Path] = ()) -> dict[str, str]:
+    """Return the providers that are cards, each with who it is."""
+    catalog = Catalog(catalogs)
+    return {name: catalog.card("providers", name)["title"] for name in catalog.names("providers")}
+
+
 def published_card(task: str, metrics: Mapping[str, Any]) -> Published | None:
     """Return the published figures to set beside a task's metrics, or None where there is nothing to compare with."""
     return published_for(Catalog(), task, metrics)

@@ -125,12 +125,13 @@ def _resolve(catalog: Catalog, name: str, settings: RunSettings) -> Task:
 def create_model(settings: RunSettings, registry: Registry) -> Model:
     """Return the model named `provider/name`."""
     provider, _, name = settings.model.partition("/")
-    known = registry.names("model")
-    if provider not in known:
+    known, catalog = registry.names("model"), Catalog(settings.catalogs)
+    cards = catalog.names("providers")
+    if provider not in (*known, *cards):
         hint = f"openai/{settings.model}" if settings.base_url else ""
-        tip = f" (did you mean {hint!r}?)" if hint else did_you_mean(provider, known)
+        tip = f" (did you mean {hint!r}?)" if hint else did_you_mean(provider, [*known, *cards])
         wrong = f"model {settings.model!r}: unknown provider {provider!r}{tip}"
-        raise UsageError(f"{wrong}; write provider/name, providers: {', '.join(known)}")
+        raise UsageError(f"{wrong}; write provider/name, providers: {', '.join([*known, *cards])}")
     refuse_keys(settings)
     options = ModelOptions(
         base_url=settings.base_url,
@@ -138,7 +139,16 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
         timeout_s=settings.timeout_s or 600.0,
         image_policy=settings.image_policy,
         arguments=settings.model_arguments,
+        headers=settings.headers,
+        query=settings.query,
+        strict_params=settings.strict_params,
+        reasoning=settings.reasoning,
     )
+    if provider in cards:
+        from ..model.served.provider_card import ProviderCard, create_by_card
+
+        card = convert(catalog.card("providers", provider), ProviderCard, f"provider {provider!r}")
+        return create_by_card(provider, card, name, options)
     model: Model = registry.get("model", provider)(name, options)
     return model
 
@@ -321,7 +331,20 @@ def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
 
 
 _NOT_IN_NAME = {
-    *("api_key", "base_url", "output_dir", "data_root", "command", "plugins", "catalogs", "profile", "cache"),
+    *(
+        "api_key",
+        "headers",
+        "query",
+        "strict_params",
+        "base_url",
+        "output_dir",
+        "data_root",
+        "command",
+        "plugins",
+        "catalogs",
+        "profile",
+        "cache",
+    ),
     *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
     *("same_model", "deadline_s"),
 }

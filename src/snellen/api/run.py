@@ -145,7 +145,10 @@ async def _ask_all(
             server.keep(writer)
             engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
             with ending_at(ends, engine):
-                return await _run_engine(engine, plan, settings, writer, watcher)
+                try:
+                    return await _run_engine(engine, plan, settings, writer, watcher)
+                finally:
+                    server.keep_adjusted(writer)
 
 
 def check_folder(folder: Path) -> None:

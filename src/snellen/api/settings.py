@@ -42,6 +42,12 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     # where things are
     base_url: str | None = None
     api_key: Secret | None = None
+    headers: dict[str, Secret] = {}
+    """Sent with every request and never stored: gateways and proxies ask for them."""
+    query: dict[str, str] = {}
+    """Behind the address of every request (`api-version=…`)."""
+    strict_params: bool = False
+    """Stop instead of sending otherwise what a server refuses (a limit by another name, no temperature)."""
     output_dir: Path | None = None
     data_root: Path | None = None
     """Where cards look for their files; None: `$SNELLEN_DATA`, or ./data."""
@@ -62,6 +68,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     temperature: float | None = None
     top_p: float | None = None
     sampling_seed: int | None = None
+    reasoning: str | None = None
+    """How much a served model may reason: off, low, medium, high, on, or tokens; None leaves it to the model."""
     stream: bool | None = None
     extra_body: dict[str, Any] | None = None
     prompt_template: str | None = None

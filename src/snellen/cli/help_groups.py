@@ -12,14 +12,14 @@ OTHERS = "Others"
 RUN_GROUPS: Mapping[str, Sequence[str]] = {
     "The model": (
         *("model", "base_url", "api_key_env", "api_key_file", "api_key", "config_file", "model_arguments"),
-        *("half", "batch_size", "same_model"),
+        *("headers", "query", "strict_params", "half", "batch_size", "same_model"),
     ),
     "What is asked": (
         *("limit", "try_run", "sample", "sample_seed", "stratify", "ids", "ids_file", "num_infers", "duplication"),
         *("variants", "perturb", "until_ci", "data_root", "catalogs"),
     ),
     "Your own data": ("columns", "form", "preset", "duplicates", "allow_missing_images"),
-    "Sampling": ("temperature", "top_p", "max_tokens", "sampling_seed", "seed", "stream"),
+    "Sampling": ("temperature", "top_p", "max_tokens", "reasoning", "sampling_seed", "seed", "stream"),
     "The prompt": (
         *("option_mark", "shuffle_options", "shots", "in_context_sample", "random_instruct", "response_prefix"),
         *("answer_space_instruct", "yesno_instruct", "capitalize", "style", "prompt_pack", "image_max_side"),

@@ -35,7 +35,7 @@ Examples:
 @MACHINE
 def models(name: str | None, base_url: str | None, as_json: bool) -> None:
     """List the providers, or check that one model can be reached and what it can do."""
-    from ..api.listing import list_providers
+    from ..api.listing import list_provider_cards, list_providers
 
     if name:
         model = _check(name, base_url)
@@ -43,8 +43,8 @@ def models(name: str | None, base_url: str | None, as_json: bool) -> None:
         at = f" at {address}" if base_url and address != base_url.rstrip("/") else ""
         print_either(model, f"{name} is ready{at}: {', '.join(model['capabilities'])}", as_json)
         return
-    known = {provider: PROVIDERS.get(provider, "") for provider in list_providers()}
-    print_either(known, "\n".join(f"{provider:10} {text}" for provider, text in known.items()), as_json)
+    known = {provider: PROVIDERS.get(provider, "") for provider in list_providers()} | list_provider_cards()
+    print_either(known, "\n".join(f"{provider:14} {text}" for provider, text in known.items()), as_json)
 
 
 def _check(name: str, base_url: str | None) -> dict[str, Any]:

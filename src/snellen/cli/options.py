@@ -49,6 +49,13 @@ KEYS = add_options(
     click.option("--api-key-file", type=FILE, help="File that holds the key."),
 )
 API_KEY = click.option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env).")
+ADDRESSING = add_options(
+    repeated(
+        "--header", "headers", metavar="NAME=VALUE", help="Send this header too; VALUE may be env:NAME. Never stored."
+    ),
+    repeated("--query", metavar="NAME=VALUE", help="Put this behind every address: api-version=2025-01-01."),
+    flag("--strict-params", help="Stop where a server refuses a parameter, instead of sending it otherwise."),
+)
 NO_CACHE = flag("--no-cache", help="Neither read nor write the response cache.")
 CATALOGS = repeated("--catalog", "catalogs", type=PATH, help="Folder with further cards.")
 OVERRIDES = repeated("-p", "overrides", metavar="KEY=VALUE", help="Override any field of the task.")

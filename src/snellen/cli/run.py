@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -54,6 +55,7 @@ Examples:
 @option("--base-url", "--url", "--base_url", help="Where an OpenAI-compatible server answers.")
 @options.KEYS
 @options.API_KEY
+@options.ADDRESSING
 @option(
     "--config", "config_file", type=PATH, help="Model file (JSON or TOML): model_name, prompt_template, max_tokens …"
 )
@@ -64,6 +66,7 @@ Examples:
 @option("--temperature", type=float, help="Sent as given, 0 too; not sent when unset.")
 @option("--top-p", type=float)
 @option("--max-tokens", type=COUNT)
+@option("--reasoning", help="How much a served model may reason: off, low, medium, high, on, or so many tokens.")
 @option("--sampling-seed", type=int, help="Seed sent to the server (plus the index of the inference).")
 @defaulted("--seed", type=int, default=0, help="Seed of everything Snellen draws itself.")
 @option("--stream/--no-stream", default=None, help="Stream replies: gives time to first token.")
@@ -148,6 +151,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
     file = read_model_file(flags.pop("config_file"))
     key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
+    headers, query = read_headers(flags.pop("headers")), read_pairs("--query", flags.pop("query"))
     model = _model_name(flags.pop("model"), file.pop("model", None))
     limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
     columns = dict(map(parse_assignment, flags.pop("columns")))
@@ -164,6 +168,8 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         tasks=tasks,
         model=model,
         api_key=key,
+        headers=headers,
+        query=query,
         limit=8 if try_run and limit is None else limit,
         columns={field: str(column) for field, column in columns.items()},
         ids=ids,
@@ -205,14 +211,43 @@ def _model_arguments(flags: dict[str, Any]) -> dict[str, Any]:
     return arguments | {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}
 
 
+def read_headers(given: tuple[str, ...]) -> dict[str, Secret]:
+    """Return the headers of `--header NAME=VALUE`; a VALUE `env:NAME` is taken from the environment."""
+    headers = {}
+    for name, value in read_pairs("--header", given).items():
+        variable = value.removeprefix("env:") if value.startswith("env:") else None
+        if variable is not None and variable not in os.environ:
+            raise UsageError(f"--header {name}=env:{variable}: that variable is not set")
+        text = value if variable is None else os.environ[variable]
+        if not text.isprintable() or not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name):
+            raise UsageError(f"--header {name}: no line ends or control characters in a header")
+        headers[name] = Secret(text)
+    return headers
+
+
+def read_pairs(flag_name: str, given: tuple[str, ...]) -> dict[str, str]:
+    """Return NAME=VALUE pairs as texts."""
+    pairs = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{flag_name} takes NAME=VALUE")
+        pairs[name.strip()] = value
+    return pairs
+
+
+HIDDEN = ("--api-key", "--header")
+
+
 def command_line(arguments: list[str]) -> str:
-    """Return the command as typed, without the key."""
+    """Return the command as typed, without the key and without what headers hold."""
     shown = ["snellen", *arguments[1:]]
     for index, argument in enumerate(shown):
-        if argument == "--api-key" and index + 1 < len(shown):
+        name, equals, _ = argument.partition("=")
+        if argument in HIDDEN and index + 1 < len(shown):
             shown[index + 1] = "****"
-        elif argument.startswith("--api-key="):
-            shown[index] = "--api-key=****"
+        elif equals and name in HIDDEN:
+            shown[index] = f"{name}=****"
     return hide_passwords(shlex.join(shown))  # a password in an address is a key too
 
 

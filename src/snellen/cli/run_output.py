@@ -83,6 +83,8 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
         yield f"{plural(count, 'trial')} failed: {kind}"
     if state.last_error and result.failed:
         yield f"last error: {state.last_error}"
+    for change in result.results["run"].get("adjusted", ()):
+        yield f"sent otherwise than asked: {change}"
     if state.resumed and not state.done:
         yield f"nothing was asked: the replies of all {plural(state.resumed, 'trial')} were stored before"
     elif state.resumed or state.cached:

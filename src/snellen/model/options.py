@@ -23,6 +23,14 @@ class ModelOptions:
     """Overrides the provider's own policy."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """`--model-arg key=value`: provider-specific (dtype, device, batch_size, engine)."""
+    headers: Mapping[str, Secret] = field(default_factory=dict)
+    """`--header NAME=VALUE`: sent with every request, never stored."""
+    query: Mapping[str, str] = field(default_factory=dict)
+    """`--query NAME=VALUE`: behind the address of every request."""
+    reasoning: str | None = None
+    """`--reasoning`: off, low, medium, high, on, or a number of tokens; None leaves it to the model."""
+    strict_params: bool = False
+    """Refuse instead of sending otherwise what a server does not take."""
     clock: Clock = field(default_factory=SystemClock)
 
     def allow_arguments(self, provider: str, known: Sequence[str] = ()) -> None:

@@ -36,7 +36,12 @@ def frame_results(
     """Return the parts of tasks as results.json frames them: which run, which model, how far it is."""
     run: dict[str, Any] = {name: getattr(header, name) for name in ("id", "created", "command", "config")}
     return {
-        "run": run | {"profile": profile or "snellen", "servers": reader.meta("servers") or []},
+        "run": run
+        | {
+            "profile": profile or "snellen",
+            "servers": reader.meta("servers") or [],
+            "adjusted": reader.meta("adjusted") or [],
+        },
         "model": header.model,
         "tasks": tasks,
         "usage": usage,

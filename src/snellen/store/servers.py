@@ -49,6 +49,12 @@ class AskedServer:
             self._refuse(f"was asked when {here} said {key} {before[0][key]!r} of its model; now {said[key]!r}")
         writer.put_meta(KEY, [*known, {"base_url": here, "says": said}])
 
+    def keep_adjusted(self, writer: RunWriter) -> None:
+        """Keep what was sent otherwise than asked, because the server refused it."""
+        adjusted = list(getattr(self._model, "adjusted", ()))
+        if adjusted:
+            writer.put_meta("adjusted", list(dict.fromkeys([*(writer.meta("adjusted") or []), *adjusted])))
+
     def _address(self) -> str | None:
         """Return where the model is served, without a password; None for a model that is not."""
         address = self._model.identity().get("base_url")

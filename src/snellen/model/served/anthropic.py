@@ -9,7 +9,7 @@ from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import Request, Turn, Usage
 from ..options import ModelOptions
-from .dialect import Picture
+from .dialect import Picture, key_headers
 from .replies import Reply, expect_object, refuse_error
 from .served_model import ServedModel
 
@@ -32,6 +32,9 @@ class Anthropic:
     key_variable = "ANTHROPIC_API_KEY"
     capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
     image_policy = ImagePolicy(max_side=8000, max_bytes=3_900_000)
+    sampling_place: str | None = None
+    key_header = "x-api-key"
+    reasoning = "anthropic"
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the messages address."""
@@ -40,9 +43,7 @@ class Anthropic:
     def headers(self, key: Secret | None) -> dict[str, str]:
         """Return JSON headers with the key and the API version."""
         headers = {"Content-Type": "application/json", "anthropic-version": "2023-06-01"}
-        if key is not None:
-            headers["x-api-key"] = key.reveal()
-        return headers
+        return headers | key_headers(self.key_header, key)
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the messages body."""

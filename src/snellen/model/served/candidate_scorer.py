@@ -22,6 +22,7 @@ from . import logprob_routes as routes
 from .dialect import Dialect, build_body
 from .http_client import Body
 from .logprob_routes import CHAT, ECHO, LETTERS, ROUTES, WITH_IMAGES, Token
+from .negotiation import Quirks
 from .replies import unreadable
 
 PROBE = Request(
@@ -40,6 +41,7 @@ class Server(Protocol):
     clock: Clock
     dialect: Dialect
     remote_name: str
+    quirks: Quirks
 
     async def post(self, path: str, body: Body) -> Mapping[str, Any]:
         """Send a body to a path under the server's address and return the JSON object it answers with."""
@@ -202,7 +204,7 @@ class CandidateScorer:
         return await self._server.post("/completions", (msgspec.json.encode(body),))
 
     async def _chat(self, request: Request, images: EncodedImages) -> Mapping[str, Any]:
-        body = build_body(self._server.dialect, self._server.remote_name, request, images)
+        body = build_body(self._server.dialect, self._server.remote_name, request, images, self._server.quirks)
         return await self._server.post("/chat/completions", body)
 
 

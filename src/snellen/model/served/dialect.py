@@ -15,6 +15,7 @@ from ...core.protocols import Capability, EncodedImage, EncodedImages, ImagePoli
 from ...core.secret import Secret
 from ...core.types import Image, Request
 from .http_client import Body
+from .negotiation import NO_QUIRKS, Quirks
 from .replies import Reply
 
 _NONCE = os.urandom(8).hex()
@@ -39,6 +40,12 @@ class Dialect(Protocol):
     key_variable: str
     capabilities: frozenset[Capability]
     image_policy: ImagePolicy
+    sampling_place: str | None
+    """Where in the body the sampling parameters stand; None: at its top."""
+    key_header: str
+    """The header that holds the key; in `Authorization` it stands behind `Bearer`."""
+    reasoning: str
+    """The style by which `--reasoning` is told (catalog/servers/reasoning.toml)."""
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return where a request goes."""
@@ -61,17 +68,27 @@ class Dialect(Protocol):
         ...
 
 
-def build_body(dialect: Dialect, model: str, request: Request, images: EncodedImages) -> Body:
-    """Return the request body with all its images in it, in parts."""
+def key_headers(name: str, key: Secret | None) -> dict[str, str]:
+    """Return the header that holds the key, if there is one."""
+    if key is None:
+        return {}
+    return {name: f"Bearer {key.reveal()}" if name == "Authorization" else key.reveal()}
+
+
+def build_body(
+    dialect: Dialect, model: str, request: Request, images: EncodedImages, quirks: Quirks = NO_QUIRKS
+) -> Body:
+    """Return the request body with all its images in it, in parts, as this server wants it."""
     encoded = [images[image] for turn in request.messages for image in turn.images]
     if not encoded:
-        return (msgspec.json.encode(dialect.payload(model, request, [()] * len(request.messages))),)
+        return (msgspec.json.encode(plain_body(dialect, model, request, quirks)),)
     tokens = iter(range(len(encoded)))
     pictures = [
         [_picture(f"@{_NONCE}-{next(tokens)}@", image, images[image]) for image in turn.images]
         for turn in request.messages
     ]
-    skeleton = msgspec.json.encode(dialect.payload(model, request, pictures))
+    payload = quirks.apply(dialect.payload(model, request, pictures), dialect.sampling_place)
+    skeleton = msgspec.json.encode(payload)
     parts: list[bytes] = []
     for number, image in enumerate(encoded):
         head, token, rest = skeleton.partition(b"@%s-%d@" % (_NONCE.encode(), number))
@@ -81,6 +98,12 @@ def build_body(dialect: Dialect, model: str, request: Request, images: EncodedIm
     if b"@" + _NONCE.encode() in skeleton:
         raise AssertionError("a dialect must keep the order of images")
     return (*parts, skeleton)
+
+
+def plain_body(dialect: Dialect, model: str, request: Request, quirks: Quirks) -> dict[str, Any]:
+    """Return the body without its pictures: all of it where there are none, else what its parameters are."""
+    payload = dialect.payload(model, request, [()] * len(request.messages))
+    return quirks.apply(payload, dialect.sampling_place)
 
 
 def _picture(token: str, image: Image, encoded: EncodedImage) -> Picture:

@@ -9,7 +9,8 @@ from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
-from .dialect import Picture
+from .dialect import Picture, key_headers
+from .reasoning import merge_fields
 from .replies import Reply, choice_zero, expect_object, refuse_error
 from .served_model import ServedModel
 
@@ -31,6 +32,9 @@ class Gemini:
     key_variable = "GEMINI_API_KEY"
     capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
     image_policy = ImagePolicy(max_bytes=15_000_000, formats=("image/png", "image/jpeg", "image/webp"))
+    sampling_place: str | None = "generationConfig"
+    key_header = "x-goog-api-key"
+    reasoning = "gemini"
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the address of the model's method."""
@@ -39,9 +43,7 @@ class Gemini:
     def headers(self, key: Secret | None) -> dict[str, str]:
         """Return JSON headers with the key."""
         headers = {"Content-Type": "application/json"}
-        if key is not None:
-            headers["x-goog-api-key"] = key.reveal()
-        return headers
+        return headers | key_headers(self.key_header, key)
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the generateContent body."""
@@ -53,7 +55,8 @@ class Gemini:
         if system:
             body["systemInstruction"] = {"parts": [{"text": system}]}
         config = _generation_config(request.params)
-        return body | ({"generationConfig": config} if config else {}) | (request.params.extra_body or {})
+        body |= {"generationConfig": config} if config else {}
+        return merge_fields(request.params.extra_body, body) if request.params.extra_body else body
 
     def parse(self, value: Any) -> Reply:
         """Read a whole response."""

@@ -12,7 +12,7 @@ from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
-from .dialect import Picture
+from .dialect import Picture, key_headers
 from .replies import Reply, choice_zero, expect_object, refuse_error, unreadable
 from .served_model import ServedModel
 
@@ -35,6 +35,9 @@ class OpenAI:
     key_variable = "OPENAI_API_KEY"
     capabilities = frozenset({Capability.GENERATE, Capability.LIKELIHOOD, Capability.STREAM, Capability.IMAGES})
     image_policy = ImagePolicy()
+    sampling_place: str | None = None
+    key_header = "Authorization"
+    reasoning = "effort"
 
     def __init__(self, images: str = "inline") -> None:
         if images not in IMAGE_MODES:
@@ -49,9 +52,7 @@ class OpenAI:
     def headers(self, key: Secret | None) -> dict[str, str]:
         """Return JSON headers, with a bearer token if there is a key."""
         headers = {"Content-Type": "application/json"}
-        if key is not None:
-            headers["Authorization"] = f"Bearer {key.reveal()}"
-        return headers
+        return headers | key_headers(self.key_header, key)
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the chat body."""

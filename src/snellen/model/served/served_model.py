@@ -5,21 +5,26 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
-from ...core.errors import EnvironmentProblem, ModelError, UsageError, did_you_mean
+import msgspec
+from msgspec.structs import replace
+
+from ...core.errors import EnvironmentProblem, ModelError, StopRun, UsageError, did_you_mean
 from ...core.protocols import Capability, EncodedImages
 from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, Prediction, Request, Timing
 from ..options import ModelOptions
 from .candidate_scorer import CandidateScorer
-from .dialect import Dialect, build_body
+from .dialect import Dialect, build_body, plain_body
 from .events import read_events
 from .http_client import AiohttpClient, Body, HttpClient
+from .negotiation import REFUSED_BY, Quirks
 from .post import HttpResponse
+from .reasoning import merge_fields, reasoning_fields
 from .replies import (
     GAVE_UP,
     Reply,
@@ -36,6 +41,7 @@ from .server_errors import status_error
 VERSION = "/v1"
 SERVICES = ("/chat/completions", "/completions", "/messages", "/models")
 """Endings of addresses that are a service of the server, not the server."""
+STOPS = frozenset({"stop", "stop_sequences", "stopSequences"})
 TELLING = ("root", "parent", "owned_by", "max_model_len", "version")
 """What an entry of /models says of a checkpoint; its date and its permissions are new each time."""
 
@@ -55,6 +61,11 @@ class ServedModel:
         self.dialect = dialect
         self.remote_name = name
         self._options = options
+        self.quirks = Quirks()
+        """What this server wants otherwise; grows with its refusals."""
+        self._reasoning = (
+            reasoning_fields(options.reasoning, dialect.reasoning, dialect.provider) if options.reasoning else None
+        )
         self._key = options.api_key or _key_from(dialect.key_variable)
         base_url = options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url
         address, self._password = split_address(base_url)
@@ -68,10 +79,15 @@ class ServedModel:
 
     def endpoint(self, *, stream: bool) -> tuple[str, dict[str, str]]:
         """Return where requests go and their headers, the key in them: for the wire only."""
-        return self.dialect.url(self._base_url, self.remote_name, stream=stream), self._make_headers()
+        return self._address(stream=stream), self._make_headers()
+
+    def _address(self, *, stream: bool) -> str:
+        url, query = self.dialect.url(self._base_url, self.remote_name, stream=stream), self._options.query
+        return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}" if query else url
 
     def _make_headers(self) -> dict[str, str]:
         headers = self.dialect.headers(self._key)
+        headers |= {name: value.reveal() for name, value in self._options.headers.items()}
         if self._password is None:
             return headers
         if "Authorization" in headers:
@@ -117,11 +133,12 @@ class ServedModel:
 
     def _move_to(self, address: str) -> None:
         self._base_url = address
-        self._url = self.dialect.url(address, self.remote_name, stream=False)
+        self._url = self._address(stream=False)
 
     def identity(self) -> Mapping[str, Any]:
         """Return what changes the answers: the name, where it is served, and the image policy."""
-        return {"model": self.name, "base_url": self._base_url, "image_policy": self.image_policy}
+        shared = {"model": self.name, "base_url": self._base_url, "image_policy": self.image_policy}
+        return shared | ({"reasoning": self._options.reasoning} if self._reasoning else {})
 
     async def close(self) -> None:
         """Close the connections."""
@@ -134,11 +151,54 @@ class ServedModel:
         return await self._scorer.predict(request, images)
 
     async def _generate(self, request: Request, images: EncodedImages) -> Prediction:
-        body = build_body(self.dialect, self.remote_name, request, images)
-        reply, timing = await (self._stream(request, body) if request.params.stream else self._send(body))
+        reply, timing = await self._ask(request, images)
         if self._key is not None and not self._key.is_placeholder:  # some gateways echo what they were sent
             reply.text, reply.reasoning = (text and self._key.scrub(text) for text in (reply.text, reply.reasoning))
-        return _to_prediction(request, reply, timing, images)
+        if reply.text and request.params.stop and STOPS & self.quirks.drop:  # the server does not take them: we do it
+            reply.text = cut_at_stop(reply.text, request.params.stop)
+        return _to_prediction(request, reply, timing, images, self.adjusted)
+
+    @property
+    def adjusted(self) -> tuple[str, ...]:
+        """What is sent otherwise than asked because the server refused it, in words."""
+        return tuple(self.quirks.learned)
+
+    async def _ask(self, request: Request, images: EncodedImages) -> tuple[Reply, Timing]:
+        """Send a request; one whose parameters are refused is sent again at once as the server wants it."""
+        request = self._with_reasoning(request)
+        while True:
+            known = len(self.quirks.learned)
+            streams = request.params.stream or self.quirks.stream
+            if streams and not request.params.stream:
+                request = replace(request, params=replace(request.params, stream=True))
+            body = build_body(self.dialect, self.remote_name, request, images, self.quirks)
+            try:
+                return await (self._stream(request, body) if streams else self._send(body))
+            except ModelError as error:
+                if error.status not in REFUSED_BY or not self._learned(error, request, known):
+                    raise
+
+    def _with_reasoning(self, request: Request) -> Request:
+        """Return the request with the fields that say how much to reason, and with room for it in its limit."""
+        if self._reasoning is None:
+            return request
+        params = request.params
+        limit = params.max_tokens and params.max_tokens + self._reasoning.room
+        extra = merge_fields(params.extra_body or {}, self._reasoning.fields)
+        return replace(request, params=replace(params, max_tokens=limit, extra_body=extra))
+
+    def _learned(self, error: ModelError, request: Request, known: int) -> bool:
+        """Tell whether the next try is another one: something was learned now, or meanwhile by another request."""
+        if len(self.quirks.learned) > known:
+            return True
+        body = plain_body(self.dialect, self.remote_name, request, self.quirks)
+        sent = body.get(self.dialect.sampling_place, {}) if self.dialect.sampling_place else body
+        if not self._options.strict_params:
+            return self.quirks.learn(error, sent) is not None
+        change = msgspec.convert(msgspec.to_builtins(self.quirks), Quirks).learn(error, sent)
+        if change is not None:
+            raise StopRun(error.kind, f"{error} (--strict-params: not sent otherwise)", status=error.status)
+        return False
 
     def _body_of(self, response: HttpResponse) -> bytes:
         if response.status != 200:
@@ -157,7 +217,7 @@ class ServedModel:
 
     async def _stream(self, request: Request, body: Body) -> tuple[Reply, Timing]:
         sent = self.clock.monotonic()
-        url = self.dialect.url(self._base_url, self.remote_name, stream=True)
+        url = self._address(stream=True)
         timeout_s = request.params.timeout_s or self._options.timeout_s
         async with self._http.stream(url, body, self._headers, timeout_s) as response:
             if response.status != 200:
@@ -186,8 +246,9 @@ class ServedModel:
         return reply, Timing(sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times))
 
     def _scrubbed(self, error: ModelError) -> ModelError:
+        error.detail.pop("whole", None)  # it was for the negotiation
         alone = None if self._password is None else Secret(self._password.reveal().partition(":")[2])
-        for key in (self._key, self._password, alone):
+        for key in (self._key, self._password, alone, *self._options.headers.values()):
             if key is not None:
                 error.args = (key.scrub(str(error)),)
                 texts = {name: text for name, text in error.detail.items() if isinstance(text, str)}
@@ -207,7 +268,15 @@ def split_address(base_url: str) -> tuple[str, Secret | None]:
     return address.rstrip("/"), Secret(unquote(userinfo)) if at else None
 
 
-def _to_prediction(request: Request, reply: Reply, timing: Timing, images: EncodedImages) -> Prediction:
+def cut_at_stop(text: str, stops: Sequence[str]) -> str:
+    """Return a text up to the first of some stop strings."""
+    ends = [text.index(stop) for stop in stops if stop and stop in text]
+    return text[: min(ends)] if ends else text
+
+
+def _to_prediction(
+    request: Request, reply: Reply, timing: Timing, images: EncodedImages, adjusted: Sequence[str]
+) -> Prediction:
     return Prediction(
         key=request.key,
         text=clean_text(reply.text or ""),
@@ -216,7 +285,7 @@ def _to_prediction(request: Request, reply: Reply, timing: Timing, images: Encod
         timing=timing,
         finish=reply.finish,
         images=tuple([images[image].sent for turn in request.messages for image in turn.images]),
-        detail={"model": reply.model} if reply.model else {},
+        detail=({"model": reply.model} if reply.model else {}) | ({"adjusted": adjusted} if adjusted else {}),
     )
 
 

@@ -17,6 +17,9 @@ from ...core.types import FailureKind
 from .waits import wait_of
 
 MESSAGE_LIMIT = 300
+WHOLE_LIMIT = 4000
+NEGOTIABLE = (400, 404, 422)
+"""Refusals of the request itself: their whole words tell which parameter was meant."""
 TOLD = ("code", "type", "status", "message", "detail", "msg")
 TEXTS = ("message", "detail", "msg", "error", "errors", "raw", "error_description")
 NAMES = ("code", "type", "status", "__type", "error_code", "errorCode")
@@ -31,8 +34,10 @@ class ServerError(NamedTuple):
     """Its codes and types, lower case."""
     text: str
     """Its words in one line of bounded length, for people."""
+    raw: str
+    """Everything it says."""
     whole: str
-    """Everything it says, lower case, to be searched."""
+    """The same in lower case, to be searched."""
     param: str | None = None
 
 
@@ -94,6 +99,8 @@ def _typed(
     of: type[ModelError], kind: FailureKind, message: str, error: ServerError, *, retryable: bool, wait_s: float | None
 ) -> ModelError:
     detail = {"param": error.param} if error.param else {}
+    if error.status in NEGOTIABLE:
+        detail["whole"] = error.raw[:WHOLE_LIMIT]
     return of(kind, message, status=error.status, retryable=retryable, retry_after_s=wait_s, detail=detail)
 
 
@@ -103,7 +110,7 @@ def read_error(status: int, body: bytes) -> ServerError:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = _title(body.decode("utf-8", "replace"))
-        return ServerError(status, frozenset(), _one_line(text), text.lower())
+        return ServerError(status, frozenset(), _one_line(text), text, text.lower())
     return error_of(value, status)
 
 
@@ -116,8 +123,8 @@ def error_of(value: Any, status: int) -> ServerError:
     parts = list(_parts(value, 0))
     names = {str(part[name]).rpartition("#")[2].lower() for part in parts for name in NAMES if _is_name(part.get(name))}
     param = next((str(part["param"]) for part in parts if isinstance(part.get("param"), str)), None)
-    whole = clean_text(msgspec.json.encode(value).decode("utf-8", "replace")).lower()
-    return ServerError(status, frozenset(names), describe_error(inner), whole, param)
+    raw = clean_text(msgspec.json.encode(value).decode("utf-8", "replace"))
+    return ServerError(status, frozenset(names), describe_error(inner), raw, raw.lower(), param)
 
 
 def _parts(value: Any, depth: int) -> Iterable[dict[str, Any]]:

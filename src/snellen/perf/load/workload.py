@@ -63,7 +63,7 @@ async def _item(model: ServedModel, door: ImageDoor, dialogue: Dialogue, think_s
     bodies, pictures = [], []
     for request in dialogue:
         images = await door.encode_all(request, model.image_policy)
-        bodies.append(b"".join(build_body(model.dialect, model.remote_name, request, images)))
+        bodies.append(b"".join(build_body(model.dialect, model.remote_name, request, images, model.quirks)))
         pictures.append(tuple(images[image].sent for turn in request.messages for image in turn.images))
     return Item(dialogue_id(dialogue[0]), tuple(bodies), tuple(pictures), think_s)
 
