@@ -94,7 +94,6 @@ WHOLE: list[tuple[Dialect, object]] = [
     (Gemini(), {"candidates": [CANDIDATE], "error": MESSAGE}),
     (Gemini(), {"candidates": [{**CANDIDATE, "error": MESSAGE}]}),
     *((Gemini(), {"candidates": [{**CANDIDATE, "finishReason": reason}]}) for reason in ("OTHER", "ERROR")),
-    (Gemini(), {"candidates": [{**CANDIDATE, "finishReason": "MALFORMED_FUNCTION_CALL"}]}),
 ]
 
 STREAMED: list[tuple[Dialect, bytes]] = [
