@@ -137,6 +137,7 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
         timeout_s=settings.timeout_s or 600.0,
         image_policy=settings.image_policy,
         arguments=settings.model_arguments,
+        infer_method="likelihood" if "likelihood" in (settings.infer_method or "") else "generation",
     )
     model: Model = registry.get("model", provider)(name, options)
     return model

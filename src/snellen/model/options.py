@@ -23,6 +23,8 @@ class ModelOptions:
     """Overrides the provider's own policy."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """`--model-arg key=value`: provider-specific (dtype, device, batch_size, engine)."""
+    infer_method: str = "generation"
+    """generation or likelihood: what a loader that prepares for one of them is told."""
     clock: Clock = field(default_factory=SystemClock)
 
     def allow_arguments(self, provider: str, known: Sequence[str] = ()) -> None:
