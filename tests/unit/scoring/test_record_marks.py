@@ -10,6 +10,7 @@ import pytest
 from command_line import run_command
 from snellen.core.errors import UsageError
 from snellen.scoring.outside.predictions import score_predictions
+from snellen.scoring.outside.record_marks import OPTION_MARKS
 
 FRUIT = ["apple", "pear", "plum"]
 
@@ -58,6 +59,7 @@ def test_the_note_says_what_was_taken_for_a_mark_and_never_speaks_of_rounds() ->
     assert result.notes == {"option_mark": "1 replies read as (1), (2), (3), …; --option-mark upper takes letters only"}
     unread = score_predictions([record("I wonder")], "SingleChoice")
     assert unread.notes == {"accuracy": "undefined: no reply could be read"}
+    assert OPTION_MARKS == ("auto", "upper", "lower", "number")
     with pytest.raises(UsageError, match="unknown option mark"):
         score_predictions([record("(2)")], "SingleChoice", option_mark="roman")
 

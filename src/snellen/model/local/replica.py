@@ -215,12 +215,16 @@ class Replica:
             [prepared.text for prepared in batch], [prepared.pictures for prepared in batch]
         )
         device, dtype = self.model.device, self.model.dtype
-        if drops_closing_token(self.model) and self._is_closed(tensors["input_ids"]):
-            tensors = {name: value[:, :-1] if name in BY_TOKEN else value for name, value in tensors.items()}
         return {
             name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
-            for name, value in tensors.items()
+            for name, value in self._opened(tensors).items()
         }
+
+    def _opened(self, tensors: dict[str, Any]) -> dict[str, Any]:
+        """Take away the token that closes a prompt, where the answer would not go on behind it."""
+        if not drops_closing_token(self.model) or not self._is_closed(tensors["input_ids"]):
+            return tensors
+        return {name: value[:, :-1] if name in BY_TOKEN else value for name, value in tensors.items()}
 
     def _is_closed(self, ids: torch.Tensor) -> bool:
         return bool(torch.isin(ids[:, -1], torch.tensor(self.prompter.tokenizer.all_special_ids)).all())

@@ -22,19 +22,22 @@ def mark_style(record: Record, reply: str, shown: Sequence[str]) -> str | None:
     A reply without a number in brackets tells nothing, and letters are read as ever. With one, the prompt decides if
     the record holds it; else the number is a label, unless an option of that very text stands at another place.
     """
-    numbers = {first or second for first, second in _WRAPPED.findall(reply)} if reply else set()
+    numbers = {first or second for first, second in _WRAPPED.findall(reply)}
     if not numbers:
         return LETTERS
-    told = _told(record, shown)
-    if told is not None:
-        return told
-    if len(numbers) > 1 or not 1 <= int(min(numbers)) <= len(shown):
+    return _told(record, shown) or _by_number(numbers, reply, shown)
+
+
+def _by_number(numbers: set[str], reply: str, shown: Sequence[str]) -> str | None:
+    """Return what the only number of a reply makes of the marks; several are a working, and one too high is none."""
+    number = numbers.pop() if len(numbers) == 1 else "0"
+    if not 1 <= int(number) <= len(shown):
         return LETTERS
-    (number,) = numbers
-    texts = [place for place, text in enumerate(shown, 1) if text.strip() == number]
-    if not texts:
+    places = [place for place, text in enumerate(shown, 1) if text.strip() == number]
+    if not places:
         return NUMBERS
-    return LETTERS if texts == [int(number)] or not reply.strip().startswith(("(", "[")) else None
+    in_brackets = reply.strip().startswith(("(", "["))
+    return None if in_brackets and places != [int(number)] else LETTERS
 
 
 def _told(record: Record, shown: Sequence[str]) -> str | None:
