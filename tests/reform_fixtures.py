@@ -131,11 +131,15 @@ def _imagenet(root: Path) -> None:
 
 @raw_for("pets37")
 def _pets(root: Path) -> None:
-    breeds = ("Abyssinian", "american_bulldog", "beagle", "Bengal", "boxer", "Egyptian_Mau")
-    text = "#Image CLASS-ID SPECIES BREED ID\n" + "".join(f"{breeds[i % 6]}_{i} {1 + i % 6} 1 1\n" for i in range(N))
-    put(root / "annotations/test.txt", text)
+    cats = ("Abyssinian", "Bengal", "Birman", "Egyptian_Mau", "Persian")
+    dogs = ("american_bulldog", "beagle", "boxer", "chihuahua", "pug")
+    breeds = [(name, 1) for name in cats] + [(name, 2) for name in dogs]
+    text = "#Image CLASS-ID SPECIES BREED ID\n"
     for i in range(N):
-        save(root / f"images/{breeds[i % 6]}_{i}.jpg", breeds[i % 6])
+        breed, species = breeds[i % 10]
+        text += f"{breed}_{i} {1 + i % 10} {species} {1 + i % 5}\n"
+        save(root / f"images/{breed}_{i}.jpg", breed)
+    put(root / "annotations/test.txt", text)
 
 
 @raw_for("vizwiz-yesno", "vizwiz-flaw")

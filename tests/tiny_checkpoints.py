@@ -30,7 +30,7 @@ CHAT = (
 )
 
 
-def tokenizer(bos: bool = False, extra: dict[str, str] | None = None) -> Any:
+def tokenizer(bos: bool = False, extra: dict[str, str] | None = None, end: str = "") -> Any:
     """A byte-level BPE tokenizer trained on a few words; no text is unknown to it."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
@@ -58,7 +58,8 @@ def tokenizer(bos: bool = False, extra: dict[str, str] | None = None) -> Any:
     inner.train_from_iterator(WORDS.splitlines() * 4, trainer)
     if bos:
         inner.post_processor = processors.TemplateProcessing(
-            single="<s> $A", special_tokens=[("<s>", inner.token_to_id("<s>"))]
+            single=f"<s> $A {end}".strip(),
+            special_tokens=[(token, inner.token_to_id(token)) for token in ("<s>", "<|end|>")],
         )
     names = {"bos_token": "<s>", "eos_token": "<|end|>", "pad_token": "<pad>", "extra_special_tokens": extra or {}}
     return PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=4096, padding_side="left", **names)
@@ -293,15 +294,41 @@ def write_gemma3(folder: Path) -> None:
     ).save_pretrained(folder)
 
 
-def write_qwen2vl(folder: Path) -> None:
-    """Qwen2-VL: rotary positions in three dimensions. Weights only: its processor needs torchvision."""
+def qwen_text() -> dict[str, Any]:
+    """The language half of the Qwen-VL family: rotary positions in three dimensions."""
+    return llama_config(rope_parameters={"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 10000.0})
+
+
+def qwen_tokens(tok: Any) -> dict[str, int]:
+    """The special tokens of the Qwen-VL family."""
+    names = {
+        "image_token_id": "<image>",
+        "video_token_id": "<|video_pad|>",
+        "vision_start_token_id": "<|vision_start|>",
+        "vision_end_token_id": "<|vision_end|>",
+    }
+    return {key: tok.convert_tokens_to_ids(token) for key, token in names.items()}
+
+
+def write_qwen_processor(folder: Path, patch: int) -> None:
+    """The processor of the Qwen-VL family, where torchvision is there to make it."""
     import transformers as t
 
-    tok = tokenizer()
-    text = llama_config(
-        model_type="qwen2_vl_text",
-        rope_parameters={"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 10000.0},
-    )
+    from torchvision_shim import has_torchvision
+
+    if not has_torchvision():
+        return
+    pixels = {"patch_size": patch, "min_pixels": 16 * patch**2, "max_pixels": 64 * patch**2}
+    tok = tokenizer(extra={"image_token": "<image>", "video_token": "<|video_pad|>"})
+    chat = CHAT.replace("<image>", "<|vision_start|><image><|vision_end|>")
+    images, videos = t.Qwen2VLImageProcessorPil(**pixels), t.Qwen2VLVideoProcessor(**pixels)
+    t.Qwen2VLProcessor(images, tok, videos, chat_template=chat).save_pretrained(folder)
+
+
+def write_qwen2vl(folder: Path) -> None:
+    """Qwen2-VL. Weights alone without torchvision: its processor needs it."""
+    import transformers as t
+
     vision = {
         "model_type": "qwen2_vl",
         "depth": 2,
@@ -311,18 +338,88 @@ def write_qwen2vl(folder: Path) -> None:
         "mlp_ratio": 2,
         "patch_size": PATCH,
     }
-    names = {
-        "image_token_id": "<image>",
-        "video_token_id": "<|video_pad|>",
-        "vision_start_token_id": "<|vision_start|>",
-        "vision_end_token_id": "<|vision_end|>",
-    }
-    config = t.Qwen2VLConfig(
-        vision_config=vision,
-        text_config=text,
-        **{key: tok.convert_tokens_to_ids(token) for key, token in names.items()},
-    )
+    text = qwen_text() | {"model_type": "qwen2_vl_text"}
+    config = t.Qwen2VLConfig(vision_config=vision, text_config=text, **qwen_tokens(tokenizer()))
     t.Qwen2VLForConditionalGeneration(config).save_pretrained(folder)
+    write_qwen_processor(folder, PATCH)
+
+
+def write_qwen25vl(folder: Path) -> None:
+    """Qwen2.5-VL: windowed attention in its seeing half. Weights alone without torchvision."""
+    import transformers as t
+
+    vision = {
+        "model_type": "qwen2_5_vl",
+        "depth": 2,
+        "hidden_size": HIDDEN,
+        "intermediate_size": 2 * HIDDEN,
+        "num_heads": 4,
+        "patch_size": PATCH,
+        "window_size": 4 * PATCH,
+        "fullatt_block_indexes": [1],
+        "out_hidden_size": HIDDEN,
+    }
+    text = qwen_text() | {"model_type": "qwen2_5_vl_text"}
+    config = t.Qwen2_5_VLConfig(vision_config=vision, text_config=text, **qwen_tokens(tokenizer()))
+    t.Qwen2_5_VLForConditionalGeneration(config).save_pretrained(folder)
+    write_qwen_processor(folder, PATCH)
+
+
+def write_git(folder: Path) -> None:
+    """GIT: the picture's positions stand in front of the tokens, without placeholders; prompts are closed by a token."""
+    import transformers as t
+
+    config = t.GitConfig(
+        vision_config=vision_config("git_vision_model"),
+        vocab_size=VOCABULARY + 64,
+        hidden_size=HIDDEN,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=2 * HIDDEN,
+        max_position_embeddings=512,
+        initializer_range=0.3,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=4,
+    )
+    t.GitForCausalLM(config).save_pretrained(folder)
+    side = {"height": IMAGE_SIDE, "width": IMAGE_SIDE}
+    images = t.CLIPImageProcessorPil(size={"shortest_edge": IMAGE_SIDE}, crop_size=side)
+    t.GitProcessor(images, tokenizer(bos=True, end="<|end|>")).save_pretrained(folder)
+
+
+def write_paligemma(folder: Path) -> None:
+    """PaliGemma: the prompt is read both ways, the answer forwards; positions count from one."""
+    import transformers as t
+
+    tok = tokenizer(extra={"image_token": "<image>"})
+    text = llama_config(model_type="gemma", head_dim=16, vocab_size=VOCABULARY + 2048)
+    config = t.PaliGemmaConfig(
+        vision_config=vision_config("siglip_vision_model", vision_use_head=False, projection_dim=HIDDEN),
+        text_config=text,
+        image_token_index=tok.image_token_id,
+        projection_dim=HIDDEN,
+    )
+    t.PaliGemmaForConditionalGeneration(config).save_pretrained(folder)
+    images = t.SiglipImageProcessorPil(size={"height": IMAGE_SIDE, "width": IMAGE_SIDE})
+    images.image_seq_length = (IMAGE_SIDE // PATCH) ** 2
+    t.PaliGemmaProcessor(images, tok).save_pretrained(folder)
+
+
+def write_instructblip_llama(folder: Path) -> None:
+    """InstructBLIP with a decoder-only language half, and a question that its querying half reads too."""
+    import transformers as t
+
+    tok = tokenizer()
+    config = t.InstructBlipConfig(
+        vision_config=vision_config("instructblip_vision_model"),
+        qformer_config=qformer_config("instructblip_qformer"),
+        text_config=llama_config(),
+        num_query_tokens=4,
+        image_token_index=tok.convert_tokens_to_ids("<image>"),
+    )
+    t.InstructBlipForConditionalGeneration(config).save_pretrained(folder)
+    t.InstructBlipProcessor(blip_images(), tokenizer(), tokenizer(), num_query_tokens=4).save_pretrained(folder)
 
 
 WRITERS: dict[str, Callable[[Path], None]] = {
@@ -336,9 +433,14 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     "instructblip": write_instructblip,
     "gemma3": write_gemma3,
     "qwen2vl": write_qwen2vl,
+    "qwen25vl": write_qwen25vl,
+    "git": write_git,
+    "paligemma": write_paligemma,
+    "instructblip_llama": write_instructblip_llama,
 }
-VISION = ("llava", "idefics3", "blip2", "instructblip", "gemma3")
-LOADABLE = tuple(kind for kind in WRITERS if kind != "qwen2vl")
+NEEDS_TORCHVISION = ("qwen2vl", "qwen25vl")
+VISION = ("llava", "idefics3", "blip2", "instructblip", "gemma3", "git", "paligemma", "instructblip_llama")
+LOADABLE = tuple(kind for kind in WRITERS if kind not in NEEDS_TORCHVISION)
 """Those whose processor loads without torchvision."""
 
 
@@ -354,7 +456,10 @@ def checkpoint(kind: str) -> Path:
     """Return the folder of one checkpoint, written on first use and kept across sessions."""
     import transformers
 
-    version = hashlib.sha256(Path(__file__).read_bytes() + transformers.__version__.encode()).hexdigest()[:12]
+    from torchvision_shim import has_torchvision
+
+    recipe = Path(__file__).read_bytes() + f"{transformers.__version__}{has_torchvision()}".encode()
+    version = hashlib.sha256(recipe).hexdigest()[:12]
     folder = Path(tempfile.gettempdir()) / f"snellen-tiny-{os.getuid()}-{version}" / kind
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -37,7 +37,9 @@ def test_build_check_and_run(raw: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert (code, report["samples"], report["bundle"]["images"]) == (0, 36, 12)
     code, out, _ = call(capsys, "data", "check", tmp_path / "b")
     assert code == 0
-    assert "nothing wrong was found" in out
+    assert "no defect and no bias was found" in out
+    assert out.count("\n[") == 10, "ten questions to read"
+    assert "* yes" in out
     run = (
         "run",
         "reform/vqa-v2",

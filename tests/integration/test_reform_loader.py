@@ -162,3 +162,18 @@ def test_online_rounds_wait_for_answers(root: Path) -> None:
     dataset.update_history([dataset.answer_of(index, reply) for index, reply in enumerate(("(B)", "(A)", "(B)"))])
     options = dataset[0]["answer_options"]
     assert dataset[second]["history"][1]["value"] == f"(B) {options[1]}"
+
+
+def test_settings_of_the_loader_need_no_formulation(root: Path) -> None:
+    """They were taken for fields of the dataset's table, and what came back had no length."""
+    dataset = snellen.load_dataset("reform/vqa-v2", data_root=root, option_mark="lower", data_duplication=2)
+    assert len(dataset) == 72
+    assert "(a) " in dataset[0]["text"]
+
+
+def test_receipts_can_be_opened_as_text_too(root: Path) -> None:
+    for slug in ("poie", "sroie"):
+        reform_fixtures.raw(slug, root / slug)
+        for formulation in ("OCROpenEnded", "KIEOpenEnded"):
+            dataset = snellen.load_dataset(f"reform/{slug}", formulation=formulation, data_root=root)
+            assert dataset[0]["answer"]

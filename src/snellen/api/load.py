@@ -12,7 +12,7 @@ from ..core.protocols import LoadContext, Model
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset
 from ..store.reader import RunReader
-from .datasets.reform_items import ReformDataset, open_dataset
+from .datasets.reform_items import LOADER_SETTINGS, ReformDataset, open_dataset
 from .plan import create_model
 from .settings import RunSettings
 
@@ -29,14 +29,14 @@ def load_dataset(
     """Return the samples of a task, by name or file; iterate it as often as you like.
 
     `overrides` set fields of its dataset table: `load_dataset("eyechart", charts=3)`. With `formulation=…`
-    (SingleChoice, Generation, OCROpenEnded, KIEOpenEnded) it gives ready-made dicts with random access instead: see
-    `snellen.api.datasets.reform_items`.
+    (SingleChoice, Generation, OCROpenEnded, KIEOpenEnded) or another setting of `open_dataset` (`option_mark=…`) it
+    gives ready-made dicts with random access instead: see `snellen.api.datasets.reform_items`.
 
     Example:
         >>> [sample.question for sample in snellen.load_dataset("my.jsonl")]
         ['What is it?', 'Is it asleep?']
     """
-    if "formulation" in overrides:
+    if overrides.keys() & LOADER_SETTINGS:
         return open_dataset(task, limit=limit, seed=seed, catalogs=catalogs, **overrides)
     card = Catalog(catalogs).task(task, [(f"dataset.{key}", value) for key, value in overrides.items()])
     context = LoadContext(seed=seed, workdir=cache_folder() / "generated", limit=limit)

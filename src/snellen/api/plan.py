@@ -143,6 +143,7 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
         query=settings.query,
         strict_params=settings.strict_params,
         reasoning=settings.reasoning,
+        infer_method="likelihood" if "likelihood" in (settings.infer_method or "") else "generation",
     )
     if provider in cards:
         from ..model.served.provider_card import ProviderCard, create_by_card

@@ -124,15 +124,29 @@ def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:
     forms = ", ".join(f"{count} {form}" for form, count in report.forms.items())
     console.print(f"{plural(report.samples, 'sample')} ({forms})")
     figures = Table("text-only guess", "right", "95 %", "chance")
-    for name, figure in report.figures.items():
-        if figure["value"] is not None:
-            low, high = figure["ci95"]
-            figures.add_row(name, f"{figure['value']:.1%}", f"{low:.1%} to {high:.1%}", f"{figure['chance']:.1%}")
-    if figures.row_count:
+    known = {name: figure for name, figure in report.figures.items() if figure["value"] is not None}
+    for name, figure in known.items():
+        low, high = figure["ci95"]
+        figures.add_row(name, f"{figure['value']:.1%}", f"{low:.1%} to {high:.1%}", f"{figure['chance']:.1%}")
+    if known:
         console.print(figures)
+    _print_findings(console, report)
+    for excerpt in report.excerpts:
+        console.print(escape("\n    ".join(map(show_text, _excerpt_lines(excerpt)))))
+
+
+def _print_findings(console: Any, report: Any) -> None:
+    from rich.markup import escape
+
     for finding in report.findings:
         where = f" ({', '.join(finding.examples)})" if finding.examples else ""
         colour = "red" if finding.level == "error" else "yellow"
         console.print(f"[{colour}]{finding.level}[/] {finding.check}: {escape(show_text(finding.message + where))}")
     if not report.findings:
-        console.print("nothing wrong was found", style="green")
+        console.print("no defect and no bias was found; whether the questions are good, only reading them tells:")
+
+
+def _excerpt_lines(excerpt: Any) -> list[str]:
+    """Return one sample as a person reads it: the question, the options, a mark at what counts as right."""
+    known = [f"{'*' if option in excerpt.answers else '-'} {option}" for option in excerpt.options]
+    return [f"[{excerpt.id}] {excerpt.question}", *(known or [f"* {answer}" for answer in excerpt.answers])]

@@ -15,6 +15,7 @@ from .options import PATH, defaulted, flag, json_flag, repeated
 
 FORMULATIONS = "SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference or Consistency (files only)."
 REDUCTIONS = "Read log-likelihoods otherwise: sum, mean, per-byte, none, prompt-mean (run folders)."
+OPTION_MARK = "SingleChoice files: how options were marked: upper, lower, number, or auto (what record or reply shows)."
 JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the metric is called otherwise."
 
 
@@ -24,6 +25,7 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
 @defaulted("--infer-method", "--infer_method", default="generation", help="generation (texts) or likelihood (indices).")
 @flag("--eval-stability", "--eval_stability", help="Also the instability: entropy of the choice over repeats.")
 @flag("--multi-round-eval", "--multi_round_eval", help="Also correlation and slope over dialogue rounds.")
+@defaulted("--option-mark", "--option_mark", default="auto", help=OPTION_MARK)
 @defaulted("--profile", default="snellen", help="How replies are read: snellen, reform, flageval, …")
 @click.option("--likelihood-reduction", help=REDUCTIONS)
 @click.option("--annotations", type=PATH, help="Questions with right answers, for MultiInference.")

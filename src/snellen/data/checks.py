@@ -15,8 +15,10 @@ from ..core.ids import content_hash, sha256_hex
 from ..core.text import plural
 from ..core.types import Form, Image, Sample
 from ..stats.intervals import wilson
+from .excerpts import Excerpt, draw_excerpts
 from .images.decode import read_bytes, read_header
 from .reform.distractors import normalise
+from .wording_judge import odd_shapes, wording_credit
 
 EXAMPLES = 5
 MIN_ITEMS = 30
@@ -27,6 +29,7 @@ MAX_LABEL_SHARE = 0.65
 CHI_LIMIT = 3.3
 """Normal deviate beyond which positions are not uniform (p < 0.0005)."""
 END_MARKS = (".", "!", ";", ",")
+ALONE = "have an answer that is alone of its kind among the options (a word among digits, a colour among things)"
 DUPLICATE = "repeat the question, picture and options of an earlier one"
 
 
@@ -51,6 +54,8 @@ class Report(Struct, frozen=True):
     figures: dict[str, dict[str, Any]]
     """blind, longest, position: value, ci95, chance."""
     findings: tuple[Finding, ...]
+    excerpts: tuple[Excerpt, ...] = ()
+    """Ten samples drawn at random, for a person to read."""
 
     @property
     def errors(self) -> int:
@@ -80,7 +85,8 @@ def check_samples(samples: Iterable[Sample], licence: str = "", images: bool = T
         figures = _figures([sample for sample in choices if sample.answers and sample.answers[0] in sample.options])
         findings += [*_bias(figures), *_position_bias(positions), *_balance(choices)]
     forms = dict(Counter(sample.form.value for sample in gathered))
-    return Report(len(gathered), forms, positions, dict(labels.most_common(20)), figures, tuple(findings))
+    common, shown = dict(labels.most_common(20)), draw_excerpts(gathered)
+    return Report(len(gathered), forms, positions, common, figures, tuple(findings), shown)
 
 
 def _defects(samples: Sequence[Sample], images: bool) -> list[Finding]:
@@ -97,6 +103,7 @@ def _defects(samples: Sequence[Sample], images: bool) -> list[Finding]:
     caught.append(("ids", repeated, "ids occur more than once"))
     findings = [_collect(name, "error", ids, text) for name, ids, text in caught]
     findings += [
+        _collect("kinds", "warning", [sample.id for sample in samples if _stands_alone(sample)], ALONE),
         _collect("duplicates", "warning", _duplicates(samples), DUPLICATE),
         *(_pictures(samples) if images else ()),
     ]
@@ -105,6 +112,10 @@ def _defects(samples: Sequence[Sample], images: bool) -> list[Finding]:
 
 def _collect(check: str, level: str, ids: Sequence[str], text: str) -> Finding:
     return Finding(check, level, f"{plural(len(ids), 'sample')} {text}", len(ids), tuple(ids[:EXAMPLES]))
+
+
+def _stands_alone(sample: Sample) -> bool:
+    return bool(sample.answers) and sample.answers[0] in sample.options and odd_shapes(sample)
 
 
 def _has_blank(sample: Sample) -> bool:
@@ -209,7 +220,14 @@ def _figures(choices: Sequence[Sample]) -> dict[str, dict[str, Any]]:
         "shortest": lambda sample: min(sample.options, key=len),
         "punctuated": lambda sample: _odd_end(sample.options),
     }
-    return {name: _figure(choices, guess, chance) for name, guess in guesses.items()}
+    figures = {name: _figure(choices, guess, chance) for name, guess in guesses.items()}
+    return {"wording": _wording(choices, chance), **figures} if choices else figures
+
+
+def _wording(choices: Sequence[Sample], chance: float) -> dict[str, Any]:
+    credit = wording_credit(choices)
+    value = float(credit.mean())
+    return {"value": value, "ci95": list(wilson(value, len(choices))), "chance": chance, "n": len(choices)}
 
 
 def _figure(choices: Sequence[Sample], guess: Callable[[Sample], str], chance: float) -> dict[str, Any]:
@@ -248,6 +266,7 @@ class _Prior:
 
 def _bias(figures: dict[str, dict[str, Any]]) -> list[Finding]:
     texts = {
+        "wording": "a judge that learned from the wording of options alone is right",
         "blind": "a guesser that never sees the picture is right",
         "longest": "taking the longest option is right",
         "shortest": "taking the shortest option is right",
@@ -255,8 +274,8 @@ def _bias(figures: dict[str, dict[str, Any]]) -> list[Finding]:
     }
     found = []
     for name, text in texts.items():
-        figure = figures[name]
-        margin = BLIND_MARGIN if name == "blind" else BIAS_MARGIN
+        figure = figures.get(name, {"n": 0, "ci95": (0.0, 0.0), "chance": 1.0})
+        margin = BLIND_MARGIN if name in ("blind", "wording") else BIAS_MARGIN
         low, high = figure["ci95"]
         if figure["n"] >= MIN_ITEMS and low > figure["chance"] + margin:
             bounds = f"{low:.0%} to {high:.0%}; chance {figure['chance']:.0%}"

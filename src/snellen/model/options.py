@@ -31,6 +31,8 @@ class ModelOptions:
     """`--reasoning`: off, low, medium, high, on, or a number of tokens; None leaves it to the model."""
     strict_params: bool = False
     """Refuse instead of sending otherwise what a server does not take."""
+    infer_method: str = "generation"
+    """generation or likelihood: what a loader that prepares for one of them is told."""
     clock: Clock = field(default_factory=SystemClock)
 
     def allow_arguments(self, provider: str, known: Sequence[str] = ()) -> None:

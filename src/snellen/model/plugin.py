@@ -41,7 +41,9 @@ def create(name: str, options: ModelOptions) -> PluginModel:
     arguments = dict(options.arguments)
     batch_size = arguments.pop("batch_size", DEFAULT_BATCH_SIZE)
     module, found = find_object(name)
-    return PluginModel(name, wrap(found, arguments), batch_size, options, _identity(name, module, arguments))
+    return PluginModel(
+        name, wrap(found, arguments, options.infer_method), batch_size, options, _identity(name, module, arguments)
+    )
 
 
 class PluginModel:
@@ -123,6 +125,9 @@ class PluginModel:
             if request.likelihood.with_prompt:
                 reason = "gives no log-probabilities of the prompt itself, which prompt-mean needs"
                 raise ModelError(FailureKind.CAPABILITY, f"{self.name} {reason}")
+            if request.likelihood.reduction == "mean" and not self._interface.reduces:
+                reason = "gives no tokens of the candidates, which --likelihood-reduction mean needs: leave it out"
+                raise ModelError(FailureKind.CAPABILITY, f"{self.name} {reason}, or take likelihood_reduction")
         answers = self._call(self._interface.predict, requests)
         timing = Timing(sent, self._clock.monotonic())
         pairs = zip(requests, answers, strict=True)
@@ -146,6 +151,8 @@ class PluginModel:
             fix = f"give an index or {count} numbers"
             raise ModelError(FailureKind.DECODE, f"{self.name} answered {answer!r} for {count} candidates: {fix}")
         detail = {"route": route, "bytes": byte_counts(request)}
+        if self._interface.reduces:
+            detail["reduced"] = request.likelihood.reduction
         return Prediction(request.key, loglikelihoods=tuple(values), timing=timing, detail=detail)
 
     def _call(self, act: Callable[..., list[Any]], requests: Sequence[Request]) -> list[Any]:

@@ -20,14 +20,21 @@ class Interface:
 
     generate: BatchCall | None
     predict: BatchCall | None
+    reduces: bool = False
+    """Whether it takes `likelihood_reduction`: what it then returns is reduced already."""
 
 
-def wrap(found: Any, arguments: Mapping[str, Any]) -> Interface:
-    """Return the calls of a class (made with `arguments`), of what a loader returns, or of a plain function."""
+def wrap(found: Any, arguments: Mapping[str, Any], infer_method: str = "generation") -> Interface:
+    """Return the calls of a class (made with `arguments`), of what a loader returns, or of a plain function.
+
+    A loader's table and a class that names it are also told the `inference_method`.
+    """
+    told = {"inference_method": infer_method}
     if inspect.isclass(found):
-        return _from_object(_make(found, arguments))
+        named = told if "inference_method" in inspect.signature(found).parameters else {}
+        return _from_object(_make(found, {**named, **arguments}))
     if _is_loader(found):
-        made = found(dict(arguments))
+        made = found({**told, **arguments})
         return _from_object(made[0] if isinstance(made, tuple) else made)
     return _from_function(found, arguments)
 
@@ -50,7 +57,8 @@ def _from_object(made: Any) -> Interface:
     generate = _batch(made, "raw_batch_generate") or _one_by_one(made, "raw_generate")
     predict = _batch(made, "raw_batch_predict") or _one_by_one(made, "raw_predict")
     if generate or predict:
-        return Interface(generate, predict)
+        scores = getattr(made, "raw_batch_predict", None) or getattr(made, "raw_predict", None)
+        return Interface(generate, predict, reduces=_takes_reduction(scores))
     if callable(made):
         return _from_function(made, {})
     missing = "neither raw_batch_generate nor raw_batch_predict, and cannot be called"
@@ -101,11 +109,16 @@ def _from_function(function: Any, arguments: Mapping[str, Any]) -> Interface:
         answers = []
         for request, pictures, prompt in zip(requests, images, prompts, strict=True):
             offered = {"image": _one(pictures), "images": pictures, "prompt": prompt, "request": request}
-            offered |= {"candidates": list(request.choices)} | _sampling(request) | dict(arguments)
+            offered |= {"candidates": list(request.choices), "likelihood_reduction": request.likelihood.reduction}
+            offered |= _sampling(request) | dict(arguments)
             answers.append(function(**{name: value for name, value in offered.items() if name in names}))
         return answers
 
-    return Interface(_call, _call if "candidates" in names else None)
+    return Interface(_call, _call if "candidates" in names else None, reduces=_takes_reduction(function))
+
+
+def _takes_reduction(method: Any) -> bool:
+    return callable(method) and "likelihood_reduction" in inspect.signature(method).parameters
 
 
 def _extra(method: Any, request: Request) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class Prompter:
         mould = self._moulds.get(shape) if plain else None
         if mould is None:
             speech, marks, shown = self.speak(sample, variant, repeat, replies)
-            messages, prefix = self._messages(speech), speech.prefix
+            messages, prefix = self._messages(speech), "" if self._says_prefix() else speech.prefix
             if plain and shape not in self._moulds:
                 self._moulds[shape] = self._make_mould(sample, variant)
         else:
@@ -124,6 +124,12 @@ class Prompter:
         else:
             text = load_style(self.prompt.style).speak(speech)
         return (Turn("user", text, (*images, *speech.images)),)
+
+    def _says_prefix(self) -> bool:
+        """Tell whether the words of the prompt end with the prefix already: then no model has to add it."""
+        if self.prompt.style == "chat":
+            return False
+        return self.prompt.style.startswith("meta:") or load_style(self.prompt.style).takes_prefix
 
     def _before(
         self, sample: Sample, variant: str, style: str, hidden: bool, replies: Sequence[str] | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +181,33 @@ def test_a_guess_that_is_right_half_of_the_time_has_the_wilson_interval_and_one_
     assert (round(low, 4), round(high, 4)) == (0.3315, 0.6685)
     assert figures["punctuated"]["value"] is None
     assert figures["punctuated"]["ci95"] == [0.0, 1.0]
+
+
+def _numbers(answer: str, wrong: list[str], number: int) -> Sample:
+    options = tuple(sorted([answer, *wrong], key=lambda text: (zlib.crc32(f"{number}{text}".encode()), text)))
+    return Sample(
+        str(number), "d", Form.CHOICE, f"How many are in picture {number}?", options=options, answers=(answer,)
+    )
+
+
+def test_a_way_of_writing_that_only_answers_have_is_found() -> None:
+    """Answers were words and wrong options digits: anyone could tell them apart, and nothing wrong was found."""
+    words = ("one", "two", "three", "four", "five", "six")
+    leaky = [_numbers(words[i % 6], [str(i % 6 + k) for k in (2, 3, 4)], i) for i in range(60)]
+    report = check_samples(leaky, "CC0", images=False)
+    assert report.figures["wording"]["value"] == 1.0
+    assert {"wording", "kinds"} <= {finding.check for finding in report.findings}
+    fair = [_numbers(words[i % 6], [words[(i + k) % 6] for k in (1, 2, 3)], i) for i in range(60)]
+    fair_report = check_samples(fair, "CC0", images=False)
+    assert fair_report.figures["wording"]["value"] < 0.45
+    assert not {"wording", "kinds"} & {finding.check for finding in fair_report.findings}
+
+
+def test_ten_samples_are_drawn_for_a_person_to_read() -> None:
+    samples = [_numbers("one", ["two", "three", "four"], i) for i in range(40)]
+    report = check_samples(samples, "CC0", images=False)
+    assert len(report.excerpts) == 10
+    assert report.excerpts == check_samples(samples, "CC0", images=False).excerpts, "the same at every look"
+    assert [excerpt.id for excerpt in report.excerpts] != [sample.id for sample in samples[:10]]
+    assert report.excerpts[0].answers == ("one",)
+    assert len(check_samples(samples[:3], "CC0", images=False).excerpts) == 3

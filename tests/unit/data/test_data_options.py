@@ -15,13 +15,13 @@ from snellen.data.reform.distractors import (
     ClassNegatives,
     Distractor,
     first_unique,
-    near_integers,
     normalise,
     place,
     require,
     same_answer,
 )
 from snellen.data.reform.formulate import Recipe
+from snellen.data.reform.written_numbers import near_integers
 
 
 @pytest.mark.parametrize(

@@ -144,3 +144,48 @@ def test_a_missing_choice_list_names_the_file(prepared: Any) -> None:
     (root / "huggingface_data/TDIUC/choice_list/color.json").unlink()
     with pytest.raises(DataError, match=r"choice_list/color.json does not exist"):
         read("tdiuc-color", root)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda texts: texts,
+        lambda texts: {"choice": texts},
+        lambda texts: [{"choice": texts}],
+        lambda texts: [{"choice": text} for text in texts],
+        lambda texts: "".join(json.dumps({"choice": text}) + "\n" for text in texts),
+        lambda texts: [[text] for text in texts],
+    ],
+)
+@pytest.mark.parametrize("slug", ["tdiuc-color", "coco-counting"])
+def test_every_shape_of_choice_list_is_read_alike(prepared: Any, slug: str, shape: Any) -> None:
+    """One of them became options that read {'choice': 'five'}, another stopped the run."""
+    root = prepared(slug)
+    layout = card(slug)["dataset"]["prepared"]
+    path = root / (f"{layout['choices']}{layout['question_type']}.json" if slug == "tdiuc-color" else layout["choices"])
+    flat = read(slug, root)
+    texts = shape(json.loads(path.read_text()))
+    path.write_text(texts if isinstance(texts, str) else json.dumps(texts))
+    assert [sample.options for sample in read(slug, root)] == [sample.options for sample in flat]
+
+
+def test_a_choice_list_of_another_shape_is_refused(prepared: Any) -> None:
+    root = prepared("coco-counting")
+    path = root / card("coco-counting")["dataset"]["prepared"]["choices"]
+    for text, message in (
+        ('{"five": 12}', "is no list of answers: it holds an object with five"),
+        ("[]", "holds no answers"),
+    ):
+        path.write_text(text)
+        with pytest.raises(DataError, match=message):
+            read("coco-counting", root)
+
+
+def test_numbers_of_a_choice_list_are_written_like_the_answer(prepared: Any) -> None:
+    root = prepared("coco-counting")
+    layout = card("coco-counting")["dataset"]["prepared"]
+    rows = json.loads((root / layout["file"]).read_text())
+    words = ("zero", "one", "two", "three", "four", "five")
+    (root / layout["file"]).write_text(json.dumps([{**row, "Answer": words[row["Answer"]]} for row in rows]))
+    for sample in read("coco-counting", root):
+        assert not any(option.isdigit() for option in sample.options), sample.options

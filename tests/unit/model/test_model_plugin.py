@@ -13,7 +13,7 @@ from snellen.core.registry import Registry
 from snellen.core.types import FailureKind, Image, Likelihood, Params, Request, TrialKey, Turn
 from snellen.model.options import ModelOptions
 from snellen.model.plugin import create
-from snellen.scoring.scorers.option_likelihood import choose
+from snellen.scoring.scorers.option_likelihood import choose, option_values
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 PLUGIN = '''
@@ -44,6 +44,21 @@ class Single:
 
     def raw_predict(self, image, prompt, candidates, likelihood_reduction="sum"):
         return len(candidates) - 1
+
+
+class Indices:
+    def raw_batch_predict(self, image, prompt, candidates):
+        return [0 for _ in candidates]
+
+
+class Values:
+    def raw_batch_predict(self, image, prompt, candidates, likelihood_reduction="sum"):
+        share = {"sum": 1, "mean": 2, "per-byte": 4}[likelihood_reduction]
+        return [[-float(len(each)) / share for each in row] for row in candidates]
+
+
+def get_told(model_config=None):
+    return Interface(model_config=model_config["inference_method"]), "a preprocessor"
 
 
 def echo(prompt, candidates=(), shout=False):
@@ -167,3 +182,29 @@ def test_the_identity_follows_the_file_and_its_arguments(tmp_path):
     (tmp_path / "others.py").write_text(PLUGIN + "\n# changed\n")
     Registry().load_plugin(tmp_path / "others.py")
     assert create("echo", ModelOptions()).identity() != first
+
+
+def test_a_loader_and_a_class_are_told_the_inference_method():
+    for method in ("generation", "likelihood"):
+        options = ModelOptions(infer_method=method)
+        assert predict(create("told", options), request())[0].text.startswith(f"{method}|")
+    create("Single", ModelOptions(infer_method="likelihood"))  # a class that does not name it is not told
+
+
+def test_a_reduction_that_cannot_be_had_is_refused_at_the_first_answer():
+    """It was found out when the replies of a whole run were there."""
+    mean = Likelihood(reduction="mean")
+    (refused,) = predict(create("Indices", ModelOptions()), request(choices=("a", "b"), likelihood=mean))
+    assert refused.failure.kind is FailureKind.CAPABILITY
+    assert "--likelihood-reduction mean needs: leave it out" in refused.failure.message
+
+
+@pytest.mark.parametrize("reduction", ["mean", "per-byte"])
+def test_what_an_interface_reduced_itself_is_not_reduced_again(reduction):
+    asked = request(choices=("a", "bbb"), likelihood=Likelihood(reduction=reduction))
+    (index,) = predict(create("Interface", ModelOptions()), asked)
+    assert choose(option_values(asked, index)).likeliest == (1,)
+    (values,) = predict(create("Values", ModelOptions()), asked)
+    assert option_values(asked, values) == list(values.loglikelihoods)
+    with pytest.raises(UsageError, match="cannot be had"):
+        option_values(asked, values, "sum")

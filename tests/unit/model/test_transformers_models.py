@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
 import io
 
 import numpy as np
@@ -24,6 +25,10 @@ from tiny_checkpoints import LOADABLE, VISION, checkpoint
 
 CHOICES = ("orange", "blue and orange", "blue and red", "yes", "blue and orange and a dog")
 DECODERS = tuple(kind for kind in LOADABLE if kind not in ("t5", "instructblip"))
+WINDOWED = ("sliding", "gemma3")
+BY_ROWS = (*WINDOWED, "git")
+TAKES_ONE = ("blip2", "instructblip", "instructblip_llama", "git", "paligemma")
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation")  # PaliGemma's processor under numpy 2
 
 
 def picture(seed=0):
@@ -67,6 +72,8 @@ def library_loss(replica, request, choice_ids, prompt_text):
         labels = ids.clone()
         labels[:, : inputs["input_ids"].shape[1]] = -100
         whole = inputs | {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        if replica.model.config.model_type == "paligemma":
+            whole["token_type_ids"] = torch.cat([inputs["token_type_ids"], torch.ones_like(suffix)], 1)
         return float(replica.model(**whole, labels=labels).loss) * len(choice_ids)
 
 
@@ -77,7 +84,8 @@ def test_log_likelihoods_are_the_librarys_own_loss(kind):
     request = ask(kind, choices=CHOICES)
     (reply,) = predict(model, request)
     text = replica.prompter.prepare(request).text
-    ids, boundary = replica.prompter.encode_candidates(text, CHOICES, alone=replica.is_encoder_decoder)
+    alone = replica.is_encoder_decoder or kind == "paligemma"
+    ids, boundary = replica.prompter.encode_candidates(text, CHOICES, alone=alone)
     for value, choice_ids, count in zip(reply.loglikelihoods, ids, reply.detail["tokens"], strict=True):
         assert value == pytest.approx(-library_loss(replica, request, choice_ids, text), abs=1e-4, rel=1e-5)
         assert count == len(choice_ids)
@@ -108,9 +116,8 @@ def test_a_hand_made_model_gives_hand_made_numbers():
 def test_every_route_agrees_with_scratch(kind, route, monkeypatch):
     model = model_of(kind)
     replica = model.replicas[0]
-    windowed = kind in ("sliding", "gemma3")
-    assert replica.route == ("rows" if windowed else "tree"), "a sliding window is left to the library's own masks"
-    if windowed and route == "tree":
+    assert replica.route == ("rows" if kind in BY_ROWS else "tree"), "a window is left to the library's own masks"
+    if kind in BY_ROWS and route == "tree":
         return
     monkeypatch.setattr(local_likelihood, "MAX_NODES", 5)
     monkeypatch.setattr(local_likelihood, "MAX_ROWS", 2)
@@ -268,7 +275,7 @@ def test_priors_come_back_beside_the_values():
     ].detail["priors"]
 
 
-@pytest.mark.parametrize("kind", ["text", "llava", "blip2"])
+@pytest.mark.parametrize("kind", ["text", "llava", "blip2", "git"])
 def test_the_prompts_own_log_probabilities_are_the_librarys_loss(kind):
     model = model_of(kind)
     replica = model.replicas[0]
@@ -280,9 +287,31 @@ def test_the_prompts_own_log_probabilities_are_the_librarys_loss(kind):
     assert -np.mean(reply.detail["prompt_logprobs"]) == pytest.approx(loss, abs=1e-4)
 
 
-def test_prompt_mean_needs_a_decoder_alone():
-    request = ask("t5", choices=CHOICES, likelihood=Likelihood(reduction="prompt-mean", with_prompt=True))
-    assert predict(model_of("t5"), request)[0].failure.kind is FailureKind.CAPABILITY
+@pytest.mark.parametrize("kind", ["t5", "paligemma"])
+def test_prompt_mean_needs_a_decoder_alone(kind):
+    request = ask(kind, choices=CHOICES, likelihood=Likelihood(reduction="prompt-mean", with_prompt=True))
+    assert predict(model_of(kind), request)[0].failure.kind is FailureKind.CAPABILITY
+
+
+def test_a_dialogue_is_not_cut_where_the_prompt_is_read_both_ways():
+    turns = (Turn("user", "Is it a dog?", (picture(),)), Turn("assistant", "No"), Turn("user", "What colour is it?"))
+    replica = model_of("paligemma").replicas[0]
+    prepared = replica.prompter.prepare(Request(TrialKey("t", "d"), turns, choices=CHOICES))
+    whole = dataclasses.replace(prepared, rounds=(prepared.text[:12],))
+    assert replica.cuts(whole, replica.inputs([prepared])) == ()
+
+
+@pytest.mark.parametrize("kind", ["instructblip", "instructblip_llama"])
+def test_replies_of_many_lengths_are_the_same_alone_and_beside_each_other(kind):
+    """Padding in front of the querying half's text moved every word of it."""
+    texts = ["What?", "How many people are there in the street, left of the tree, in the picture?", "Is it a dog?"]
+    requests = [
+        ask(kind, texts[number % 3], name=str(number), seed=number, params=Params(max_tokens=12, temperature=0))
+        for number in range(8)
+    ]
+    together = predict(model_of(kind, batch_size=8), *requests)
+    alone = [predict(model_of(kind, batch_size=1), request)[0] for request in requests]
+    assert [reply.text for reply in together] == [reply.text for reply in alone]
 
 
 def test_inputs_to_score_are_made_ahead_and_are_the_same():
@@ -382,15 +411,16 @@ def test_odd_requests_are_answered_or_fail_alone(kind):
         "system": (Turn("system", "be brief"), Turn("user", "q", one)),
         "image later": (Turn("user", "hi"), Turn("assistant", "yes"), Turn("user", "look", one)),
         "no image": (Turn("user", "hello there"),),
-        "empty": (Turn("user", "" if kind != "instructblip" else "?"),),  # its tokenizer makes no tensor of nothing
+        "empty": (
+            Turn("user", "" if "instructblip" not in kind else "?"),
+        ),  # their tokenizer makes no tensor of nothing
     }
     scored = predict(
         model_of(kind), *(Request(TrialKey("t", name), messages, choices=choices) for name, messages in odd.items())
     )
     told = Params(max_tokens=3)
     made = predict(model_of(kind), *(Request(TrialKey("t", name), messages, told) for name, messages in odd.items()))
-    takes_one = kind in ("blip2", "instructblip")
-    expected = [FailureKind.CAPABILITY if takes_one and name == "two images" else None for name in odd]
+    expected = [FailureKind.CAPABILITY if kind in TAKES_ONE and name == "two images" else None for name in odd]
     assert [reply.failure.kind if reply.failure else None for reply in scored] == expected
     assert [reply.failure.kind if reply.failure else None for reply in made] == expected
 

@@ -216,3 +216,12 @@ def test_duplication(count: int, random_instruct: bool, shuffle: bool, variants:
 def test_duplication_must_fit_the_pool() -> None:
     with pytest.raises(UsageError, match="multiple of 2"):
         duplicate(Task("t", {}), LAYOUT, 3, True)
+
+
+@pytest.mark.parametrize("style", ["one", "two", "llama_2", "alpaca", "plain", "question_answer", "chat"])
+def test_the_beginning_of_the_answer_is_said_once(style: str) -> None:
+    """A style that ends with it leaves nothing for the model to add: "The answer is The answer is" was asked."""
+    request = prompter(style=style, prefix="The answer is").build(SAMPLE)
+    said = "".join(turn.text for turn in request.messages) + request.prefix
+    assert said.count("The answer is") == 1
+    assert said.endswith("The answer is")

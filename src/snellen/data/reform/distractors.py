@@ -14,8 +14,10 @@ from msgspec import Struct
 from rapidfuzz import fuzz
 
 from ...core.errors import DataError
+from .answer_kinds import word_lists
 
-_COUNTING = "zero one two three four five six seven eight nine ten eleven twelve"
+_COUNTING = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen twenty"""
 NUMBER_WORDS = {word: str(value) for value, word in enumerate(_COUNTING.split())} | {"none": "0"}
 ARTICLES = frozenset(("a", "an", "the"))
 MAX_SIMILARITY = 90.0
@@ -52,13 +54,38 @@ def _same_form(a: str, b: str) -> bool:
         return True
     if a.isdigit() or b.isdigit():
         return False
-    words_a, words_b = _word_set(a), _word_set(b)
+    same = _same_words()
+    if same.get(a, a) == same.get(b, b):
+        return True
+    words_a, words_b = meanings(a), meanings(b)
     return words_a <= words_b or words_b <= words_a or fuzz.ratio(a, b, score_cutoff=MAX_SIMILARITY) > 0
 
 
 @lru_cache(maxsize=1 << 16)
-def _word_set(form: str) -> frozenset[str]:
-    return frozenset(form.split())
+def meanings(form: str) -> frozenset[str]:
+    """Return the words of a normal form, each by the first of those that mean the same, plurals by their singular."""
+    same = _same_words()
+    singles = ((word, _singular(word)) for word in form.split())
+    return frozenset(same.get(word) or same.get(single, single) for word, single in singles)
+
+
+@lru_cache(maxsize=1)
+def _same_words() -> dict[str, str]:
+    """Return each word or phrase that has others of its meaning -> one of them; groups that share a word are one."""
+    table: dict[str, str] = {}
+    for group in word_lists()["same"]["groups"]:
+        forms = [normalise(text) for text in group]
+        joined = {table[form] for form in forms if form in table}
+        name = min(joined, default=_singular(forms[0]))
+        table |= {form: name for form, known in table.items() if known in joined}
+        table |= dict.fromkeys(forms, name)
+    return table
+
+
+def _singular(word: str) -> str:
+    if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes")):
+        return word[:-2]
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
 
 
 def first_unique(texts: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
@@ -96,19 +123,6 @@ def require(wrong: Sequence[Distractor], count: int, where: str) -> Sequence[Dis
         fix = "lower dataset.options or give more data"
         raise DataError(f"{where}: only {len(wrong)} different wrong options for {count}; {fix}")
     return wrong
-
-
-def near_integers(answer: int, count: int, generator: random.Random, lowest: int = 0) -> list[Distractor]:
-    """Draw `count` integers near `answer` so that its rank among all options is uniform where `lowest` allows."""
-    below = min(generator.randrange(count + 1), max(answer - lowest, 0))
-    reach = 3 if abs(answer) < 20 else max(3, abs(answer) // 10)
-    under = _step_away(answer, -1, below, min(reach, answer - lowest), generator)
-    over = _step_away(answer, 1, count - below, reach, generator)
-    return [Distractor(str(value), "near integer") for value in under + over]
-
-
-def _step_away(answer: int, sign: int, count: int, reach: int, generator: random.Random) -> list[int]:
-    return [answer + sign * step for step in generator.sample(range(1, max(reach, count) + 1), count)] if count else []
 
 
 class AnswerPool:
@@ -208,13 +222,16 @@ class ClassNegatives:
         strategy: str = "near",
         parents: Mapping[str, str] | None = None,
         confusion: Mapping[str, Mapping[str, float]] | None = None,
+        groups: Mapping[str, str] | None = None,
     ) -> None:
+        """`groups`: wrong classes come from the right one's own group only (breeds of its species)."""
         self._names = names
+        self._groups = groups or {}
         self._strategy = strategy
         self._lineage = {label: _ancestors(label, parents or {}) for label in names}
         self._confusion = confusion or {}
         self._nearest: dict[str, list[tuple[str, float]]] = {}
-        self._synonyms = {label: {normalise(name) for name in texts} for label, texts in names.items()}
+        self._synonyms = {label: _all_meanings(texts) for label, texts in names.items()}
 
     def draw(self, label: str, count: int, generator: random.Random) -> list[Distractor]:
         """Draw `count` wrong classes, none a synonym of the right one or of each other."""
@@ -223,17 +240,22 @@ class ClassNegatives:
         shuffled = generator.sample(head, len(head))
         chosen: list[Distractor] = []
         taken = set(self._synonyms[label])
+        texts = [self._names[label][0]]
         for other, nearness in [*shuffled, *ranked[len(head) :]]:
             if len(chosen) == count:
                 break
-            if not taken & self._synonyms[other]:
+            name = self._names[other][0]
+            if not taken & self._synonyms[other] and not any(_nearly(name, text) for text in texts):
                 taken |= self._synonyms[other]
-                chosen.append(Distractor(self._names[other][0], f"class {other} ({self._strategy})", nearness))
+                texts.append(name)
+                chosen.append(Distractor(name, f"class {other} ({self._strategy})", nearness))
         return chosen
 
     def _ranked(self, label: str) -> list[tuple[str, float]]:
         if label not in self._nearest:
-            scored = [(other, self._nearness(label, other)) for other in self._names if other != label]
+            group = self._groups.get(label)
+            others = [other for other in self._names if other != label and self._groups.get(other) == group]
+            scored = [(other, self._nearness(label, other)) for other in others]
             self._nearest[label] = sorted(scored, key=lambda pair: (-pair[1], pair[0]))
         return self._nearest[label]
 
@@ -244,6 +266,17 @@ class ClassNegatives:
             return float(self._confusion.get(label, {}).get(other, 0.0))
         shared = len(set(self._lineage[label]) & set(self._lineage[other]))
         return shared * 100.0 + fuzz.ratio(self._names[label][0], self._names[other][0])
+
+
+def _all_meanings(names: Sequence[str]) -> set[object]:
+    forms = [normalise(name) for name in names]
+    return {*forms, *map(meanings, forms), *(_same_words().get(form, form) for form in forms)}
+
+
+def _nearly(left: str, right: str) -> bool:
+    a, b = normalise(left), normalise(right)
+    digits = [re.findall(r"\d+", form) for form in (a, b)]
+    return digits[0] == digits[1] and fuzz.ratio(a, b, score_cutoff=MAX_SIMILARITY) > 0
 
 
 def _ancestors(label: str, parents: Mapping[str, str]) -> tuple[str, ...]:

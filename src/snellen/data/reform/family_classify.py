@@ -87,12 +87,17 @@ def read_pets(corpus: Corpus) -> Iterator[Item]:
         parts = line.split()
         if len(parts) != 4:
             raise DataError(f"{corpus.files['labels']} line {number}: expected `name class species breed`")
-        yield _item(parts[0], parts[0], parts[1])
+        yield Item(parts[0], parts[0], data={"label": parts[1], "species": parts[2]})
 
 
 def name_pets(corpus: Corpus) -> Names:
     """Return the breeds as the file names spell them."""
     return {item.data["label"]: (item.id.rsplit("_", 1)[0].replace("_", " "),) for item in read_pets(corpus)}
+
+
+def pet_species(corpus: Corpus) -> dict[str, str]:
+    """Return class -> species (1 cat, 2 dog): a dog's breed is no wrong option for a cat."""
+    return {item.data["label"]: item.data["species"] for item in read_pets(corpus)}
 
 
 def read_medic(corpus: Corpus) -> Iterator[Item]:
@@ -149,7 +154,9 @@ def choose_flaw(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterat
 def choose_class(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
     """Label to choice: wrong classes by the card's `negatives` (uniform, near, confusable), synonyms left out."""
     names = NAMES[corpus.settings["reader"]](corpus)
-    drawer = ClassNegatives(names, corpus.settings.get("negatives", "near"), _parents(corpus), _confusion(corpus))
+    groups = GROUPS[corpus.settings["reader"]](corpus) if corpus.settings["reader"] in GROUPS else None
+    strategy = corpus.settings.get("negatives", "near")
+    drawer = ClassNegatives(names, strategy, _parents(corpus), _confusion(corpus), groups)
     for item in items:
         label = item.data["label"]
         if label not in names:
@@ -195,6 +202,7 @@ def _item(number: str, image: str, label: str) -> Item:
     return Item(number, image, data={"label": label})
 
 
+GROUPS: dict[str, Any] = {"classify.pets": pet_species}
 NAMES: dict[str, Any] = {
     "classify.flowers": name_flowers,
     "classify.cifar": name_lines,

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from ...core.errors import DataError
 from ...core.types import Sample
 from .corpus import Corpus, Item, need
-from .distractors import near_integers
 from .family_ground import read_instances
 from .formulate import Recipe, choice
+from .written_numbers import near_integers
 
 
 def read_countqa(corpus: Corpus) -> Iterator[Item]:

@@ -10,12 +10,16 @@ import msgspec
 from ...core.errors import DataError
 from ...core.types import Sample, Turn
 from ..files.jsonstream import iterate_array, read_header
+from .answer_kinds import plain_kind, word_lists
 from .corpus import Corpus, Item, Tags
-from .distractors import Distractor, first_unique, same_answer
+from .distractors import Distractor, same_answer
 from .family_vqa import make_choices, read_pairs
 from .formulate import Recipe, choice, fixed
+from .written_numbers import near_numbers
 
 MIN_ROUNDS = 2
+SAYS_YES, SAYS_NO, UNSURE = "yes", "no", "unsure"
+POLAR = {SAYS_YES: SAYS_NO, SAYS_NO: SAYS_YES}
 
 
 def read_visdial(corpus: Corpus) -> Iterator[Item]:
@@ -46,7 +50,7 @@ def as_question(text: str) -> str:
 
 
 def choose_candidate(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
-    """Each round: the answer against candidates of no relevance (or, unrated, unlike the answer)."""
+    """Each round: the answer against candidates of its kind that say something else, of no relevance where rated."""
     yield from with_history(_candidates(items, corpus, recipe))
 
 
@@ -54,19 +58,55 @@ def _candidates(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterat
     for item in items:
         wrong, bare = _irrelevant(item, recipe), msgspec.structs.replace(item, data={})
         if {item.answer.lower(), *(other.text.lower() for other in wrong[:1])} == {"yes", "no"}:
-            yield fixed(bare, corpus, recipe, ("yes", "no"))
+            yield fixed(msgspec.structs.replace(bare, answer=item.answer.lower()), corpus, recipe, ("yes", "no"))
         else:
-            yield choice(bare, corpus, recipe, wrong, complete=True)
+            yield choice(bare, corpus, recipe, wrong)
 
 
 def _irrelevant(item: Item, recipe: Recipe) -> list[Distractor]:
-    rated: list[float] = item.data["relevance"] or [0.0] * len(item.data["candidates"])
-    irrelevant = [text for text, value in zip(item.data["candidates"], rated, strict=True) if value == 0]
-    far = [text for text in irrelevant if not same_answer(text, item.answer)]
-    unique = first_unique(far, [item.answer])
+    """Draw wrong replies; a round that is answered by yes or no has one, any other as many as there are."""
+    candidates: list[str] = item.data["candidates"]
+    rated: list[float] = item.data["relevance"] or [0.0] * len(candidates)
+    texts = [text for text, value in zip(candidates, rated, strict=True) if value == 0]
     source = "candidate rated irrelevant" if item.data["relevance"] else "candidate unlike the answer"
-    picked = recipe.rng(item.id, "distractors").sample(unique, min(len(unique), recipe.wrong))
-    return [Distractor(text, source) for text in picked]
+    draw = _opposite_reply if reply_kind(item.answer) in POLAR else _replies_of_its_kind
+    return draw(item, texts, source, recipe)
+
+
+def _opposite_reply(item: Item, texts: list[str], source: str, recipe: Recipe) -> list[Distractor]:
+    """Return the shortest reply that says the opposite: of those that say the same, the one that adds nothing."""
+    wanted = POLAR[reply_kind(item.answer)]
+    found = min((text for text in texts if reply_kind(text) == wanted), key=lambda text: (len(text), text), default="")
+    return [Distractor(found, source) if found else Distractor(wanted, "the opposite reply")]
+
+
+def _replies_of_its_kind(item: Item, texts: list[str], source: str, recipe: Recipe) -> list[Distractor]:
+    """Draw replies of the answer's kind; numbers are made where candidates have too few."""
+    kind, generator = reply_kind(item.answer), recipe.rng(item.id, "distractors")
+    near = near_numbers(item.question, item.answer, (), recipe.wrong, generator=generator)
+    alike = [text for text in texts if reply_kind(text) == kind]
+    unlike = _apart(generator.sample(alike, len(alike)), item.answer, recipe.wrong)
+    if near is not None and len(unlike) < recipe.wrong:
+        return near
+    return [Distractor(text, source) for text in unlike]
+
+
+def reply_kind(text: str) -> str:
+    """Return what a spoken reply is: yes, no, unsure, number, colour or words; "nope" and "0 that i see" say no."""
+    said, lists = " ".join(text.casefold().replace(",", " ").split()).rstrip(" ."), word_lists()["replies"]
+    for kind in (UNSURE, SAYS_NO, SAYS_YES):
+        if said in lists.get(f"whole_{kind}", ()) or any(f"{said} ".startswith(f"{begin} ") for begin in lists[kind]):
+            return kind
+    return plain_kind("", said) or "words"
+
+
+def _apart(texts: Iterable[str], answer: str, count: int) -> list[str]:
+    """Return `count` texts that are neither the answer nor each other in other words."""
+    kept: list[str] = []
+    for text in texts:
+        if len(kept) < count and not any(same_answer(text, other) for other in (answer, *kept)):
+            kept.append(text)
+    return kept
 
 
 def join_questions(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -19,6 +21,8 @@ MAX_SHARED_WORDS = 0.5
 TRIES = 40
 WHICH_CAPTION = "Which caption describes the picture?"
 ENTAILMENT = {"entailment": "yes", "neutral": "not sure", "contradiction": "no"}
+_BLOCK = re.compile(r"</?(?:p|br|div|li|ul|ol|h\d|td|tr|table|blockquote)\b[^<>]*>", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 CLAIMS = {"supported": "supported", "refuted": "refuted", "nei": "not enough information"}
 
 
@@ -159,10 +163,15 @@ def read_mocheg(corpus: Corpus) -> Iterator[Item]:
         if number in seen or number not in pictures or label not in CLAIMS:
             continue
         seen.add(number)
-        claim, evidence = row["Claim"].strip(), row["Evidence"].strip()
+        claim, evidence = plain_words(row["Claim"]), plain_words(row["Evidence"])
         question = f"Is this claim true? Claim: {claim} Text evidence: {evidence}"
         slots = {"claim": claim, "evidence": evidence}
         yield Item(number, pictures[number], question=question, answer=CLAIMS[label], slots=slots)
+
+
+def plain_words(markup: str) -> str:
+    """Return the words of a text with HTML in it: tags and entities gone, blanks single."""
+    return " ".join(html.unescape(_TAG.sub("", _BLOCK.sub(" ", markup))).split())
 
 
 def judge_claim(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:

@@ -93,7 +93,7 @@ def read_ocrvqa(corpus: Corpus) -> Iterator[Item]:
 
 
 def _question(number: Any, image: Any, question: str, answers: list[str]) -> Item:
-    texts = tuple(dict.fromkeys(str(answer).strip() for answer in answers if str(answer).strip()))
+    texts = tuple(str(answer).strip() for answer in answers if str(answer).strip())  # soft accuracy counts annotators
     if not texts:
         raise DataError(f"question {number} has no answer")
     return Item(str(number), str(image), question=question, answer=texts[0], accepted=texts)

@@ -10,9 +10,11 @@ from typing import Any
 
 from ...core.errors import DataError
 from ...core.types import Sample
+from .answer_kinds import word_lists
 from .corpus import Corpus, Item, Tags
-from .distractors import Distractor, near_integers
+from .distractors import Distractor
 from .formulate import Recipe, choice, fixed, native
+from .written_numbers import near_integers
 
 VALUES = {
     "query_color": ("gray", "red", "blue", "green", "brown", "purple", "cyan", "yellow"),
@@ -28,7 +30,7 @@ OPPOSITES = {
 }  # fmt: skip
 OPPOSITES |= {value: key for key, value in OPPOSITES.items() if value not in OPPOSITES}
 WHICH_STATEMENT = "Which statement about the picture is true?"
-SIDES = ("on the left of", "on the right of", "in front of", "behind")
+SIDES = ("to the left of", "to the right of", "in front of", "behind")
 
 
 def read_clevr(corpus: Corpus) -> Iterator[Item]:
@@ -98,11 +100,12 @@ def _view_items(house: str, view: dict[str, Any], seen: list[dict[str, Any]]) ->
     for place, (left, right) in enumerate(pairwise(seen)):
         relation = _relation(left, right)
         if relation:
-            question = f"Seen from the camera, where is the {left['name']} with respect to the {right['name']}?"
-            wordings = (question, f"From the viewer's place, how does the {left['name']} stand to the {right['name']}?")
+            question = f"Seen from the camera, where would you look for the {left['name']}?"
+            wordings = (question, f"From the viewer's place, where would you find the {left['name']}?")
             tags = {"relation": relation, "depth_m": round(left["at"][2], 2)}
             name, image = f"{house}_{view['name']}_{place}", f"{house}/{view['name']}"
-            yield Item(name, image, question=question, wordings=wordings, answer=relation, tags=tags)
+            answer, data = f"{relation} the {right['name']}", {"relation": relation, "beside": right["name"]}
+            yield Item(name, image, question=question, wordings=wordings, answer=answer, tags=tags, data=data)
 
 
 def _parse_house(path: Path) -> dict[str, list[Any]]:
@@ -149,18 +152,21 @@ RECORDS: dict[str, tuple[str, Callable[[list[str]], Any]]] = {
 
 
 def _visible(house: dict[str, list[Any]], view: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the objects of the view's region whose centre falls into the picture, one of each name, left to right."""
+    """Return the objects of the view's region whose centre falls into the picture, left to right.
+
+    Of a name that two of them have, neither: a question for it would have two answers.
+    """
     region = house["panoramas"][view["panorama"]]["region"]
-    seen: dict[str, dict[str, Any]] = {}
+    seen: dict[str, list[dict[str, Any]]] = {}
     for thing in house["objects"]:
         if thing["region"] != region or not 0 <= thing["category"] < len(house["categories"]):
             continue
         at = _to_camera(thing["centre"], view["world"])
         name = house["categories"][thing["category"]]
-        if name in seen or not _in_frame(at, view):
-            continue
-        seen[name] = {"name": name, "at": at}
-    return sorted(seen.values(), key=lambda thing: float(thing["at"][0] / thing["at"][2]))
+        if name not in word_lists()["no_things"]["words"] and _in_frame(at, view):
+            seen.setdefault(name, []).append({"name": name, "at": at})
+    single = [things[0] for things in seen.values() if len(things) == 1]
+    return sorted(single, key=lambda thing: float(thing["at"][0] / thing["at"][2]))
 
 
 def _to_camera(point: list[float], matrix: list[float]) -> tuple[float, float, float]:
@@ -190,7 +196,8 @@ def _relation(left: dict[str, Any], right: dict[str, Any]) -> str | None:
 def choose_side(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
     """The relation against the other three."""
     for item in items:
-        others = [Distractor(side, "other relation") for side in SIDES if side != item.answer]
+        sides = [side for side in SIDES if side != item.data["relation"]]
+        others = [Distractor(f"{side} the {item.data['beside']}", "other relation") for side in sides]
         yield choice(item, corpus, recipe, others[: recipe.wrong], complete=True)
 
 

@@ -11,9 +11,12 @@ import pybase64
 
 from ...core.errors import DataError
 from ...core.types import Sample
+from .answer_kinds import COLOUR, answer_kinds, is_year, opposite_of, word_lists
 from .corpus import Corpus, Item, Tags, need
-from .distractors import AnswerPool, Distractor, near_integers, normalise, require
+from .distractors import AnswerPool, Distractor, normalise, require, same_answer
 from .formulate import Recipe, choice, fixed, native, open_ended
+from .own_pairs import other_alternative
+from .written_numbers import near_numbers
 
 YES_NO = ("yes", "no")
 
@@ -92,15 +95,10 @@ def read_viquae(corpus: Corpus) -> Iterator[Item]:
 
 
 def _entity_question(row: dict[str, Any], context: str) -> Item:
-    output, kinds = row["output"], _opening(row["input"])
+    output = row["output"]
     answer, accepted = output.get("original_answer") or output["answer"][0], tuple(output["answer"])
     question, slots = (f"{row['input']} Context: {context}", {"context": context}) if context else (row["input"], {})
-    return Item(str(row["id"]), row["image"], (), question, answer, accepted, kinds=kinds, slots=slots)
-
-
-def _opening(question: str) -> tuple[str, str]:
-    """Return the kinds of a question that has none of its own: its first two words, and any."""
-    return " ".join(question.lower().split()[:2]), ""
+    return Item(str(row["id"]), row["image"], (), question, answer, accepted, slots=slots, data={"asked": row["input"]})
 
 
 def read_aokvqa(corpus: Corpus) -> Iterator[Item]:
@@ -115,7 +113,7 @@ def read_aokvqa(corpus: Corpus) -> Iterator[Item]:
             item = msgspec.structs.replace(item, question=told, slots={"rationale": rationale})
         elif ask == "rationale":
             told, accepted = f"{question} Answer: {answer}", tuple(row["rationales"])
-            item = Item(item.id, item.image, (), told, rationale, accepted, kinds=_opening(question))
+            item = Item(item.id, item.image, (), told, rationale, accepted, data={"asked": question})
         yield item
 
 
@@ -126,7 +124,7 @@ def read_whoops(corpus: Corpus) -> Iterator[Item]:
         pairs = msgspec.json.decode(pairs) if isinstance(pairs, str) else pairs
         image = str(row["image_id"])
         for number, (question, answer) in enumerate(pairs):
-            yield Item(f"{image}_{number}", image, (), question, answer, kinds=_opening(question))
+            yield Item(f"{image}_{number}", image, (), question, answer)
 
 
 def read_imagenetvc(corpus: Corpus) -> Iterator[Item]:
@@ -168,28 +166,46 @@ def _data_url(value: Any) -> str:
 
 
 def make_choices(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
-    """Open question to choice: yes/no as such, numbers among near numbers, else answers of the same kind."""
+    """Open question to choice: yes/no as such, two that it names, numbers among near ones, else answers of its kind."""
     gathered = list(items)
-    pool = AnswerPool(pair for item in gathered for pair in _kind_pairs(item))
+    known = [(COLOUR, word) for word in word_lists()["colours"]["common"]]
+    pool = AnswerPool([*(pair for item in gathered for pair in _kind_pairs(item)), *known])
+    years = (int(item.answer) for item in gathered if is_year(_asked(item), item.answer))
+    latest = max(years, default=None)
     for item in gathered:
         if normalise(item.answer) in YES_NO:
             yield fixed(msgspec.structs.replace(item, answer=normalise(item.answer)), corpus, recipe, YES_NO)
         else:
-            yield choice(item, corpus, recipe, _wrong(item, pool, recipe))
+            yield choice(item, corpus, recipe, _wrong(item, pool, recipe, latest))
+
+
+def _asked(item: Item) -> str:
+    """Return the question itself, without a passage that stands beside it."""
+    return str(item.data.get("asked") or item.question)
+
+
+def _kinds(item: Item) -> tuple[str, ...]:
+    return answer_kinds(_asked(item), item.answer, item.kinds)
 
 
 def _kind_pairs(item: Item) -> Iterator[tuple[str, str]]:
     if normalise(item.answer) not in YES_NO:
-        yield from ((kind, item.answer) for kind in dict.fromkeys((*item.kinds, "")))
+        yield from ((kind, item.answer) for kind in _kinds(item))
 
 
-def _wrong(item: Item, pool: AnswerPool, recipe: Recipe) -> Iterable[Distractor]:
+def _wrong(item: Item, pool: AnswerPool, recipe: Recipe, latest: int | None) -> Iterable[Distractor]:
     count, generator = recipe.wrong, recipe.rng(item.id, "distractors")
-    number = normalise(item.answer)
-    if number.isdigit() and len(number) < 10:
-        return [wrong for wrong in near_integers(int(number), count, generator) if wrong.text not in item.accepted]
-    wrong = pool.negatives(tuple(dict.fromkeys((*item.kinds, ""))), item.answer, item.accepted, count, generator)
-    return require(wrong, count, f"record {item.id}")
+    other = other_alternative(_asked(item), item.answer)
+    if other is not None and not any(same_answer(other, text) for text in item.accepted):
+        return [Distractor(other, "the question's other alternative")]
+    near = near_numbers(_asked(item), item.answer, item.accepted, count, generator=generator, latest=latest)
+    if near is not None:
+        return require(near, count, f"record {item.id}")
+    opposite = opposite_of(item.answer)
+    first = [Distractor(opposite, "opposite")] if opposite and opposite not in item.accepted else []
+    accepted = (*item.accepted, *(wrong.text for wrong in first))
+    more = pool.negatives(_kinds(item), item.answer, accepted, count - len(first), generator)
+    return require(first + more, count, f"record {item.id}")
 
 
 READERS = {

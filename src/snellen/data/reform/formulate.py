@@ -89,10 +89,23 @@ def choice(
     `complete` refuses fewer wrong options than the recipe wants.
     """
     others = list(wrong)
-    if complete:
-        require(others, recipe.wrong, f"record {item.id}")
+    require(others, recipe.wrong if complete else 1, f"record {item.id}")
+    item, others = _without_stops(item, others)
     options, origins = place(item.answer, others, recipe.rng(item.id, "place"))
     return sample(msgspec.structs.replace(item, options=options), corpus, recipe, {"distractors": origins})
+
+
+def _without_stops(item: Item, others: list[Distractor]) -> tuple[Item, list[Distractor]]:
+    """Take the full stop from options that are sentences: a prompt ends the list of options with its own."""
+    plain = [msgspec.structs.replace(wrong, text=plain_end(wrong.text)) for wrong in others]
+    return msgspec.structs.replace(item, answer=plain_end(item.answer)), plain
+
+
+def plain_end(text: str) -> str:
+    """Return a text without the full stop of a sentence; abbreviations, initials and dots of omission keep theirs."""
+    words = text.split()
+    is_sentence = len(words) > 1 and text.endswith(".") and not text.endswith("..") and len(words[-1].strip(".")) > 2
+    return text[:-1] if is_sentence and "." not in words[-1][:-1] else text
 
 
 def fixed(item: Item, corpus: Corpus, recipe: Recipe, options: tuple[str, ...]) -> Sample:
@@ -127,10 +140,11 @@ def _images(item: Item, corpus: Corpus) -> tuple[Image, ...]:
 
 
 def _answers(item: Item) -> tuple[str, ...]:
-    """A choice has one answer; an open question has every accepted one, the main one first."""
+    """A choice has one answer; an open question has every annotator's, as often as it was given."""
     if item.options:
         return (item.answer,)
-    return tuple(dict.fromkeys(text for text in (item.answer, *item.accepted) if text))
+    first = (item.answer,) if item.answer not in item.accepted else ()
+    return tuple(text for text in (*first, *item.accepted) if text)
 
 
 def native(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:

@@ -13,10 +13,11 @@ from ...core.errors import DataError, MissingExtra
 from ...core.types import Image, Sample
 from ..files.jsonstream import iterate_array, iterate_with_header, read_header
 from ..images.embedded import ImageStore
+from .choice_lists import read_choice_list, written_alike
 from .corpus import Item, Tags, box_edits, fill, need
 from .distractors import Distractor, first_unique, normalise, place, require
 from .family_dialog import as_question, with_history
-from .formulate import BOX_COLOURS, Recipe
+from .formulate import BOX_COLOURS, Recipe, plain_end
 
 HUB = "Aweminus/ReForm-Eval-Data"
 MAX_PATH_LENGTH = 260
@@ -53,7 +54,12 @@ class Prepared(Struct, frozen=True, forbid_unknown_fields=True):
 
     def make_options(self, given: list[Any] | None) -> tuple[str, ...]:
         """Return the options of a record, or the fixed ones, each with its end mark."""
-        return tuple(_ended(str(text), self.option_end) for text in given or self.options)
+        texts = [str(text) for text in given or self.options]
+        return tuple(map(self.end_option, texts))
+
+    def end_option(self, text: str) -> str:
+        """Return an option with the end mark asked for; without one, a sentence loses its full stop."""
+        return _ended(text, self.option_end) if self.option_end else plain_end(text)
 
 
 def fetch(file: str) -> Path:
@@ -168,7 +174,7 @@ class PreparedReader:
     def _drawn(self, item: Item, pool: list[str], source: str, where: str) -> Sample:
         """Make a choice whose wrong options come from a list of the file, drawn once per sample."""
         count = self._recipe.wrong
-        others = first_unique(pool, [item.answer])
+        others = first_unique(written_alike(item.answer, pool), [item.answer])
         texts = self._recipe.rng(item.id, "distractors").sample(others, min(count, len(others)))
         wrong = require([Distractor(text, source) for text in texts], count, where)
         options, origins = place(item.answer, wrong, self._recipe.rng(item.id, "place"))
@@ -179,7 +185,7 @@ class PreparedReader:
         wanted = self._layout.question_type
         labelled = (row for row in self._labels() if row["question_type"] == wanted)
         labels = {row["question_id"]: row["answers"][0]["answer"] for row in labelled}
-        pool = [str(text) for text in iterate_array(self._find(f"{self._layout.choices}{wanted}.json"))]
+        pool = read_choice_list(self._find(f"{self._layout.choices}{wanted}.json"))
         for where, record in self._records():
             number = need(record, "question_id", where)
             if number not in labels:
@@ -199,7 +205,7 @@ class PreparedReader:
         return iterate_array(path, ("annotations",) if _is_table(path) else ())
 
     def _counts(self) -> Iterator[Sample]:
-        pool = [str(text) for text in iterate_array(self._find(self._layout.choices))]
+        pool = read_choice_list(self._find(self._layout.choices))
         for number, (where, record) in enumerate(self._records(), 1):
             item = self._item(record, where, number)
             item = msgspec.structs.replace(item, answer=item.accepted[0], accepted=())
@@ -246,7 +252,7 @@ def _answer_text(answer: Any, options: tuple[str, ...], layout: Prepared, where:
         if not 0 <= index < len(options):
             raise DataError(f"{where}: answer index {index} is outside the {len(options)} options")
         return options[index]
-    text = _ended(str(answer), layout.option_end)
+    text = layout.end_option(str(answer))
     if text not in options:
         raise DataError(f"{where}: answer {text!r} is not among the options {list(options)}")
     return text

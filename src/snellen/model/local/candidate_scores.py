@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from .prefix import Prefix, accepts, fork, positions
+from .quirks import reads_both_ways
 from .trie import ROOT, build_trie, split_candidates
 
 TREE, ROWS, SCRATCH = "tree", "rows", "scratch"
@@ -40,11 +41,16 @@ def score_from_scratch(model: Any, inputs: dict[str, Any], candidate: Sequence[i
     ids = inputs["input_ids"]
     suffix = torch.tensor([list(candidate)], device=ids.device)
     whole = dict(inputs) | {"input_ids": torch.cat([ids, suffix], 1)}
-    for name, fill in (("attention_mask", 1), ("token_type_ids", 0), ("mm_token_type_ids", 0)):
+    for name, fill in (
+        ("attention_mask", 1),
+        ("token_type_ids", int(reads_both_ways(model))),
+        ("mm_token_type_ids", 0),
+    ):
         if name in inputs:
             whole[name] = torch.cat([inputs[name], torch.full_like(suffix, fill)], 1)
     with torch.inference_mode():
-        logits = model(**whole, use_cache=False).logits[0, ids.shape[1] - 1 : -1].float()
+        # Counted from the end: some architectures (GIT) put the picture's positions in front of the tokens.
+        logits = model(**whole, use_cache=False).logits[0, -1 - len(candidate) : -1].float()
     return [float(value) for value in logits.log_softmax(-1).gather(-1, suffix[0][:, None])[:, 0]]
 
 

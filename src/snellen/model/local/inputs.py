@@ -88,7 +88,9 @@ class LocalPrompter:
             with self._one_at_a_time:
                 if self.sees:
                     images = [list(group) for group in pictures] if any(pictures) else None
-                    return dict(self.processor(text=list(texts), images=images, **arguments))
+                    tensors = dict(self.processor(text=list(texts), images=images, **arguments))
+                    tensors.pop("labels", None)  # for training (PaliGemma): as long as the prompt, never the answer's
+                    return _pad_querying_right(tensors)
                 return dict(self.tokenizer(list(texts), return_token_type_ids=False, **arguments))
         except (ValueError, TypeError, IndexError) as error:
             raise ModelError(
@@ -143,6 +145,21 @@ class LocalPrompter:
         except (ValueError, TypeError, IndexError):
             return token
         return "" if (ids == self.tokenizer.convert_tokens_to_ids(token)).any() else token
+
+
+def _pad_querying_right(tensors: dict[str, Any]) -> dict[str, Any]:
+    """Move the padding of the querying half's text (InstructBLIP) behind it.
+
+    It counts positions from the left, so padding in front would move every word, and a reply depend on its batch.
+    """
+    mask = tensors.get("qformer_attention_mask")
+    if mask is None or bool(mask[:, 0].all()):
+        return tensors
+    moved = dict(tensors)
+    for name in ("qformer_input_ids", "qformer_attention_mask"):
+        rows = zip(tensors[name].unbind(), mask.argmax(1).tolist(), strict=True)
+        moved[name] = mask.new_tensor([row.roll(-padded).tolist() for row, padded in rows])
+    return moved
 
 
 def grey() -> PIL.Image.Image:

@@ -17,6 +17,10 @@ import torch
 
 from ...core.errors import ModelError
 from ...core.types import FailureKind
+from .quirks import first_position
+
+BY_TOKEN = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids")
+"""Inputs that have a place for each token of the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +106,7 @@ def _encode_segment(model: Any, inputs: dict[str, Any], before: Prefix | None, e
 
 def _first_segment(inputs: dict[str, Any], end: int) -> dict[str, Any]:
     """Return the model's inputs up to `end`, with all images."""
-    by_token = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids")
-    return {name: value[:, :end] if name in by_token else value for name, value in inputs.items()}
+    return {name: value[:, :end] if name in BY_TOKEN else value for name, value in inputs.items()}
 
 
 def _next_segment(model: Any, inputs: dict[str, Any], before: Prefix, end: int) -> dict[str, Any]:
@@ -117,7 +120,8 @@ def _next_segment(model: Any, inputs: dict[str, Any], before: Prefix, end: int) 
 
 def _prompt_logprobs(logits: torch.Tensor, ids: torch.Tensor, before: Prefix | None) -> tuple[float, ...]:
     """Return the log-probability of each prompt token given those before it (the first has none)."""
-    after = logits[:-1].float() if before is None else torch.cat([before.logits[None], logits[:-1].float()])
+    logits = logits[-len(ids) :].float()  # GIT's picture stands in front of the tokens, without placeholders
+    after = logits[:-1] if before is None else torch.cat([before.logits[None], logits[:-1]])
     targets = ids[1:] if before is None else ids
     values = after.log_softmax(-1).gather(-1, targets[:, None].to(after.device))[:, 0]
     return (*(before.prompt_logprobs if before else ()), *values.tolist())
@@ -126,7 +130,8 @@ def _prompt_logprobs(logits: torch.Tensor, ids: torch.Tensor, before: Prefix | N
 def next_position(model: Any, length: int) -> int:
     """Return the position of the token after a prompt of `length` tokens."""
     deltas = getattr(getattr(model, "model", model), "rope_deltas", None)
-    return length + (int(deltas.flatten()[0]) if isinstance(deltas, torch.Tensor) else 0)
+    shift = int(deltas.flatten()[0]) if isinstance(deltas, torch.Tensor) else 0
+    return length + shift + first_position(model)
 
 
 def positions(model: Any, first: int, offsets: Iterable[int]) -> torch.Tensor:

@@ -18,7 +18,8 @@ from .batch_size import CPU_LIMIT, BatchSizer, free_share
 from .candidate_scores import ROWS, SCRATCH, TREE, Candidates, TokenLogprobs, score_candidates, score_from_scratch
 from .checkpoint import Checkpoint
 from .inputs import LocalPrompter, Prepared, grey
-from .prefix import PrefixMemory, encode_prefix
+from .prefix import BY_TOKEN, PrefixMemory, encode_prefix
+from .quirks import drops_closing_token, reads_both_ways
 from .sampling import RowSampler, cut_at_stop, make_row
 
 ENCODER_DECODER_ROUTE = "encoder-decoder"
@@ -95,7 +96,7 @@ class Replica:
         """Return the log-likelihood of every choice of one request."""
         sent = self._now()
         request = prepared.request
-        alone = self.is_encoder_decoder
+        alone = self.is_encoder_decoder or reads_both_ways(self.model)  # an answer is a text of its own there
         candidates, boundary = self.prompter.encode_candidates(prepared.text, request.choices, alone=alone)
         check_choices(request, [len(candidate) for candidate in candidates])
         inputs = self.inputs([prepared])
@@ -157,9 +158,8 @@ class Replica:
     ) -> tuple[TokenLogprobs, tuple[float, ...]]:
         """Return the values of the candidates' tokens, and of the prompt's if they were asked for."""
         with_prompt = prepared.request.likelihood.with_prompt
-        if with_prompt and self.is_encoder_decoder:
-            reason = "gives no log-probabilities of the prompt itself, which prompt-mean needs"
-            raise ModelError(FailureKind.CAPABILITY, f"an encoder–decoder {reason}")
+        if with_prompt:
+            self._check_reads_forward()
         if self.route not in (TREE, ROWS) and not with_prompt:
             return self.score_by(self.route, inputs, candidates), ()
         # Token ids alone do not name a prefix: every picture stands there as the same placeholders.
@@ -169,6 +169,12 @@ class Replica:
         if self.route == SCRATCH:
             return self._score_from_scratch(inputs, candidates), prefix.prompt_logprobs
         return score_candidates(self.model, self.route, prefix, candidates), prefix.prompt_logprobs
+
+    def _check_reads_forward(self) -> None:
+        kind = "an encoder–decoder" if self.is_encoder_decoder else "a model that reads its prompt both ways"
+        if self.is_encoder_decoder or reads_both_ways(self.model):
+            reason = "gives no log-probabilities of the prompt itself, which prompt-mean needs"
+            raise ModelError(FailureKind.CAPABILITY, f"{kind} {reason}")
 
     def score_by(self, route: str, inputs: dict[str, Any], candidates: Candidates) -> TokenLogprobs:
         """Return the log-probability of each token of each candidate, by one route."""
@@ -186,6 +192,8 @@ class Replica:
     def cuts(self, prepared: Prepared, inputs: dict[str, Any]) -> tuple[int, ...]:
         """Return the token counts at which rounds end, where the text can be cut there without moving a token."""
         ids = inputs["input_ids"][0].tolist()
+        if reads_both_ways(self.model):
+            return ()
         cuts = []
         for part in prepared.rounds:
             tail = self.prompter.count_tail(prepared.text[len(part) :])
@@ -209,8 +217,17 @@ class Replica:
         device, dtype = self.model.device, self.model.dtype
         return {
             name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
-            for name, value in tensors.items()
+            for name, value in self._opened(tensors).items()
         }
+
+    def _opened(self, tensors: dict[str, Any]) -> dict[str, Any]:
+        """Take away the token that closes a prompt, where the answer would not go on behind it."""
+        if not drops_closing_token(self.model) or not self._is_closed(tensors["input_ids"]):
+            return tensors
+        return {name: value[:, :-1] if name in BY_TOKEN else value for name, value in tensors.items()}
+
+    def _is_closed(self, ids: torch.Tensor) -> bool:
+        return bool(torch.isin(ids[:, -1], torch.tensor(self.prompter.tokenizer.all_special_ids)).all())
 
     def _check_length(self, request: Request, length: int, more: int) -> None:
         context = self._checkpoint.context_tokens

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 from ...core.types import Form, Prediction, Request, Sample, Score
 from ...data.files.records import Record, kind_of
 from ...extract.choice import extract_choice
-from ...extract.mark_patterns import derive_marks
+from ...extract.extraction import AMBIGUOUS
 from ...extract.profiles import reform_index
+from ...prompt.marks import make_marks
 from ..scorers import option_choice
+from .record_marks import AUTO, mark_style
 from .trials import KEY, ScoreRecord
 
 MOST_OPTIONS = 702
@@ -19,18 +22,29 @@ MOST_OPTIONS = 702
 _OPTION_TYPES = frozenset({str, int, float, bool})
 
 
-def choice_scorer(profile: str, infer_method: str) -> ScoreRecord:
-    """Return how a SingleChoice record is scored; by `infer_method` predictions are texts or option indices."""
+def choice_scorer(
+    profile: str, infer_method: str, option_mark: str = AUTO, read_as: Counter[str] | None = None
+) -> ScoreRecord:
+    """Return how a SingleChoice record is scored; by `infer_method` predictions are texts or option indices.
+
+    `option_mark` says how the options were marked, or `auto`; `read_as` counts what was found.
+    """
     if profile != "reform" and infer_method == "generation":
-        return partial(_score_reply, profile=profile)
+        return partial(
+            _score_reply, profile=profile, option_mark=option_mark, read_as=Counter() if read_as is None else read_as
+        )
     return partial(_score_index, lenient=profile == "reform", by_likelihood=infer_method == "likelihood")
 
 
-def _score_reply(record: Record, *, profile: str) -> Score:
+def _score_reply(record: Record, *, profile: str, option_mark: str, read_as: Counter[str]) -> Score:
     shown = _options(record, required=True)
     right = answer_index(record, shown, lenient=False)
-    sample, request = _asked(shown, right)
     reply = record.text("prediction")
+    style = mark_style(record, reply, shown) if option_mark == AUTO else option_mark
+    read_as[style or AMBIGUOUS] += 1
+    if style is None:
+        return Score(KEY, option_choice.METRIC, None, reason=AMBIGUOUS)
+    sample, request = _asked(shown, right, style)
     (score,) = option_choice.score(sample, request, Prediction(KEY, text=reply), {"profile": profile})
     if score.answer is None or shown.count(score.answer) == 1:
         return score
@@ -40,10 +54,10 @@ def _score_reply(record: Record, *, profile: str) -> Score:
 
 
 @lru_cache(maxsize=4096)
-def _asked(shown: tuple[str, ...], right: int) -> tuple[Sample, Request]:
+def _asked(shown: tuple[str, ...], right: int, style: str) -> tuple[Sample, Request]:
     """Return the question of a record: repeats of a sample ask the same few again and again."""
     sample = Sample("", "", Form.CHOICE, "", options=shown, answers=(shown[right],))
-    return sample, Request(KEY, (), marks=derive_marks(len(shown)), shown=shown)
+    return sample, Request(KEY, (), marks=make_marks(style, len(shown)), shown=shown)
 
 
 def _score_index(record: Record, *, lenient: bool, by_likelihood: bool) -> Score:

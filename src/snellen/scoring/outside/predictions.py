@@ -5,7 +5,9 @@ Which metrics a file can give is its formulation's business; how replies are rea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct, structs
@@ -13,18 +15,22 @@ from msgspec import Struct, structs
 from ...core.errors import DataError, UsageError, did_you_mean, not_among
 from ...core.types import Estimate
 from ...data.files.records import Record, Source, read_records
+from ...extract.extraction import AMBIGUOUS
 from ...extract.profiles import profile_named
 from ..aggregates.instability import answer_entropy, trend_of_rounds
 from ..aggregates.means import format_hit_rate, mean_of_questions, mean_of_trials, split
 from ..table import ScoreTable
 from .choices import choice_scorer
 from .inferences import Question, average_tokens, by_id, judge_questions, question_table, seed_record
+from .record_marks import AUTO, NUMBERS, OPTION_MARKS
 from .texts import Scored, score_captions, score_chains, text_scorer
 from .trials import read_trials
 
 INFER_METHODS = ("generation", "likelihood")
 OWN_PROFILE = "snellen"
 _BY_LETTER = ("SingleChoice", "MultiInference")
+NOTHING_READ = "undefined: no reply could be read"
+FLAT_ROUNDS = "undefined: it needs at least two rounds that differ"
 COMPATIBLE = {"reform": ("SingleChoice", "Generation", "OCROpenEnded", "KIEOpenEnded")}
 """What the profile of another system can score; those not named here only read letters."""
 
@@ -40,6 +46,8 @@ class OutsideOptions(Struct, frozen=True):
     detailed_keys: tuple[str, ...] = ()
     convention: str = "conditional"
     tokenizer: str = "whitespace"
+    option_mark: str = AUTO
+    """How the options were marked: upper, lower, number, or auto (what the record or the reply shows)."""
 
 
 class OutsideResult(Struct, frozen=True, omit_defaults=True):
@@ -81,6 +89,8 @@ def _check(formulation: str, options: Mapping[str, Any]) -> OutsideOptions:
     chosen = OutsideOptions(**options)
     if chosen.infer_method not in INFER_METHODS:
         raise UsageError(f"unknown infer method {chosen.infer_method!r}; known: {', '.join(INFER_METHODS)}")
+    if chosen.option_mark not in OPTION_MARKS:
+        raise UsageError(f"unknown option mark {not_among(chosen.option_mark, OPTION_MARKS)}")
     _check_fit(formulation, chosen)
     return chosen
 
@@ -104,7 +114,9 @@ def _score_trials(records: Iterable[Record], formulation: str, chosen: OutsideOp
     """Score a file of one answer a record: SingleChoice, OCROpenEnded, KIEOpenEnded."""
     is_choice = formulation == "SingleChoice"
     profile = chosen.profile
-    scorer = choice_scorer(profile, chosen.infer_method) if is_choice else text_scorer(formulation, profile)
+    read_as: Counter[str] = Counter()
+    by_mark = partial(choice_scorer, profile, chosen.infer_method, chosen.option_mark, read_as)
+    scorer = by_mark() if is_choice else text_scorer(formulation, profile)
     table = read_trials(records, scorer, with_rounds=chosen.multi_round_eval, with_classes=chosen.eval_stability)
     metrics = {"accuracy": mean_of_trials(table)}
     # ReForm-Eval prints a format hit rate for texts too; it is always 1.
@@ -112,11 +124,22 @@ def _score_trials(records: Iterable[Record], formulation: str, chosen: OutsideOp
         metrics["format_hit_rate"] = format_hit_rate(table)
     if chosen.eval_stability:
         metrics["instability"] = answer_entropy(table)
+    notes = {name: NOTHING_READ for name, estimate in metrics.items() if estimate.value is None} | _mark_notes(read_as)
     if chosen.multi_round_eval:
-        metrics |= trend_of_rounds(table)
-    undefined = [name for name, estimate in metrics.items() if estimate.value is None]
-    notes = dict.fromkeys(undefined, "undefined: it needs at least two rounds that differ")
+        trend = trend_of_rounds(table)
+        metrics |= trend
+        notes |= {name: FLAT_ROUNDS for name, estimate in trend.items() if estimate.value is None}
     return OutsideResult(len(table), metrics, notes=notes)
+
+
+def _mark_notes(read_as: Mapping[str, int]) -> dict[str, str]:
+    """Say what was taken for the options' marks where nothing in the file says so."""
+    said = {
+        NUMBERS: "read as (1), (2), (3), …; --option-mark upper takes letters only",
+        AMBIGUOUS: "left unscored: a number in brackets may be a label or an option's text; give --option-mark",
+    }
+    parts = [f"{read_as[style]} replies {words}" for style, words in said.items() if read_as.get(style)]
+    return {"option_mark": "; ".join(parts)} if parts else {}
 
 
 def _score_captions(records: Iterable[Record], formulation: str, chosen: OutsideOptions) -> OutsideResult:

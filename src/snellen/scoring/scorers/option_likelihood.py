@@ -106,6 +106,8 @@ def _reduce(prediction: Prediction, place: int, reduction: str) -> float:
         return MINUS_INFINITY
     priors = prediction.detail.get("priors")
     value: float = total - (priors[place] if priors else 0.0)
+    if _is_reduced(prediction, reduction):
+        return value
     if reduction == "mean":
         return value / int(_counts(prediction, "tokens")[place])
     if reduction == "per-byte":
@@ -114,6 +116,16 @@ def _reduce(prediction: Prediction, place: int, reduction: str) -> float:
         prompt = _counts(prediction, "prompt_logprobs")
         return float(sum(prompt) + total) / (len(prompt) + int(_counts(prediction, "tokens")[place]))
     return value
+
+
+def _is_reduced(prediction: Prediction, reduction: str) -> bool:
+    """Tell whether the values came as this reduction makes them; what was reduced otherwise cannot be undone."""
+    done = prediction.detail.get("reduced")
+    if done in (None, "sum", "none"):
+        return prediction.detail.get("route") == INDEX_ONLY
+    if done != reduction:
+        raise UsageError(f"the model reduced its log-likelihoods by {done!r}: {reduction!r} cannot be had of them")
+    return True
 
 
 def _counts(prediction: Prediction, name: str) -> Sequence[Any]:
