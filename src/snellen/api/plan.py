@@ -18,6 +18,7 @@ from ..core.config import convert, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
 from ..core.ids import content_hash
 from ..core.jobs import Item, Job
+from ..core.message_parts import holds_marker
 from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
 from ..core.secret import names_a_key
@@ -214,7 +215,20 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
         table["params"].pop(field, None)
     prompter = planned.prompter
     prompt = prompter.prompts if isinstance(prompter, PrompterByForm) else prompter.prompt
-    return {**table, "prompt": msgspec.to_builtins(prompt), "data": planned.survey.fingerprint}
+    identity = {**table, "prompt": msgspec.to_builtins(prompt), "data": planned.survey.fingerprint}
+    if take_placing(identity["prompt"], marked=planned.survey.markers.rows > 0):
+        identity["placed_pictures"] = True
+    return identity
+
+
+def take_placing(prompt: dict[str, Any], *, marked: bool) -> bool:
+    """Take `place_pictures` out of a prompt (or one a form), and tell whether pictures get places by it.
+
+    What was asked before pictures had places keeps its name, unless it would be asked otherwise now.
+    """
+    prompts = [prompt] if "template" in prompt else list(prompt.values())
+    placing = [fields.pop("place_pictures") for fields in prompts]
+    return any(placing) and (marked or any(holds_marker(fields["template"]) for fields in prompts))
 
 
 def settle_form(task: Task, content: Survey) -> Task:
@@ -232,10 +246,17 @@ def check_forms(task: Task, content: Survey, registry: Registry) -> None:
         found = ", ".join(f"{counts.samples} {form.value}" for form, counts in content.forms.items())
         raise UsageError(f"task {task.name!r} has records of several forms ({found}): likelihood needs one; use --ids")
     if task.infer in INFERENCERS:
-        inferencer.read_options(task)
+        check_candidates(task, content, inferencer.read_options(task))
     if task.dataset["loader"] == "table" and task.infer in DIALOGUES and not content.with_history:
         needs = "rows with group and round, or a list of messages in each (messages, conversations, turns)"
         raise UsageError(f"task {task.name!r} has no dialogues, which --infer-method {task.infer} needs: {needs}")
+
+
+def check_candidates(task: Task, content: Survey, options: object) -> None:
+    """Refuse the likelihood of option texts where options are pictures: their markers say nothing to a model."""
+    if content.markers.options and getattr(options, "candidates", "") == "text":
+        rows = f"task {task.name!r} has pictures as options in {content.markers.options} rows"
+        raise UsageError(f"{rows}, which have no text to score: add --candidates letters")
 
 
 def _make_prompter(

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ..data.images.decode import short_name
+from ..data.marked_rows import MarkerCount
+from ..prompt.by_form import PrompterByForm
 from .plan import PlannedTask, first_of_each_form
 
 
 def describe_rows(planned: PlannedTask) -> Iterator[str]:
-    """Say of own data how it was read, and what there is of each form."""
+    """Say where pictures stand in the text and, of own data, how it was read and what there is of each form."""
+    yield from (f"  {line}" for line in describe_markers(planned.survey.markers, placed=places_pictures(planned)))
     if planned.task.dataset["loader"] != "table":
         return
     for note in planned.survey.notes:
@@ -20,6 +23,26 @@ def describe_rows(planned: PlannedTask) -> Iterator[str]:
         has = (f"{counts.images} pictures", f"{counts.options} options", f"{counts.answered} answers")
         asks = f"the first asks {shorten(sample.question)}"
         yield f"  {sample.form.value}: {counts.samples} rows, {', '.join(has)}; {asks}"
+
+
+def describe_markers(markers: MarkerCount, *, placed: bool) -> Iterator[str]:
+    """Say in how many rows pictures have their place in the text, and what has no partner."""
+    if markers.rows:
+        then = "each picture stands where its marker does" if placed else "they stay text, all pictures stand first"
+        among = f", {markers.options} of them among the options" if markers.options else ""
+        yield f"{markers.rows} rows with markers (<image 1>) in their text{among}: {then}"
+    if markers.unnamed and placed:
+        where = f"in rows that name others (first: {markers.unnamed_in})"
+        yield f"{markers.unnamed} pictures without a marker {where}: shown first"
+    if markers.missing:
+        yield f"{markers.missing} markers without their picture (first: {markers.missing_in}): left as text"
+
+
+def places_pictures(planned: PlannedTask) -> bool:
+    """Tell whether markers become pictures, in any form."""
+    prompter = planned.prompter
+    prompts = prompter.prompts.values() if isinstance(prompter, PrompterByForm) else [prompter.prompt]
+    return any(prompt.place_pictures for prompt in prompts)
 
 
 def shorten(text: str, width: int = 60) -> str:
@@ -34,5 +57,6 @@ def show_prompts(planned: PlannedTask, count: int) -> Iterator[str]:
     for sample in islice(planned.dataset, count):
         yield f"--- {planned.task.name} {sample.id} ({sample.form.value})"
         for turn in planned.prompter.build(sample, variant).messages:
-            yield f"[{turn.role}]" + "".join(f" <{short_name(image.ref)}>" for image in turn.images)
-            yield turn.text
+            names = [f"<{short_name(image.ref)}>" for image in turn.images]
+            yield " ".join([f"[{turn.role}]", *([] if turn.parts else names)])
+            yield "".join(turn.arrange(names)) if turn.parts else turn.text

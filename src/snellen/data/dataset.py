@@ -14,10 +14,12 @@ from pathlib import Path
 import msgspec
 
 from ..core.errors import DataError
+from ..core.message_parts import all_pictures
 from ..core.protocols import LoadContext, Loader
 from ..core.tasks import Task
 from ..core.types import Form, Sample
 from .images.decode import short_name
+from .marked_rows import MarkerCount
 
 LISTED = 5
 KEPT_SAMPLES = 5_000
@@ -101,6 +103,8 @@ class Survey(msgspec.Struct, frozen=True):
     """Samples that have earlier rounds."""
     notes: tuple[str, ...] = ()
     """What the loader has to say of the data."""
+    markers: MarkerCount = msgspec.field(default_factory=MarkerCount)
+    """Where pictures stand inside the texts."""
 
 
 def survey(dataset: Dataset) -> Survey:
@@ -113,6 +117,7 @@ def survey(dataset: Dataset) -> Survey:
     tags: set[str] = set()
     forms: dict[Form, FormCount] = {}
     with_history = 0
+    markers = MarkerCount()
     dataset.context.notes.clear()
     for sample in dataset:
         name = sample.id if sample.id.isascii() else unicodedata.normalize("NFC", sample.id)  # equal on screen is equal
@@ -125,7 +130,8 @@ def survey(dataset: Dataset) -> Survey:
         tags.update(sample.tags)
         with_history += bool(sample.turns)
         _count(forms.setdefault(sample.form, FormCount()), sample)
-        for image in sample.images:
+        markers.add(sample)
+        for image in all_pictures(sample):
             images += 1
             digest.update((image.ref if image.ref.startswith("data:") else _name(image.ref)).encode())
             if not _is_there(image.ref):
@@ -143,6 +149,7 @@ def survey(dataset: Dataset) -> Survey:
         forms,
         with_history,
         tuple(_note(text, who) for text, who in dataset.context.notes.items()),
+        markers,
     )
 
 
@@ -159,7 +166,7 @@ def _check_ids(task: str, ids: set[str], repeated: list[str]) -> None:
 
 def _count(counts: FormCount, sample: Sample) -> None:
     counts.samples += 1
-    counts.images += len(sample.images)
+    counts.images += len(all_pictures(sample))
     counts.options += len(sample.options)
     counts.answered += bool(sample.answers)
 
@@ -185,8 +192,11 @@ def _name(ref: str) -> str:
 
 def _without_places(sample: Sample) -> Sample:
     """Return the sample without where its pictures lie: only their names count."""
-    if not sample.images and not sample.meta:
+    if not sample.images and not sample.meta and not sample.turns:
         return sample
+    if any(turn.images for turn in sample.turns):  # they are digested with the others
+        bare = tuple(msgspec.structs.replace(turn, images=()) for turn in sample.turns)
+        sample = msgspec.structs.replace(sample, turns=bare)
     pages = {name: [_name(ref) for _, ref in found] for name, found in sample.meta.get("pages", {}).items()}
     return msgspec.structs.replace(sample, images=(), meta=sample.meta | {"pages": pages} if pages else sample.meta)
 

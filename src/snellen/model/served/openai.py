@@ -102,8 +102,9 @@ def sampling(params: Params) -> dict[str, Any]:
 def _message(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, Any]:
     if not pictures:
         return {"role": turn.role, "content": turn.text}
-    parts = [_image_part(picture, mode) for picture in pictures]
-    return {"role": turn.role, "content": [*parts, {"type": "text", "text": turn.text}]}
+    shown = turn.arrange([_image_part(picture, mode) for picture in pictures])
+    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in shown]
+    return {"role": turn.role, "content": content}
 
 
 def _image_part(picture: Picture, mode: str) -> dict[str, Any]:
