@@ -16,7 +16,7 @@ class MarkerCount(Struct):
     options: int = 0
     """Samples with a picture among their options."""
     unnamed: int = 0
-    """Pictures that no marker names, of samples that name others."""
+    """Pictures that no marker names, of questions that name others."""
     unnamed_in: str = ""
     """The first sample with one."""
     missing: int = 0
@@ -40,6 +40,6 @@ class MarkerCount(Struct):
             return
         self.rows += 1
         self.options += not there.isdisjoint(marked_pictures(texts[1:]))
-        if len(there) < len(sample.images):
+        if len(there) < len(sample.images) and marked_pictures(texts[:1]):
             self.unnamed += len(sample.images) - len(there)
             self.unnamed_in = self.unnamed_in or sample.id
