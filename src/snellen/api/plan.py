@@ -101,6 +101,7 @@ def make_plan(settings: RunSettings) -> Plan:
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
     planned = [_plan_task(task, catalog, registry, settings, folder) for task in tasks]
     check_images(model, planned)
+    check_outside(model, planned, allowed=settings.allow_outside)
     return Plan(planned, model, registry, _header(planned, model, settings), folder, settings.seed)
 
 
@@ -137,6 +138,7 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
         api_key=settings.api_key,
         timeout_s=settings.timeout_s or 600.0,
         image_policy=settings.image_policy,
+        strip_metadata=settings.strip_metadata,
         arguments=settings.model_arguments,
     )
     model: Model = registry.get("model", provider)(name, options)
@@ -191,6 +193,24 @@ def check_images(model: Model, planned: list[PlannedTask]) -> None:
     for task, _, _, content in planned:
         if content.images and Capability.IMAGES not in model.capabilities:
             raise UsageError(f"model {model.name!r} takes no images, and task {task.name!r} has {content.images}")
+
+
+def check_outside(model: Model, planned: list[PlannedTask], *, allowed: bool) -> None:
+    """Refuse to send pictures from outside the data's folder anywhere, unless that was allowed."""
+    place = where_pictures_go(model)
+    for task, _, _, content in planned:
+        if content.leaving.outside and place and not allowed:
+            count = f"{content.leaving.outside} pictures lie outside {content.leaving.folder}"
+            named = f"{count} ({'; '.join(content.leaving.first_outside)}) and would go to {place}"
+            fix = "--allow-outside sends them, -p dataset.image_root=DIR names the folder they may lie in"
+            raise DataError(f"task {task.name!r}: {named}; {fix}")
+
+
+def where_pictures_go(model: Model) -> str:
+    """Return the address that pictures are sent to, or nothing for a model of this machine."""
+    if model.name.startswith("plugin/"):
+        return f"{model.name}, whose code may send them anywhere"
+    return str(model.identity().get("base_url") or "")
 
 
 def _header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:
@@ -336,6 +356,8 @@ def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
     """Name a run by task and model, and by a hash of the settings so that another configuration gets its own folder."""
     settled = {field: getattr(settings, field) for field in settings.__struct_fields__ if field not in _NOT_IN_NAME}
     settled["prompt_pack"] = str(settings.prompt_pack or "")
+    if settings.strip_metadata:
+        settled["strip_metadata"] = True
     label = f"{'+'.join(task.name for task in tasks)[:60]}--{model.name}"
     return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(settled, 8)}"
 
@@ -343,6 +365,6 @@ def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
 _NOT_IN_NAME = {
     *("api_key", "base_url", "output_dir", "data_root", "command", "plugins", "catalogs", "profile", "cache"),
     *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
-    *("same_model", "deadline_s"),
+    *("same_model", "deadline_s", "allow_outside", "strip_metadata"),
 }
 """Settings that change where things are or how they are asked, not what is measured."""

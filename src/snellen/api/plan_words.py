@@ -8,7 +8,7 @@ from itertools import islice
 from ..data.images.decode import short_name
 from ..data.marked_rows import MarkerCount
 from ..prompt.by_form import PrompterByForm
-from .plan import PlannedTask, first_of_each_form
+from .plan import Plan, PlannedTask, first_of_each_form, where_pictures_go
 
 
 def describe_rows(planned: PlannedTask) -> Iterator[str]:
@@ -36,6 +36,26 @@ def describe_markers(markers: MarkerCount, *, placed: bool) -> Iterator[str]:
         yield f"{markers.unnamed} pictures without a marker {where}: shown first"
     if markers.missing:
         yield f"{markers.missing} markers without their picture (first: {markers.missing_in}): left as text"
+
+
+def describe_leaving(plan: Plan) -> Iterator[str]:
+    """Say how many bytes of pictures go where, and how many of these files lie outside the data's folder."""
+    trials = [(one.survey.leaving, len(one.task.variants) * one.task.repeats) for one in plan.tasks]
+    size_bytes = sum(leaving.size_bytes * times for leaving, times in trials)
+    place = where_pictures_go(plan.model)
+    if size_bytes:
+        stripped = " without their metadata" if plan.model.image_policy.strips_metadata else ""
+        goes = f"go to {place}{stripped}" if place else "stay on this machine"
+        yield f"{count_bytes(size_bytes)} of picture files {goes}"
+    for leaving, _ in trials:
+        if leaving.outside:
+            yield f"{leaving.outside} pictures lie outside {leaving.folder}: {'; '.join(leaving.first_outside)}"
+
+
+def count_bytes(size_bytes: int) -> str:
+    """Return a number of bytes as people say it."""
+    power = min(3, (len(str(size_bytes)) - 1) // 3)
+    return f"{size_bytes / 1000**power:,.{min(power, 1)}f} {('bytes', 'kB', 'MB', 'GB')[power]}"
 
 
 def places_pictures(planned: PlannedTask) -> bool:

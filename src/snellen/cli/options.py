@@ -51,6 +51,7 @@ KEYS = add_options(
 API_KEY = click.option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env).")
 NO_CACHE = flag("--no-cache", help="Neither read nor write the response cache.")
 CATALOGS = repeated("--catalog", "catalogs", type=PATH, help="Folder with further cards.")
+ALLOW_OUTSIDE = flag("--allow-outside", help="Send pictures that lie outside the data's folder, too.")
 OVERRIDES = repeated("-p", "overrides", metavar="KEY=VALUE", help="Override any field of the task.")
 QUIET = flag("--quiet", help="No progress, no tables.")
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from ..api.listing import published_card
 from ..api.plan import Plan
-from ..api.plan_words import describe_rows, show_prompts
+from ..api.plan_words import describe_leaving, describe_rows, show_prompts
 from ..api.run import RunResult
 from ..report.boards.headline import dimension_means
 from ..report.boards.published import comparison_table
@@ -42,6 +42,8 @@ class TerminalWatcher:
                 self.console.print(plain(line))
             once = content.characters * TOKENS_PER_CHARACTER + content.images * TOKENS_PER_IMAGE
             tokens += planned.trials / content.samples * once
+        for line in describe_leaving(plan):
+            self.console.print(plain(line))
         cost = f"about {tokens:,.0f} input tokens; at worst {_duration(worst_case_s)}"
         self.console.print(plain(f"model {plan.model.name}; {cost}; run folder {plan.folder}"))
 

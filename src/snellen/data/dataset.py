@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from os.path import basename, isfile
+from os.path import basename
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,7 @@ from ..core.protocols import LoadContext, Loader
 from ..core.tasks import Task
 from ..core.types import Form, Sample
 from .images.decode import short_name
+from .leaving import Leaving, PictureFolders
 from .marked_rows import MarkerCount
 
 LISTED = 5
@@ -105,6 +106,8 @@ class Survey(msgspec.Struct, frozen=True):
     """What the loader has to say of the data."""
     markers: MarkerCount = msgspec.field(default_factory=MarkerCount)
     """Where pictures stand inside the texts."""
+    leaving: Leaving = Leaving()
+    """What of the pictures would leave with the questions."""
 
 
 def survey(dataset: Dataset) -> Survey:
@@ -119,6 +122,7 @@ def survey(dataset: Dataset) -> Survey:
     with_history = 0
     markers = MarkerCount()
     dataset.context.notes.clear()
+    folders = PictureFolders(dataset.context.folders)
     for sample in dataset:
         name = sample.id if sample.id.isascii() else unicodedata.normalize("NFC", sample.id)  # equal on screen is equal
         if name in ids:
@@ -134,7 +138,7 @@ def survey(dataset: Dataset) -> Survey:
         for image in all_pictures(sample):
             images += 1
             digest.update((image.ref if image.ref.startswith("data:") else _name(image.ref)).encode())
-            if not _is_there(image.ref):
+            if not folders.add(sample.id, image.ref):
                 missing_count += 1
                 missing += [f"{sample.id}: {short_name(image.ref)}"] if len(missing) < LISTED else []
     _check_ids(dataset.task.name, ids, repeated)
@@ -150,6 +154,7 @@ def survey(dataset: Dataset) -> Survey:
         with_history,
         tuple(_note(text, who) for text, who in dataset.context.notes.items()),
         markers,
+        folders.summary(),
     )
 
 
@@ -178,11 +183,6 @@ def _note(text: str, who: Counter[str]) -> str:
     named = [name for name in islice(who, LISTED) if name]
     listed = f" ({', '.join(named)}{', …' if who.total() > len(named) else ''})" if named else ""
     return f"{who.total()} {text}{listed}"
-
-
-def _is_there(ref: str) -> bool:
-    # Thousands of pictures: a Path is made only for what is not there as it is written.
-    return ref.startswith("data:") or isfile(ref) or isfile(Path(ref))  # noqa: PTH113
 
 
 def _name(ref: str) -> str:

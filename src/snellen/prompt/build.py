@@ -71,8 +71,8 @@ class Prompter:
         if mould is None or self._places(sample, messages):
             speech, marks, shown = self.speak(sample, variant, repeat, replies)
             messages, prefix = self._messages(speech), speech.prefix
-            if plain and shape not in self._moulds:
-                self._moulds[shape] = self._make_mould(sample, variant)
+            if plain:
+                self._keep_mould(shape, sample)
         key = TrialKey(self.task.name, sample.id, variant, repeat)
         params = _params_of_repeat(self.task.params, repeat) if repeat else self.task.params
         return Request(key, messages, params, marks=marks, shown=shown, prefix=prefix)
@@ -119,6 +119,10 @@ class Prompter:
         if not self.prompt.place_pictures or not (images or sample.images):
             return text, images
         return placement.take(text, images, opening=opening, withheld=chosen is not sample.images)
+
+    def _keep_mould(self, shape: tuple[str, int, bool], sample: Sample) -> None:
+        if shape not in self._moulds:
+            self._moulds[shape] = self._make_mould(sample, shape[0])
 
     def _make_mould(self, sample: Sample, variant: str) -> Mould | None:
         """Return what the plain trials of this variant share with the sample's, or None where there are none."""

@@ -62,7 +62,9 @@ class RowReader:
         self.path = path
         self.notes = context.notes
         root = resolve(source.image_root, context.root) if source.image_root else path.parent
-        store = ImageStore((context.workdir or cache_folder() / "generated") / "rows")
+        kept = (context.workdir or cache_folder() / "generated") / "rows"
+        store = ImageStore(kept)
+        context.folders.update(dict.fromkeys(map(str, (root, path.parent, kept))))
         self.pictures = Pictures(str(root / "x")[:-1], store)
         self.rows = RowMap()
         self._places: dict[tuple[str, ...], Places] = {}

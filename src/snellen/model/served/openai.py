@@ -20,7 +20,12 @@ from .served_model import ServedModel
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `openai/NAME`; `--model-arg images=…` is one of IMAGE_MODES."""
     options.allow_arguments("openai", ("images", "likelihood"))
-    return ServedModel(OpenAI(str(options.arguments.get("images", "inline"))), name, options)
+    images = str(options.arguments.get("images", "inline"))
+    if images == "file" and options.strip_metadata:
+        raise UsageError(
+            "--strip-metadata changes what is sent, and --model-arg images=file sends the files themselves"
+        )
+    return ServedModel(OpenAI(images), name, options)
 
 
 IMAGE_MODES = ("inline", "uuid", "file")

@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from msgspec.structs import astuple
+
 from ...core.errors import EnvironmentProblem, ModelError, UsageError, did_you_mean
-from ...core.protocols import Capability, EncodedImages
+from ...core.protocols import BareImagePolicy, Capability, EncodedImages, ImagePolicy
 from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, Prediction, Request, Timing
@@ -50,7 +52,8 @@ class ServedModel:
             raise UsageError(f"model {dialect.provider!r} needs a name: {dialect.provider}/NAME")
         self.name = f"{dialect.provider}/{name}"
         self.capabilities = dialect.capabilities
-        self.image_policy = options.image_policy or dialect.image_policy
+        policy = options.image_policy or dialect.image_policy
+        self.image_policy: ImagePolicy = BareImagePolicy(*astuple(policy)[:4]) if options.strip_metadata else policy
         self.clock = options.clock
         self.dialect = dialect
         self.remote_name = name
