@@ -236,19 +236,25 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
     prompter = planned.prompter
     prompt = prompter.prompts if isinstance(prompter, PrompterByForm) else prompter.prompt
     identity = {**table, "prompt": msgspec.to_builtins(prompt), "data": planned.survey.fingerprint}
-    if take_placing(identity["prompt"], marked=planned.survey.markers.rows > 0):
+    if take_placing(identity["prompt"], marked=planned.survey.markers.rows > 0, pictured=planned.survey.images > 0):
         identity["placed_pictures"] = True
     return identity
 
 
-def take_placing(prompt: dict[str, Any], *, marked: bool) -> bool:
+def take_placing(prompt: dict[str, Any], *, marked: bool, pictured: bool) -> bool:
     """Take `place_pictures` out of a prompt (or one a form), and tell whether pictures get places by it.
 
     What was asked before pictures had places keeps its name, unless it would be asked otherwise now.
     """
     prompts = [prompt] if "template" in prompt else list(prompt.values())
     placing = [fields.pop("place_pictures") for fields in prompts]
-    return any(placing) and (marked or any(holds_marker(fields["template"]) for fields in prompts))
+    told = any(holds_marker(fields["template"]) or _has_examples(fields["shots"]) for fields in prompts)
+    return any(placing) and (marked or (pictured and told))
+
+
+def _has_examples(shots: dict[str, Any]) -> bool:
+    """Tell whether drawn examples bring their pictures; fields that are as always are not written."""
+    return shots.get("retriever", "zero") != "zero" and bool(shots.get("images", True))
 
 
 def settle_form(task: Task, content: Survey) -> Task:

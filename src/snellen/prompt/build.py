@@ -118,7 +118,10 @@ class Prompter:
         images = self._perturbed(chosen, axes, sample.group or sample.id)
         if not self.prompt.place_pictures or not (images or sample.images):
             return text, images
-        return placement.take(text, images, opening=opening, withheld=chosen is not sample.images)
+        text, images = placement.take(text, images, opening=opening, withheld=chosen is not sample.images)
+        if self.retriever is None or not self.prompt.shots.images or sample.turns:
+            return text, images
+        return placement.put_before(text, images), ()  # where examples have pictures, each question stands by its own
 
     def _keep_mould(self, shape: tuple[str, int, bool], sample: Sample) -> None:
         if shape not in self._moulds:

@@ -45,11 +45,19 @@ class Placement:
             if not 0 < number <= len(images):
                 return match[0]
             named.append(number)
-            self.pictures.append(images[number - 1])
-            return f"<{_NONCE}-{len(self.pictures) - 1}>"
+            return self._keep(images[number - 1])
 
         text = MARKER.sub(_token, text)
         return text, (*(image for place, image in enumerate(images, 1) if place not in named), *first)
+
+    def put_before(self, text: str, images: Sequence[Image]) -> str:
+        """Return the text with these pictures before it, in its own message."""
+        return "".join(map(self._keep, images)) + text
+
+    def _keep(self, image: Image) -> str:
+        """Return the token that stands for a picture from now on."""
+        self.pictures.append(image)
+        return f"<{_NONCE}-{len(self.pictures) - 1}>"
 
 
 def _read_opening(text: str, pictures: int) -> tuple[list[int], str]:

@@ -126,6 +126,10 @@ def test_examples_show_their_pictures_where_these_stand() -> None:
     assert say(example) == "Which fits [A]?\nA. [B]\nB. [C]"
     assert answer.text == "A."
     assert say(question).startswith("Is [A] or [B] the older map?")
+    plain = Sample("1", "t", Form.OPEN, "What is it?", (D,))
+    assert [say(turn) for turn in prompter.build(plain).messages][0::2] == [say(example), "[D]What is it?"]
+    before = Prompter(TASK, Prompt(place_pictures=False), 0, retriever=lambda *_: [PICTURED])
+    assert [len(turn.images) for turn in before.build(plain).messages] == [4, 0, 0]
 
 
 @pytest.mark.parametrize("style", ["two", "alpaca", "otter", "one"])
