@@ -41,11 +41,14 @@ class PictureFolders:
 
     def add(self, sample: str, ref: str) -> bool:
         """Count one picture; return whether it is there."""
-        size_bytes = _size_bytes(ref)
+        if ref.startswith("data:"):
+            self._size_bytes += (len(ref) - ref.find(",") - 1) * 3 // 4
+            return True
+        size_bytes, linked = _look_at(ref)
         if size_bytes is None:
             return False
         self._size_bytes += size_bytes
-        if self._roots and not ref.startswith("data:") and self._lies_outside(ref):
+        if self._roots and self._lies_outside(ref, linked=linked):
             self._outside += 1
             if len(self._first) < LISTED:
                 self._first.append(f"{sample}: {short_name(ref)}")
@@ -59,12 +62,12 @@ class PictureFolders:
     def _roots(self) -> list[str]:
         return [root for folder in self._given for root in _roots_of(os.path.realpath(folder))]
 
-    def _lies_outside(self, ref: str) -> bool:
+    def _lies_outside(self, ref: str, *, linked: bool) -> bool:
         folder = ref.rpartition("/")[0]
         inside = self._known.get(folder)
         if inside is None:  # thousands of pictures lie in few folders: only what may be a link is looked at alone
             inside = self._known[folder] = self._is_under(os.path.realpath(folder or "/"))
-        if inside and not Path(ref).is_symlink():
+        if inside and not linked:
             return False
         return not self._is_under(os.path.realpath(ref))
 
@@ -78,15 +81,16 @@ def _roots_of(folder: str) -> list[str]:
     return [folder, head] if found and Path(head, "blobs").is_dir() else [folder]
 
 
-def _size_bytes(ref: str) -> int | None:
-    """Return how many bytes a picture has, or None where it is not there."""
-    if ref.startswith("data:"):
-        return (len(ref) - ref.find(",") - 1) * 3 // 4
-    for path in (ref, Path(ref)):  # a Path is made only for what is not there as it is written
-        try:
-            status = os.stat(path)  # noqa: PTH116 - thousands of pictures
-        except (OSError, ValueError):
-            continue
+def _look_at(ref: str) -> tuple[int | None, bool]:
+    """Return how many bytes a picture has (None where it is not there), and whether the file itself may be a link."""
+    try:
+        status = os.lstat(ref)  # one call for most of thousands of pictures
         if stat.S_ISREG(status.st_mode):
-            return status.st_size
-    return None
+            return status.st_size, False
+        status = Path(ref).stat()
+    except (OSError, ValueError):
+        try:
+            status = Path(ref).stat()  # as a Path: `a.png/` is written so in some tables
+        except (OSError, ValueError):
+            return None, False
+    return (status.st_size if stat.S_ISREG(status.st_mode) else None), True

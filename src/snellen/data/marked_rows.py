@@ -25,10 +25,9 @@ class MarkerCount(Struct):
 
     def add(self, sample: Sample) -> None:
         """Count one sample."""
-        texts = (sample.question, *sample.options)
-        if any(map(holds_marker, texts)):
-            self._add_question(sample, number_markers(texts))
-        elif any(turn.images and holds_marker(turn.text) for turn in sample.turns):
+        if holds_marker("\n".join((sample.question, *sample.options))):
+            self._add_question(sample, number_markers((sample.question, *sample.options)))
+        elif sample.turns and any(turn.images and holds_marker(turn.text) for turn in sample.turns):
             self.rows += 1
 
     def _add_question(self, sample: Sample, texts: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ def read_row_options(
     """
     values = list(cells.values() if isinstance(cells, Mapping) else cells)
     keys = [str(key) for key in cells] if isinstance(cells, Mapping) else []
-    found = _find_pictures(values, pictures.root, where) if pictures is not None else ()
+    found = _find_pictures(values, pictures.root, where) if pictures is not None and _may_show(values) else ()
     if not found or pictures is None:
         texts = tuple(map(str, values))
         return RowOptions(texts, dict(zip(keys, texts, strict=False)))
@@ -46,6 +46,14 @@ def _with_marks(values: Sequence[Any], found: Sequence[int], first: int) -> tupl
     """Return the options as texts, those found to be pictures as markers."""
     markers = {place: write_marker(first + number) for number, place in enumerate(found)}
     return tuple(markers.get(place) or str(value) for place, value in enumerate(values))
+
+
+def _may_show(values: Sequence[Any]) -> bool:
+    """Tell whether one of the options may be a picture: most are short texts without an ending."""
+    for value in values:  # noqa: SIM110 - a generator costs more, and every row of every table comes by here
+        if type(value) is not str or len(value) >= SHORTEST_BASE64 or "." in value[-5:]:
+            return True
+    return False
 
 
 def _find_pictures(values: Sequence[Any], root: str, where: str) -> Sequence[int]:
@@ -77,17 +85,17 @@ def number_row(
     question: str, options: tuple[str, ...], keyed: Mapping[str, str]
 ) -> tuple[str, tuple[str, ...], Mapping[str, str]]:
     """Return question and options with bare markers numbered, where an option has one: they would be the same text."""
-    if not any(map(holds_marker, options)):
+    if not options or not holds_marker("\n".join(options)):
         return question, options, keyed
     first, *rest = number_markers([question, *options])
     return first, tuple(rest), dict(zip(keyed, rest, strict=True)) if len(keyed) == len(rest) else keyed
 
 
-def check_markers(texts: Iterable[str], pictures: int, where: str) -> None:
+def check_markers(texts: Sequence[str], pictures: int, where: str) -> None:
     """Refuse a row that speaks of a picture it does not have, or that numbers some of its markers only."""
-    marked = [text for text in texts if holds_marker(text)]
-    if not marked:
+    if not holds_marker("\n".join(texts)):
         return
+    marked = [text for text in texts if holds_marker(text)]
     numbers = marked_pictures(marked)
     bare = sum(1 for text in marked for found in MARKER.finditer(text) if not found[1])
     if numbers and bare:
