@@ -133,6 +133,67 @@ def test_pictures_of_the_first_round_are_seen_in_all(tmp_path: Path) -> None:
     assert [[image.ref for image in sample.images] for sample in samples] == [[str(tmp_path / "x.png")]] * 2
 
 
+def test_rounds_with_pictures_of_their_own_show_each_its_own(tmp_path: Path) -> None:
+    rows = [{**ROWS[2], "image": "x.png"}, {**ROWS[0], "image": "y.png"}]
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    first, second = load(tmp_path / "d.jsonl", "every_with_gt")
+    assert [[Path(image.ref).name for image in sample.images] for sample in (first, second)] == [["x.png"], ["y.png"]]
+    assert not first.turns
+    assert [Path(image.ref).name for image in second.turns[0].images] == ["x.png"]
+    assert second.question == f"<image 1>\n{ROWS[0]['question']}"
+
+
+def test_a_picture_marked_in_a_later_round_is_shown_there_and_where_it_was_before(tmp_path: Path) -> None:
+    rows = [{**ROWS[2], "image": "x.png"}, {**ROWS[0], "image": "x.png", "question": "What is left in <image 1>?"}]
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    first, second = load(tmp_path / "d.jsonl", "every_with_gt")
+    assert (len(first.images), len(second.turns[0].images), len(second.images)) == (1, 1, 1)
+    assert second.question == "What is left in <image 1>?"
+
+
+MESSAGES = {
+    "placeholders": {
+        "images": ["x.png", "y.png", "z.png"],
+        "conversations": [
+            {"from": "human", "value": "<image>\nWhat is it?"},
+            {"from": "gpt", "value": "a cat"},
+            {"from": "human", "value": "Is <image> older than <image>?"},
+            {"from": "gpt", "value": "yes"},
+        ],
+    },
+    "parts": {
+        "messages": [
+            {
+                "role": "user",
+                "content": [{"type": "image_url", "image_url": "x.png"}, {"type": "text", "text": "What is it?"}],
+            },
+            {"role": "assistant", "content": "a cat"},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "Is "},
+                    {"type": "image_url", "image_url": {"url": "y.png"}},
+                    {"type": "text", "text": " older than "},
+                    {"type": "image_url", "image_url": "z.png"},
+                    {"type": "text", "text": "?"},
+                ],
+            },
+            {"role": "assistant", "content": "yes"},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_messages_keep_their_pictures_where_they_stand(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text(json.dumps(MESSAGES[kind]))
+    first, second = load(tmp_path / "d.jsonl", "every_with_gt")
+    assert (first.question, [Path(image.ref).name for image in first.images]) == ("What is it?", ["x.png"])
+    assert second.question == "Is <image 1> older than <image 2>?"
+    assert [Path(image.ref).name for image in second.images] == ["y.png", "z.png"]
+    assert [Path(image.ref).name for image in second.turns[0].images] == ["x.png"]
+
+
 def load(path: Path, infer: str) -> Any:
     from snellen.core.protocols import LoadContext
     from snellen.data.catalog import Catalog
@@ -143,7 +204,17 @@ def load(path: Path, infer: str) -> Any:
 
 BAD = {
     "round 1 twice": [{**ROWS[2]}, {**ROWS[2], "id": "again"}, ROWS[0]],
-    "pictures of its own": [{**ROWS[2], "image": "x.png"}, {**ROWS[0], "image": "y.png"}],
+    "message 2 is the assistant's and brings a picture": [
+        {
+            "messages": [
+                {"role": "user", "content": "a"},
+                {"role": "assistant", "content": [{"type": "image_url", "image_url": "x.png"}]},
+            ]
+        }
+    ],
+    "2 × <image> in its messages and 1 pictures": [
+        {"image": "x.png", "conversations": [{"from": "human", "value": "<image> or <image>?"}], "answer": "x"}
+    ],
     "no answer to put into the history": [{**ROWS[2], "answer": None}, ROWS[0]],
     "round 'x' is not a whole number": [{**ROWS[2], "round": "x"}],
     "must take turns": [{"messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]}],

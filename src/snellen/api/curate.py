@@ -30,8 +30,8 @@ from ..data.catalog import Catalog
 from ..scoring.scorers.judge import read_judge
 from ..store.lock import RunLock
 from ..store.reader import RunReader
+from .chosen_model import create_model
 from .errand import Errand, run_errand
-from .plan import create_model
 from .run import Watcher, run_settings
 from .settings import RunSettings
 

@@ -12,8 +12,8 @@ from ..core.protocols import LoadContext, Model
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset
 from ..store.reader import RunReader
+from .chosen_model import create_model
 from .datasets.reform_items import LOADER_SETTINGS, ReformDataset, open_dataset
-from .plan import create_model
 from .settings import RunSettings
 
 

@@ -35,7 +35,8 @@ from ..perf.timeline import Timeline, write_timeline
 from ..report.files import write_atomically
 from ..store.cache import request_digest
 from ..store.writer import RunWriter
-from .plan import Plan, create_model, make_plan
+from .chosen_model import create_model
+from .plan import Plan, make_plan
 from .run import finish
 from .settings import RunSettings
 

@@ -18,9 +18,9 @@ from ..core.config import convert, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
 from ..core.ids import content_hash
 from ..core.jobs import Item, Job
+from ..core.message_parts import holds_marker
 from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
-from ..core.secret import names_a_key
 from ..core.tasks import Prompt, RunHeader, Task
 from ..core.text import plural
 from ..core.types import Form, Sample
@@ -32,12 +32,12 @@ from ..data.selection import choose
 from ..extract.profiles import profile_named
 from ..infer.generate import GENERATE
 from ..infer.plugged import contain, raised
-from ..model.options import ModelOptions
 from ..prompt.build import Prompter
 from ..prompt.by_form import PrompterByForm
 from ..prompt.duplicate import duplicate
 from ..prompt.pack import apply_pack, read_pack
 from ..prompt.shots import make_retriever
+from .chosen_model import create_model
 from .header import installed_versions, make_header
 from .settings import RunSettings
 
@@ -101,6 +101,7 @@ def make_plan(settings: RunSettings) -> Plan:
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
     planned = [_plan_task(task, catalog, registry, settings, folder) for task in tasks]
     check_images(model, planned)
+    check_outside(model, planned, allowed=settings.allow_outside)
     return Plan(planned, model, registry, _header(planned, model, settings), folder, settings.seed)
 
 
@@ -120,38 +121,6 @@ def _resolve(catalog: Catalog, name: str, settings: RunSettings) -> Task:
         prompt = _prompt_for(catalog, task, settings)
         task = duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
     return task
-
-
-def create_model(settings: RunSettings, registry: Registry) -> Model:
-    """Return the model named `provider/name`."""
-    provider, _, name = settings.model.partition("/")
-    known, catalog = registry.names("model"), Catalog(settings.catalogs)
-    cards = catalog.names("providers")
-    if provider not in (*known, *cards):
-        hint = f"openai/{settings.model}" if settings.base_url else ""
-        tip = f" (did you mean {hint!r}?)" if hint else did_you_mean(provider, [*known, *cards])
-        wrong = f"model {settings.model!r}: unknown provider {provider!r}{tip}"
-        raise UsageError(f"{wrong}; write provider/name, providers: {', '.join([*known, *cards])}")
-    refuse_keys(settings)
-    options = ModelOptions(
-        base_url=settings.base_url,
-        api_key=settings.api_key,
-        timeout_s=settings.timeout_s or 600.0,
-        image_policy=settings.image_policy,
-        arguments=settings.model_arguments,
-        headers=settings.headers,
-        query=settings.query,
-        strict_params=settings.strict_params,
-        reasoning=settings.reasoning,
-        infer_method="likelihood" if "likelihood" in (settings.infer_method or "") else "generation",
-    )
-    if provider in cards:
-        from ..model.served.provider_card import ProviderCard, create_by_card
-
-        card = convert(catalog.card("providers", provider), ProviderCard, f"provider {provider!r}")
-        return create_by_card(provider, card, name, options)
-    model: Model = registry.get("model", provider)(name, options)
-    return model
 
 
 def check_names(tasks: list[Task], names: list[str]) -> None:
@@ -204,6 +173,24 @@ def check_images(model: Model, planned: list[PlannedTask]) -> None:
             raise UsageError(f"model {model.name!r} takes no images, and task {task.name!r} has {content.images}")
 
 
+def check_outside(model: Model, planned: list[PlannedTask], *, allowed: bool) -> None:
+    """Refuse to send pictures from outside the data's folder anywhere, unless that was allowed."""
+    place = where_pictures_go(model)
+    for task, _, _, content in planned:
+        if content.leaving.outside and place and not allowed:
+            count = f"{content.leaving.outside} pictures lie outside {content.leaving.folder}"
+            named = f"{count} ({'; '.join(content.leaving.first_outside)}) and would go to {place}"
+            fix = "--allow-outside sends them, -p dataset.image_root=DIR names the folder they may lie in"
+            raise DataError(f"task {task.name!r}: {named}; {fix}")
+
+
+def where_pictures_go(model: Model) -> str:
+    """Return the address that pictures are sent to, or nothing for a model of this machine."""
+    if model.name.startswith("plugin/"):
+        return f"{model.name}, whose code may send them anywhere"
+    return str(model.identity().get("base_url") or "")
+
+
 def _header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:
     tasks = {entry.task.name: _identity_of(entry) for entry in planned}
     return make_header(
@@ -226,7 +213,26 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
         table["params"].pop(field, None)
     prompter = planned.prompter
     prompt = prompter.prompts if isinstance(prompter, PrompterByForm) else prompter.prompt
-    return {**table, "prompt": msgspec.to_builtins(prompt), "data": planned.survey.fingerprint}
+    identity = {**table, "prompt": msgspec.to_builtins(prompt), "data": planned.survey.fingerprint}
+    if take_placing(identity["prompt"], marked=planned.survey.markers.rows > 0, pictured=planned.survey.images > 0):
+        identity["placed_pictures"] = True
+    return identity
+
+
+def take_placing(prompt: dict[str, Any], *, marked: bool, pictured: bool) -> bool:
+    """Take `place_pictures` out of a prompt (or one a form), and tell whether pictures get places by it.
+
+    What was asked before pictures had places keeps its name, unless it would be asked otherwise now.
+    """
+    prompts = [prompt] if "template" in prompt else list(prompt.values())
+    placing = [fields.pop("place_pictures") for fields in prompts]
+    told = any(holds_marker(fields["template"]) or _has_examples(fields["shots"]) for fields in prompts)
+    return any(placing) and (marked or (pictured and told))
+
+
+def _has_examples(shots: dict[str, Any]) -> bool:
+    """Tell whether drawn examples bring their pictures; fields that are as always are not written."""
+    return shots.get("retriever", "zero") != "zero" and bool(shots.get("images", True))
 
 
 def settle_form(task: Task, content: Survey) -> Task:
@@ -244,10 +250,17 @@ def check_forms(task: Task, content: Survey, registry: Registry) -> None:
         found = ", ".join(f"{counts.samples} {form.value}" for form, counts in content.forms.items())
         raise UsageError(f"task {task.name!r} has records of several forms ({found}): likelihood needs one; use --ids")
     if task.infer in INFERENCERS:
-        inferencer.read_options(task)
+        check_candidates(task, content, inferencer.read_options(task))
     if task.dataset["loader"] == "table" and task.infer in DIALOGUES and not content.with_history:
         needs = "rows with group and round, or a list of messages in each (messages, conversations, turns)"
         raise UsageError(f"task {task.name!r} has no dialogues, which --infer-method {task.infer} needs: {needs}")
+
+
+def check_candidates(task: Task, content: Survey, options: object) -> None:
+    """Refuse the likelihood of option texts where options are pictures: their markers say nothing to a model."""
+    if content.markers.options and getattr(options, "candidates", "") == "text":
+        rows = f"task {task.name!r} has pictures as options in {content.markers.options} rows"
+        raise UsageError(f"{rows}, which have no text to score: add --candidates letters")
 
 
 def _make_prompter(
@@ -313,20 +326,12 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings, form: Form 
     return prompt
 
 
-def refuse_keys(settings: RunSettings) -> None:
-    """Refuse a key where settings are stored: it would stand in run.db, results.json and report.html."""
-    places = {"--model-arg": settings.model_arguments, "extra_body": settings.extra_body or {}}
-    named = [(place, name) for place, table in places.items() for name in table]
-    named += [("-p", name) for name, _ in settings.overrides]
-    for place, name in named:
-        if names_a_key(name):
-            raise UsageError(f"{place} {name}: a key here would be stored; give it by --api-key-env NAME")
-
-
 def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
     """Name a run by task and model, and by a hash of the settings so that another configuration gets its own folder."""
     settled = {field: getattr(settings, field) for field in settings.__struct_fields__ if field not in _NOT_IN_NAME}
     settled["prompt_pack"] = str(settings.prompt_pack or "")
+    if settings.strip_metadata:
+        settled["strip_metadata"] = True
     label = f"{'+'.join(task.name for task in tasks)[:60]}--{model.name}"
     return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(settled, 8)}"
 
@@ -347,6 +352,6 @@ _NOT_IN_NAME = {
         "cache",
     ),
     *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
-    *("same_model", "deadline_s"),
+    *("same_model", "deadline_s", "allow_outside", "strip_metadata"),
 }
 """Settings that change where things are or how they are asked, not what is measured."""

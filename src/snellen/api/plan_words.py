@@ -7,11 +7,14 @@ from itertools import islice
 
 from ..core.text import plural
 from ..data.images.decode import short_name
-from .plan import PlannedTask, first_of_each_form
+from ..data.marked_rows import MarkerCount
+from ..prompt.by_form import PrompterByForm
+from .plan import Plan, PlannedTask, first_of_each_form, where_pictures_go
 
 
 def describe_rows(planned: PlannedTask) -> Iterator[str]:
-    """Say of own data how it was read, and what there is of each form."""
+    """Say where pictures stand in the text and, of own data, how it was read and what there is of each form."""
+    yield from (f"  {line}" for line in describe_markers(planned.survey.markers, placed=places_pictures(planned)))
     if planned.task.dataset["loader"] != "table":
         return
     for note in planned.survey.notes:
@@ -22,6 +25,46 @@ def describe_rows(planned: PlannedTask) -> Iterator[str]:
         has = [plural(*pair) for pair in parts]
         asks = f"the first asks {shorten(sample.question)}"
         yield f"  {sample.form.value}: {plural(counts.samples, 'row')}, {', '.join(has)}; {asks}"
+
+
+def describe_markers(markers: MarkerCount, *, placed: bool) -> Iterator[str]:
+    """Say in how many rows pictures have their place in the text, and what has no partner."""
+    if markers.rows:
+        then = "each picture stands where its marker does" if placed else "they stay text, all pictures stand first"
+        among = f", {markers.options} of them among the options" if markers.options else ""
+        yield f"{markers.rows} rows with markers (<image 1>) in their text{among}: {then}"
+    if markers.unnamed and placed:
+        where = f"in rows that name others (first: {markers.unnamed_in})"
+        yield f"{markers.unnamed} pictures without a marker {where}: shown first"
+    if markers.missing:
+        yield f"{markers.missing} markers without their picture (first: {markers.missing_in}): left as text"
+
+
+def describe_leaving(plan: Plan) -> Iterator[str]:
+    """Say how many bytes of pictures go where, and how many of these files lie outside the data's folder."""
+    trials = [(one.survey.leaving, len(one.task.variants) * one.task.repeats) for one in plan.tasks]
+    size_bytes = sum(leaving.size_bytes * times for leaving, times in trials)
+    place = where_pictures_go(plan.model)
+    if size_bytes:
+        stripped = " without their metadata" if plan.model.image_policy.strips_metadata else ""
+        goes = f"go to {place}{stripped}" if place else "stay on this machine"
+        yield f"{count_bytes(size_bytes)} of picture files {goes}"
+    for leaving, _ in trials:
+        if leaving.outside:
+            yield f"{leaving.outside} pictures lie outside {leaving.folder}: {'; '.join(leaving.first_outside)}"
+
+
+def count_bytes(size_bytes: int) -> str:
+    """Return a number of bytes as people say it."""
+    power = min(3, (len(str(size_bytes)) - 1) // 3)
+    return f"{size_bytes / 1000**power:,.{min(power, 1)}f} {('bytes', 'kB', 'MB', 'GB')[power]}"
+
+
+def places_pictures(planned: PlannedTask) -> bool:
+    """Tell whether markers become pictures, in any form."""
+    prompter = planned.prompter
+    prompts = prompter.prompts.values() if isinstance(prompter, PrompterByForm) else [prompter.prompt]
+    return any(prompt.place_pictures for prompt in prompts)
 
 
 def shorten(text: str, width: int = 60) -> str:
@@ -36,5 +79,6 @@ def show_prompts(planned: PlannedTask, count: int) -> Iterator[str]:
     for sample in islice(planned.dataset, count):
         yield f"--- {planned.task.name} {sample.id} ({sample.form.value})"
         for turn in planned.prompter.build(sample, variant).messages:
-            yield f"[{turn.role}]" + "".join(f" <{short_name(image.ref)}>" for image in turn.images)
-            yield turn.text
+            names = [f"<{short_name(image.ref)}>" for image in turn.images]
+            yield " ".join([f"[{turn.role}]", *([] if turn.parts else names)])
+            yield "".join(turn.arrange(names)) if turn.parts else turn.text

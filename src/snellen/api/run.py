@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import threading
 import time
@@ -13,16 +14,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..core.clock import SystemClock
-from ..core.errors import EnvironmentProblem, UsageError
+from ..core.errors import DataError, EnvironmentProblem, UsageError
 from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
-from ..core.protocols import Model
+from ..core.protocols import ImagePolicy, Model
+from ..data.images.encode import ImageDoor
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
 from ..report.notebook import headline_words, results_html
 from ..store.cache import ResponseCache
+from ..store.picture_ledger import PictureLedger
 from ..store.servers import AskedServer
 from ..store.writer import RunWriter
 from .early_stop import EarlyStop
@@ -140,15 +143,27 @@ async def _ask_all(
             await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
         with closing(RunWriter(plan.folder, plan.header)) as writer, response_cache(settings) as cache:
             server.check_address(writer)
+            ledger: PictureLedger | None = None
             if resuming and not _is_complete(plan, writer):
                 await plan.model.check()
+                ledger = writer.ledger()
+                await check_pictures(ledger, plan.model.image_policy)
             server.keep(writer)
-            engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache)
+            engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache, ledger=ledger)
             with ending_at(ends, engine):
                 try:
                     return await _run_engine(engine, plan, settings, writer, watcher)
                 finally:
                     server.keep_adjusted(writer)
+
+
+async def check_pictures(ledger: PictureLedger, policy: ImagePolicy) -> None:
+    """Refuse to continue with other pictures: some of those already sent are looked at again, if they are there."""
+    with closing(ImageDoor()) as door:
+        for image in ledger.some:
+            with contextlib.suppress(DataError):  # gone, or no longer readable: its trials are finished
+                encoded = await door.encode(image, policy)
+                ledger.check_sent([(image, encoded.sent)])
 
 
 def check_folder(folder: Path) -> None:

@@ -13,8 +13,8 @@ from ..core.types import Prediction, Request, Sample, Score
 from ..report.finish import finish_run
 from ..scoring.outside.predictions import score_predictions as score_predictions  # noqa: PLC0414 - public here
 from ..scoring.scorers.judge import Judge, rename_without_judge
+from .chosen_model import create_model
 from .judge import ask_judge, load_judge
-from .plan import create_model
 from .settings import RunSettings
 
 

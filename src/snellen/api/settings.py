@@ -93,6 +93,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A tag of which every value gets its share of `sample`."""
     overrides: tuple[tuple[str, Any], ...] = ()
     image_policy: ImagePolicy | None = None
+    strip_metadata: bool = False
+    """Whether pictures leave without EXIF, texts and bytes after their end."""
     model_arguments: dict[str, Any] = {}
     # what does not
     max_workers: int | None = None
@@ -103,6 +105,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Seconds for the whole run; then it takes nothing new, drains, and scores what it has."""
     cache: bool = True
     allow_missing_images: bool = False
+    allow_outside: bool = False
+    """Whether pictures outside the data's folder may be sent."""
     same_model: bool = False
     """Continue a folder although another server answers now: the model is the same."""
     profile: str | None = None

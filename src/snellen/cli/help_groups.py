@@ -18,7 +18,9 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
         *("limit", "try_run", "sample", "sample_seed", "stratify", "ids", "ids_file", "num_infers", "duplication"),
         *("variants", "perturb", "until_ci", "data_root", "catalogs"),
     ),
-    "Your own data": ("columns", "form", "preset", "duplicates", "allow_missing_images"),
+    "Your own data": (
+        *("columns", "form", "preset", "duplicates", "allow_missing_images", "allow_outside", "strip_metadata"),
+    ),
     "Sampling": ("temperature", "top_p", "max_tokens", "reasoning", "sampling_seed", "seed", "stream"),
     "The prompt": (
         *("option_mark", "shuffle_options", "shots", "in_context_sample", "random_instruct", "response_prefix"),

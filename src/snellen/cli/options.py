@@ -58,6 +58,7 @@ ADDRESSING = add_options(
 )
 NO_CACHE = flag("--no-cache", help="Neither read nor write the response cache.")
 CATALOGS = repeated("--catalog", "catalogs", type=PATH, help="Folder with further cards.")
+ALLOW_OUTSIDE = flag("--allow-outside", help="Send pictures that lie outside the data's folder, too.")
 OVERRIDES = repeated("-p", "overrides", metavar="KEY=VALUE", help="Override any field of the task.")
 QUIET = flag("--quiet", help="No progress, no tables.")
 

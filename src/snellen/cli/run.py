@@ -113,6 +113,8 @@ Examples:
 @option("--image-max-side", type=click.IntRange(min=16), help="Shrink images whose longer side is larger (px).")
 @flag("--same-model", help="Continue although another server answers: it serves the same model.")
 @options.NO_CACHE
+@flag("--strip-metadata", help="Send pictures without EXIF, texts and bytes after their end.")
+@options.ALLOW_OUTSIDE
 @flag("--allow-missing-images", help="Count samples without their image as failed instead of refusing.")
 @option("--profile", help="Read answers as another tool does: reform, vqa-scripts, flageval …")
 @options.CATALOGS

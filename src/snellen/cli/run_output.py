@@ -8,7 +8,7 @@ import click
 
 from ..api.listing import published_card
 from ..api.plan import Plan
-from ..api.plan_words import describe_rows, show_prompts
+from ..api.plan_words import describe_leaving, describe_rows, show_prompts
 from ..api.run import RunResult
 from ..core.text import plural
 from ..report.boards.headline import dimension_means
@@ -47,6 +47,8 @@ class TerminalWatcher:
                 self.console.print(plain(line))
             once = content.characters * TOKENS_PER_CHARACTER + content.images * TOKENS_PER_IMAGE
             tokens += planned.trials / content.samples * once
+        for line in describe_leaving(plan):
+            self.console.print(plain(line))
         cost = f"about {tokens:,.0f} input tokens"
         self.console.print(plain(f"model {plan.model.name}; {cost}; run folder {plan.folder}"))
 

@@ -33,6 +33,25 @@ class ImagePolicy(Struct, frozen=True):
     max_bytes: int | None = None
     formats: tuple[str, ...] = ("image/png", "image/jpeg", "image/webp", "image/gif")
 
+    @property
+    def strips_metadata(self) -> bool:
+        """Tell whether pictures leave without EXIF, texts and bytes after their end."""
+        return False
+
+
+class BareImagePolicy(ImagePolicy, frozen=True):
+    """The same for pictures that leave with nothing but their pixels.
+
+    A kind of its own: another field would rename every run and every cached reply.
+    """
+
+    bare: bool = True
+
+    @property
+    def strips_metadata(self) -> bool:
+        """Tell that they do."""
+        return True
+
 
 class EncodedImage(Struct, frozen=True, gc=False):
     """An image ready for the wire, and the record of what it is."""
@@ -57,6 +76,9 @@ class LoadContext(Struct, frozen=True):
     """A hint: nobody reads past this many samples."""
     notes: dict[str, Counter[str]] = field(default_factory=dict)
     """What a loader has to say of the data (read as …, left out …), and of which samples; the plan prints it."""
+    folders: dict[str, None] = field(default_factory=dict)
+    """Where the pictures may lie that the data names: a loader of other people's rows enters its folders, the data's
+    own first. Empty: anywhere."""
 
 
 class Loader(Protocol):

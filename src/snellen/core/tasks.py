@@ -64,6 +64,9 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     options_in_history: bool = True
     style: str = "chat"
     """`chat`: messages with roles; else a string style (catalog/styles, or a file), or `meta:FILE`, a meta template."""
+    place_pictures: bool = True
+    """Whether a marker (`<image 1>`) in template, question or options becomes its picture; else it stays text and all
+    pictures stand first, as before version 0.3."""
 
 
 class Task(Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,8 +8,9 @@ the cycle collector from looking.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +18,8 @@ from msgspec import Struct
 from .errors import FailureKind as FailureKind  # noqa: PLC0414 - part of the vocabulary
 
 BASE_VARIANT = "base"
+_Shown = TypeVar("_Shown")
+"""Whatever stands for a picture: the picture itself, its bytes, a provider's part, a token."""
 
 
 class Form(StrEnum):
@@ -59,11 +62,28 @@ class Image(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Turn(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One message: dialogue data, a chat prompt, or an in-context shot. Images stand before the text."""
+    """One message: dialogue data, a chat prompt, or a shot. Images stand before the text, or as `parts` say.
+
+    Example:
+        >>> from snellen.core.types import Turn
+        >>> turn = Turn("user", "Is  red?", (snellen.Image("/data/cat.png"),), ("Is ", 0, " red?"))
+        >>> turn.arrange(["[a cat]"])
+        ['Is ', '[a cat]', ' red?']
+    """
 
     role: str
     text: str
+    """All texts of the message, joined."""
     images: tuple[Image, ...] = ()
+    """All its pictures, in the order shown."""
+    parts: tuple[str | int, ...] = ()
+    """Texts and, for each picture, its place in `images`, in the order shown; empty: all pictures, then the text."""
+
+    def arrange(self, pictures: Sequence[_Shown]) -> list[str | _Shown]:
+        """Return the texts with what stands for each picture, in the order shown."""
+        if not self.parts:
+            return [*pictures, self.text]
+        return [part if isinstance(part, str) else pictures[part] for part in self.parts]
 
 
 class Sample(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -8,16 +8,19 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from os.path import basename, isfile
+from os.path import basename
 from pathlib import Path
 
 import msgspec
 
 from ..core.errors import DataError
+from ..core.message_parts import all_pictures
 from ..core.protocols import LoadContext, Loader
 from ..core.tasks import Task
 from ..core.types import Form, Sample
 from .images.decode import short_name
+from .leaving import Leaving, PictureFolders
+from .marked_rows import MarkerCount
 
 LISTED = 5
 KEPT_SAMPLES = 5_000
@@ -101,6 +104,10 @@ class Survey(msgspec.Struct, frozen=True):
     """Samples that have earlier rounds."""
     notes: tuple[str, ...] = ()
     """What the loader has to say of the data."""
+    markers: MarkerCount = msgspec.field(default_factory=MarkerCount)
+    """Where pictures stand inside the texts."""
+    leaving: Leaving = Leaving()
+    """What of the pictures would leave with the questions."""
 
 
 def survey(dataset: Dataset) -> Survey:
@@ -113,7 +120,9 @@ def survey(dataset: Dataset) -> Survey:
     tags: set[str] = set()
     forms: dict[Form, FormCount] = {}
     with_history = 0
+    markers = MarkerCount()
     dataset.context.notes.clear()
+    folders = PictureFolders(dataset.context.folders)
     for sample in dataset:
         name = sample.id if sample.id.isascii() else unicodedata.normalize("NFC", sample.id)  # equal on screen is equal
         if name in ids:
@@ -125,10 +134,11 @@ def survey(dataset: Dataset) -> Survey:
         tags.update(sample.tags)
         with_history += bool(sample.turns)
         _count(forms.setdefault(sample.form, FormCount()), sample)
-        for image in sample.images:
+        markers.add(sample)
+        for image in all_pictures(sample):
             images += 1
             digest.update((image.ref if image.ref.startswith("data:") else _name(image.ref)).encode())
-            if not _is_there(image.ref):
+            if not folders.add(sample.id, image.ref):
                 missing_count += 1
                 missing += [f"{sample.id}: {short_name(image.ref)}"] if len(missing) < LISTED else []
     _check_ids(dataset.task.name, ids, repeated)
@@ -143,6 +153,8 @@ def survey(dataset: Dataset) -> Survey:
         forms,
         with_history,
         tuple(_note(text, who) for text, who in dataset.context.notes.items()),
+        markers,
+        folders.summary(),
     )
 
 
@@ -159,7 +171,7 @@ def _check_ids(task: str, ids: set[str], repeated: list[str]) -> None:
 
 def _count(counts: FormCount, sample: Sample) -> None:
     counts.samples += 1
-    counts.images += len(sample.images)
+    counts.images += len(all_pictures(sample))
     counts.options += len(sample.options)
     counts.answered += bool(sample.answers)
 
@@ -173,11 +185,6 @@ def _note(text: str, who: Counter[str]) -> str:
     return f"{who.total()} {text}{listed}"
 
 
-def _is_there(ref: str) -> bool:
-    # Thousands of pictures: a Path is made only for what is not there as it is written.
-    return ref.startswith("data:") or isfile(ref) or isfile(Path(ref))  # noqa: PTH113
-
-
 def _name(ref: str) -> str:
     name = basename(ref)  # noqa: PTH119
     return name if name not in ("", ".") else Path(ref).name
@@ -185,8 +192,11 @@ def _name(ref: str) -> str:
 
 def _without_places(sample: Sample) -> Sample:
     """Return the sample without where its pictures lie: only their names count."""
-    if not sample.images and not sample.meta:
+    if not sample.images and not sample.meta and not sample.turns:
         return sample
+    if any(turn.images for turn in sample.turns):  # they are digested with the others
+        bare = tuple(msgspec.structs.replace(turn, images=()) for turn in sample.turns)
+        sample = msgspec.structs.replace(sample, turns=bare)
     pages = {name: [_name(ref) for _, ref in found] for name, found in sample.meta.get("pages", {}).items()}
     return msgspec.structs.replace(sample, images=(), meta=sample.meta | {"pages": pages} if pages else sample.meta)
 

@@ -16,9 +16,10 @@ from ..core.ids import content_hash
 from ..core.jobs import Item, Job
 from ..core.protocols import BatchModel, Capability, Model
 from ..core.text import clean_text
-from ..core.types import FailureKind, ImageSent, Prediction, Request, TrialKey
+from ..core.types import FailureKind, Image, ImageSent, Prediction, Request, TrialKey
 from ..data.images.encode import ImageDoor
 from ..store.cache import ResponseCache, request_digest
+from ..store.picture_ledger import PictureLedger
 from ..store.writer import RunWriter
 from .batch import Batcher
 from .call import check_members, failed
@@ -48,12 +49,14 @@ class Engine:
         *,
         door: ImageDoor | None = None,
         cache: ResponseCache | None = None,
+        ledger: PictureLedger | None = None,
     ) -> None:
         check_members(model)
         self.state = RunState()
         self._model = model
         self._identity = content_hash(model.identity(), 32)
         self._writer = writer
+        self._ledger = ledger
         self._policy = policy
         self._clock = clock
         self._cache = cache if model.cacheable else None
@@ -161,6 +164,8 @@ class Engine:
         images, digest = RequestImages(request, self._desk), ""
         try:
             await images.encode()
+            if self._ledger is not None:
+                self._ledger.check_sent(zip(_pictures_of(request), images.sent, strict=True))
             digest = request_digest(self._identity, request, [image.sha256 for image in images.sent])
             cached = self._cache.get(digest, request.key) if self._cache is not None else None
             prediction = cached or await self._predict(request, images, digest)
@@ -224,6 +229,10 @@ class Engine:
     def _halt(self, problem: SnellenError) -> None:
         self._problem = self._problem or problem
         self._stop.set()
+
+
+def _pictures_of(request: Request) -> Iterator[Image]:
+    return (image for turn in request.messages for image in turn.images)
 
 
 def _size_bytes(request: Request, sent: tuple[ImageSent, ...]) -> int:

@@ -15,9 +15,10 @@ from itertools import groupby, product
 import msgspec
 
 from ..core.jobs import Ask, Item, RequestBuilder
+from ..core.message_parts import keep_pictures
 from ..core.protocols import Capability, Inferencer
 from ..core.tasks import Task
-from ..core.types import Failure, FailureKind, Prediction, Request, TrialKey, Turn
+from ..core.types import Failure, FailureKind, Prediction, Request, TrialKey
 from ..core.variants import parse_variant
 from ..prompt.document import skip_reason
 
@@ -88,9 +89,8 @@ def chunks(request: Request, pages: int) -> Iterator[Request]:
     """Yield the request once for every `pages` pictures of its last message."""
     *before, last = request.messages
     for start in range(0, len(last.images), pages):
-        yield msgspec.structs.replace(
-            request, messages=(*before, Turn(last.role, last.text, last.images[start : start + pages]))
-        )
+        part = keep_pictures(last, range(start, start + pages))
+        yield msgspec.structs.replace(request, messages=(*before, part))
 
 
 def _abstains(text: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from ..core.errors import DataError
+from ..core.message_parts import MARKER, all_pictures, holds_marker, number_markers, without_markers, write_marker
 from ..core.types import Sample
 from .ask import Ask, squeeze
 from .pictures import file_bytes, thumbnail
@@ -48,9 +49,13 @@ class AnswerBook:
         self.entries = tuple(entries)
         self._exact: dict[tuple[tuple[str, ...], str], Entry] = {}
         self._by_images: dict[tuple[str, ...], list[Entry]] = defaultdict(list)
+        self._marked: dict[frozenset[str], list[Entry]] = defaultdict(list)
+        """By their pictures, those whose question or options say where these stand: they may be shown in any order."""
         for entry in self.entries:
             self._exact.setdefault((entry.images, squeeze(entry.question)), entry)
             self._by_images[entry.images].append(entry)
+            if any(map(holds_marker, (entry.question, *entry.options))):
+                self._marked[frozenset(entry.images)].append(entry)
         self._pictured = [entry for entry in self.entries if entry.thumbnail]
         thumbnails = [np.frombuffer(entry.thumbnail or b"", dtype=np.uint8) for entry in self._pictured]
         self._thumbnails = np.array(thumbnails, dtype=np.int16)
@@ -70,7 +75,8 @@ class AnswerBook:
 
     def find(self, ask: Ask) -> Entry | None:
         """Return the entry whose question stands in the text and whose images were sent."""
-        entry = self._by_question(ask.image_hashes, ask.text)
+        entry = self._by_marks(ask) if self._marked else None
+        entry = entry or self._by_question(ask.image_hashes, ask.text)
         if entry is None and ask.images and self._pictured:
             return self._by_picture(ask)
         return entry
@@ -83,6 +89,14 @@ class AnswerBook:
                     return entry
         return longest_contained(self._by_images.get(images, []), squeeze(text))
 
+    def _by_marks(self, ask: Ask) -> Entry | None:
+        """Return the entry with these pictures in any order whose question is asked, its markers as the request's."""
+        text = squeeze(without_markers(ask.text))
+        near = self._marked.get(frozenset(ask.image_hashes), [])
+        asked = [entry for entry in near if squeeze(without_markers(entry.question)) in text]
+        entry = max(asked, key=lambda entry: len(entry.question), default=None)
+        return _renumbered(entry, ask.image_hashes) if entry is not None else None
+
     def _by_picture(self, ask: Ask) -> Entry | None:
         seen = thumbnail(ask.images[0])
         if seen is None:
@@ -93,6 +107,17 @@ class AnswerBook:
         return longest_contained(near, squeeze(ask.text)) if nearest <= NEAR else None
 
 
+def _renumbered(entry: Entry, shown: tuple[str, ...]) -> Entry:
+    """Return the entry with the numbers its pictures have in a request."""
+    numbers = {place: shown.index(digest) + 1 for place, digest in enumerate(entry.images, 1)}
+
+    def _renumber(text: str) -> str:
+        return MARKER.sub(lambda found: write_marker(numbers.get(int(found[1]), 0)), text)
+
+    question, *options, answer = map(_renumber, number_markers((entry.question, *entry.options, entry.answer)))
+    return msgspec.structs.replace(entry, question=question, answer=answer, options=tuple(options))
+
+
 def longest_contained(entries: list[Entry], text: str) -> Entry | None:
     """Return the entry with the longest question that the text contains."""
     contained = [entry for entry in entries if squeeze(entry.question) in text]
@@ -101,12 +126,15 @@ def longest_contained(entries: list[Entry], text: str) -> Entry | None:
 
 def entry_of(sample: Sample) -> Entry:
     """Turn one sample into what a simulated reader may know about it."""
-    data = [file_bytes(image) for image in sample.images]
+    data = [file_bytes(image) for image in all_pictures(sample)]
+    earlier = len(data) - len(sample.images)
+    texts = (sample.question, *sample.options, sample.answers[0] if sample.answers else "")
+    question, *options, answer = _count_on(texts, earlier) if earlier else texts
     return Entry(
-        question=sample.question,
-        answer=sample.answers[0] if sample.answers else "",
+        question=question,
+        answer=answer,
         images=tuple(digest for digest, _ in data),
-        options=sample.options,
+        options=tuple(options),
         lines=tuple((str(line["text"]), float(line["height_px"])) for line in sample.meta.get("lines", ())),
         contrasts=_contrasts(sample),
         glyph_px=_number(sample, "glyph_px"),
@@ -114,6 +142,11 @@ def entry_of(sample: Sample) -> Entry:
         width=sample.images[0].width if sample.images else None,
         thumbnail=thumbnail(data[0][1]) if data else None,
     )
+
+
+def _count_on(texts: Sequence[str], earlier: int) -> list[str]:
+    """Return texts whose markers count the pictures of earlier rounds too."""
+    return [MARKER.sub(lambda found: write_marker(int(found[1]) + earlier), text) for text in number_markers(texts)]
 
 
 def _contrasts(sample: Sample) -> tuple[float, ...]:

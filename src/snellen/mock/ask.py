@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 
 import msgspec
 import pybase64
 from msgspec import Struct
 
 from ..core.ids import content_hash, sha256_hex
+from ..core.message_parts import write_marker
 
 
 class BadRequestError(ValueError):
@@ -70,7 +72,7 @@ class Ask(Struct, frozen=True):
     body: Body
     chat: bool
     text: str
-    """The text of the last user message (or the prompt)."""
+    """The text of the last user message (or the prompt), with markers for the pictures that stand inside it."""
     transcript: str
     """All text of the request, as one prompt."""
     images: tuple[bytes, ...]
@@ -116,13 +118,22 @@ def _parts(message: Message) -> list[Part]:
     return [Part("text", message.content)] if isinstance(message.content, str) else message.content
 
 
-def _text(message: Message) -> str:
-    return "\n".join(part.text for part in _parts(message) if part.type == "text")
-
-
 def _last_user_text(messages: list[Message]) -> str:
-    users = [message for message in messages if message.role == "user"]
-    return _text(users[-1] if users else messages[-1])
+    users = [place for place, message in enumerate(messages) if message.role == "user"]
+    place = users[-1] if users else len(messages) - 1
+    before = sum(part.type == "image_url" for message in messages[:place] for part in _parts(message))
+    return _text(_parts(messages[place]), before)
+
+
+def _text(parts: list[Part], before: int) -> str:
+    """Return a message's text; pictures that stand after some of it are written as markers, numbered from `before`."""
+    kinds = [part.type for part in parts]
+    first_text = kinds.index("text") if "text" in kinds else len(kinds)
+    if "image_url" not in kinds[first_text:]:
+        return "\n".join(part.text for part in parts if part.type == "text")
+    numbers = count(before + 1)
+    markers = [write_marker(next(numbers)) if kind == "image_url" else "" for kind in kinds]
+    return "".join(part.text or marker for part, marker in list(zip(parts, markers, strict=True))[first_text:])
 
 
 def _transcript(body: Body) -> str:

@@ -21,6 +21,8 @@ class ModelOptions:
     timeout_s: float = 600.0
     image_policy: ImagePolicy | None = None
     """Overrides the provider's own policy."""
+    strip_metadata: bool = False
+    """Whether a provider gets pictures without their metadata."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """`--model-arg key=value`: provider-specific (dtype, device, batch_size, engine)."""
     headers: Mapping[str, Secret] = field(default_factory=dict)

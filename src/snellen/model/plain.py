@@ -12,7 +12,7 @@ ROLES = {"system": "", "user": "User: ", "assistant": "Assistant: "}
 def plain_text(messages: Sequence[Turn], *, answer: bool = True, image_token: str = "") -> str:
     """Return the messages as text: one question as it is, a dialogue with role names and, if told, an open answer.
 
-    `image_token` stands before the text of a turn for each of its images, unless the text already holds it.
+    `image_token` stands where each image of a turn does: before its text (unless that already holds it) or inside it.
     """
     texts = [(turn.role, _with_images(turn, image_token)) for turn in messages]
     if sum(role != "system" for role, _ in texts) == 1:
@@ -27,6 +27,8 @@ def separator(text: str) -> str:
 
 
 def _with_images(turn: Turn, image_token: str) -> str:
+    if image_token and turn.parts:
+        return "".join(turn.arrange([image_token] * len(turn.images)))
     if not image_token or image_token in turn.text:
         return turn.text
     return image_token * len(turn.images) + turn.text

@@ -21,6 +21,7 @@ import msgspec
 
 from ..core.errors import DataError, ModelError, UsageError, did_you_mean
 from ..core.ids import derive_seed
+from ..core.message_parts import write_markers
 from ..core.protocols import Capability, EncodedImages, ImagePolicy
 from ..core.registry import PLUGIN_PREFIX
 from ..core.types import Failure, FailureKind, Prediction, Request, Timing
@@ -196,7 +197,7 @@ def _identity(name: str, module: ModuleType, arguments: Mapping[str, Any]) -> di
 
 
 def _prompt(request: Request) -> str:
-    text = plain_text(request.messages)
+    text = plain_text(write_markers(request.messages))  # a string cannot show where a picture stands but by a marker
     return text + separator(text) + request.prefix if request.prefix else text
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from ..core.errors import ConfigError, not_among
 from ..core.ids import derive_seed, rng
+from ..core.message_parts import holds_marker, without_markers
 from ..core.tasks import Prompt, Task
 from ..core.types import BASE_VARIANT, Form, Image, Params, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
@@ -20,6 +21,7 @@ from .document import choose_pages, with_context
 from .history import example_turns, history_turns, shot_turns, show_options
 from .marks import draw_style, make_marks
 from .mould import Mould, is_plain, make_mould
+from .place import STYLE_TAG, Placement, number_options, place_parts
 from .styles import Speech, chat, load_style
 from .template import names_field, render
 
@@ -62,15 +64,15 @@ class Prompter:
         plain = not sample.meta and not sample.turns and bool(sample.question)
         shape = (variant, len(sample.options), sample.form is Form.CHOICE)
         mould = self._moulds.get(shape) if plain else None
-        if mould is None:
-            speech, marks, shown = self.speak(sample, variant, repeat, replies)
-            messages, prefix = self._messages(speech), "" if self._says_prefix() else speech.prefix
-            if plain and shape not in self._moulds:
-                self._moulds[shape] = self._make_mould(sample, variant)
-        else:
+        if mould is not None:
             marks, prefix = mould.marks, mould.prefix
             shown = self._order(sample, _axes(variant), variant, repeat) if marks else ()
             messages = mould.cast(sample.question, shown, sample.images)
+        if mould is None or self._places(sample, messages):
+            speech, marks, shown = self.speak(sample, variant, repeat, replies)
+            messages, prefix = self._messages(speech), "" if self._says_prefix() else speech.prefix
+            if plain:
+                self._keep_mould(shape, sample)
         key = TrialKey(self.task.name, sample.id, variant, repeat)
         params = _params_of_repeat(self.task.params, repeat) if repeat else self.task.params
         return Request(key, messages, params, marks=marks, shown=shown, prefix=prefix)
@@ -80,26 +82,50 @@ class Prompter:
     ) -> Spoken:
         """Return what is said in one trial, before it is given the form of messages or of one string."""
         prompt, axes = self.prompt, _axes(variant)
+        sample = self._with_own_rounds(sample, axes)
         shown = self._order(sample, axes, variant, repeat)
         draw = partial(rng, self.seed, sample.id, variant, repeat, "marks")
         style = draw_style(axes.get("marks", prompt.marks), draw)
         marks = make_marks(style, len(shown))
         hidden = self._hides_options(sample)
         instruction, question = self._wording(sample, axes, hidden)
-        options = show_options(prompt, marks, shown) if not hidden else ""
+        question, numbered = number_options(question, sample) if prompt.place_pictures else (question, {})
+        options = show_options(prompt, marks, [numbered.get(text, text) for text in shown]) if not hidden else ""
         tail = self._tail(sample, hidden)
         instruction, question = (instruction + tail, question) if instruction else ("", question + tail)
         fields = {"question": question, "options": options, "choices": options, "instruction": instruction}
+        placement = Placement()
+        history = self._before(sample, variant, style, hidden, replies, placement=placement)
+        text = render(prompt.template, fields).rstrip(" ")
+        query, images = self._show(text, sample, axes, placement, opening=not history)
         speech = Speech(
-            query=with_context(sample, axes, render(prompt.template, fields).rstrip(" ")),
+            query=with_context(sample, axes, query),
             question=question,
             instruction="" if names_field(prompt.template, "instruction") else instruction,
-            history=self._before(sample, variant, style, hidden, replies),
+            history=history,
             system=sample.meta.get("system") or prompt.system,
             prefix="" if hidden else prompt.prefix,
-            images=self._perturbed(choose_pages(sample, axes), axes, sample.group or sample.id),
+            images=images,
+            placed=tuple(placement.pictures),
         )
         return Spoken(speech, marks, shown)
+
+    def _show(
+        self, text: str, sample: Sample, axes: Mapping[str, str], placement: Placement, *, opening: bool
+    ) -> tuple[str, tuple[Image, ...]]:
+        """Return the question's text with its pictures in their places, and the pictures that stand before it."""
+        chosen = choose_pages(sample, axes)
+        images = self._perturbed(chosen, axes, sample.group or sample.id)
+        if not self.prompt.place_pictures or not (images or sample.images):
+            return text, images
+        text, images = placement.take(text, images, opening=opening, withheld=chosen is not sample.images)
+        if self.retriever is None or not self.prompt.shots.images or sample.turns:
+            return text, images
+        return placement.put_before(text, images), ()  # where examples have pictures, each question stands by its own
+
+    def _keep_mould(self, shape: tuple[str, int, bool], sample: Sample) -> None:
+        if shape not in self._moulds:
+            self._moulds[shape] = self._make_mould(sample, shape[0])
 
     def _make_mould(self, sample: Sample, variant: str) -> Mould | None:
         """Return what the plain trials of this variant share with the sample's, or None where there are none."""
@@ -111,19 +137,26 @@ class Prompter:
         count = len(sample.options) if sample.form is Form.CHOICE else 0
         return make_mould(self.prompt, axes.get("marks", self.prompt.marks), count, instruction, hidden)
 
+    def _places(self, sample: Sample, messages: tuple[Turn, ...]) -> bool:
+        """Tell whether the text has places for the sample's pictures: a mould has none."""
+        return bool(sample.images) and self.prompt.place_pictures and holds_marker(messages[-1].text)
+
     def _hides_options(self, sample: Sample) -> bool:
         return bool(sample.options) and not names_field(self.prompt.template, "options", "choices")
 
     def _messages(self, speech: Speech) -> tuple[Turn, ...]:
         if self.prompt.style == "chat":
-            return chat(speech)
+            messages = chat(speech)
+            return place_parts(messages, speech.placed) if speech.placed else messages
         images = [image for turn in speech.history for image in turn.images]
         kind, _, file = self.prompt.style.partition(":")
         if kind == "meta":
             text = meta.speak(meta.load_meta_template(file), speech)
         else:
             text = load_style(self.prompt.style).speak(speech)
-        return (Turn("user", text, (*images, *speech.images)),)
+        if speech.placed:  # each picture has its own place, so that the style's one tag would stand for none
+            text = STYLE_TAG.sub("", text)
+        return place_parts((Turn("user", text, (*images, *speech.images)),), speech.placed)
 
     def _says_prefix(self) -> bool:
         """Tell whether the words of the prompt end with the prefix already: then no model has to add it."""
@@ -132,16 +165,26 @@ class Prompter:
         return self.prompt.style.startswith("meta:") or load_style(self.prompt.style).takes_prefix
 
     def _before(
-        self, sample: Sample, variant: str, style: str, hidden: bool, replies: Sequence[str] | None
+        self,
+        sample: Sample,
+        variant: str,
+        style: str,
+        hidden: bool,
+        replies: Sequence[str] | None,
+        *,
+        placement: Placement,
     ) -> tuple[Turn, ...]:
         """Return the fixed example, the drawn ones and the earlier rounds, in this order."""
+        placing = placement if self.prompt.place_pictures else None
         turns: tuple[Turn, ...] = ()
         if self.prompt.in_context:
             turns = shot_turns(self.prompt, style, hidden)
         if self.retriever is not None:
             for example in self.retriever(sample, rng(self.seed, sample.id, variant, "shots")):
-                turns += example_turns(self.prompt, style, example, hidden, self.prompt.shots.images)
-        return (*turns, *history_turns(self.prompt, style, sample, hidden, replies)) if sample.turns else turns
+                turns += example_turns(self.prompt, style, example, hidden, self.prompt.shots.images, placement=placing)
+        if not sample.turns:
+            return turns
+        return (*turns, *history_turns(self.prompt, style, sample, hidden, replies, placement=placing))
 
     def _order(self, sample: Sample, axes: Mapping[str, str], variant: str, repeat: int) -> tuple[str, ...]:
         if sample.form is not Form.CHOICE or not sample.options:
@@ -188,6 +231,18 @@ class Prompter:
             msgspec.structs.replace(image, edits=(*image.edits, *(f"perturb:{step}:{seed}" for step in steps)))
             for image, seed in zip(images, seeds, strict=True)
         )
+
+    def _with_own_rounds(self, sample: Sample, axes: Mapping[str, str]) -> Sample:
+        """Do to the pictures of earlier rounds what is done to the question's: withheld or degraded alike."""
+        if not axes or not any(turn.images for turn in sample.turns):
+            return sample
+        turns = []
+        for turn in sample.turns:
+            own = msgspec.structs.replace(sample, images=turn.images)
+            images = self._perturbed(choose_pages(own, axes), axes, sample.group or sample.id)
+            text = turn.text if images or not turn.images else without_markers(turn.text).strip()
+            turns.append(Turn(turn.role, text, images))
+        return msgspec.structs.replace(sample, turns=tuple(turns))
 
 
 @lru_cache(maxsize=4096)

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ..core.errors import ConfigError
+from ..core.message_parts import holds_marker, without_markers
 from ..core.tasks import Prompt
-from ..core.types import Sample, Turn
+from ..core.types import Image, Sample, Turn
 from .marks import make_marks
+from .place import Placement
 from .template import FIELD, render
 
 
@@ -58,7 +60,13 @@ def shot_turns(prompt: Prompt, style: str, hidden: bool) -> tuple[Turn, ...]:
 
 
 def history_turns(
-    prompt: Prompt, style: str, sample: Sample, hidden: bool, replies: Sequence[str] | None
+    prompt: Prompt,
+    style: str,
+    sample: Sample,
+    hidden: bool,
+    replies: Sequence[str] | None,
+    *,
+    placement: Placement | None = None,
 ) -> tuple[Turn, ...]:
     """Return the rounds before this one, with the right answers or, where given, the model's own `replies`."""
     if not sample.turns:
@@ -70,14 +78,30 @@ def history_turns(
         question, answer = sample.turns[2 * number], sample.turns[2 * number + 1]
         text = answer.text if replies is None or number >= len(replies) else replies[number]
         options = rounds[number] if shown else ()
-        turns.append(Turn("user", say_question(prompt, style, question.text, options), question.images))
-        turns.append(Turn("assistant", say_answer(prompt, style, text, options) if options else text))
+        asked = say_question(prompt, style, question.text, options)
+        turns.append(Turn("user", *_placed(asked, question.images, placement)))
+        said = say_answer(prompt, style, text, options) if options else text
+        turns.append(Turn("assistant", _without_pictures(said, question.images, placement)))
     return tuple(turns)
 
 
-def example_turns(prompt: Prompt, style: str, sample: Sample, hidden: bool, images: bool) -> tuple[Turn, ...]:
+def _placed(text: str, images: tuple[Image, ...], placement: Placement | None) -> tuple[str, tuple[Image, ...]]:
+    return (text, images) if placement is None else placement.take(text, images)
+
+
+def _without_pictures(answer: str, images: tuple[Image, ...], placement: Placement | None) -> str:
+    """Return an answer that names a picture option by its mark alone: an assistant says texts."""
+    return without_markers(answer).strip() if placement is not None and images and holds_marker(answer) else answer
+
+
+def example_turns(
+    prompt: Prompt, style: str, sample: Sample, hidden: bool, images: bool, *, placement: Placement | None = None
+) -> tuple[Turn, ...]:
     """Return another sample as an example: its question with options, and its right answer."""
     options = () if hidden else sample.options
     question = say_question(prompt, style, sample.question, options)
     answer = say_answer(prompt, style, sample.answers[0], options) if sample.answers else ""
-    return Turn("user", question, sample.images if images else ()), Turn("assistant", answer)
+    if placement is None:
+        return Turn("user", question, sample.images if images else ()), Turn("assistant", answer)
+    text, first = placement.take(question, sample.images if images else (), withheld=bool(sample.images) and not images)
+    return Turn("user", text, first), Turn("assistant", _without_pictures(answer, sample.images, placement))

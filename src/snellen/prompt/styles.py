@@ -27,6 +27,9 @@ class Speech(Struct, frozen=True, gc=False):
     system: str = ""
     prefix: str = ""
     images: tuple[Image, ...] = ()
+    """Those that stand first."""
+    placed: tuple[Image, ...] = ()
+    """Those that stand inside the texts, where these have tokens (`place.py`)."""
 
 
 class Style(Struct, frozen=True, forbid_unknown_fields=True):

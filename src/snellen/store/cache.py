@@ -28,7 +28,9 @@ KNOWN_KEYS = 200_000
 
 def request_digest(identity: str, request: Request, image_hashes: Sequence[str]) -> str:
     """Hash all that decides the reply: the model (`identity`, a hash too), messages, images, parameters, repeat."""
-    messages = [(turn.role, turn.text, len(turn.images)) for turn in request.messages]
+    messages: list[tuple[Any, ...]] = [(turn.role, turn.text, len(turn.images)) for turn in request.messages]
+    if any(turn.parts for turn in request.messages):  # plain messages keep the keys they always had
+        messages = [(*message, turn.parts) for message, turn in zip(messages, request.messages, strict=True)]
     params = request.params
     if params.timeout_s is not None or params.stream is not None:  # how it is asked, not what
         params = msgspec.structs.replace(params, timeout_s=None, stream=None)

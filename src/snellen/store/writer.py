@@ -24,6 +24,7 @@ from .database import Row, insert_rows, open_for_writing
 from .difference import describe_difference
 from .growth import growth
 from .lock import RunLock
+from .picture_ledger import PictureLedger
 from .problems import GO_ON, write_problem
 
 GROUP_ROWS = 128
@@ -89,6 +90,10 @@ class RunWriter:
             "SELECT sample, variant, repeat FROM predictions WHERE task = ? AND failed = 0", (task,)
         )
         return set(rows)
+
+    def ledger(self) -> PictureLedger:
+        """Return what the pictures of all finished trials were when they were sent."""
+        return PictureLedger(self._database.execute("SELECT request, body FROM predictions WHERE failed = 0"))
 
     def stored(self, key: TrialKey) -> Prediction | None:
         """Return the stored reply of a finished trial."""

@@ -94,5 +94,6 @@ def test_examples_become_turns(images: bool) -> None:
         ("assistant", "B. b"),
         ("user", "what colour is the cat A. a; B. b"),
     ]
-    assert [len(turn.images) for turn in request.messages][1:] == [0, 0]
-    assert len(request.messages[0].images) == 1 + images
+    # Where the example has a picture, each question stands by its own; else the picture comes first.
+    assert [len(turn.images) for turn in request.messages] == ([1, 0, 1] if images else [1, 0, 0])
+    assert request.messages[2 if images else 0].images == POOL[0].images

@@ -23,7 +23,7 @@ from ...report.pages.document_plots import write_plots
 from ...scoring.aggregates.document_ladder import variant_differences
 from ...scoring.stored import stored_tables
 from ...store.reader import RunReader
-from ..plan import create_model
+from ..chosen_model import create_model
 from ..run import RunResult, Watcher, run_settings
 from ..settings import RunSettings
 

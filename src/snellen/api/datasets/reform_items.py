@@ -266,6 +266,7 @@ def _adapt(
 ) -> Prompt:
     """Return the prompt for one inference method: for likelihood the options and the prefix are left out."""
     fields: dict[str, Any] = {"in_context": shot, "marks": marks or "random", "options_in_history": options_in_history}
+    fields["place_pictures"] = False  # an item is a text and its pictures apart, as in the original
     if prefix:
         fields["prefix"] = prefix
     if method == "likelihood":

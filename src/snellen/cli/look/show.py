@@ -69,6 +69,7 @@ def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
     from rich.rule import Rule
     from rich.text import Text
 
+    from ...core.message_parts import write_markers
     from ...report.terminal import plain
     from ...report.terminal_image import show_image
 
@@ -77,7 +78,7 @@ def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
     image = next((image for turn in shown.request.messages for image in turn.images), None)
     if with_image and image is not None:
         show_image(console, image)
-    for turn in shown.request.messages:
+    for turn in write_markers(shown.request.messages):
         pictures = f" ({plural(len(turn.images), 'picture')})" if turn.images else ""
         console.print(plain(f"{turn.role}{pictures}"), style="bold cyan")
         console.print(plain(turn.text))

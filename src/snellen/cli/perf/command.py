@@ -101,6 +101,7 @@ _LOAD_OPTIONS = add_options(
     click.option("--limit", type=COUNT, help="Use the first N samples of the task."),
     options.SEED,
     options.OVERRIDES,
+    options.ALLOW_OUTSIDE,
     options.CATALOGS,
     defaulted("--input-tokens", type=COUNT, default=128, help="synthetic: words a prompt."),
     defaulted("--output-tokens", type=COUNT, default=64, help="synthetic: max_tokens."),

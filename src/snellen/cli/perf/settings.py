@@ -72,6 +72,7 @@ def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...], prices: Price
         output_dir=flags["output_dir"],
         catalogs=tuple(flags["catalogs"]),
         overrides=tuple(map(parse_assignment, flags["overrides"])),
+        allow_outside=flags["allow_outside"],
         command=command_line(sys.argv),
         **{name: flags[name] for name in ("stream", "max_tokens", "temperature", "limit", "seed", "timeout_s")},
     )

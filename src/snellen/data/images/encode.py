@@ -18,13 +18,16 @@ from ...core.types import Image, ImageSent, Request
 from .decode import Header, decode, read_header, read_stamped, short_name
 from .edits import apply_edits
 from .examiner import Examination
-from .frames import Facts
+from .frames import Facts, PictureError
+from .metadata import without_metadata
 
 KEPT_BYTES = 32 * 2**20
 """So far an image is kept for the next question on it: memory that is used again at once costs no page faults."""
 INLINE_BYTES = 2**20
 """Files up to this size that need no redrawing are read on the event loop: a thread hop would cost more."""
 JPEG_QUALITIES = (92, 85, 75, 60, 45)
+STRIPPED = ("image/png", "image/jpeg", "image/webp")
+"""What can lose its metadata without being drawn again."""
 
 Key = tuple[Image, ImagePolicy]
 
@@ -133,6 +136,8 @@ def is_sendable(opened: OpenedPicture, policy: ImagePolicy, image: Image) -> boo
     header = opened.header
     small = policy.max_bytes is None or len(opened.data) <= policy.max_bytes
     plain = header.plain and header.mime in policy.formats and not image.edits
+    if policy.strips_metadata and header.mime not in STRIPPED:
+        return False
     return plain and small and target_size(header, policy) == (header.width, header.height)
 
 
@@ -151,7 +156,11 @@ def target_size(header: Header, policy: ImagePolicy) -> tuple[int, int]:
 def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> EncodedImage:
     """Encode a picture: its own bytes where they can be sent, else decoded, edited, resized and compressed again."""
     data, header, sha256 = opened
-    if is_sendable(opened, policy, image):
+    as_it_is: bytes | None = data if is_sendable(opened, policy, image) else None
+    if as_it_is is not None and policy.strips_metadata:
+        as_it_is, sha256 = _stripped(data, header.mime), None
+    if as_it_is is not None:
+        data = as_it_is
         sent = ImageSent(sha256 or sha256_hex(data), header.mime, header.width, header.height, len(data))
         return EncodedImage(pybase64.b64encode(data), sent)
     picture = apply_edits(decode(data, image.ref), image.edits)
@@ -160,8 +169,18 @@ def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> Encoded
     if wanted != picture.size:
         picture = picture.resize(wanted, PIL.Image.Resampling.LANCZOS)
     out, mime = _compress(picture, header.mime, policy, image.ref)
+    if policy.strips_metadata:
+        out = _stripped(out, mime) or out
     sent = ImageSent(sha256_hex(out), mime, *picture.size, len(out), original if wanted != original else None)
     return EncodedImage(pybase64.b64encode(out), sent)
+
+
+def _stripped(data: bytes, mime: str) -> bytes | None:
+    """Return the file without its metadata, or None where it is not laid out as its kind: then it is drawn again."""
+    try:
+        return without_metadata(data, mime)
+    except PictureError:
+        return None
 
 
 def _compress(picture: PIL.Image.Image, mime: str, policy: ImagePolicy, name: str) -> tuple[bytes, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -23,6 +22,7 @@ from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore
 from .row_dialogues import DIALOGUES, list_rounds
 from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
+from .row_markers import AS_TEXTS, RowOptions, check_markers, number_row, read_row_options
 from .row_options import options_in_text, parse_list, parse_literal, repeated
 from .row_pictures import Pictures, is_row_name, looks_like_pictures, picture_values
 
@@ -62,7 +62,9 @@ class RowReader:
         self.path = path
         self.notes = context.notes
         root = resolve(source.image_root, context.root) if source.image_root else path.parent
-        store = ImageStore((context.workdir or cache_folder() / "generated") / "rows")
+        kept = (context.workdir or cache_folder() / "generated") / "rows"
+        store = ImageStore(kept)
+        context.folders.update(dict.fromkeys(map(str, (root, path.parent, kept))))
         self.pictures = Pictures(str(root / "x")[:-1], store)
         self.rows = RowMap()
         self._places: dict[tuple[str, ...], Places] = {}
@@ -114,13 +116,16 @@ class RowReader:
         return () if sample is None else (sample,)
 
     def _dialogue(self, row: Row, places: Places, messages: list[Any], where: str) -> Iterator[Sample]:
-        options, keyed = self._options(row, places, where)
+        images = self._images(row, places, where)
+        options, keyed, shown = self._options(row, places, len(images), where)
+        if shown:
+            raise DataError(f"{where}: a row of messages cannot have pictures as options yet; {AS_TEXTS}")
         base = Sample(
             id=self._identity(row, places, (messages,), where),
             dataset=self.task.name,
             form=Form.OPEN,
             question="",
-            images=self._images(row, places, where),
+            images=images,
             options=options,
             tags=self._tags(row, places, where),
             group=self._group(row, places),
@@ -130,12 +135,15 @@ class RowReader:
             yield self._decided(round_.sample, self._stated(row, places), round_.answer, keyed, where)
 
     def _sample(self, row: Row, places: Places, where: str) -> Sample | None:
-        options, keyed = self._options(row, places, where)
         images = self._images(row, places, where)
+        options, keyed, shown = self._options(row, places, len(images), where)
+        images = (*images, *shown) if shown else images
         question = self._question(row, places, len(images), where)
         answer = self._answer(row, places)
         if not options and self._in_text(answer):
             question, options = self._from_text(question, answer)
+        check_markers((question, *options), len(images), where)
+        question, options, keyed = number_row(question, options, keyed)
         meta: dict[str, Any] = {}
         twice = repeated(options)
         if twice:
@@ -223,7 +231,6 @@ class RowReader:
     def _question(self, row: Row, places: Places, pictures: int, where: str) -> str:
         question = self._first(row, places.fields["question"])
         if isinstance(question, str) and question.strip():
-            _check_placeholders(question, pictures, where)
             hint = self._first(row, places.fields["hint"])
             return question if hint is None else f"{hint}\n{question}"
         if pictures and question is None and places.fields["question"]:
@@ -255,25 +262,25 @@ class RowReader:
         self._note(f"rows with options in the text of the question: read where marked {found.pattern}")
         return found.question, found.options
 
-    def _options(self, row: Row, places: Places, where: str) -> tuple[tuple[str, ...], Mapping[str, str]]:
-        """Return the options, and the options by the keys the data gives them."""
+    def _options(self, row: Row, places: Places, pictures: int, where: str) -> RowOptions:
+        """Return the options of a row that has so many pictures beside them."""
+        door = None if "options" in self.source.not_pictures else self.pictures
         value = self._first(row, places.fields["options"])
         if isinstance(value, str):
             value = parse_list(value, where)
         if value is None:
-            keyed = {
-                letter: str(row[column]) for letter, column in places.lettered.items() if not self._absent(row[column])
-            }
-            if len(keyed) == 1:
-                only = next(iter(keyed.items()))
+            value = {letter: row[column] for letter, column in places.lettered.items() if not self._absent(row[column])}
+            if len(value) == 1:
+                only = next(iter(value.items()))
                 raise DataError(f"{where} has one option alone ({only[0]}: {only[1]!r}); a choice needs two")
-            return tuple(keyed.values()), keyed
-        if isinstance(value, list):
-            return tuple(map(str, value)), {}
-        if isinstance(value, dict):
-            keyed = {str(key): str(value[key]) for key in sorted(value, key=str) if not self._absent(value[key])}
-            return tuple(keyed.values()), keyed
-        raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(value).__name__}")
+        elif isinstance(value, dict):
+            value = {key: value[key] for key in sorted(value, key=str) if not self._absent(value[key])}
+        elif not isinstance(value, list):
+            raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(value).__name__}")
+        found = read_row_options(value, pictures + 1, door, where)
+        if found.images:
+            self._note("rows with pictures as options: shown as pictures")
+        return found
 
     def _images(self, row: Row, places: Places, where: str) -> tuple[Image, ...]:
         if not places.images:
@@ -364,17 +371,6 @@ class RowReader:
 
     def _note(self, text: str, who: str = "") -> None:
         self.notes.setdefault(text, Counter())[who] += 1
-
-
-def _check_placeholders(question: str, pictures: int, where: str) -> None:
-    """Refuse a question that speaks of a picture the row does not have."""
-    if "<image" not in question:
-        return
-    numbered = [int(number) for number in re.findall(r"<image[ _](\d{1,4})>", question)]
-    wanted = max([*numbered, 1 if "<image>" in question else 0])
-    if wanted > pictures:
-        fix = "name their columns with --map images=COLUMN,COLUMN"
-        raise DataError(f"{where}: the question speaks of picture {wanted} and the row has {pictures}; {fix}")
 
 
 def _round(value: Any, where: str) -> int:

@@ -125,7 +125,8 @@ class LocalPrompter:
     def _content(self, turn: Turn) -> Any:
         if not self.sees:
             return turn.text
-        return [*({"type": "image"} for _ in turn.images), {"type": "text", "text": turn.text}]
+        shown = turn.arrange([{"type": "image"} for _ in turn.images])
+        return [{"type": "text", "text": part} if isinstance(part, str) else part for part in shown]
 
     def _rounds(self, messages: Sequence[Turn], text: str) -> tuple[str, ...]:
         """Return the leading parts that end a round, for a dialogue whose images all stand in its first round."""

@@ -41,4 +41,6 @@ def _message(turn: Turn) -> dict[str, Any]:
         pictures = [{"type": "image_pil", "image_pil": open_image(image).convert("RGB")} for image in turn.images]
     except DataError as error:
         raise ModelError(FailureKind.DECODE, str(error)) from None
-    return {"role": turn.role, "content": [*pictures, {"type": "text", "text": turn.text}]}
+    shown = turn.arrange(pictures)
+    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in shown]
+    return {"role": turn.role, "content": content}

@@ -96,9 +96,12 @@ class Anthropic:
 
 
 def _message(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
+    if not pictures:
+        return {"role": turn.role, "content": turn.text}
     sources = [{"type": "base64", "media_type": picture.mime, "data": picture.token} for picture in pictures]
-    images: list[dict[str, Any]] = [{"type": "image", "source": source} for source in sources]
-    return {"role": turn.role, "content": [*images, {"type": "text", "text": turn.text}] if images else turn.text}
+    shown = turn.arrange([{"type": "image", "source": source} for source in sources])
+    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in shown]
+    return {"role": turn.role, "content": content}
 
 
 def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:

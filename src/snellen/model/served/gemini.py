@@ -80,10 +80,9 @@ class Gemini:
 
 
 def _content(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
-    images: list[dict[str, Any]] = [
-        {"inlineData": {"mimeType": picture.mime, "data": picture.token}} for picture in pictures
-    ]
-    return {"role": ROLES.get(turn.role, turn.role), "parts": [*images, {"text": turn.text}]}
+    shown = turn.arrange([{"inlineData": {"mimeType": picture.mime, "data": picture.token}} for picture in pictures])
+    parts = [{"text": part} if isinstance(part, str) else part for part in shown]
+    return {"role": ROLES.get(turn.role, turn.role), "parts": parts}
 
 
 def _generation_config(params: Params) -> dict[str, Any]:

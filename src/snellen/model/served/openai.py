@@ -20,7 +20,12 @@ from .served_model import ServedModel
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `openai/NAME`; `--model-arg images=…` is one of IMAGE_MODES."""
     options.allow_arguments("openai", ("images", "likelihood"))
-    return ServedModel(OpenAI(str(options.arguments.get("images", "inline"))), name, options)
+    images = str(options.arguments.get("images", "inline"))
+    if images == "file" and options.strip_metadata:
+        raise UsageError(
+            "--strip-metadata changes what is sent, and --model-arg images=file sends the files themselves"
+        )
+    return ServedModel(OpenAI(images), name, options)
 
 
 IMAGE_MODES = ("inline", "uuid", "file")
@@ -103,8 +108,9 @@ def sampling(params: Params) -> dict[str, Any]:
 def _message(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, Any]:
     if not pictures:
         return {"role": turn.role, "content": turn.text}
-    parts = [_image_part(picture, mode) for picture in pictures]
-    return {"role": turn.role, "content": [*parts, {"type": "text", "text": turn.text}]}
+    shown = turn.arrange([_image_part(picture, mode) for picture in pictures])
+    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in shown]
+    return {"role": turn.role, "content": content}
 
 
 def _image_part(picture: Picture, mode: str) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from typing import Any
 from urllib.parse import unquote, urlencode
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from ...core.errors import EnvironmentProblem, ModelError, StopRun, UsageError, did_you_mean
-from ...core.protocols import Capability, EncodedImages
+from ...core.protocols import BareImagePolicy, Capability, EncodedImages, ImagePolicy
 from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, Prediction, Request, Timing
@@ -56,7 +56,8 @@ class ServedModel:
             raise UsageError(f"model {dialect.provider!r} needs a name: {dialect.provider}/NAME")
         self.name = f"{dialect.provider}/{name}"
         self.capabilities = dialect.capabilities
-        self.image_policy = options.image_policy or dialect.image_policy
+        policy = options.image_policy or dialect.image_policy
+        self.image_policy: ImagePolicy = BareImagePolicy(*astuple(policy)[:4]) if options.strip_metadata else policy
         self.clock = options.clock
         self.dialect = dialect
         self.remote_name = name

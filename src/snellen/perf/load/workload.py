@@ -12,6 +12,7 @@ from ...core.errors import UsageError
 from ...core.ids import derive_seed
 from ...core.jobs import Item as PlannedSample
 from ...core.jobs import Job
+from ...core.message_parts import replace_text
 from ...core.types import Prediction, Request, Turn
 from ...data.images.encode import ImageDoor
 from ...model.served.dialect import build_body
@@ -89,7 +90,7 @@ def with_replies(request: Request, replies: Sequence[str]) -> Request:
     messages = request.messages
     for number, reply in enumerate(replies):
         mark = REPLY_MARK % number
-        messages = tuple(msgspec.structs.replace(turn, text=turn.text.replace(mark, reply)) for turn in messages)
+        messages = tuple(replace_text(turn, mark, reply) for turn in messages)
     return msgspec.structs.replace(request, messages=messages)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ...core.message_parts import write_markers
 from ...core.types import BASE_VARIANT, Prediction, Request, Sample, Score
 from ...scoring.outside.inferences import MISSING, Inference, inference_record
 
@@ -37,4 +38,4 @@ def _inference(trial: StoredTrial) -> Inference:
 
 def _question(request: Request) -> str:
     """The question as the model saw it: the last message a user sent."""
-    return next((turn.text for turn in reversed(request.messages) if turn.role == "user"), "")
+    return next((turn.text for turn in reversed(write_markers(request.messages)) if turn.role == "user"), "")

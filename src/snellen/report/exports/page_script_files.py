@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ...core.message_parts import write_markers
 from ...core.types import Sample, Score
 from ...core.variants import parse_variant
 from ...data.documents.visual_tokens import ORDER
@@ -173,7 +174,7 @@ def _common(each: Asked) -> dict[str, Any]:
     return {
         "instance_id": each.trial.sample.group,
         "question": each.trial.sample.question,
-        "prompt": request.messages[-1].text,
+        "prompt": write_markers(request.messages)[-1].text,
         "model_output": prediction.text,
         "num_images": sum(len(turn.images) for turn in request.messages),
         "status": each.status,

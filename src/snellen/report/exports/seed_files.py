@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from ...core.errors import UsageError
+from ...core.message_parts import write_markers
 from ...core.tasks import Task
 from ...core.types import Form, Prediction, Request, Sample, Score
 from ...store.reader import RunReader
@@ -108,7 +109,7 @@ def aisbench(reader: RunReader) -> Files:
     for task in reader.header().tasks:
         done, failed = [], []
         for number, (sample, request, prediction, _) in enumerate(_trials(reader, task)):
-            turns = request.messages
+            turns = write_markers(request.messages)
             prompt = [{"role": turn.role, "content": turn.text, "images": len(turn.images)} for turn in turns]
             record: dict[str, Any] = {"data_abbr": task.name, "id": number}
             if prediction.failure is not None:

@@ -117,15 +117,26 @@ def card(shown: Shown, outcome: int, value: float, budget: Budget) -> Html:
     if score is not None and score.answer != shown.prediction.text:
         about.append(("read as", shorten(score.answer or "", 300)))
     about += [("by rule", score.rule if score else None), ("variant", _variant(shown.prediction.key))]
+    asked = _asked(shown.request, budget)
     body = tag(
         "div",
-        tag("h3", shorten(sample.question, 220)),
+        asked or tag("h3", shorten(sample.question, 220)),
         tag("div", outcome_tag(outcome, value), " ", tag("span", sample.id, class_="muted small mono")),
         facts(about),
         reply_text(shown.prediction.text, shown.span, most=500),
         class_="body",
     )
-    return tag("article", _picture(shown.request, budget), body, class_="shot")
+    return tag("article", None if asked else _picture(shown.request, budget), body, class_="shot")
+
+
+def _asked(request: Request, budget: Budget) -> Html | None:
+    """Return the last message with its pictures where they stand, if they stand inside its text."""
+    turn = request.messages[-1]
+    if not turn.parts:
+        return None
+    small = [_thumbnail(image, f"Picture {number}", budget) for number, image in enumerate(turn.images, 1)]
+    shown = turn.arrange(small)
+    return tag("div", *(tag("p", shorten(part, 220)) if type(part) is str else part for part in shown), class_="asked")
 
 
 def _variant(key: TrialKey) -> str | None:
@@ -137,13 +148,17 @@ def _picture(request: Request, budget: Budget) -> Html | None:
     images = [image for turn in request.messages for image in turn.images]
     if not images:
         return None
+    more = f" (first of {len(images)} pictures)" if len(images) > 1 else ""
+    return _thumbnail(images[0], f"What the model saw for {request.key.sample}{more}", budget)
+
+
+def _thumbnail(image: Image, words: str, budget: Budget) -> Html:
     try:
-        data = thumbnail(images[0])
+        data = thumbnail(image)
     except DataError as error:
         return tag("div", tag("p", f"No picture: {shorten(str(error), 160)}", class_="muted small"), class_="pic")
     if not budget.take(len(data) * 4 // 3):
         words = "Left out to keep this file small; `snellen view` shows it."
         return tag("div", tag("p", words, class_="muted small"), class_="pic")
     url = f"data:image/webp;base64,{pybase64.b64encode(data).decode()}"
-    more = f" (first of {len(images)} pictures)" if len(images) > 1 else ""
-    return tag("div", tag("img", src=url, alt=f"What the model saw for {request.key.sample}{more}"), class_="pic")
+    return tag("div", tag("img", src=url, alt=words), class_="pic")

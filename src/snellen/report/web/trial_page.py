@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from ...core.markup import Child, Html, join, shorten, tag
-from ...core.types import Image, Score, TrialKey
+from ...core.types import Image, Score, TrialKey, Turn
 from ...scoring.table import TrialColumns
 from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, outcome_tag, reply_text
@@ -37,7 +37,9 @@ def trial_page(run: OpenRun, shown: Shown) -> Html:
         tag("p", outcome, " ", tag("span", _name(key), class_="mono muted")),
         _around(run, columns, place),
     ]
-    left = tag("div", tag("h2", "What it saw"), _pictures(run, shown), tag("h2", "Messages as sent"), *_messages(shown))
+    left = tag(
+        "div", tag("h2", "What it saw"), _pictures(run, shown), tag("h2", "Messages as sent"), *_messages(run, shown)
+    )
     answer = (tag("h2", "What it answered"), *_answer(run, shown))
     score = (tag("h2", "Score"), *_scores(shown), *_options(shown))
     right = tag("div", *answer, *score, tag("h2", "Facts"), _facts(run, shown))
@@ -119,16 +121,27 @@ def _fractions(values: Sequence[float], image: Image) -> tuple[float, float, flo
     return x0, y0, x1, y1
 
 
-def _messages(shown: Shown) -> Iterator[Html]:
+def _messages(run: OpenRun, shown: Shown) -> Iterator[Html]:
+    before = 0
     for turn in shown.request.messages:
         pictures = f" · {len(turn.images)} picture{'s' if len(turn.images) != 1 else ''}" if turn.images else ""
-        yield tag(
-            "div", tag("header", turn.role + pictures), tag("pre", shorten(turn.text, REPLY_SHOWN)), class_="message"
-        )
+        yield tag("div", tag("header", turn.role + pictures), *_parts(run, shown, turn, before), class_="message")
+        before += len(turn.images)
     if shown.request.prefix:
         yield tag(
             "div", tag("header", "begin of the answer, given"), tag("pre", shown.request.prefix), class_="message"
         )
+
+
+def _parts(run: OpenRun, shown: Shown, turn: Turn, before: int) -> Iterator[Html]:
+    """Yield the texts of a message and, where pictures stand between them, each in its place; `before` were shown."""
+    for part in turn.arrange(range(before, before + len(turn.images))) if turn.parts else (turn.text,):
+        if isinstance(part, str):
+            yield tag("pre", shorten(part, REPLY_SHOWN))
+        else:
+            source = trial_address(run, shown.prediction.key, "image", n=part, small=1)
+            thumb = tag("img", src=source, alt=f"Picture {part + 1}", loading="lazy")
+            yield link(thumb, f"#picture-{part}", class_="part")
 
 
 def _answer(run: OpenRun, shown: Shown) -> Iterator[Child]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...core.ids import content_hash
+from ...core.message_parts import write_markers
 from ...core.types import Image, Prediction, Request, Sample, Score, Turn
 
 STAGES = ("data", "image", "prompt", "params", "reply", "extraction", "score")
@@ -44,7 +45,7 @@ def fingerprint(sample: Sample, request: Request, prediction: Prediction, scores
 
 
 def _said(turns: Sequence[Turn]) -> list[list[str]]:
-    return [[turn.role, turn.text] for turn in turns]
+    return [[turn.role, turn.text] for turn in write_markers(turns)]
 
 
 def _images(request: Request, prediction: Prediction) -> list[Any]:

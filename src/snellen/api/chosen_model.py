@@ -1,0 +1,55 @@
+"""`provider/name` and the settings around it to a model: from the registry, or from a provider's card."""
+
+from __future__ import annotations
+
+from ..core.config import convert
+from ..core.errors import UsageError, did_you_mean
+from ..core.protocols import Model
+from ..core.registry import Registry
+from ..core.secret import names_a_key
+from ..data.catalog import Catalog
+from ..model.options import ModelOptions
+from .settings import RunSettings
+
+
+def create_model(settings: RunSettings, registry: Registry) -> Model:
+    """Return the model named `provider/name`."""
+    provider, _, name = settings.model.partition("/")
+    known, catalog = registry.names("model"), Catalog(settings.catalogs)
+    cards = catalog.names("providers")
+    if provider not in (*known, *cards):
+        hint = f"openai/{settings.model}" if settings.base_url else ""
+        tip = f" (did you mean {hint!r}?)" if hint else did_you_mean(provider, [*known, *cards])
+        wrong = f"model {settings.model!r}: unknown provider {provider!r}{tip}"
+        raise UsageError(f"{wrong}; write provider/name, providers: {', '.join([*known, *cards])}")
+    refuse_keys(settings)
+    options = ModelOptions(
+        base_url=settings.base_url,
+        api_key=settings.api_key,
+        timeout_s=settings.timeout_s or 600.0,
+        image_policy=settings.image_policy,
+        strip_metadata=settings.strip_metadata,
+        arguments=settings.model_arguments,
+        headers=settings.headers,
+        query=settings.query,
+        strict_params=settings.strict_params,
+        reasoning=settings.reasoning,
+        infer_method="likelihood" if "likelihood" in (settings.infer_method or "") else "generation",
+    )
+    if provider in cards:
+        from ..model.served.provider_card import ProviderCard, create_by_card
+
+        card = convert(catalog.card("providers", provider), ProviderCard, f"provider {provider!r}")
+        return create_by_card(provider, card, name, options)
+    model: Model = registry.get("model", provider)(name, options)
+    return model
+
+
+def refuse_keys(settings: RunSettings) -> None:
+    """Refuse a key where settings are stored: it would stand in run.db, results.json and report.html."""
+    places = {"--model-arg": settings.model_arguments, "extra_body": settings.extra_body or {}}
+    named = [(place, name) for place, table in places.items() for name in table]
+    named += [("-p", name) for name, _ in settings.overrides]
+    for place, name in named:
+        if names_a_key(name):
+            raise UsageError(f"{place} {name}: a key here would be stored; give it by --api-key-env NAME")
