@@ -13,7 +13,7 @@ import msgspec
 
 from ..core.ids import content_hash
 from ..core.protocols import Model
-from ..core.tasks import RunHeader, Task
+from ..core.tasks import PlannedCounts, RunHeader, Task
 
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
 
@@ -26,6 +26,7 @@ def make_header(
     command: str = "",
     tasks: Sequence[Task] = (),
     planned: Mapping[str, int] | None = None,
+    counted: Mapping[str, PlannedCounts] | None = None,
 ) -> RunHeader:
     """Return the header of a run; its id is the hash of `config` and of the model, wherever that is served."""
     identity = {key: value for key, value in model.identity().items() if key != "base_url"}
@@ -40,6 +41,7 @@ def make_header(
         model=model.name,
         tasks=list(tasks),
         planned=dict(planned or {}),
+        counted=dict(counted or {}),
     )
 
 

@@ -21,7 +21,7 @@ from ..core.jobs import Item, Job
 from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
 from ..core.secret import names_a_key
-from ..core.tasks import Prompt, RunHeader, Task
+from ..core.tasks import PlannedCounts, Prompt, RunHeader, Task
 from ..core.types import Form, Sample
 from ..core.variants import parse_variant
 from ..data.catalog import DEFAULT_SCORERS, Catalog, with_defaults
@@ -51,11 +51,23 @@ class PlannedTask(NamedTuple):
     prompter: Prompter | PrompterByForm
     dataset: Dataset
     survey: Survey
+    announced: int | None = None
+    """How many trials a plug-in's inferencer announced; ours ask every sample in every variant and repeat."""
 
     @property
     def trials(self) -> int:
         """Return how many trials it has."""
-        return self.survey.samples * len(self.task.variants) * self.task.repeats
+        every = self.survey.samples * len(self.task.variants) * self.task.repeats
+        return every if self.announced is None else self.announced
+
+    @property
+    def counted(self) -> PlannedCounts:
+        """Return what is planned, group by group; where records decide their form, the form is a group too."""
+        counted, forms = self.survey.counted, self.survey.forms
+        if self.task.form is not Form.AUTO:
+            return counted
+        of_forms = {form.value: found.samples for form, found in forms.items()}
+        return msgspec.structs.replace(counted, tags={"form": of_forms, **counted.tags})
 
 
 class Plan(NamedTuple):
@@ -75,13 +87,29 @@ class Plan(NamedTuple):
 
     def jobs(self, order: Callable[[list[Item], int], list[Item]] | None = None) -> Iterator[Job]:
         """Yield the jobs of all tasks, lazily, in the order of the data, or in the order that `order` makes of it."""
-        for task, prompter, dataset, _ in self.tasks:
-            items: Iterable[Item] = starmap(Item, enumerate(dataset))
+        for planned in self.tasks:
+            items: Iterable[Item] = starmap(Item, enumerate(planned.dataset))
             if order is not None:
                 items = order(list(items), self.seed)
-            make_jobs = partial(self.registry.get("inferencer", task.infer).plan, task, items, prompter)
-            is_ours = task.infer in INFERENCERS
-            yield from make_jobs() if is_ours else contain(task.infer, make_jobs, partial(enumerate, dataset))
+            yield from jobs_of(planned, items, self.registry)
+
+
+def jobs_of(planned: PlannedTask, items: Iterable[Item], registry: Registry) -> Iterator[Job]:
+    """Yield the jobs of one task; those of a plug-in are contained."""
+    task = planned.task
+    inferencer: Inferencer = registry.get("inferencer", task.infer)
+    make_jobs = partial(inferencer.plan, task, items, planned.prompter)
+    if task.infer in INFERENCERS:
+        return make_jobs()
+    return contain(task.infer, make_jobs, partial(enumerate, planned.dataset))
+
+
+def count_announced(planned: PlannedTask, registry: Registry) -> PlannedTask:
+    """Return the task with the number of trials its plug-in announces: it may ask more or fewer than one a sample."""
+    if planned.task.infer in INFERENCERS:
+        return planned
+    items = starmap(Item, enumerate(planned.dataset))
+    return planned._replace(announced=sum(len(job.keys) for job in jobs_of(planned, items, registry)))
 
 
 def make_plan(settings: RunSettings) -> Plan:
@@ -187,7 +215,7 @@ def check_capabilities(model: Model, task: Task, registry: Registry) -> None:
 
 def check_images(model: Model, planned: list[PlannedTask]) -> None:
     """Refuse to show pictures to a model that cannot see."""
-    for task, _, _, content in planned:
+    for task, _, _, content, _ in planned:
         if content.images and Capability.IMAGES not in model.capabilities:
             raise UsageError(f"model {model.name!r} takes no images, and task {task.name!r} has {content.images}")
 
@@ -201,6 +229,7 @@ def _header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> 
         command=settings.command,
         tasks=[entry.task for entry in planned],
         planned={entry.task.name: entry.trials for entry in planned},
+        counted={entry.task.name: entry.counted for entry in planned if entry.announced is None},
     )
 
 
@@ -271,7 +300,7 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
         # A prompt that cannot be built must fail here, not at the first request. Others may have axes of their own.
         for sample, variant in product(first_of_each_form(dataset, content), task.variants):
             prompter.build(sample, variant)
-    return PlannedTask(task, prompter, dataset, content)
+    return count_announced(PlannedTask(task, prompter, dataset, content), registry)
 
 
 def first_of_each_form(dataset: Dataset, content: Survey) -> list[Sample]:

@@ -18,6 +18,8 @@ UNSEEN = "".join(
 """Marks that cannot be seen, and that a spreadsheet reads past."""
 FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """How a formula begins, also in full width."""
+NO_TAG = "(none)"
+"""How the lack of a tag is shown."""
 
 
 def clean_text(text: str) -> str:
@@ -46,6 +48,13 @@ def defuse_cell(text: str) -> str:
     while bare != (bare := bare.lstrip().lstrip(UNSEEN + REPLACEMENT)):
         pass
     return f"'{text}" if text.startswith(("\t", "\r", "\n")) or bare.startswith(FORMULA) else text
+
+
+def tag_text(value: Any) -> str:
+    """Return a tag's value as it is shown in results: JSON's spelling, `(none)` for none."""
+    if value is None:
+        return NO_TAG
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def json_objects(text: str) -> Iterator[Any]:

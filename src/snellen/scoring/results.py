@@ -8,16 +8,14 @@ from typing import Any
 import msgspec
 
 from ..core.registry import Registry
-from ..core.tasks import RunHeader, Task
+from ..core.tasks import MOST_GROUPS, RunHeader, Task
 from ..core.types import Estimate
 from ..store.reader import RunReader
 from .aggregates.variance import advise, split_variance
+from .counts import TaskCounts
 from .gathered import USAGE
 from .summary import summarize
 from .table import ScoredTask, ScoreTable
-
-MOST_GROUPS = 40
-"""A tag with more values than this is an identifier, not a group."""
 
 
 def results_of(
@@ -45,12 +43,15 @@ def frame_results(
     }
 
 
-def summarize_task(scored: ScoredTask, registry: Registry, options: Mapping[str, Any]) -> dict[str, Any]:
+def summarize_task(
+    scored: ScoredTask, registry: Registry, options: Mapping[str, Any], header: RunHeader
+) -> dict[str, Any]:
     """Return one task's part of results.json."""
-    result = summarize(scored.tables, group_by=group_keys(scored.tables, scored.task), options=options)
+    counts = TaskCounts(next(iter(scored.tables.values())), scored.task, header)
+    result = summarize(scored.tables, group_by=group_keys(scored.tables, scored.task), options=options, counts=counts)
     for name in aggregates_of(scored.task):
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, options)
-        result["metrics"] |= msgspec.to_builtins(dict(estimates))
+        result["metrics"] |= msgspec.to_builtins(counts.settle_all(estimates))
     return result | {"notes": notes_on(scored.tables)}
 
 
@@ -95,7 +96,9 @@ def group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
 def _status(reader: RunReader, header: RunHeader) -> dict[str, Any]:
     """Return whether every planned trial is stored."""
     stored = dict(reader.rows("SELECT task, COUNT(*) FROM predictions GROUP BY task"))
-    missing = {task: planned - stored.get(task, 0) for task, planned in header.planned.items()}
+    # A plug-in of before 0.3 may have stored more than it announced: what is stored was planned.
+    planned = {task: max(count, stored.get(task, 0)) for task, count in header.planned.items()}
+    missing = {task: count - stored.get(task, 0) for task, count in planned.items()}
     until_ci = reader.meta("until_ci")
     complete = not any(missing.values()) or bool(until_ci and until_ci["stopped"])
-    return {"complete": complete, "planned": header.planned, "not_yet_asked": missing, "until_ci": until_ci}
+    return {"complete": complete, "planned": planned, "not_yet_asked": missing, "until_ci": until_ci}

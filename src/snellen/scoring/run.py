@@ -47,8 +47,8 @@ def score_run(
         gathered, options = GatheredTask(task, for_pages=for_pages), {"chance": chance_of(reader, task), **chosen}
         scored = scored_trials(reader, task, registry, options, [*(scorers or task.scorers), *more])
         write_scores(folder, task.name, gather(reader, scored, gathered, watch))
-        pairs = ScoredTask(task, gathered.tables(), lambda: _pairs(reader, task.name, reader.scores(task.name)))
-        return summarize_task(pairs, registry, options), gathered.usage
+        pairs = _scored_task(reader, gathered, lambda: reader.scores(task.name))
+        return summarize_task(pairs, registry, options, reader.header()), gathered.usage
 
     with reader:
         return results_of(reader, profile, score_task)
@@ -62,8 +62,8 @@ def score_again(reader: RunReader, registry: Registry, *, profile: str | None = 
         options: dict[str, Any] = {"chance": chance_of(reader, task)} | ({"profile": profile} if profile else {})
         gathered = GatheredTask(task)
         scores = list(gather(reader, scored_trials(reader, task, registry, options, task.scorers), gathered))
-        pairs = ScoredTask(task, gathered.tables(), lambda: _pairs(reader, task.name, scores))
-        return summarize_task(pairs, registry, options), gathered.usage
+        pairs = _scored_task(reader, gathered, lambda: scores)
+        return summarize_task(pairs, registry, options, reader.header()), gathered.usage
 
     return results_of(reader, profile, score_task)
 
@@ -101,6 +101,17 @@ def gather(
 def _batches(items: Iterator[Item]) -> Iterator[list[Item]]:
     while batch := list(islice(items, BATCH)):
         yield batch
+
+
+def _scored_task(reader: RunReader, gathered: GatheredTask, scores: Callable[[], Iterable[Score]]) -> ScoredTask:
+    """Return a task as aggregates see it."""
+    task = gathered.task
+    return ScoredTask(
+        task,
+        gathered.tables(),
+        lambda: _pairs(reader, task.name, scores()),
+        lambda: reader.samples(task.name),
+    )
 
 
 def _pairs(reader: RunReader, task: str, scores: Iterable[Score]) -> Iterator[tuple[Sample, Score]]:

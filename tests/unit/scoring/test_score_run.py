@@ -11,8 +11,8 @@ import pytest
 import snellen
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
+from snellen.core.tasks import MOST_GROUPS
 from snellen.core.types import Estimate, Score
-from snellen.scoring.results import MOST_GROUPS
 from snellen.scoring.run import score_run
 
 
