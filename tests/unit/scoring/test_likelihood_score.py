@@ -143,5 +143,5 @@ def test_confidence_is_held_against_being_right():
     assert found["ece"].value == pytest.approx((2 * abs(0.9 - 0.5) + abs(0.6 - 1.0)) / 3)
     assert found["brier"].value == pytest.approx((0.01 + 0.81 + 0.16) / 3)
     assert found["ece"].n == 3
-    empty = calibration(SimpleNamespace(scores=lambda: iter(())), {})
+    empty = calibration(SimpleNamespace(scores=lambda: iter(()), tables={}), {})
     assert empty["ece"].value is None

@@ -11,8 +11,9 @@ import pytest
 import snellen
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
-from snellen.core.tasks import MOST_GROUPS
+from snellen.core.tasks import MOST_GROUPS, Task
 from snellen.core.types import Estimate, Score
+from snellen.scoring.results import aggregates_of
 from snellen.scoring.run import score_run
 
 
@@ -177,3 +178,9 @@ def test_scoring_again_takes_a_plug_in_and_rewrites_the_files(folder: Path, tmp_
     with pytest.raises(UsageError, match="unknown scorer"):
         snellen.score(folder, scorers=["mine"])
     assert json.loads((folder / "results.json").read_text())["tasks"]["d"]["metrics"]["mine"]["value"] == 1.0
+
+
+def test_perturbed_tasks_are_aggregated_as_such_and_nothing_twice() -> None:
+    task = Task("t", {}, variants=("base", "perturb=jpeg:3"), aggregates=("variants", "perturbed"))
+    assert aggregates_of(task) == ["variants", "perturbed"]
+    assert aggregates_of(Task("t", {}, aggregates=("variants",))) == ["variants"]

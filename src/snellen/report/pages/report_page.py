@@ -182,8 +182,17 @@ def in_words(name: str | None, estimate: Mapping[str, Any], one: TaskOverview) -
     rest = f" {unread:,} replies could not be read" if unread else " Every reply could be read"
     few = percent_metric(name, estimate) and estimate["n"] < 100
     share = " With so few trials, take the interval, not the value." if few else ""
-    measured = f"measured on {len(one.columns):,} trials of {len(one.columns.facts):,} samples"
+    measured = f"measured on {measured_on(estimate, len(one.columns))}, from {len(one.columns.facts):,} samples"
     return f"{what} {written(name, estimate)}{unit}, {measured}.{rest}.{share}"
+
+
+def measured_on(estimate: Mapping[str, Any], stored: int) -> str:
+    """Return on how many of what a figure rests: `27 of 40 trials`; what an aggregate does not say is counted as n."""
+    unit = estimate.get("unit") or "values"
+    rest = [estimate.get(name) or 0 for name in ("unscored", "failed", "not_yet_asked", "left_out")]
+    total = estimate["n"] + sum(rest) if estimate.get("unit") else estimate["n"]
+    of = f"{estimate['n']:,} of {total:,}" if total > estimate["n"] else f"{estimate['n']:,}"
+    return f"{of} {unit}" if unit == "trials" else f"{of} {unit} ({stored:,} trials stored)"
 
 
 def groups_section(one: TaskOverview) -> Iterator[Child]:
