@@ -36,7 +36,7 @@ from ..report.files import write_atomically
 from ..store.cache import request_digest
 from ..store.writer import RunWriter
 from .plan import Plan, create_model, make_plan
-from .run import finish
+from .run import finish, note_reading, reading_of
 from .settings import RunSettings
 
 __all__ = [
@@ -273,8 +273,9 @@ def _joined(turns: list[Asked]) -> list[Asked]:
 
 def _score(folder: Path, load: _Load, plan: Plan, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
     with closing(RunWriter(folder, plan.header)) as writer:
+        note_reading(writer, settings.run)
         asyncio.run(_store(writer, load, plan, measured))
-    results = finish(folder, plan, settings.run.profile)
+    results = finish(folder, plan, reading_of(settings.run))
     right, accuracy = right_answers(results)
     return value_for_money(measured.timeline, right, accuracy, settings.prices)
 

@@ -14,27 +14,29 @@ from ..store.reader import RunReader
 from .aggregates.variance import advise, split_variance
 from .counts import TaskCounts
 from .gathered import USAGE
+from .readings import OWN, Reading
 from .summary import summarize
 from .table import ScoredTask, ScoreTable
 
 
 def results_of(
-    reader: RunReader, profile: str | None, score_task: Callable[[Task], tuple[dict[str, Any], dict[str, int]]]
+    reader: RunReader, reading: Reading, score_task: Callable[[Task], tuple[dict[str, Any], dict[str, int]]]
 ) -> dict[str, Any]:
     """Return results.json as plain data; `score_task` gives the part of a task, and its tokens."""
     header = reader.header()
     scored = {task.name: score_task(task) for task in header.tasks}
     usage = {name: sum(usage[name] for _, usage in scored.values()) for name in USAGE}
-    return frame_results(reader, header, {name: result for name, (result, _) in scored.items()}, usage, profile)
+    return frame_results(reader, header, {name: result for name, (result, _) in scored.items()}, usage, reading)
 
 
 def frame_results(
-    reader: RunReader, header: RunHeader, tasks: dict[str, Any], usage: dict[str, int], profile: str | None = None
+    reader: RunReader, header: RunHeader, tasks: dict[str, Any], usage: dict[str, int], reading: Reading = OWN
 ) -> dict[str, Any]:
     """Return the parts of tasks as results.json frames them: which run, which model, how far it is."""
     run: dict[str, Any] = {name: getattr(header, name) for name in ("id", "created", "command", "config")}
     return {
-        "run": run | {"profile": profile or "snellen", "servers": reader.meta("servers") or []},
+        "run": run
+        | {"profile": reading.profile, "reading": reading.described(), "servers": reader.meta("servers") or []},
         "model": header.model,
         "tasks": tasks,
         "usage": usage,

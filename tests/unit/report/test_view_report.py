@@ -19,6 +19,7 @@ from snellen.report.files import write_results
 from snellen.report.pages.gallery import Budget, read_trial, thumbnail
 from snellen.report.pages.overview import read_results
 from snellen.report.pages.report_page import render_report, write_report
+from snellen.scoring.readings import Reading
 from snellen.scoring.run import score_again, score_run
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
@@ -198,9 +199,9 @@ class TestResults:
     def test_another_profile_in_memory_equals_scoring_for_good(self, tmp_path: Path) -> None:
         make_run(tmp_path, count=30)
         reader = RunReader(tmp_path)
-        seen = score_again(reader, default_registry(), profile="reform")
+        seen = score_again(reader, default_registry(), reading=Reading("reform"))
         reader.close()
-        kept = score_run(tmp_path, default_registry(), profile="reform")
+        kept = score_run(tmp_path, default_registry(), reading=Reading("reform"))
         assert seen["tasks"] == kept["tasks"]
         assert seen["run"] == kept["run"]
 

@@ -21,7 +21,7 @@ from ...scoring.gathered import GatheredTask
 from ...scoring.stored import read_columns
 from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
-from ..boards.headline import headline
+from ..boards.headline import headline, reading_name
 from ..files import write_atomically
 from . import draw
 from .gallery import Budget, gallery, read_trial
@@ -119,7 +119,8 @@ def _masthead(header: RunHeader, results: Results) -> Html:
     words = "complete" if complete else f"{waiting:,} trials not yet asked"
     state = tag("li", words, class_="chip good" if complete else "chip bad")
     begun, seed = header.created.replace("T", " ").replace("+00:00", " UTC"), header.config.get("seed", 0)
-    about = (begun, f"run {header.id}", f"seed {seed}", *(task.name for task in header.tasks))
+    about = [begun, f"run {header.id}", f"seed {seed}", f"read as {reading_name(results)}"]
+    about += [task.name for task in header.tasks]
     chips = tag("ul", state, *(tag("li", fact, class_="chip") for fact in about), class_="chips")
     title = tag("div", tag("p", "Snellen report", class_="kicker"), tag("h1", header.model), chips)
     return tag("header", draw.logo(), title, class_="masthead")
