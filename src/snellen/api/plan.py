@@ -30,6 +30,7 @@ from ..data.loaders.row_dialogues import DIALOGUES
 from ..data.selection import choose
 from ..extract.profiles import profile_named
 from ..infer.generate import GENERATE
+from ..infer.likelihood import with_likelihood_wording
 from ..infer.plugged import contain, raised
 from ..model.options import ModelOptions
 from ..prompt.build import Prompter
@@ -243,7 +244,13 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
         table["params"].pop(field, None)
     prompter = planned.prompter
     prompt = prompter.prompts if isinstance(prompter, PrompterByForm) else prompter.prompt
-    return {**table, "prompt": msgspec.to_builtins(prompt), "data": planned.survey.fingerprint}
+    return {**table, "prompt": _without_empty_wording(msgspec.to_builtins(prompt)), "data": planned.survey.fingerprint}
+
+
+def _without_empty_wording(prompt: dict[str, Any]) -> dict[str, Any]:
+    """Leave out a field that 0.1 did not have where it says nothing: its runs go on."""
+    parts = {name: _without_empty_wording(part) if isinstance(part, dict) else part for name, part in prompt.items()}
+    return {name: part for name, part in parts.items() if name != "likelihood" or part}
 
 
 def settle_form(task: Task, content: Survey) -> Task:
@@ -268,10 +275,18 @@ def check_forms(task: Task, content: Survey, registry: Registry) -> None:
 
 
 def _make_prompter(
-    task: Task, dataset: Dataset, content: Survey, catalog: Catalog, settings: RunSettings
+    task: Task,
+    dataset: Dataset,
+    content: Survey,
+    catalog: Catalog,
+    settings: RunSettings,
+    *,
+    inferencer: Inferencer,
 ) -> Prompter | PrompterByForm:
     def of_form(form: Form) -> Prompter:
         prompt = _prompt_for(catalog, task, settings, form)
+        if Capability.LIKELIHOOD in inferencer.needs:
+            prompt = with_likelihood_wording(prompt, catalog)
         drawn = prompt.shots.retriever != "zero"
         return Prompter(task, prompt, settings.seed, make_retriever(prompt.shots, list(dataset)) if drawn else None)
 
@@ -295,8 +310,9 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
             registry.get(kind, name)
     check_groups(task, content)
     check_forms(task, content, registry)
-    prompter = _make_prompter(task, dataset, content, catalog, settings)
-    if registry.get("inferencer", task.infer) is GENERATE:
+    inferencer: Inferencer = registry.get("inferencer", task.infer)
+    prompter = _make_prompter(task, dataset, content, catalog, settings, inferencer=inferencer)
+    if inferencer is GENERATE:
         # A prompt that cannot be built must fail here, not at the first request. Others may have axes of their own.
         for sample, variant in product(first_of_each_form(dataset, content), task.variants):
             prompter.build(sample, variant)

@@ -48,6 +48,8 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     """What stands around the list of options (`Options: {options}.`)."""
     hidden: tuple[str, ...] = ()
     """The pool of wordings when options are not shown; empty: `instructions`."""
+    likelihood: tuple[str, ...] = ()
+    """The pool of wordings when the likelihood of option texts is asked; empty: `hidden`, or `instructions`."""
     ask: str = "before"
     """`before`: an instruction precedes the question; `instead`: it is the question and may name the sample's
     `{slots}`."""
