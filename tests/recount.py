@@ -292,7 +292,7 @@ def recount(run: Drawn) -> Want:
         want |= _repeats(run)
     if repeated or varied:
         want |= _instability(run) | (_range(run) if varied else {})
-    if run.shape == "dialogues":
+    if run.shape == "dialogues" and stored:
         want |= _rounds(run)
     if "chains" in run.shape:
         want |= _chains(run)
