@@ -31,6 +31,8 @@ TOO_LONG = (
 """How servers say that a prompt does not fit; some with 400, some with 422, none with a code of its own."""
 GAVE_UP = frozenset({"error", "abort", "aborted", "cancelled", "canceled", "insufficient_system_resource", "other"})
 """Reasons to finish that are none of the model's: what came before is a piece of a reply at best."""
+ENDED = frozenset({"stop", "end_turn", "stop_sequence"})
+"""Reasons to finish that are the model's own: it had nothing more to say."""
 KINDS = {413: FailureKind.PAYLOAD, 429: FailureKind.RATE, 403: FailureKind.AUTH, 408: FailureKind.TIMEOUT}
 
 
@@ -46,6 +48,8 @@ class Reply(msgspec.Struct, gc=False):
     choices: int = 0
     closed: bool = False
     """True once the server said that the stream is complete."""
+    nulled: bool = False
+    """True once a stream held null where text belongs."""
 
 
 def decode_body(body: bytes) -> Any:
@@ -121,6 +125,17 @@ def check_reply(reply: Reply, said: Any = None) -> None:
     _check_finish(reply)
     if reply.text is None:
         raise _no_text(reply, said)
+
+
+def check_streamed(reply: Reply) -> None:
+    """Check a reply that came as a stream and ended as it should: one without any text is the empty reply.
+
+    The same server sends it whole as "", which is a reply too; only null there says that something went wrong.
+    """
+    silent = reply.text is None and reply.reasoning is None and not reply.nulled
+    if silent and (reply.finish or "").lower() in ENDED:
+        reply.text = ""
+    check_reply(reply)
 
 
 def _check_finish(reply: Reply) -> None:
