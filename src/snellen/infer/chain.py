@@ -36,7 +36,7 @@ class ChainJob:
             prediction = await ask(item, request)
             if prediction.failure is not None:
                 later = self.items[place + 1 :]
-                await skip_after(ask, key, prediction.failure, zip(later, self.keys[place + 1 :], strict=True))
+                await skip_after(ask, [prediction], zip(later, self.keys[place + 1 :], strict=True))
                 return
             answers.append((sample.question, read_answer(request, prediction)))
 

@@ -57,9 +57,8 @@ class DialogueJob:
                 for (variant, repeat), replies in zip(self.lanes, said, strict=True)
             ]
             predictions = await asyncio.gather(*(ask(item, request) for request in requests))
-            failed = next((prediction for prediction in predictions if prediction.failure), None)
-            if failed is not None and failed.failure is not None:
-                await skip_after(ask, failed.key, failed.failure, self._after(place))
+            if any(prediction.failure for prediction in predictions):
+                await skip_after(ask, predictions, self._after(place))
                 return
             answers = [
                 read_answer(request, prediction) for request, prediction in zip(requests, predictions, strict=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..core.jobs import Ask, Item
 from ..core.types import Failure, FailureKind, Prediction, Request, TrialKey
 
 
-async def skip_after(ask: Ask, lost: TrialKey, failure: Failure, waiting: Iterable[tuple[Item, TrialKey]]) -> None:
-    """Store the trials that wait for the answer of `lost` as failed without sending them; a later run asks them."""
-    reason = f"not asked: {lost.sample} before it failed ({failure.kind.value})"
+async def skip_after(ask: Ask, asked: Sequence[Prediction], waiting: Iterable[tuple[Item, TrialKey]]) -> None:
+    """Store the trials that wait for an answer among `asked` that failed as failed, unsent; a later run asks them."""
+    lost = next((prediction.key, prediction.failure) for prediction in asked if prediction.failure is not None)
+    reason = f"not asked: {lost[0].sample} before it failed ({lost[1].kind.value})"
     for item, key in waiting:
         await ask(item, Request(key, ()), Prediction(key, failure=Failure(FailureKind.SKIPPED, reason, attempts=0)))

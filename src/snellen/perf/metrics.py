@@ -127,9 +127,9 @@ def _throughput(records: Sequence[RequestRecord], window: Window) -> dict[str, A
         "Request Throughput": _rate(sum(share for share, _ in done), window),
         "Total Input Tokens": tokens_in,
         "Total Generated Tokens": tokens_out,
-        "Input Token Throughput": None if tokens_in is None else _rate(tokens_in, window),
-        "Output Token Throughput": None if tokens_out is None else _rate(tokens_out, window),
-        "Total Token Throughput": None if both is None else _rate(both, window),
+        "Input Token Throughput": _rate(tokens_in, window),
+        "Output Token Throughput": _rate(tokens_out, window),
+        "Total Token Throughput": _rate(both, window),
     }
     return table | (_image_throughput(done, window) if any(record.images for record in records) else {})
 
@@ -147,8 +147,8 @@ def _image_throughput(done: Sequence[tuple[float, RequestRecord]], window: Windo
     }
 
 
-def _rate(amount: float, window: Window) -> float | None:
-    return amount / window.length if window.length > 0 else None
+def _rate(amount: float | None, window: Window) -> float | None:
+    return amount / window.length if amount is not None and window.length > 0 else None
 
 
 def notes(timeline: Timeline) -> list[str]:

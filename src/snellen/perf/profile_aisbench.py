@@ -160,10 +160,9 @@ def _statistic(array: np.ndarray[Any, Any], stat: str) -> float:
 
 
 def _common(stage: _Stage, max_concurrency: int | None) -> dict[str, Any]:
-    unknown = _unknown(stage.rows)
-    tokens_in = None if "InputTokens" in unknown else sum(row.input_tokens or 0 for row in stage.rows)
-    tokens_out = None if "OutputTokens" in unknown else sum(row.output_tokens or 0 for row in stage.rows)
-    both = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
+    tokens_in = _known_total([row.input_tokens for row in stage.rows])
+    tokens_out = _known_total([row.output_tokens for row in stage.rows])
+    both = None if None in (tokens_in, tokens_out) else (tokens_in or 0) + (tokens_out or 0)
     totals = {"Input": tokens_in, "Output": tokens_out, "Total": both}
     busy = _divide(sum(_end(row) - row.sent for row in stage.rows), stage.duration)
     return {
@@ -176,14 +175,19 @@ def _common(stage: _Stage, max_concurrency: int | None) -> dict[str, Any]:
         "Request Throughput": _divide(stage.succeeded, stage.duration),
         "Total Input Tokens": tokens_in,
         "Total Generated Tokens": tokens_out,
-        **{
-            f"{kind} Token Throughput": None if tokens is None else _divide(tokens, stage.duration, None)
-            for kind, tokens in totals.items()
-        },
+        **{f"{kind} Token Throughput": _divide(tokens, stage.duration, None) for kind, tokens in totals.items()},
     }
 
 
-def _divide(amount: float, duration: float, endless: str | None = "inf") -> float | str | None:
+def _known_total(counts: Sequence[int | None]) -> int | None:
+    """Return the sum of what was counted; None where nothing was."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _divide(amount: float | None, duration: float, endless: str | None = "inf") -> float | str | None:
+    if amount is None:
+        return None
     return round(amount / duration, 4) if duration > 0 else endless
 
 

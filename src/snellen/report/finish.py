@@ -53,6 +53,7 @@ def _finish_beside(folder: Path, registry: Registry, reading: Reading, more: Seq
     with atomic_file(file_of(folder, "records", "jsonl", reading.name)) as file:
 
         def watch(task: GatheredTask, batch: Sequence[Scored]) -> None:
+            """Write the records of a batch."""
             file.write(record_lines([record(trial.sample, trial.prediction, scores) for trial, scores in batch]))
 
         results = score_run(folder, registry, reading=reading, more=more, watch=watch, keep=False)

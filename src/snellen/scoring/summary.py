@@ -50,8 +50,7 @@ def summarize(
     counts = counts or TaskCounts(next(iter(tables.values())))
     for name in sorted(tables):
         table = tables[name]
-        for aggregate in aggregates if aggregates is not None else fitting_aggregates(table):
-            _add(metrics, aggregate(table, options or {}), table.metric)
+        _aggregate(metrics, table, aggregates, options or {})
         for key in group_by:
             metrics |= macro_over_groups(table, key) if key in table.tags else {}
             for value, estimates in group_estimates(table, key, counts).items():
@@ -61,6 +60,17 @@ def summarize(
         msgspec.json.encode({"metrics": counts.settle_all(metrics), "groups": grouped})
     )
     return shape
+
+
+def _aggregate(
+    metrics: dict[str, Estimate],
+    table: ScoreTable,
+    aggregates: Sequence[AggregateFunction] | None,
+    options: Mapping[str, Any],
+) -> None:
+    """Add the estimates of one table: by the aggregates that are told, else by those that fit it."""
+    for aggregate in aggregates if aggregates is not None else fitting_aggregates(table):
+        _add(metrics, aggregate(table, options), table.metric)
 
 
 def group_estimates(table: ScoreTable, key: str, counts: TaskCounts) -> dict[str, dict[str, Estimate]]:

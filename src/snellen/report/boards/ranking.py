@@ -70,21 +70,19 @@ def make_board(entries: Sequence[Entry]) -> Board:
     """Rank runs on every task that at least one of them has, each kind of figure apart; blocks hold the same tasks."""
     columns = column_names(entries)
     tasks = tuple(sorted({name for of_entry in columns for name in of_entry.values()}))
-    measured = {
-        name: {
-            entry.name: _cell(entry, task)
-            for entry, of_entry in zip(entries, columns, strict=True)
-            for task, column in of_entry.items()
-            if column == name
-        }
-        for name in tasks
-    }
-    cells = {name: _rank(found) for name, found in measured.items()}
+    cells = {name: _rank(_measured(entries, columns, name)) for name in tasks}
     dimension_of = _dimensions(entries, columns)
     lines = [_line(entry, cells, dimension_of) for entry in entries]
     dimensions = tuple(sorted({dimension for line in lines for dimension in line.dimensions}))
     telling = 1 < len(dimensions) < len(tasks)  # one task a dimension says nothing that the task does not
     return Board(tasks, dimensions if telling else (), _in_blocks(lines))
+
+
+def _measured(entries: Sequence[Entry], columns: Sequence[Mapping[str, str]], name: str) -> dict[str, Cell]:
+    """Return the runs that stand in one column, each with its cell."""
+    pairs = zip(entries, columns, strict=True)
+    found = ((entry, task) for entry, of_entry in pairs for task, column in of_entry.items() if column == name)
+    return {entry.name: _cell(entry, task) for entry, task in found}
 
 
 def kind_of_figure(entry: Entry, task: str) -> tuple[str, str, str]:
@@ -222,13 +220,8 @@ def _block_sheet(board: Board, block: int, blocks: int) -> Sheet:
     lines = [line for line in board.lines if line.block == block]
     tasks = [task for task in board.tasks if task in lines[0].tasks]
     head = (*COLUMNS, *(f"{name} %" for name in board.dimensions), *tasks)
-    rows = []
-    for place, line in enumerate(lines):
-        same = "=" if place and line.band == lines[place - 1].band else ""
-        dimensions = [_percent(line.dimensions.get(name)) for name in board.dimensions]
-        names = (f"{line.band}{same}", line.model, line.name, str(len(line.tasks)))
-        means = (_plain(line.average_rank), _percent(line.mean), _bounds(line.ci95))
-        rows.append((*names, *means, *dimensions, *(_of_task(line, task) for task in tasks)))
+    before = [0, *(line.band for line in lines)]
+    rows = [_row(board, line, tasks, same=line.band == band) for line, band in zip(lines, before, strict=False)]
     note = (
         "Runs with the same # cannot be told apart from the first of that # (95 %, unpaired); "
         "`snellen compare` tests pairs on the same samples."
@@ -236,6 +229,14 @@ def _block_sheet(board: Board, block: int, blocks: int) -> Sheet:
     alone = "" if blocks == 1 else f" {block} of {blocks}: {', '.join(tasks) or 'no task'}"
     apart = "" if blocks == 1 else " Runs of other tasks, metrics, ways of asking or readings have tables of their own."
     return Sheet(f"Leaderboard{alone}", head, tuple(rows), note + apart)
+
+
+def _row(board: Board, line: Line, tasks: Sequence[str], *, same: bool) -> tuple[str, ...]:
+    """Return one run; `same` says that it cannot be told apart from the first of its band."""
+    dimensions = [_percent(line.dimensions.get(name)) for name in board.dimensions]
+    names = (f"{line.band}{'=' if same else ''}", line.model, line.name, str(len(line.tasks)))
+    means = (_plain(line.average_rank), _percent(line.mean), _bounds(line.ci95))
+    return (*names, *means, *dimensions, *(_of_task(line, task) for task in tasks))
 
 
 def _of_task(line: Line, task: str) -> str:

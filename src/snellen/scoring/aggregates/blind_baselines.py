@@ -63,10 +63,7 @@ def baselines(
 
     `counted` names the chains to average over, by the number that `cluster_of` gives a sample; else each item once.
     """
-    items: dict[str, list[Sample]] = {}
-    for sample in samples:
-        items.setdefault(sample.group or sample.id, []).append(sample)
-    chains = list(items.values())
+    chains = _in_chains(samples)
     found = {rule: [_by_rule(sample, rule) for chain in chains for sample in chain] for rule in rules}
     if len(chains) >= FEWEST_TO_LEARN:
         found[LEARNED] = _by_learning(chains)
@@ -76,6 +73,13 @@ def baselines(
         of_rule = _estimates(chains, chances, numbers, counted).items()
         estimates |= {f"{name}_{rule}{BLIND_SUFFIX}": estimate for name, estimate in of_rule}
     return estimates
+
+
+def _in_chains(samples: Iterable[Sample]) -> list[list[Sample]]:
+    items: dict[str, list[Sample]] = {}
+    for sample in samples:
+        items.setdefault(sample.group or sample.id, []).append(sample)
+    return list(items.values())
 
 
 def _estimates(

@@ -171,17 +171,22 @@ def _compare_item(index: int, truth: Mapping[str, Any], found: Any) -> tuple[boo
     chain = truth.get("chain")
     if truth.get("inference") is None or not isinstance(chain, (list, tuple)) or not chain:
         raise DataError(f"item {index}: ground truth needs `inference` and a `chain` of at least one step")
+    inference, answers = _predicted(index, found, len(chain))
+    right = [_same(index, gold, said) for gold, said in zip(chain, answers, strict=True)]
+    return _same(index, truth["inference"], inference), right
+
+
+def _predicted(index: int, found: Any, steps: int) -> tuple[Any, list[Any]]:
+    """Return what was predicted, as many steps as there are; what is missing is None."""
     if found is not None and not isinstance(found, Mapping):
         raise DataError(f"item {index}: the prediction must be an object with `inference` and `chain`, or null")
     given = found or {}
     answers = given.get("chain") or ()
     if not isinstance(answers, (list, tuple)):
         raise DataError(f"item {index}: the predicted `chain` must be a list")
-    if len(answers) > len(chain):
-        raise DataError(f"item {index}: {len(answers)} predicted steps for a chain of {len(chain)}")
-    padded = [*answers, *[None] * (len(chain) - len(answers))]
-    right = [_same(index, gold, said) for gold, said in zip(chain, padded, strict=True)]
-    return _same(index, truth["inference"], given.get("inference")), right
+    if len(answers) > steps:
+        raise DataError(f"item {index}: {len(answers)} predicted steps for a chain of {steps}")
+    return given.get("inference"), [*answers, *[None] * (steps - len(answers))]
 
 
 def _same(index: int, gold: Any, said: Any) -> bool:

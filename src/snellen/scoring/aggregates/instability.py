@@ -122,8 +122,7 @@ def rounds(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[
     Option `round_tag` names the tag that holds the round's number (default `round`).
     """
     tag = str((options or {}).get("round_tag", "round"))
-    numbered = [(_number(value), value, part) for value, part in split(table, tag)] if tag in table.tags else []
-    known = sorted(((number, text, part) for number, text, part in numbered if number is not None), key=itemgetter(0))
+    known = _numbered_rounds(table, tag)
     estimates = {
         f"{table.metric}_round_{number:g}": structs.replace(_round_mean(part), unit=f"trials of {tag}={text}")
         for number, text, part in known
@@ -136,6 +135,13 @@ def rounds(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[
         bounds = interval if value is not None else None
         estimates[name] = Estimate(value, None, bounds, n, unscored, failed, unit="trials")
     return estimates
+
+
+def _numbered_rounds(table: ScoreTable, tag: str) -> list[tuple[float, str, ScoreTable]]:
+    """Return the rounds that have a number, in its order: number, as it is written, trials."""
+    split_up = split(table, tag) if tag in table.tags else ()
+    numbered = [(_number(text), text, part) for text, part in split_up]
+    return sorted(((number, text, part) for number, text, part in numbered if number is not None), key=itemgetter(0))
 
 
 def trend_of_rounds(table: ScoreTable) -> dict[str, Estimate]:
