@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 GATED := core stats scoring store engine prompt infer
 COVERED := 92
 
-.PHONY: demo test check coverage mutants bench crash fault hostile pages docs lock release clean help
+.PHONY: demo test check coverage mutants bench crash fault hostile recount pages docs lock release clean help
 
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -68,6 +68,9 @@ fault: $(VENV)/test.stamp ## scripted server faults and poisoned inputs
 
 hostile: $(VENV)/test.stamp ## 20,000 exchanges with drawn hostile servers
 	$(BIN)/python -m pytest tests/fault/test_hostile_servers.py
+
+recount: $(VENV)/test.stamp ## 2,000 random runs: every number of their results counted again in plain Python
+	$(BIN)/python tests/recount.py 2000
 
 docs: $(VENV)/test.stamp ## the documentation as a site: build/site/index.html
 	$(BIN)/python tools/decisions.py

@@ -149,6 +149,7 @@ def test_a_run_folder_is_scored_again(
     monkeypatch.setattr(
         api_score, "score", lambda folder, **options: seen.update(options) or {"tasks": {"t": {"metrics": metrics}}}
     )
+    monkeypatch.setattr("snellen.cli.score.written_where", lambda folder, results: "")
     code, out, _ = run(capsys, "score", tmp_path, "--profile", "reform", "--json")
     assert (code, json.loads(out)["tasks"]["t"]["metrics"], seen["profile"]) == (0, metrics, "reform")
     assert "accuracy" in run(capsys, "score", tmp_path)[1]

@@ -238,7 +238,9 @@ class TestWriting:
             body=b"profile=reform",
         )
         assert answer.status == 303
-        assert '"profile": "reform"' in (tmp_path / "run" / "results.json").read_text()
+        assert '"profile": "reform"' in (tmp_path / "run" / "results-reform.json").read_text()
+        assert '"profile": "snellen"' in (tmp_path / "run" / "results.json").read_text()
+        assert "kept beside it: reform" in get(app, f"/run/{key}").text
 
 
 class TestBadRuns:

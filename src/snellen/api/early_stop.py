@@ -33,8 +33,17 @@ class EarlyStop:
         self._ready: dict[int, float | None] = {}
 
     def shuffle(self, items: list[Item], seed: int) -> list[Item]:
-        """Put the questions into seeded random order: a confidence sequence needs them exchangeable."""
-        rng(seed, "until-ci").shuffle(items)
+        """Put the questions into seeded random order: a confidence sequence needs them exchangeable.
+
+        Questions of one chain, dialogue or document stay together: they are asked as one.
+        """
+        groups: dict[tuple[bool, str], list[Item]] = {}
+        for item in items:
+            alone = item.sample.group is None
+            groups.setdefault((alone, item.sample.id if alone else item.sample.group or ""), []).append(item)
+        order = list(groups.values())
+        rng(seed, "until-ci").shuffle(order)
+        items = [item for group in order for item in group]
         self._order = {item.position: rank for rank, item in enumerate(items)}
         return items
 

@@ -12,9 +12,15 @@ from typing import Any
 import msgspec
 
 from ..core.ids import content_hash
+from ..core.message_parts import holds_marker
 from ..core.protocols import Model
-from ..core.tasks import RunHeader, Task
+from ..core.tasks import PlannedCounts, RunHeader, Task
+from ..data.dataset import Survey
+from ..prompt.build import Prompter
+from ..prompt.by_form import PrompterByForm
 
+NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
+"""Fields of a task that change how replies are read, not the replies: scoring again may differ."""
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
 
 
@@ -26,6 +32,7 @@ def make_header(
     command: str = "",
     tasks: Sequence[Task] = (),
     planned: Mapping[str, int] | None = None,
+    counted: Mapping[str, PlannedCounts] | None = None,
 ) -> RunHeader:
     """Return the header of a run; its id is the hash of `config` and of the model, wherever that is served."""
     identity = {key: value for key, value in model.identity().items() if key != "base_url"}
@@ -40,6 +47,7 @@ def make_header(
         model=model.name,
         tasks=list(tasks),
         planned=dict(planned or {}),
+        counted=dict(counted or {}),
     )
 
 
@@ -53,3 +61,42 @@ def installed_versions() -> Mapping[str, str]:
         except PackageNotFoundError:
             versions[package] = "not installed"
     return versions
+
+
+def identity_of(task: Task, prompter: Prompter | PrompterByForm, content: Survey) -> dict[str, Any]:
+    """Return what of a task changes its replies: its part of the run's id."""
+    table = msgspec.to_builtins(task)
+    for field in NOT_IN_IDENTITY:
+        table.pop(field)
+    for field in ("path", "image_root", "image_list", "documents_in_flight"):
+        table["dataset"].pop(field, None)  # the data's content counts, not where it lies
+    for field in ("timeout_s", "stream"):
+        table["params"].pop(field, None)
+    prompt = prompter.prompts if isinstance(prompter, PrompterByForm) else prompter.prompt
+    words = _without_empty_wording(msgspec.to_builtins(prompt))
+    identity = {**table, "prompt": words, "data": content.fingerprint}
+    if take_placing(identity["prompt"], marked=content.markers.rows > 0, pictured=content.images > 0):
+        identity["placed_pictures"] = True
+    return identity
+
+
+def take_placing(prompt: dict[str, Any], *, marked: bool, pictured: bool) -> bool:
+    """Take `place_pictures` out of a prompt (or one a form), and tell whether pictures get places by it.
+
+    What was asked before pictures had places keeps its name, unless it would be asked otherwise now.
+    """
+    prompts = [prompt] if "template" in prompt else list(prompt.values())
+    placing = [fields.pop("place_pictures") for fields in prompts]
+    told = any(holds_marker(fields["template"]) or _has_examples(fields["shots"]) for fields in prompts)
+    return any(placing) and (marked or (pictured and told))
+
+
+def _has_examples(shots: dict[str, Any]) -> bool:
+    """Tell whether drawn examples bring their pictures; fields that are as always are not written."""
+    return shots.get("retriever", "zero") != "zero" and bool(shots.get("images", True))
+
+
+def _without_empty_wording(prompt: dict[str, Any]) -> dict[str, Any]:
+    """Leave out a field that 0.1 did not have where it says nothing: its runs go on."""
+    parts = {name: _without_empty_wording(part) if isinstance(part, dict) else part for name, part in prompt.items()}
+    return {name: part for name, part in parts.items() if name != "likelihood" or part}

@@ -37,7 +37,7 @@ from ..store.cache import request_digest
 from ..store.writer import RunWriter
 from .chosen_model import create_model
 from .plan import Plan, make_plan
-from .run import finish
+from .run import finish, note_reading, reading_of
 from .settings import RunSettings
 
 __all__ = [
@@ -274,8 +274,9 @@ def _joined(turns: list[Asked]) -> list[Asked]:
 
 def _score(folder: Path, load: _Load, plan: Plan, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
     with closing(RunWriter(folder, plan.header)) as writer:
+        note_reading(writer, settings.run)
         run_to_end(_store(writer, load, plan, measured))
-    results = finish(folder, plan, settings.run.profile)
+    results = finish(folder, plan, reading_of(settings.run))
     right, accuracy = right_answers(results)
     return value_for_money(measured.timeline, right, accuracy, settings.prices)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product, starmap
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,10 +18,9 @@ from ..core.config import convert, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
 from ..core.ids import content_hash
 from ..core.jobs import Item, Job
-from ..core.message_parts import holds_marker
 from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
-from ..core.tasks import Prompt, RunHeader, Task
+from ..core.tasks import PlannedCounts, Prompt, RunHeader, Task
 from ..core.text import plural
 from ..core.types import Form, Sample
 from ..core.variants import parse_variant
@@ -31,6 +30,7 @@ from ..data.loaders.row_dialogues import DIALOGUES
 from ..data.selection import choose
 from ..extract.profiles import profile_named
 from ..infer.generate import GENERATE
+from ..infer.likelihood import with_likelihood_wording
 from ..infer.plugged import contain, raised
 from ..prompt.build import Prompter
 from ..prompt.by_form import PrompterByForm
@@ -38,11 +38,8 @@ from ..prompt.duplicate import duplicate
 from ..prompt.pack import apply_pack, read_pack
 from ..prompt.shots import make_retriever
 from .chosen_model import create_model
-from .header import installed_versions, make_header
+from .header import identity_of, installed_versions, make_header
 from .settings import RunSettings
-
-NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
-"""Fields of a task that change how replies are read, not the replies: scoring again may differ."""
 
 
 class PlannedTask(NamedTuple):
@@ -52,11 +49,23 @@ class PlannedTask(NamedTuple):
     prompter: Prompter | PrompterByForm
     dataset: Dataset
     survey: Survey
+    announced: int | None = None
+    """How many trials a plug-in's inferencer announced; ours ask every sample in every variant and repeat."""
 
     @property
     def trials(self) -> int:
         """Return how many trials it has."""
-        return self.survey.samples * len(self.task.variants) * self.task.repeats
+        every = self.survey.samples * len(self.task.variants) * self.task.repeats
+        return every if self.announced is None else self.announced
+
+    @property
+    def counted(self) -> PlannedCounts:
+        """Return what is planned, group by group; where records decide their form, the form is a group too."""
+        counted, forms = self.survey.counted, self.survey.forms
+        if self.task.form is not Form.AUTO:
+            return counted
+        of_forms = {form.value: found.samples for form, found in forms.items()}
+        return msgspec.structs.replace(counted, tags={"form": of_forms, **counted.tags})
 
 
 class Plan(NamedTuple):
@@ -76,13 +85,29 @@ class Plan(NamedTuple):
 
     def jobs(self, order: Callable[[list[Item], int], list[Item]] | None = None) -> Iterator[Job]:
         """Yield the jobs of all tasks, lazily, in the order of the data, or in the order that `order` makes of it."""
-        for task, prompter, dataset, _ in self.tasks:
-            items: Iterable[Item] = starmap(Item, enumerate(dataset))
+        for planned in self.tasks:
+            items: Iterable[Item] = starmap(Item, enumerate(planned.dataset))
             if order is not None:
                 items = order(list(items), self.seed)
-            make_jobs = partial(self.registry.get("inferencer", task.infer).plan, task, items, prompter)
-            is_ours = task.infer in INFERENCERS
-            yield from make_jobs() if is_ours else contain(task.infer, make_jobs, partial(enumerate, dataset))
+            yield from jobs_of(planned, items, self.registry)
+
+
+def jobs_of(planned: PlannedTask, items: Iterable[Item], registry: Registry) -> Iterator[Job]:
+    """Yield the jobs of one task; those of a plug-in are contained."""
+    task = planned.task
+    inferencer: Inferencer = registry.get("inferencer", task.infer)
+    make_jobs = partial(inferencer.plan, task, items, planned.prompter)
+    if task.infer in INFERENCERS:
+        return make_jobs()
+    return contain(task.infer, make_jobs, partial(enumerate, planned.dataset))
+
+
+def count_announced(planned: PlannedTask, registry: Registry) -> PlannedTask:
+    """Return the task with the number of trials its plug-in announces: it may ask more or fewer than one a sample."""
+    if planned.task.infer in INFERENCERS:
+        return planned
+    items = starmap(Item, enumerate(planned.dataset))
+    return planned._replace(announced=sum(len(job.keys) for job in jobs_of(planned, items, registry)))
 
 
 def make_plan(settings: RunSettings) -> Plan:
@@ -168,7 +193,7 @@ def check_capabilities(model: Model, task: Task, registry: Registry) -> None:
 
 def check_images(model: Model, planned: list[PlannedTask]) -> None:
     """Refuse to show pictures to a model that cannot see."""
-    for task, _, _, content in planned:
+    for task, _, _, content, _ in planned:
         if content.images and Capability.IMAGES not in model.capabilities:
             raise UsageError(f"model {model.name!r} takes no images, and task {task.name!r} has {content.images}")
 
@@ -176,7 +201,7 @@ def check_images(model: Model, planned: list[PlannedTask]) -> None:
 def check_outside(model: Model, planned: list[PlannedTask], *, allowed: bool) -> None:
     """Refuse to send pictures from outside the data's folder anywhere, unless that was allowed."""
     place = where_pictures_go(model)
-    for task, _, _, content in planned:
+    for task, _, _, content, _ in planned:
         if content.leaving.outside and place and not allowed:
             count = f"{content.leaving.outside} pictures lie outside {content.leaving.folder}"
             named = f"{count} ({'; '.join(content.leaving.first_outside)}) and would go to {place}"
@@ -192,7 +217,7 @@ def where_pictures_go(model: Model) -> str:
 
 
 def _header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:
-    tasks = {entry.task.name: _identity_of(entry) for entry in planned}
+    tasks = {entry.task.name: identity_of(entry.task, entry.prompter, entry.survey) for entry in planned}
     return make_header(
         model,
         {"seed": settings.seed, "limit": settings.limit, "tasks": tasks},
@@ -200,39 +225,8 @@ def _header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> 
         command=settings.command,
         tasks=[entry.task for entry in planned],
         planned={entry.task.name: entry.trials for entry in planned},
+        counted={entry.task.name: entry.counted for entry in planned if entry.announced is None},
     )
-
-
-def _identity_of(planned: PlannedTask) -> dict[str, Any]:
-    table = msgspec.to_builtins(planned.task)
-    for field in NOT_IN_IDENTITY:
-        table.pop(field)
-    for field in ("path", "image_root", "image_list", "documents_in_flight"):
-        table["dataset"].pop(field, None)  # the data's content counts, not where it lies
-    for field in ("timeout_s", "stream"):
-        table["params"].pop(field, None)
-    prompter = planned.prompter
-    prompt = prompter.prompts if isinstance(prompter, PrompterByForm) else prompter.prompt
-    identity = {**table, "prompt": msgspec.to_builtins(prompt), "data": planned.survey.fingerprint}
-    if take_placing(identity["prompt"], marked=planned.survey.markers.rows > 0, pictured=planned.survey.images > 0):
-        identity["placed_pictures"] = True
-    return identity
-
-
-def take_placing(prompt: dict[str, Any], *, marked: bool, pictured: bool) -> bool:
-    """Take `place_pictures` out of a prompt (or one a form), and tell whether pictures get places by it.
-
-    What was asked before pictures had places keeps its name, unless it would be asked otherwise now.
-    """
-    prompts = [prompt] if "template" in prompt else list(prompt.values())
-    placing = [fields.pop("place_pictures") for fields in prompts]
-    told = any(holds_marker(fields["template"]) or _has_examples(fields["shots"]) for fields in prompts)
-    return any(placing) and (marked or (pictured and told))
-
-
-def _has_examples(shots: dict[str, Any]) -> bool:
-    """Tell whether drawn examples bring their pictures; fields that are as always are not written."""
-    return shots.get("retriever", "zero") != "zero" and bool(shots.get("images", True))
 
 
 def settle_form(task: Task, content: Survey) -> Task:
@@ -264,10 +258,18 @@ def check_candidates(task: Task, content: Survey, options: object) -> None:
 
 
 def _make_prompter(
-    task: Task, dataset: Dataset, content: Survey, catalog: Catalog, settings: RunSettings
+    task: Task,
+    dataset: Dataset,
+    content: Survey,
+    catalog: Catalog,
+    settings: RunSettings,
+    *,
+    inferencer: Inferencer,
 ) -> Prompter | PrompterByForm:
     def of_form(form: Form) -> Prompter:
         prompt = _prompt_for(catalog, task, settings, form)
+        if Capability.LIKELIHOOD in inferencer.needs:
+            prompt = with_likelihood_wording(prompt, catalog)
         drawn = prompt.shots.retriever != "zero"
         return Prompter(task, prompt, settings.seed, make_retriever(prompt.shots, list(dataset)) if drawn else None)
 
@@ -291,12 +293,13 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
             registry.get(kind, name)
     check_groups(task, content)
     check_forms(task, content, registry)
-    prompter = _make_prompter(task, dataset, content, catalog, settings)
-    if registry.get("inferencer", task.infer) is GENERATE:
+    inferencer: Inferencer = registry.get("inferencer", task.infer)
+    prompter = _make_prompter(task, dataset, content, catalog, settings, inferencer=inferencer)
+    if inferencer is GENERATE:
         # A prompt that cannot be built must fail here, not at the first request. Others may have axes of their own.
         for sample, variant in product(first_of_each_form(dataset, content), task.variants):
             prompter.build(sample, variant)
-    return PlannedTask(task, prompter, dataset, content)
+    return count_announced(PlannedTask(task, prompter, dataset, content), registry)
 
 
 def first_of_each_form(dataset: Dataset, content: Survey) -> list[Sample]:

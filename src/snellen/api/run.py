@@ -24,6 +24,7 @@ from ..engine.policy import ErrorBudget, Policy
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
 from ..report.notebook import headline_words, results_html
+from ..scoring.readings import META, OWN_PROFILE, Reading
 from ..store.cache import ResponseCache
 from ..store.picture_ledger import PictureLedger
 from ..store.servers import AskedServer
@@ -111,14 +112,25 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
         watcher.planned(plan)
     ends = None if settings.deadline_s is None else started + settings.deadline_s
     state, interrupted, early = run_to_end(_ask_all(plan, policy, settings, watcher, ends))
-    results = finish(plan.folder, plan, settings.profile)
+    results = finish(plan.folder, plan, reading_of(settings))
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
     return RunResult(plan.folder, results, state, interrupted, dimensions, early)
 
 
-def finish(folder: Path, plan: Plan, profile: str | None) -> dict[str, Any]:
+def finish(folder: Path, plan: Plan, reading: Reading) -> dict[str, Any]:
     """Score the stored replies and write the files."""
-    return finish_run(folder, plan.registry, report=plan.trials <= REPORTED_TRIALS, profile=profile)
+    return finish_run(folder, plan.registry, report=plan.trials <= REPORTED_TRIALS, reading=reading)
+
+
+def reading_of(settings: RunSettings) -> Reading:
+    """Return how the settings say that replies are read."""
+    return Reading(settings.profile or OWN_PROFILE)
+
+
+def note_reading(writer: RunWriter, settings: RunSettings) -> None:
+    """Keep how a run's first command reads it: results.json is that reading, all others stand beside it."""
+    if writer.meta(META) is None:
+        writer.put_meta(META, reading_of(settings))
 
 
 def make_policy(settings: RunSettings) -> Policy:
@@ -144,6 +156,8 @@ async def _ask_all(
         with closing(RunWriter(plan.folder, plan.header)) as writer, response_cache(settings) as cache:
             server.check_address(writer)
             ledger: PictureLedger | None = None
+            if not resuming:
+                note_reading(writer, settings)
             if resuming and not _is_complete(plan, writer):
                 await plan.model.check()
                 ledger = writer.ledger()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ..core.builtins import default_registry
 from ..core.errors import UsageError
@@ -12,7 +15,9 @@ from ..core.registry import Registry
 from ..core.types import Prediction, Request, Sample, Score
 from ..report.finish import finish_run
 from ..scoring.outside.predictions import score_predictions as score_predictions  # noqa: PLC0414 - public here
+from ..scoring.readings import Reading, check_reading, own_reading
 from ..scoring.scorers.judge import Judge, rename_without_judge
+from ..store.reader import RunReader
 from .chosen_model import create_model
 from .judge import ask_judge, load_judge
 from .settings import RunSettings
@@ -24,15 +29,18 @@ def score(
     profile: str | None = None,
     scorers: Sequence[str] = (),
     likelihood_reduction: str | None = None,
+    convention: str | None = None,
     plugins: Sequence[str | Path] = (),
     judge_name: str | None = None,
     judge_model: str | None = None,
     base_url: str | None = None,
 ) -> dict[str, Any]:
-    """Score every stored reply of a run again, write results.json and records.jsonl, and return the results.
+    """Score every stored reply of a run again and return the results.
 
-    With `judge_name` and `judge_model` the judge is asked first (cached, resumable). With a judge but no model its
-    fallback scorer is used, under a metric name that says so.
+    As the run's first command read them, results.json and records.jsonl are written; another profile, convention,
+    reduction or other scorers are a reading of their own, kept beside them as results-NAME.json. With `judge_name` and
+    `judge_model` the judge is asked first (cached, resumable); with a judge but no model its fallback scorer is used,
+    under a metric name that says so.
 
     Example:
         >>> folder = snellen.run("my.jsonl", "blind/longest").folder
@@ -52,9 +60,25 @@ def score(
             ask_judge(Path(folder), judge, create_model(settings, registry), settings)
         else:
             more.append(_add_fallback(judge, registry))
-    return finish_run(
-        Path(folder), registry, profile=profile, scorers=scorers, more=more, reduction=likelihood_reduction
-    )
+    reading = make_reading(Path(folder), profile, scorers, likelihood_reduction, convention)
+    return finish_run(Path(folder), registry, reading=reading, more=more)
+
+
+def make_reading(
+    folder: Path, profile: str | None, scorers: Sequence[str], reduction: str | None, convention: str | None
+) -> Reading:
+    """Return the run's own reading with what is told otherwise; a convention where nothing has chains is refused."""
+    with RunReader(folder) as reader:
+        own, header = own_reading(reader), reader.header()
+        if convention is not None and not any(_has_chains(reader, task.name) for task in header.tasks):
+            names = ", ".join(task.name for task in header.tasks)
+            raise UsageError(f"--convention is about chains (Cf, Cb), and {folder} has none: {names}")
+    told = {"profile": profile, "scorers": tuple(scorers), "reduction": reduction, "convention": convention}
+    return check_reading(msgspec.structs.replace(own, **{name: value for name, value in told.items() if value}))
+
+
+def _has_chains(reader: RunReader, task: str) -> bool:
+    return any("role" in sample.tags and "step" in sample.tags for sample in islice(reader.samples(task), 1))
 
 
 def _add_fallback(judge: Judge, registry: Registry) -> str:

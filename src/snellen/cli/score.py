@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from ..core.errors import EnvironmentProblem, UsageError
 from .options import PATH, defaulted, flag, json_flag, repeated
@@ -16,6 +17,13 @@ from .options import PATH, defaulted, flag, json_flag, repeated
 FORMULATIONS = "SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference or Consistency (files only)."
 REDUCTIONS = "Read log-likelihoods otherwise: sum, mean, per-byte, none, prompt-mean (run folders)."
 OPTION_MARK = "SingleChoice files: how options were marked: upper, lower, number, or auto (what record or reply shows)."
+PROFILE = "How replies are read: snellen, reform, flageval, …  [default: snellen; of a run, its own]"
+FILES_ONLY = (
+    *("formulation", "infer_method", "eval_stability", "multi_round_eval", "annotations", "detailed_keys"),
+    *("tokenizer", "output", "option_mark"),
+)
+RUNS_ONLY = ("likelihood_reduction", "judge_name", "judge_model", "base_url")
+"""Options that say nothing of the other kind of source are refused, never ignored."""
 JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the metric is called otherwise."
 
 
@@ -26,11 +34,13 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
 @flag("--eval-stability", "--eval_stability", help="Also the instability: entropy of the choice over repeats.")
 @flag("--multi-round-eval", "--multi_round_eval", help="Also correlation and slope over dialogue rounds.")
 @defaulted("--option-mark", "--option_mark", default="auto", help=OPTION_MARK)
-@defaulted("--profile", default="snellen", help="How replies are read: snellen, reform, flageval, …")
+@click.option("--profile", help=PROFILE)
 @click.option("--likelihood-reduction", help=REDUCTIONS)
 @click.option("--annotations", type=PATH, help="Questions with right answers, for MultiInference.")
 @repeated("--detailed-keys", "--detailed_keys", help="Group by this field of the annotations; may be repeated.")
-@defaulted("--convention", default="conditional", help="Consistency: conditional or over-n.")
+@click.option(
+    "--convention", help="Cf and Cb of chains: conditional or over-n.  [default: conditional; of a run, its own]"
+)
 @defaulted("--tokenizer", default="whitespace", help="Captions: whitespace, or ptb (needs Java).")
 @click.option("--output", "-o", type=PATH, help="Write one record a question (MultiInference) to this JSON file.")
 @click.option("--judge", "judge_name", help="Run folders: a judge of the catalog to ask about every reply.")
@@ -38,9 +48,11 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
 @click.option("--base-url", "--url", help="Run folders: where the judging model answers.")
 @json_flag(help="Print the result as JSON on stdout.")
 def score(
-    source: Path, formulation: str | None, as_json: bool, output: Path | None, profile: str, **options: Any
+    source: Path, formulation: str | None, as_json: bool, output: Path | None, profile: str | None, **options: Any
 ) -> int:
     """Score predictions that were made elsewhere, or score a run again.
+
+    A run read otherwise than by its first command is kept beside it: results-NAME.json.
 
     \b
     snellen score predictions.json --formulation SingleChoice --eval-stability --profile reform --json
@@ -48,25 +60,48 @@ def score(
     snellen score runs/my-run --profile vqa-scripts
     snellen score runs/my-run --judge correctness --judge-model openai/NAME --base-url http://localhost:8000/v1
     """
-    judge = {name: options.pop(name) for name in ("judge_name", "judge_model", "base_url")}
+    convention = options.pop("convention")
     if source.is_dir():
-        return _score_run(source, profile, as_json, likelihood_reduction=options["likelihood_reduction"], **judge)
+        _refuse(FILES_ONLY, f"{source} is a run folder: it says itself what was asked")
+        own = {name: options[name] for name in RUNS_ONLY}
+        return _score_run(source, as_json, profile=profile, convention=convention, **own)
+    _refuse(RUNS_ONLY, f"{source} is a file of predictions, not a run folder")
     if formulation is None:
         raise UsageError(f"{source} is not a run folder: say what it holds by --formulation (see snellen score --help)")
-    options.pop("likelihood_reduction")
-    return _score_file(source, formulation, as_json, output, {**options, "profile": profile})
+    told = {name: value for name, value in options.items() if name not in RUNS_ONLY}
+    told |= {"profile": profile or "snellen", "convention": convention or "conditional"}
+    return _score_file(source, formulation, as_json, output, told)
 
 
-def _score_run(folder: Path, profile: str, as_json: bool, **more: Any) -> int:
-    """Score the stored replies of a run folder again, its results.json included, and show its tables."""
+def _refuse(names: tuple[str, ...], why: str) -> None:
+    """Refuse flags that were given and would be ignored."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if parameter.name in names and given:
+            raise UsageError(f"{parameter.opts[0]} says nothing here: {why}; leave it out")
+
+
+def _score_run(folder: Path, as_json: bool, **how: Any) -> int:
+    """Score the stored replies of a run folder again, and show the tables of that reading."""
     from ..api.score import score as score_run
 
-    results = score_run(folder, profile=None if profile == "snellen" else profile, **more)
+    results = score_run(folder, **how)
     if as_json:
         click.echo(json.dumps(results))
     else:
         _print_tables(results["tasks"])
+        click.echo(written_where(folder, results), err=True)
     return 0
+
+
+def written_where(folder: Path, results: Mapping[str, Any]) -> str:
+    """Return which reading was written where."""
+    from ..api.look.outputs import results_file
+
+    path = results_file(folder, results)
+    beside = "" if path.name == "results.json" else "; the run's own reading is unchanged"
+    return f"read as {results['run']['reading']['name']}: {path}{beside}"
 
 
 def _score_file(source: Path, formulation: str, as_json: bool, output: Path | None, options: dict[str, Any]) -> int:

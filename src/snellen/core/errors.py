@@ -36,7 +36,7 @@ class FailureKind(StrEnum):
     DECODE = "decode"
     CAPABILITY = "capability"
     SKIPPED = "skipped"
-    """Planned but never sent: no pages, a gap in them, or more than the model takes."""
+    """Planned but never sent: no pages, a gap in them, more than the model takes, or an answer it waits for failed."""
 
 
 class SnellenError(Exception):

@@ -48,6 +48,8 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     """What stands around the list of options (`Options: {options}.`)."""
     hidden: tuple[str, ...] = ()
     """The pool of wordings when options are not shown; empty: `instructions`."""
+    likelihood: tuple[str, ...] = ()
+    """The pool of wordings when the likelihood of option texts is asked; empty: `hidden`, or `instructions`."""
     ask: str = "before"
     """`before`: an instruction precedes the question; `instead`: it is the question and may name the sample's
     `{slots}`."""
@@ -100,6 +102,20 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True):
     notes: str = ""
 
 
+MOST_GROUPS = 40
+"""A tag with more values than this is an identifier, not a group."""
+
+
+class PlannedCounts(Struct, frozen=True, omit_defaults=True):
+    """What a task plans, beside its trials: so that groups and chains not yet asked are counted too."""
+
+    samples: int = 0
+    chains: int = 0
+    """Samples that belong together count once: dialogues, documents, chains."""
+    tags: dict[str, dict[str, int]] = {}
+    """Tag -> value as text -> samples; identifiers are left out."""
+
+
 class RunHeader(Struct, frozen=True):
     """The header of run.db. `config` is everything that changes results, so its hash is the run's id."""
 
@@ -112,3 +128,5 @@ class RunHeader(Struct, frozen=True):
     tasks: list[Task] = []
     planned: dict[str, int] = {}
     """Trials by task; what the counts of every report add up to."""
+    counted: dict[str, PlannedCounts] = {}
+    """What the trials consist of, by task; runs of 0.1 do not say."""

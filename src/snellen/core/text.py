@@ -20,6 +20,8 @@ FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """How a formula begins, also in full width."""
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|\.\d+)([eE][+-]?\d+)?( ?%)?")
 """A number as our own tables write it: no formula, though it may begin with a sign."""
+NO_TAG = "(none)"
+"""How the lack of a tag is shown."""
 
 
 def clean_text(text: str) -> str:
@@ -60,6 +62,13 @@ def safe_cell(value: object) -> object:
     if isinstance(value, str):
         return value if NUMBER.fullmatch(value) else defuse_cell(value)
     return "" if value is None else value
+
+
+def tag_text(value: Any) -> str:
+    """Return a tag's value as it is shown in results: JSON's spelling, `(none)` for none."""
+    if value is None:
+        return NO_TAG
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def json_objects(text: str) -> Iterator[Any]:

@@ -278,7 +278,7 @@ class Score(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Estimate(Struct, frozen=True, gc=False, omit_defaults=False):
-    """One number of a report with its uncertainty; counts add up to what was planned.
+    """One number of a report with its uncertainty; its five counts add up to what was planned of its `unit`.
 
     Example:
         >>> estimate = snellen.Estimate(0.7, ci95=(0.6, 0.8), n=90, unscored=8, failed=2)
@@ -292,6 +292,12 @@ class Estimate(Struct, frozen=True, gc=False, omit_defaults=False):
     n: int = 0
     unscored: int = 0
     failed: int = 0
+    not_yet_asked: int | None = 0
+    """Planned and not stored; None where the plan did not say (runs of 0.1 that were stopped)."""
+    left_out: int = 0
+    """Stored, and no part of this figure: does not qualify for a conditional one, lacks a partner to compare with."""
+    unit: str = ""
+    """What is counted: trials, questions, chains …, or `trials of KEY=VALUE`; empty where an aggregate does not say."""
 
 
 def to_json(value: Any) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from os.path import basename
@@ -16,7 +16,8 @@ import msgspec
 from ..core.errors import DataError
 from ..core.message_parts import all_pictures
 from ..core.protocols import LoadContext, Loader
-from ..core.tasks import Task
+from ..core.tasks import MOST_GROUPS, PlannedCounts, Task
+from ..core.text import NO_TAG, tag_text
 from ..core.types import Form, Sample
 from .images.decode import short_name
 from .leaving import Leaving, PictureFolders
@@ -108,6 +109,43 @@ class Survey(msgspec.Struct, frozen=True):
     """Where pictures stand inside the texts."""
     leaving: Leaving = Leaving()
     """What of the pictures would leave with the questions."""
+    counted: PlannedCounts = PlannedCounts()
+    """What is planned, group by group."""
+
+
+class GroupCounter:
+    """Counts how many samples each value of each tag has, and how many chains, documents or dialogues there are."""
+
+    def __init__(self, wanted: Sequence[str]) -> None:
+        self._wanted = frozenset(wanted)
+        self._samples = self._alone = 0
+        self._groups: set[str] = set()
+        self._tags: dict[str, dict[str, int] | None] = {}
+        """None: a tag with too many values to be a group."""
+
+    def add(self, sample: Sample) -> None:
+        """Count one sample."""
+        self._samples += 1
+        if sample.group is None:
+            self._alone += 1
+        else:
+            self._groups.add(sample.group)
+        for key, value in sample.tags.items():
+            counts = self._tags.setdefault(key, {})
+            if counts is not None:
+                text = tag_text(value)
+                counts[text] = counts.get(text, 0) + 1
+                if len(counts) > MOST_GROUPS and key not in self._wanted:
+                    self._tags[key] = None
+
+    def counts(self) -> PlannedCounts:
+        """Return what was counted; samples without a tag that others have are counted as such."""
+        tags = {key: dict(counts) for key, counts in self._tags.items() if counts is not None}
+        for counts in tags.values():
+            without = self._samples - sum(counts.values())
+            if without:
+                counts[NO_TAG] = counts.get(NO_TAG, 0) + without
+        return PlannedCounts(self._samples, self._alone + len(self._groups), tags)
 
 
 def survey(dataset: Dataset) -> Survey:
@@ -123,7 +161,9 @@ def survey(dataset: Dataset) -> Survey:
     markers = MarkerCount()
     dataset.context.notes.clear()
     folders = PictureFolders(dataset.context.folders)
+    counter = GroupCounter(dataset.task.group_by)
     for sample in dataset:
+        counter.add(sample)
         name = sample.id if sample.id.isascii() else unicodedata.normalize("NFC", sample.id)  # equal on screen is equal
         if name in ids:
             repeated.append(sample.id)
@@ -155,6 +195,7 @@ def survey(dataset: Dataset) -> Survey:
         tuple(_note(text, who) for text, who in dataset.context.notes.items()),
         markers,
         folders.summary(),
+        counter.counts(),
     )
 
 

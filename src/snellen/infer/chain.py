@@ -14,6 +14,7 @@ from ..core.tasks import Task
 from ..core.types import Sample, TrialKey
 from ..data.loaders.cure import recount
 from .dialogue import read_answer
+from .skipped import skip_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +26,17 @@ class ChainJob:
     prompter: RequestBuilder
 
     async def run(self, ask: Ask) -> None:
-        """Ask the steps in order and hand their answers on. A step without a reply ends the chain for this time."""
+        """Ask the steps in order and hand their answers on. A step without a reply fails its chain for this time."""
         answers: list[tuple[str, str]] = []
-        for item, key in zip(self.items, self.keys, strict=True):
+        for place, (item, key) in enumerate(zip(self.items, self.keys, strict=True)):
             sample = item.sample
             if _is_inference(sample):
                 sample = msgspec.structs.replace(sample, question=recount(sample.question, answers))
             request = self.prompter.build(sample, key.variant, key.repeat)
             prediction = await ask(item, request)
             if prediction.failure is not None:
+                later = self.items[place + 1 :]
+                await skip_after(ask, [prediction], zip(later, self.keys[place + 1 :], strict=True))
                 return
             answers.append((sample.question, read_answer(request, prediction)))
 

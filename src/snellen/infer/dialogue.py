@@ -17,6 +17,7 @@ from ..core.tasks import Task
 from ..core.types import Prediction, Request, Sample, TrialKey
 from ..extract.choice import chosen_text
 from .likelihood import LikelihoodOptions, build_request, read_likelihood_options, without_options
+from .skipped import skip_after
 
 Build = Callable[[Sample, str, int, Sequence[str] | None], Request]
 """Sample, variant, repeat and the model's own answers so far to a Request."""
@@ -48,15 +49,16 @@ class DialogueJob:
         ]
 
     async def run(self, ask: Ask) -> None:
-        """Ask round by round. A failed round ends the dialogue: its later rounds wait for the next attempt."""
+        """Ask round by round. A failed round fails those after it, all of them until the next attempt."""
         said: list[list[str]] = [[] for _ in self.lanes]
-        for item in self.items:
+        for place, item in enumerate(self.items):
             requests = [
                 self.build(item.sample, variant, repeat, replies)
                 for (variant, repeat), replies in zip(self.lanes, said, strict=True)
             ]
             predictions = await asyncio.gather(*(ask(item, request) for request in requests))
             if any(prediction.failure for prediction in predictions):
+                await skip_after(ask, predictions, self._after(place))
                 return
             answers = [
                 read_answer(request, prediction) for request, prediction in zip(requests, predictions, strict=True)
@@ -64,6 +66,11 @@ class DialogueJob:
             common = most_common(answers)
             for replies, answer in zip(said, answers, strict=True):
                 replies.append(common if len(self.lanes) > 1 else answer)
+
+    def _after(self, place: int) -> Iterator[tuple[Item, TrialKey]]:
+        """Yield the trials of later rounds."""
+        for item, (variant, repeat) in product(self.items[place + 1 :], self.lanes):
+            yield item, TrialKey(self.task, item.sample.id, variant, repeat)
 
 
 class Every(Inferencer):

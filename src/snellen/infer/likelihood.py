@@ -82,9 +82,21 @@ def without_options(prompter: RequestBuilder, options: LikelihoodOptions) -> Req
 def prompt_without_options(prompt: Prompt) -> Prompt:
     """Return the prompt to ask for option texts: no options in it, no forced beginning, and no plea for a letter."""
     bare = replace(prompt, template=OPTIONS.sub("", prompt.template), prefix="")
-    if prompt.hidden or list(prompt.instructions) != Catalog().card("prompts", "choice")["instructions"]:
-        return bare
-    return replace(bare, instructions=tuple(Catalog().card("prompts", "likelihood")["instructions"]))
+    return replace(bare, instructions=prompt.likelihood) if prompt.likelihood else bare
+
+
+def with_likelihood_wording(prompt: Prompt, catalog: Catalog) -> Prompt:
+    """Return the prompt with the wordings that ask for option texts, where its own are the default plea for a letter.
+
+    They are part of the prompt, and so of the run's identity, before anything is asked.
+    """
+    own = prompt.likelihood or prompt.hidden or list(prompt.instructions) != _wordings(catalog, "choice")
+    return prompt if own else replace(prompt, likelihood=tuple(_wordings(catalog, "likelihood")))
+
+
+def _wordings(catalog: Catalog, name: str) -> list[str]:
+    wordings: list[str] = catalog.card("prompts", name)["instructions"]
+    return wordings
 
 
 def build_request(

@@ -120,17 +120,24 @@ def common_table(
 
 def _throughput(records: Sequence[RequestRecord], window: Window) -> dict[str, Any]:
     done = [(window.delivered(record), record) for record in records if record.ok]
-    tokens_in = sum(share * (record.input_tokens or 0) for share, record in done)
-    tokens_out = sum(share * (output_tokens(record) or 0) for share, record in done)
+    tokens_in = _known_sum([(share, record.input_tokens) for share, record in done])
+    tokens_out = _known_sum([(share, output_tokens(record)) for share, record in done])
+    both = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
     table: dict[str, Any] = {
         "Request Throughput": _rate(sum(share for share, _ in done), window),
         "Total Input Tokens": tokens_in,
         "Total Generated Tokens": tokens_out,
         "Input Token Throughput": _rate(tokens_in, window),
         "Output Token Throughput": _rate(tokens_out, window),
-        "Total Token Throughput": _rate(tokens_in + tokens_out, window),
+        "Total Token Throughput": _rate(both, window),
     }
     return table | (_image_throughput(done, window) if any(record.images for record in records) else {})
+
+
+def _known_sum(counts: Sequence[tuple[float, int | None]]) -> float | None:
+    """Return the tokens of all replies by share; None where no reply says: unknown is not 0."""
+    known = [share * count for share, count in counts if count is not None]
+    return sum(known) if known or not counts else None
 
 
 def _image_throughput(done: Sequence[tuple[float, RequestRecord]], window: Window) -> dict[str, float | None]:
@@ -140,8 +147,8 @@ def _image_throughput(done: Sequence[tuple[float, RequestRecord]], window: Windo
     }
 
 
-def _rate(amount: float, window: Window) -> float | None:
-    return amount / window.length if window.length > 0 else None
+def _rate(amount: float | None, window: Window) -> float | None:
+    return amount / window.length if amount is not None and window.length > 0 else None
 
 
 def notes(timeline: Timeline) -> list[str]:
@@ -149,11 +156,13 @@ def notes(timeline: Timeline) -> list[str]:
     done = [record for record in timeline.requests if record.ok]
     guessed = sum(record.counted_by != "server" or record.output_tokens is None for record in done)
     whole = sum(not record.streamed for record in done) if timeline.stream else 0
+    unknown = sum(record.input_tokens is None for record in done)
     limited = timeline.watch.get("limited")
     counted = "their output tokens are counted by event or by word, not by the server"
     remarks = (
         (timeline.interrupted, "stopped by hand: a partial run"),
         (guessed, f"{guessed} replies came without usage: {counted}"),
+        (unknown, f"{unknown} of {len(done)} replies came without a count of input tokens: sums leave them out"),
         (whole, f"{whole} replies came whole though a stream was asked for: they have no TTFT, TPOT or ITL"),
         (not timeline.every_event, "only first and last event are known: no ITL"),
         (timeline.load.get("duration_s"), "send moments are unknown: concurrency and steady state mean nothing here"),

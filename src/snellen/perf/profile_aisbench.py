@@ -91,6 +91,7 @@ def _metrics(stage: _Stage, stream: bool, stats: Sequence[str]) -> dict[str, dic
     gaps = [_gaps(row) for row in stage.rows]
     columns["ITL"] = [gap for row in gaps for gap in row]
     left_out = _left_out(columns, gaps) if stream else {"TTFT", "TPOT", "ITL", "PrefillTokenThroughput"}
+    left_out |= _unknown(stage.rows)
     decoded = sum(any(row) for row in gaps)
     return {
         name: {**_describe(columns[name], stats), "N": decoded if name in ("TPOT", "ITL") else stage.succeeded}
@@ -104,6 +105,16 @@ def _left_out(columns: Mapping[str, Sequence[float]], gaps: Sequence[Sequence[fl
     if not any(next((row for row in gaps if row), ())):
         found.add("ITL")
     return found | ({"PrefillTokenThroughput"} if "TTFT" in found else set())
+
+
+def _unknown(rows: Sequence[RequestRecord]) -> set[str]:
+    """Return the figures of tokens that no reply counted: unknown is not 0, also where AISBench would print it."""
+    found: set[str] = set()
+    if all(row.input_tokens is None for row in rows):
+        found |= {"InputTokens", "PrefillTokenThroughput"}
+    if all(row.output_tokens is None for row in rows):
+        found |= {"OutputTokens", "OutputTokenThroughput", "TPOT"}
+    return found
 
 
 def _latency(row: RequestRecord) -> float:
@@ -149,9 +160,10 @@ def _statistic(array: np.ndarray[Any, Any], stat: str) -> float:
 
 
 def _common(stage: _Stage, max_concurrency: int | None) -> dict[str, Any]:
-    tokens_in = sum(row.input_tokens or 0 for row in stage.rows)
-    tokens_out = sum(row.output_tokens or 0 for row in stage.rows)
-    totals = {"Input": tokens_in, "Output": tokens_out, "Total": tokens_in + tokens_out}
+    tokens_in = _known_total([row.input_tokens for row in stage.rows])
+    tokens_out = _known_total([row.output_tokens for row in stage.rows])
+    both = None if None in (tokens_in, tokens_out) else (tokens_in or 0) + (tokens_out or 0)
+    totals = {"Input": tokens_in, "Output": tokens_out, "Total": both}
     busy = _divide(sum(_end(row) - row.sent for row in stage.rows), stage.duration)
     return {
         "Benchmark Duration": round(stage.duration * 1000, 4),
@@ -167,7 +179,15 @@ def _common(stage: _Stage, max_concurrency: int | None) -> dict[str, Any]:
     }
 
 
-def _divide(amount: float, duration: float, endless: str | None = "inf") -> float | str | None:
+def _known_total(counts: Sequence[int | None]) -> int | None:
+    """Return the sum of what was counted; None where nothing was."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _divide(amount: float | None, duration: float, endless: str | None = "inf") -> float | str | None:
+    if amount is None:
+        return None
     return round(amount / duration, 4) if duration > 0 else endless
 
 

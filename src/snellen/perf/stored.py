@@ -58,7 +58,9 @@ def timeline_of_run(folder: Path) -> Timeline:
 
 def _record(prediction: Prediction) -> RequestRecord:
     timing, usage, failure = cast("Timing", prediction.timing), prediction.usage or Usage(), prediction.failure
-    key = prediction.key
+    key, counted_by = prediction.key, "server"
+    if usage.output_tokens is None and timing.token_times:  # as a load counts them: one an event
+        usage, counted_by = msgspec.structs.replace(usage, output_tokens=len(timing.token_times)), "chunks"
     return RequestRecord(
         id=f"{key.task}/{key.sample}/{key.variant}/{key.repeat}",
         sent=timing.sent,
@@ -69,6 +71,7 @@ def _record(prediction: Prediction) -> RequestRecord:
         first_content=timing.first_token,
         chunks=timing.token_times,
         **msgspec.structs.asdict(usage),
+        counted_by=counted_by,
         failure=failure.kind.value if failure else None,
         message=failure.message if failure else None,
         streamed=timing.first_event is not None,

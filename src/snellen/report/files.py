@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ..core.errors import EnvironmentProblem
 from ..core.types import Prediction, Sample, Score, TrialKey, Usage
+from ..scoring.readings import file_of
 from ..store.reader import RunReader
 
 NO_SCORE = Score(TrialKey("", ""), "", None, reason="not scored")
@@ -47,9 +48,9 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
         write(file)
 
 
-def write_results(folder: Path, results: Mapping[str, Any]) -> Path:
-    """Write results.json, keys in a fixed order."""
-    path = folder / "results.json"
+def write_results(folder: Path, results: Mapping[str, Any], reading: str | None = None) -> Path:
+    """Write results.json, or that of a named reading, keys in a fixed order."""
+    path = file_of(folder, "results", "json", reading)
     body = msgspec.json.format(msgspec.json.encode(results, order="sorted"), indent=2)
     write_atomically(path, lambda file: file.writelines((body, b"\n")))
     return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -17,6 +17,9 @@ BLIND = "_blind"
 """Figures of blind rules have a table of their own."""
 VARIANCE = "_variance_"
 """Parts of the variance: said in words below the table."""
+ALWAYS = ("n", "unscored", "failed")
+AT_TIMES = ("not_yet_asked", "left_out")
+"""Counts of an estimate; the last ones have a column where some are not 0."""
 
 
 def plain(text: str) -> Text:
@@ -28,18 +31,19 @@ def results_table(name: str, result: Mapping[str, Any]) -> Table:
     """Return one task's metrics with their 95 % intervals and counts."""
     table = Table(title=plain(name), title_justify="left", title_style="bold")
     table.add_column("metric")
-    for column in ("value", "95 % interval", "n", "unscored", "failed"):
-        table.add_column(column, justify="right")
     metrics = result["metrics"]
     metrics = {
         name: estimate for name, estimate in metrics.items() if VARIANCE not in name and not name.endswith(BLIND)
     }
+    counts = (*ALWAYS, *told_counts(metrics.values(), AT_TIMES))
+    for column in ("value", "95 % interval", *counts):
+        table.add_column(column.replace("_", " "), justify="right")
     main = [metric for metric in metrics if not is_side_metric(metric)]
     side = [metric for metric in metrics if is_side_metric(metric) and tells_more(metric, metrics)]
     for metric in main:
-        table.add_row(*estimate_cells(metric, metrics[metric]))
+        table.add_row(*estimate_cells(metric, metrics[metric], counts))
     for metric in side:
-        table.add_row(*estimate_cells(metric, metrics[metric]), style="dim")
+        table.add_row(*estimate_cells(metric, metrics[metric], counts), style="dim")
     return table
 
 
@@ -58,15 +62,26 @@ def tells_more(metric: str, metrics: Mapping[str, Any]) -> bool:
     return MACRO not in metric and value is not None and (beside is None or abs(value - beside) > 1e-9)
 
 
-def estimate_cells(metric: str, estimate: Mapping[str, Any]) -> tuple[Text, str, str, str, str, str]:
+def told_counts(estimates: Iterable[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
+    """Return the counts among `names` that are not 0 for some estimate; unknown is not 0."""
+    found = list(estimates)
+    return [name for name in names if any(estimate.get(name, 0) != 0 for estimate in found)]
+
+
+def count_text(count: int | None) -> str:
+    """Return a count, or a question mark where it is not known."""
+    return "?" if count is None else f"{count:,}"
+
+
+def estimate_cells(
+    metric: str, estimate: Mapping[str, Any], counts: Sequence[str] = ALWAYS
+) -> tuple[Text, str, str, *tuple[str, ...]]:
     """Return one row: name, value, interval and counts."""
     return (
         plain(metric),
         written(metric, estimate),
         written_interval(metric, estimate),
-        str(estimate["n"]),
-        str(estimate["unscored"]),
-        str(estimate["failed"]),
+        *(count_text(estimate.get(name, 0)) for name in counts),
     )
 
 
@@ -80,13 +95,13 @@ def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:
         metrics = [metric for metric in next(iter(groups.values())) if not metric.endswith(SIDE_METRICS)]
         for metric in metrics:
             table.add_column(plain(metric), justify="right")
-        table.add_column("trials", justify="right")  # not "n": a tag may be called so
+        first = [estimates[metrics[0]] for estimates in groups.values()]
+        counts = ("n", *told_counts(first, (*ALWAYS[1:], *AT_TIMES)))
+        for name in counts:  # "trials", not "n": a tag may be called so
+            table.add_column("trials" if name == "n" else name.replace("_", " "), justify="right")
         for value, estimates in groups.items():
-            table.add_row(
-                plain(value),
-                *(_with_interval(metric, estimates[metric]) for metric in metrics),
-                str(estimates[metrics[0]]["n"]),
-            )
+            shown = [_with_interval(metric, estimates[metric]) for metric in metrics]
+            table.add_row(plain(value), *shown, *(count_text(estimates[metrics[0]].get(name, 0)) for name in counts))
         yield table
 
 

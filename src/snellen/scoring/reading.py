@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import DataError
+from ..core.text import NO_TAG, tag_text
 from ..stats.intervals import Floats
 from .table import Codes, Outcome, ScoreTable, grade
 
@@ -26,7 +27,6 @@ SampleRow = tuple[str, str | None, Mapping[str, Any]]
 Keys = NDArray[np.int64]
 """(sample, variant, repeat) in one number each, so that sorting and joining trials is sorting and joining numbers."""
 
-NO_TAG = "(none)"
 LARGEST_VALUE = 1e100
 _CHUNK = 65_536
 _TEXT_COLUMNS = ("sample", "variant", "answer", "rule", "reason")
@@ -123,13 +123,6 @@ class _SampleBook:
 
     def _tag_keys(self) -> Sequence[str]:
         return sorted({key for texts in self._shared for key, _ in texts}) if self._keys is None else self._keys
-
-
-def tag_text(value: Any) -> str:
-    """Return a tag's value as it is shown in results: JSON's spelling, `(none)` for none."""
-    if value is None:
-        return NO_TAG
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _sorted_codes(texts: Sequence[str]) -> tuple[Codes, Sequence[str]]:

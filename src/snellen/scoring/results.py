@@ -8,37 +8,37 @@ from typing import Any
 import msgspec
 
 from ..core.registry import Registry
-from ..core.tasks import RunHeader, Task
+from ..core.tasks import MOST_GROUPS, RunHeader, Task
 from ..core.types import Estimate
 from ..store.reader import RunReader
 from .aggregates.variance import advise, split_variance
+from .counts import TaskCounts
 from .gathered import USAGE
+from .readings import OWN, Reading
 from .summary import summarize
 from .table import ScoredTask, ScoreTable
 
-MOST_GROUPS = 40
-"""A tag with more values than this is an identifier, not a group."""
-
 
 def results_of(
-    reader: RunReader, profile: str | None, score_task: Callable[[Task], tuple[dict[str, Any], dict[str, int]]]
+    reader: RunReader, reading: Reading, score_task: Callable[[Task], tuple[dict[str, Any], dict[str, int]]]
 ) -> dict[str, Any]:
     """Return results.json as plain data; `score_task` gives the part of a task, and its tokens."""
     header = reader.header()
     scored = {task.name: score_task(task) for task in header.tasks}
     usage = {name: sum(usage[name] for _, usage in scored.values()) for name in USAGE}
-    return frame_results(reader, header, {name: result for name, (result, _) in scored.items()}, usage, profile)
+    return frame_results(reader, header, {name: result for name, (result, _) in scored.items()}, usage, reading)
 
 
 def frame_results(
-    reader: RunReader, header: RunHeader, tasks: dict[str, Any], usage: dict[str, int], profile: str | None = None
+    reader: RunReader, header: RunHeader, tasks: dict[str, Any], usage: dict[str, int], reading: Reading = OWN
 ) -> dict[str, Any]:
     """Return the parts of tasks as results.json frames them: which run, which model, how far it is."""
     run: dict[str, Any] = {name: getattr(header, name) for name in ("id", "created", "command", "config")}
     return {
         "run": run
         | {
-            "profile": profile or "snellen",
+            "profile": reading.profile,
+            "reading": reading.described(),
             "servers": reader.meta("servers") or [],
             "adjusted": reader.meta("adjusted") or [],
         },
@@ -50,12 +50,15 @@ def frame_results(
     }
 
 
-def summarize_task(scored: ScoredTask, registry: Registry, options: Mapping[str, Any]) -> dict[str, Any]:
+def summarize_task(
+    scored: ScoredTask, registry: Registry, options: Mapping[str, Any], header: RunHeader
+) -> dict[str, Any]:
     """Return one task's part of results.json."""
-    result = summarize(scored.tables, group_by=group_keys(scored.tables, scored.task), options=options)
+    counts = TaskCounts(next(iter(scored.tables.values())), scored.task, header)
+    result = summarize(scored.tables, group_by=group_keys(scored.tables, scored.task), options=options, counts=counts)
     for name in aggregates_of(scored.task):
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, options)
-        result["metrics"] |= msgspec.to_builtins(dict(estimates))
+        result["metrics"] |= msgspec.to_builtins(counts.settle_all(estimates))
     return result | {"notes": notes_on(scored.tables)}
 
 
@@ -100,7 +103,9 @@ def group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
 def _status(reader: RunReader, header: RunHeader) -> dict[str, Any]:
     """Return whether every planned trial is stored."""
     stored = dict(reader.rows("SELECT task, COUNT(*) FROM predictions GROUP BY task"))
-    missing = {task: planned - stored.get(task, 0) for task, planned in header.planned.items()}
+    # A plug-in of before 0.3 may have stored more than it announced: what is stored was planned.
+    planned = {task: max(count, stored.get(task, 0)) for task, count in header.planned.items()}
+    missing = {task: count - stored.get(task, 0) for task, count in planned.items()}
     until_ci = reader.meta("until_ci")
     complete = not any(missing.values()) or bool(until_ci and until_ci["stopped"])
-    return {"complete": complete, "planned": header.planned, "not_yet_asked": missing, "until_ci": until_ci}
+    return {"complete": complete, "planned": planned, "not_yet_asked": missing, "until_ci": until_ci}

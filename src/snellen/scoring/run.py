@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from ..core.tasks import Task
 from ..core.types import Sample, Score
 from ..store.reader import RunReader, write_scores
 from .gathered import GatheredTask, Scored
+from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
 from .scorers.judged import stored_verdicts
 from .table import ScoredTask
@@ -27,45 +29,41 @@ def score_run(
     folder: Path,
     registry: Registry,
     *,
-    profile: str | None = None,
-    scorers: Sequence[str] = (),
+    reading: Reading = OWN,
     more: Sequence[str] = (),
-    reduction: str | None = None,
     watch: Watch | None = None,
     for_pages: bool = False,
+    keep: bool = True,
 ) -> dict[str, Any]:
-    """Score every stored trial, keep the scores in run.db, and return results.json as plain data.
+    """Score every stored trial, `keep` the scores in run.db, and return results.json as plain data.
 
-    `scorers` replace those of the tasks, `more` are added; `profile` and `reduction` (of log-likelihoods) are options
-    to them. `watch` is shown each batch, and the gatherer that took it, which keeps what pages show if `for_pages`.
+    `more` scorers are added to those of the reading. `watch` is shown each batch, and the gatherer that took it, which
+    keeps what pages show if `for_pages`.
     """
-    reader = RunReader(folder)
-    chosen = {name: value for name, value in (("profile", profile), ("reduction", reduction)) if value}
+    with RunReader(folder) as reader:
+        header = reader.header()
 
-    def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
-        """Score one task, and store its scores as they come."""
-        gathered, options = GatheredTask(task, for_pages=for_pages), {"chance": chance_of(reader, task), **chosen}
-        scored = scored_trials(reader, task, registry, options, [*(scorers or task.scorers), *more])
-        write_scores(folder, task.name, gather(reader, scored, gathered, watch))
-        pairs = ScoredTask(task, gathered.tables(), lambda: _pairs(reader, task.name, reader.scores(task.name)))
-        return summarize_task(pairs, registry, options), gathered.usage
+        def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
+            """Score one task, and store its scores as they come."""
+            gathered = GatheredTask(task, for_pages=for_pages)
+            options = {"chance": chance_of(reader, task), **reading.options()}
+            scored = scored_trials(reader, task, registry, options, [*(reading.scorers or task.scorers), *more])
+            passing = gather(reader, scored, gathered, watch)
+            scores: Callable[[], Iterable[Score]]
+            if keep:
+                write_scores(folder, task.name, passing)
+                scores = partial(reader.scores, task.name)
+            else:
+                scores = list(passing).__iter__
+            pairs = _scored_task(reader, gathered, scores)
+            return summarize_task(pairs, registry, options, header), gathered.usage
 
-    with reader:
-        return results_of(reader, profile, score_task)
+        return results_of(reader, reading, score_task)
 
 
-def score_again(reader: RunReader, registry: Registry, *, profile: str | None = None) -> dict[str, Any]:
-    """Score what is stored now, in memory: another profile, a run that goes on. Nothing is written."""
-
-    def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
-        """Score one task."""
-        options: dict[str, Any] = {"chance": chance_of(reader, task)} | ({"profile": profile} if profile else {})
-        gathered = GatheredTask(task)
-        scores = list(gather(reader, scored_trials(reader, task, registry, options, task.scorers), gathered))
-        pairs = ScoredTask(task, gathered.tables(), lambda: _pairs(reader, task.name, scores))
-        return summarize_task(pairs, registry, options), gathered.usage
-
-    return results_of(reader, profile, score_task)
+def score_again(reader: RunReader, registry: Registry, *, reading: Reading = OWN) -> dict[str, Any]:
+    """Score what is stored now, in memory: another reading, a run that goes on. Nothing is written."""
+    return score_run(Path(reader.folder), registry, reading=reading, keep=False)
 
 
 def scored_trials(
@@ -101,6 +99,17 @@ def gather(
 def _batches(items: Iterator[Item]) -> Iterator[list[Item]]:
     while batch := list(islice(items, BATCH)):
         yield batch
+
+
+def _scored_task(reader: RunReader, gathered: GatheredTask, scores: Callable[[], Iterable[Score]]) -> ScoredTask:
+    """Return a task as aggregates see it."""
+    task = gathered.task
+    return ScoredTask(
+        task,
+        gathered.tables(),
+        lambda: _pairs(reader, task.name, scores()),
+        lambda: reader.samples(task.name),
+    )
 
 
 def _pairs(reader: RunReader, task: str, scores: Iterable[Score]) -> Iterator[tuple[Sample, Score]]:

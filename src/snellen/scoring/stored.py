@@ -10,9 +10,12 @@ from msgspec import Struct
 
 from ..core.builtins import default_registry
 from ..core.tasks import Task
+from ..core.types import Score
 from ..store.reader import RunReader
 from .gathered import score_row
 from .reading import SampleRow, ScoreRow, read_tables
+from .readings import Reading
+from .results import chance_of
 from .run import scored_trials
 from .table import Costs, SampleFacts, ScoreTable, TrialColumns
 
@@ -50,6 +53,18 @@ def stored_tables(
     """Return one table a metric of a stored task; `metrics` are there even when every trial failed."""
     scores, trials = reader.rows(_SCORES, (task,)), reader.rows(_TRIALS.format(""), (task,))
     return read_tables(scores, trials, _labels(_facts(reader, task)), tag_keys=tag_keys, metrics=metrics)
+
+
+def live_tables(
+    reader: RunReader, task: Task, reading: Reading, *, tag_keys: Sequence[str] | None = None
+) -> tuple[dict[str, ScoreTable], list[Score]]:
+    """Return the tables of a task by another reading, and the scores they are made of; computed, not stored."""
+    options = {"chance": chance_of(reader, task), **reading.options()}
+    trials = scored_trials(reader, task, default_registry(), options, reading.scorers or task.scorers)
+    scores = [score for _, found in trials for score in found]
+    stored = reader.rows(_TRIALS.format(""), (task.name,))
+    rows = map(score_row, scores)
+    return read_tables(rows, stored, _labels(_facts(reader, task.name)), tag_keys=tag_keys), scores
 
 
 def _facts(reader: RunReader, task: str) -> Iterator[SampleFacts]:

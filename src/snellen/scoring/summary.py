@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from ..core.types import Estimate
-from .aggregates import consistency, instability, repeats, robustness, variance
-from .aggregates.means import groups, macro_over_groups, mean, rates
+from .aggregates import chain_tables, instability, repeats, robustness, variance
+from .aggregates.means import groups, headline_of, macro_over_groups, mean, rates
+from .counts import TaskCounts
 from .table import ScoredTask, ScoreTable
 
 AggregateFunction = Callable[[ScoreTable, Mapping[str, Any]], Mapping[str, Estimate]]
@@ -26,7 +27,7 @@ def fitting_aggregates(table: ScoreTable) -> Iterator[AggregateFunction]:
     if "round" in table.tags:
         yield instability.rounds
     if {"role", "step"} <= set(table.tags):
-        yield consistency.chain_estimates if "steps" in table.tags else consistency.aggregate
+        yield chain_tables.chain_estimates if "steps" in table.tags else chain_tables.aggregate
 
 
 def summarize(
@@ -35,6 +36,7 @@ def summarize(
     group_by: Sequence[str] = (),
     aggregates: Sequence[AggregateFunction] | None = None,
     options: Mapping[str, Any] | None = None,
+    counts: TaskCounts | None = None,
 ) -> dict[str, Any]:
     """Return `{"metrics": …, "groups": …}`, one task's part of results.json, as plain dicts.
 
@@ -43,18 +45,40 @@ def summarize(
     """
     metrics: dict[str, Estimate] = {}
     grouped: dict[str, dict[str, dict[str, Estimate]]] = {key: {} for key in group_by}
+    if not tables:
+        return {"metrics": metrics, "groups": grouped}
+    counts = counts or TaskCounts(next(iter(tables.values())))
     for name in sorted(tables):
         table = tables[name]
-        for aggregate in aggregates if aggregates is not None else fitting_aggregates(table):
-            _add(metrics, aggregate(table, options or {}), table.metric)
+        _aggregate(metrics, table, aggregates, options or {})
         for key in group_by:
             metrics |= macro_over_groups(table, key) if key in table.tags else {}
-            for value, estimates in groups(table, [key])[key].items():
+            for value, estimates in group_estimates(table, key, counts).items():
                 grouped[key].setdefault(value, {}).update(estimates)
-    if tables:
-        metrics |= rates(max(tables.values(), key=lambda table: table.counts[1]))
-    shape: dict[str, Any] = msgspec.json.decode(msgspec.json.encode({"metrics": metrics, "groups": grouped}))
+    metrics |= rates(max(tables.values(), key=lambda table: table.counts[1]))
+    shape: dict[str, Any] = msgspec.json.decode(
+        msgspec.json.encode({"metrics": counts.settle_all(metrics), "groups": grouped})
+    )
     return shape
+
+
+def _aggregate(
+    metrics: dict[str, Estimate],
+    table: ScoreTable,
+    aggregates: Sequence[AggregateFunction] | None,
+    options: Mapping[str, Any],
+) -> None:
+    """Add the estimates of one table: by the aggregates that are told, else by those that fit it."""
+    for aggregate in aggregates if aggregates is not None else fitting_aggregates(table):
+        _add(metrics, aggregate(table, options), table.metric)
+
+
+def group_estimates(table: ScoreTable, key: str, counts: TaskCounts) -> dict[str, dict[str, Estimate]]:
+    """Return the headline of every group of a key, those included of which nothing was asked yet."""
+    found = groups(table, [key])[key]
+    nothing = headline_of(table.take(table.sample < 0))
+    found |= dict.fromkeys(counts.unseen_groups(key), nothing)
+    return {value: counts.settle_group(key, value, found[value]) for value in sorted(found)}
 
 
 def _add(metrics: dict[str, Estimate], new: Mapping[str, Estimate], metric: str) -> None:
@@ -78,6 +102,6 @@ mean_of_tables = _for_all(mean)
 repeats_of_tables = _for_all(repeats.aggregate)
 instability_of_tables = _for_all(instability.aggregate)
 rounds_of_tables = _for_all(instability.rounds)
-consistency_of_tables = _for_all(consistency.aggregate)
+consistency_of_tables = _for_all(chain_tables.aggregate)
 robustness_of_tables = _for_all(robustness.aggregate)
 variance_of_tables = _for_all(variance.aggregate)

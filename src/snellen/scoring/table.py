@@ -142,6 +142,8 @@ class ScoredTask:
     task: Task
     tables: Mapping[str, ScoreTable]
     scores: Callable[[], Iterator[tuple[Sample, Score]]]
+    samples: Callable[[], Iterator[Sample]] = lambda: iter(())
+    """The stored samples, those whose trials all failed included."""
 
 
 class SampleFacts(Struct, frozen=True):

@@ -40,6 +40,12 @@ def files(tmp_path: Path, records: list[dict[str, Any]], pages: dict[str, int]) 
     return Task("t", dataset, Form.CHOICE)
 
 
+def test_a_planted_text_belongs_to_the_length_it_was_planted_for(tmp_path: Path) -> None:
+    planted = {**RECORD, "length": "8000", "context": "x" * 33_580}
+    (sample,) = load_choice(files(tmp_path, [planted], {"clean/doc1": 1}), LoadContext())
+    assert (sample.tags["context_tokens"], sample.tags["context_length"]) == (7_996, "8k-16k")
+
+
 def test_a_longbench_record_becomes_a_choice_with_all_its_variants(tmp_path: Path) -> None:
     (sample,) = load_choice(files(tmp_path, [RECORD], {"clean/doc1": 3, "dpi56/doc1": 2}), LoadContext())
     assert sample.answers == ("two",) and sample.options == ("one", "two", "three", "four")

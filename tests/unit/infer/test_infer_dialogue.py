@@ -55,8 +55,12 @@ class Model:
     def __init__(self, answer: Any) -> None:
         self.answer = answer
         self.asked: list[Request] = []
+        self.settled: list[Prediction] = []
 
-    async def __call__(self, item: Item, request: Request) -> Prediction:
+    async def __call__(self, item: Item, request: Request, settled: Prediction | None = None) -> Prediction:
+        if settled is not None:
+            self.settled.append(settled)
+            return settled
         self.asked.append(request)
         await asyncio.sleep(0)
         said = self.answer(int(item.sample.tags["round"] or 0), request.key.repeat)
@@ -109,11 +113,23 @@ def test_majority_of_repeats() -> None:
     assert [said(request) for request in model.asked[3:]] == [["(B) green"]] * 3
 
 
-def test_a_failed_round_ends_the_dialogue() -> None:
+def test_a_failed_round_fails_those_after_it() -> None:
     model = Model(lambda number, repeat: None if number == 2 else "(A)")
     (job,) = jobs_of(dialogue("a", 5))
     asyncio.run(job.run(model))
     assert len(model.asked) == 3
+    assert [prediction.key.sample for prediction in model.settled] == ["a_3", "a_4"]
+    failure = model.settled[0].failure
+    assert failure is not None and failure.kind is FailureKind.SKIPPED and failure.attempts == 0
+    assert failure.message == "not asked: a_2 before it failed (server)"
+
+
+def test_one_failed_lane_of_a_majority_fails_the_later_rounds_of_all() -> None:
+    model = Model(lambda number, repeat: None if (number, repeat) == (1, 2) else "(A)")
+    (job,) = jobs_of(dialogue("a", 3), repeats=3, infer_options={"majority": True})
+    asyncio.run(job.run(model))
+    assert len(model.asked) == 6
+    assert sorted(prediction.key.repeat for prediction in model.settled) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

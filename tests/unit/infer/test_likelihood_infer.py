@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from snellen.api.plan import make_plan
+from snellen.api.settings import RunSettings
 from snellen.core.config import convert
 from snellen.core.errors import ConfigError
 from snellen.core.jobs import Item
@@ -14,12 +18,19 @@ from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Image, Sample, TrialKey
 from snellen.data.catalog import Catalog
 from snellen.data.images.decode import open_image
-from snellen.infer.likelihood import LIKELIHOOD, LikelihoodOptions, build_request, grey_image, mark_as_answered
+from snellen.infer.likelihood import (
+    LIKELIHOOD,
+    LikelihoodOptions,
+    build_request,
+    grey_image,
+    mark_as_answered,
+    with_likelihood_wording,
+)
 from snellen.prompt.build import Prompter
 
 IMAGE = Image(ref="/nowhere.png")
 SAMPLE = Sample("s", "d", Form.CHOICE, "What colour?", (IMAGE,), ("red", "blue"), ("red",))
-CHOICE_PROMPT = convert(Catalog().card("prompts", "choice"), Prompt, "choice")
+CHOICE_PROMPT = with_likelihood_wording(convert(Catalog().card("prompts", "choice"), Prompt, "choice"), Catalog())
 
 
 def requests(task, sample=SAMPLE, prompt=CHOICE_PROMPT):
@@ -152,3 +163,31 @@ def test_every_variant_and_repeat_is_planned():
 
 def test_the_grey_picture_is_the_same_bytes_every_time():
     assert grey_image() == grey_image()
+
+
+def test_the_wording_of_likelihood_is_part_of_the_runs_identity(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d.jsonl").write_text('{"question": "Q?", "options": ["a", "b"], "answer": "A"}')
+
+    def identity(**settings: Any) -> Any:
+        """Return the id of a planned run, and its prompt as it is stored."""
+        header = make_plan(RunSettings(tasks=("d.jsonl",), model="blind/first", **settings)).header
+        return header.id, header.config["tasks"]["d"]["prompt"]
+
+    said, likely = identity(), identity(infer_method="likelihood")
+    told = identity(infer_method="likelihood", overrides=(("prompt.likelihood", ["In a word."]),))
+    assert "likelihood" not in said[1], "a run of 0.1 that generates goes on"
+    assert likely[1]["likelihood"] == Catalog().card("prompts", "likelihood")["instructions"]
+    assert told[1]["likelihood"] == ["In a word."] and len({said[0], likely[0], told[0]}) == 3
+
+
+def test_a_catalog_of_ones_own_cannot_change_the_wording_in_silence(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d.jsonl").write_text('{"question": "Q?", "options": ["a", "b"], "answer": "A"}')
+    (tmp_path / "cards" / "prompts").mkdir(parents=True)
+    (tmp_path / "cards" / "prompts" / "likelihood.toml").write_text('instructions = ["Mine."]')
+    settings = RunSettings(
+        tasks=("d.jsonl",), model="blind/first", infer_method="likelihood", catalogs=(tmp_path / "cards",)
+    )
+    with pytest.raises(ConfigError, match=r"'likelihood' is in .* rename one"):
+        make_plan(settings)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from snellen.core.errors import DataError
+from snellen.core.tasks import RunHeader, Task
+from snellen.core.types import Form, Prediction, Request, Sample, Timing, TrialKey
 from snellen.perf.definitions import DIFFERENCES
 from snellen.perf.metrics import summarize
 from snellen.perf.profile_aisbench import summarize_aisbench
+from snellen.perf.stored import timeline_of_run
 from snellen.perf.timeline import Timeline, timeline_from_dict
+from snellen.store.writer import RunWriter
 
 
 def timeline(*requests: dict[str, Any], cap: int = 1, **more: Any) -> Timeline:
@@ -103,3 +109,28 @@ def test_every_difference_is_told() -> None:
     notes = summarize_aisbench(timeline(at(0, 0.5)))["notes"]
     assert len(notes) == len(DIFFERENCES)
     assert all("ours" in text for _, text in DIFFERENCES)
+
+
+def test_tokens_that_no_reply_counted_have_no_figures() -> None:
+    bare = {"start": 0.0, "chunks": [0.1, 0.2]}
+    found = summarize_aisbench(timeline(bare))
+    assert {"InputTokens", "OutputTokens", "OutputTokenThroughput", "TPOT"}.isdisjoint(found["metrics"])
+    assert found["common"]["Total Generated Tokens"] is found["common"]["Output Token Throughput"] is None
+
+
+def test_a_stored_run_without_usage_counts_events_as_a_load_does(tmp_path: Path) -> None:
+    key = TrialKey("t", "a")
+    moments = (1.1, 1.2, 1.4)
+    stored = Prediction(key, text="a b c", timing=Timing(1.0, 1.5, None, 1.05, None, 1.1, moments))
+    task = Task("t", {}, scorers=("exact",))
+    header = RunHeader("id", {}, {}, "2026", tasks=[task], planned={"t": 1})
+
+    async def store() -> None:
+        writer = RunWriter(tmp_path, header)
+        await writer.put(0, Sample("a", "t", Form.OPEN, "?"), Request(key, ()), stored, "")
+        writer.close()
+
+    asyncio.run(store())
+    found = summarize_aisbench(timeline_of_run(tmp_path))["metrics"]
+    assert found["OutputTokens"]["Average"] == 3
+    assert found["TPOT"]["Average"] == pytest.approx(0.15)

@@ -194,3 +194,17 @@ def test_another_providers_stream() -> None:
     collector = asyncio.run(play())
     record = collector.record("x", 0.0)
     assert (text(collector), record.first_event, record.first_content, record.output_tokens) == ("Hi", 1.0, 2.0, 2)
+
+
+@pytest.mark.parametrize("events", [(END, DONE), (ROLE, END, DONE), (event({"role": "assistant"}), END, USAGE, DONE)])
+def test_an_empty_reply_is_one_whether_it_is_streamed_or_whole(events: tuple[bytes, ...]) -> None:
+    _, streamed = collect(*events)
+    body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}
+    _, whole = collect(json.dumps(body).encode())
+    assert text(streamed) == text(whole) == ""
+
+
+def test_a_stream_that_was_given_up_or_only_thought_is_no_empty_reply() -> None:
+    for events in ((event({}, finish="error"), DONE), (event({}, finish="length"), DONE)):
+        assert text(collect(*events)[1]) is None
+    assert text(collect(event({"reasoning_content": "hm"}), END, DONE)[1]) is None

@@ -123,3 +123,13 @@ def test_statistics_are_ordered_and_inside_the_data(values: list[float]) -> None
 def test_every_figure_has_both_words_and_a_way_to_compute_it() -> None:
     assert [figure.name for figure in DEFINITIONS if figure.name != "ITL"] == list(definitions._VALUE)
     assert all(figure.unit and figure.meaning for figure in DEFINITIONS)
+
+
+def test_tokens_that_no_reply_counted_are_unknown_and_not_0() -> None:
+    silent = [request(name, input_tokens=None, output_tokens=None, chunks=(), streamed=False) for name in "ab"]
+    summary = summarize(Timeline(requests=tuple(silent)))
+    for name in ("Total Input Tokens", "Input Token Throughput", "Output Token Throughput", "Total Token Throughput"):
+        assert summary["common"][name] is None
+    assert "2 of 2 replies came without a count of input tokens" in " ".join(summary["notes"])
+    one_told = summarize(Timeline(requests=(silent[0], request("c"))))["common"]
+    assert one_told["Total Input Tokens"] == 100 and one_told["Input Token Throughput"] > 0

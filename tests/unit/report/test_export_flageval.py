@@ -2,6 +2,7 @@
 
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey, Turn
 from snellen.report.exports.flageval_files import StoredTrial, flageval_records
+from snellen.scoring.outside.predictions import score_predictions
 
 SAMPLE = Sample(id="q1", dataset="d", form=Form.CHOICE, question="What is this?")
 
@@ -46,3 +47,20 @@ def test_variants_are_questions_of_their_own_and_all_failed_is_undefined() -> No
     first, second = flageval_records([trial(0, "A", 0.5), trial(0, None, None, variant="wording=1")])
     assert (first["question_id"], first["inference_scores"]) == ("q1", [0.5])
     assert (second["question_id"], second["correct"]) == ("q1?wording=1", None)
+
+
+def test_answers_of_choices_are_letters_that_the_rules_of_that_system_read() -> None:
+    sample = Sample("q1", "d", Form.CHOICE, "Which shape?", options=("round", "square"), answers=("square",))
+    trials = []
+    for repeat, (said, read) in enumerate((("It is (B).", "square"), ("A", "round"), ("hm", None))):
+        key = TrialKey("t", "q1", repeat=repeat)
+        value = None if read is None else float(read == "square")
+        score = Score(key, "accuracy", value, read, reason=None if read else "unparsed")
+        trials.append((sample, Request(key, ()), Prediction(key, text=said), score))
+    (record,) = flageval_records(trials)
+    assert record["answer"] == {"inference_0": "B", "inference_1": "A", "inference_2": None}
+    assert record["multiple_raw_answers"] == ["It is (B).", "A", "hm"]
+    bare = {"question_id": "q1", "answer": {"inference_0": "B", "inference_1": "A"}}
+    asked = {"question_id": "q1", "question_type": "multiple-choice", "answer": "B", "options": ["round", "square"]}
+    found = score_predictions([bare], "MultiInference", annotations=[asked], profile="flageval")
+    assert found.metrics["accuracy_micro"].value == 0.5

@@ -40,8 +40,11 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def scorer_registry(scorer: Any) -> Registry:
-    registry = default_registry()
-    registry.add("scorer", "own", scorer)
+    """A registry in which another function scores choices."""
+    registry, known = Registry(), default_registry()
+    for name in ("aggregate", "scorer"):
+        for each in known.names(name):
+            registry.add(name, each, scorer if each == "choice" else known.get(name, each))
     return registry
 
 
@@ -83,7 +86,7 @@ def test_whole_numbers_and_lazy_scorers_are_written_as_they_are_stored(tmp_path:
         yield Score(prediction.key, "n", True)
 
     make_run(tmp_path, count=5, score=False)
-    finish_run(tmp_path, scorer_registry(whole), scorers=["own"])
+    finish_run(tmp_path, scorer_registry(whole))
     line = (tmp_path / "records.jsonl").read_text().splitlines()[0]
     assert '"value":1.0' in line
     assert '"scores":{"m":1.0,"n":1.0}' in line
@@ -111,9 +114,9 @@ def test_scoring_that_breaks_leaves_everything_as_it_was(tmp_path: Path) -> None
     with pytest.raises(
         FileNotFoundError, match="words"
     ):  # the scorer's own trouble is not said to be that of records.jsonl
-        finish_run(tmp_path, scorer_registry(breaks), scorers=["own"])
+        finish_run(tmp_path, scorer_registry(breaks))
     with pytest.raises(UsageError, match="same metric"):
-        finish_run(tmp_path, scorer_registry(twice), scorers=["own"])
+        finish_run(tmp_path, scorer_registry(twice))
     assert {
         path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix in (".json", ".jsonl", ".html")
     } == before

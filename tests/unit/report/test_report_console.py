@@ -29,7 +29,7 @@ def test_no_name_and_no_number_of_a_table_is_cut(width: int, tty: bool) -> None:
     metrics = {NAME: ESTIMATE, "accuracy": ESTIMATE | {"value": 12345.678}}
     text = printed(results_table(NAME, {"metrics": metrics}), width=width, tty=tty)
     assert "…" not in text
-    for cell in ("100000", "12345", "12345.7", "74.1 %", "70.0 – 78.0"):
+    for cell in ("100,000", "12,345", "12345.7", "74.1 %", "70.0 – 78.0"):
         assert cell in text
     letters = "".join(line.split("│")[1].strip() for line in text.splitlines() if line.startswith("│"))
     assert NAME in letters
@@ -62,7 +62,7 @@ def test_boards_for_a_terminal_keep_their_cells() -> None:
 def test_a_tag_called_n_is_told_from_the_count() -> None:
     result = {"groups": {"n": {"odd": {"accuracy": ESTIMATE}, "even": {"accuracy": ESTIMATE}}}}
     (table,) = group_tables(result)
-    assert [str(column.header) for column in table.columns] == ["n", "accuracy", "trials"]
+    assert [str(column.header) for column in table.columns] == ["n", "accuracy", "trials", "unscored"]
 
 
 def test_latex_holds_no_character_that_latex_does_not_know() -> None:

@@ -9,11 +9,17 @@ from hypothesis import strategies as st
 
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Form
-from snellen.report.boards.ranking import Entry, board_sheet, make_board
+from snellen.report.boards.ranking import Entry, board_sheets, make_board
 
 
 def entry(
-    name: str, *, dimension: dict[str, str] | None = None, metric: str = "accuracy", **values: float | None
+    name: str,
+    *,
+    dimension: dict[str, str] | None = None,
+    metric: str = "accuracy",
+    infer: str = "generate",
+    reading: str = "snellen",
+    **values: float | None,
 ) -> Entry:
     tasks = {}
     for task, value in values.items():
@@ -27,9 +33,9 @@ def entry(
             "failed": 2,
         }
         tasks[task] = {"metrics": {metric: estimate, f"{metric}_strict": estimate}, "groups": {}}
-    told = [Task(task, {}, Form.CHOICE, dimension=(dimension or {}).get(task, "")) for task in values]
+    told = [Task(task, {}, Form.CHOICE, infer=infer, dimension=(dimension or {}).get(task, "")) for task in values]
     header = RunHeader("id", {}, {}, "2026", model=f"model/{name}", tasks=told, planned={})
-    return Entry(name, header, {"tasks": tasks})
+    return Entry(name, header, {"tasks": tasks, "run": {"reading": {"name": reading}}})
 
 
 def test_best_first_with_average_rank_over_tasks() -> None:
@@ -58,17 +64,18 @@ def test_without_a_mean_bands_compare_the_tasks_themselves() -> None:
     assert [(line.name, line.band) for line in board.lines] == [("best", 1), ("near", 1), ("far", 2)]
 
 
-def test_a_missing_task_does_not_count_and_is_shown() -> None:
+def test_runs_of_different_tasks_are_never_ranked_against_each_other() -> None:
     board = make_board([entry("both", a=0.5, b=0.5), entry("one", a=0.9)])
-    assert [line.name for line in board.lines] == ["both", "one"], "who did more tasks stands above"
-    assert board.lines[1].band == 2, "runs that did other tasks are never put into one band"
-    assert board_sheet(board).rows[1][-1] == "–"
+    assert [(line.name, line.block, line.band) for line in board.lines] == [("both", 1, 1), ("one", 2, 1)]
+    first, second = board_sheets(board)
+    assert first.head[-2:] == ("a", "b") and second.head[-1] == "a" and len(first.rows) == len(second.rows) == 1
+    assert second.title == "Leaderboard 2 of 2: a"
 
 
 def test_bands_join_what_cannot_be_told_apart() -> None:
     board = make_board([entry("a", t=0.80), entry("b", t=0.79), entry("c", t=0.5)])
     assert [line.band for line in board.lines] == [1, 1, 2]
-    assert [row[0] for row in board_sheet(board).rows] == ["1", "1=", "2"]
+    assert [row[0] for row in board_sheets(board)[0].rows] == ["1", "1=", "2"]
 
 
 def test_dimensions_are_means_of_their_tasks() -> None:
@@ -92,3 +99,18 @@ def test_ranks_always_add_up(values: list[float]) -> None:
     assert abs(sum(line.average_rank or 0 for line in board.lines) - count * (count + 1) / 2) < 1e-9
     shown = [line.tasks["a"].value or 0.0 for line in board.lines]
     assert shown == sorted(shown, reverse=True)
+
+
+def test_what_is_measured_otherwise_is_ranked_apart() -> None:
+    board = make_board(
+        [
+            entry("said", a=0.5),
+            entry("likely", infer="likelihood", a=0.9),
+            entry("also-likely", infer="every_by_likelihood", a=0.8),
+            entry("theirs", reading="reform", a=0.7),
+        ]
+    )
+    columns = ["a (generation, reform)", "a (generation, snellen)", "a (likelihood, snellen)"]
+    assert list(board.tasks) == columns
+    ranks = {line.name: (line.block, line.average_rank) for line in board.lines}
+    assert ranks == {"theirs": (1, 1.0), "said": (2, 1.0), "likely": (3, 1.0), "also-likely": (3, 2.0)}

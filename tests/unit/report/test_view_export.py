@@ -134,3 +134,16 @@ def test_counts_beyond_64_bits_do_not_end_a_parquet_export() -> None:
 
     assert _column(pyarrow, [1, None, 2**63]).to_pylist() == [1.0, None, float(2**63)]
     assert _column(pyarrow, [1, None]).to_pylist() == [1, None]
+
+
+def test_a_run_by_likelihood_has_its_values_in_the_files_of_aisbench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+    rows = [{"id": n, "question": "?", "options": ["a", "a longer one"], "answer": "B"} for n in range(3)]
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    snellen.run(str(tmp_path / "d.jsonl"), "blind/longest", infer_method="likelihood", output_dir=tmp_path / "run")
+    (file,) = export_run(tmp_path / "run", "aisbench", tmp_path / "out")
+    for record in map(json.loads, file.read_text().splitlines()):
+        assert [entry["label"] for entry in record["ppl_list"]] == ["A", "B"]
+        assert record["prediction"] == "B" == min(record["ppl_list"], key=lambda entry: entry["ppl"])["label"]

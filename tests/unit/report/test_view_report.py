@@ -18,7 +18,8 @@ from snellen.core.types import Prediction, TrialKey
 from snellen.report.files import write_results
 from snellen.report.pages.gallery import Budget, read_trial, thumbnail
 from snellen.report.pages.overview import read_results
-from snellen.report.pages.report_page import render_report, write_report
+from snellen.report.pages.report_page import measured_on, render_report, write_report
+from snellen.scoring.readings import Reading
 from snellen.scoring.run import score_again, score_run
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
@@ -198,9 +199,9 @@ class TestResults:
     def test_another_profile_in_memory_equals_scoring_for_good(self, tmp_path: Path) -> None:
         make_run(tmp_path, count=30)
         reader = RunReader(tmp_path)
-        seen = score_again(reader, default_registry(), profile="reform")
+        seen = score_again(reader, default_registry(), reading=Reading("reform"))
         reader.close()
-        kept = score_run(tmp_path, default_registry(), profile="reform")
+        kept = score_run(tmp_path, default_registry(), reading=Reading("reform"))
         assert seen["tasks"] == kept["tasks"]
         assert seen["run"] == kept["run"]
 
@@ -211,3 +212,12 @@ def test_thumbnails_are_small(run: Path) -> None:
     assert shown is not None
     assert len(thumbnail(shown.request.messages[1].images[0], 100)) < 4000
     assert read_trial(reader, TrialKey("shapes", "nobody")) is None
+
+
+def test_the_headline_says_on_how_many_of_what_it_rests() -> None:
+    counts = {"n": 27, "unscored": 10, "failed": 3, "not_yet_asked": None, "left_out": 0}
+    assert measured_on({**counts, "unit": "trials"}, 40) == "27 of 40 trials"
+    assert measured_on({**counts, "n": 40, "unscored": 0, "failed": 0, "unit": "trials"}, 40) == "40 trials"
+    chart = {"n": 9, "unscored": 0, "failed": 0, "not_yet_asked": 0, "left_out": 33, "unit": "charts"}
+    assert measured_on(chart, 42) == "9 of 42 charts (42 trials stored)"
+    assert measured_on({"n": 5, "unscored": 1, "failed": 0}, 6) == "5 values (6 trials stored)", "as 0.1 wrote them"

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError, UsageError
-from snellen.scoring.aggregates.consistency import aggregate, chains_from_items, chains_from_table, consistency, steps
+from snellen.scoring.aggregates.chain_tables import aggregate, chains_from_table
+from snellen.scoring.aggregates.consistency import chains_from_items, consistency, steps
 from snellen.scoring.reading import read_tables
 
 TRUTH = [{"inference": 0, "chain": [1, 2]}, {"inference": 3, "chain": [4, 5, 0]}, {"inference": 1, "chain": [1]}]
@@ -102,13 +103,13 @@ def test_chains_of_a_table_follow_the_step_numbers() -> None:
     rows[-1] = (*rows[-1][:4], None, None, None, "refusal")
     table = read_tables(rows, samples=samples)["accuracy"]
     estimates = aggregate(table)
-    assert estimates["step_1_accuracy"].value == pytest.approx(1 / 3), (
-        "step 9 comes before step 10; an unscored step is wrong"
-    )
-    assert estimates["Rcot"].value == pytest.approx(1 / 3)
-    assert estimates["Cb"].value == pytest.approx(1 / 3)
-    assert estimates["Cf"].value == 1.0
-    assert aggregate(table, {"convention": "over-n"})["Cf"].value == pytest.approx(1 / 3)
+    assert estimates["step_1_accuracy"].value == 0.5, "step 9 comes before step 10; an unscored step has no value"
+    assert (estimates["Rcot"].value, estimates["Rcot"].n, estimates["Rcot"].unscored) == (0.5, 2, 1)
+    assert (estimates["Rh"].value, estimates["Rh"].n) == (1.0, 3)
+    assert (estimates["Cb"].value, estimates["Cf"].value, estimates["Cf"].left_out) == (0.5, 1.0, 1)
+    assert aggregate(table, {"convention": "over-n"})["Cf"].value == 0.5
+    strict = {name: estimates[f"{name}_strict"].value for name in ("step_1_accuracy", "Rcot", "Cb")}
+    assert strict == pytest.approx(dict.fromkeys(strict, 1 / 3)), "in the strict twin it is wrong"
 
 
 def test_repeats_of_a_chain_are_one_cluster() -> None:
@@ -132,3 +133,25 @@ def test_tables_that_are_no_chains() -> None:
         aggregate(read_tables([row for row in rows if row[0] != "1h"], samples=samples)["accuracy"])
     with pytest.raises(UsageError, match="over-n"):
         aggregate(read_tables(rows, samples=samples)["accuracy"], {"convention": "overn"})
+
+
+def test_indices_may_be_written_as_text_and_labels_are_compared_with_labels() -> None:
+    found = [{"inference": "0", "chain": ["1", "(2)"]}, {"inference": 3.0, "chain": [4, 5, 0]}, None]
+    assert values(found) == pytest.approx({"Rh": 2 / 3, "Rcot": 2 / 3, "Ro": 2 / 3, "Cf": 1.0, "Cb": 1.0})
+    labels = [{"inference": "A", "chain": ["b"]}]
+    said = [{"inference": "(a)", "chain": ["B."]}]
+    assert consistency(chains_from_items(labels, said))["Ro"].value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({"inference": "(a)", "chain": [1]}, r"item 0: '\(a\)' is predicted where the ground truth says 1"),
+        ({"inference": 1, "chain": [True]}, "item 0: True is no index"),
+        ({"inference": 1.5, "chain": [1]}, "item 0: 1.5 is no index"),
+        ("A", "item 0: the prediction must be an object"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_by_name(found: Any, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        chains_from_items([{"inference": 1, "chain": [1]}], [found])

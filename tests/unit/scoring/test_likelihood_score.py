@@ -138,10 +138,10 @@ def test_confidence_is_held_against_being_right():
         for value, sure in ((1.0, 0.9), (0.0, 0.9), (1.0, 0.6))
     ]
     scores += [Score(KEY, "accuracy", 1.0), Score(KEY, "accuracy", None, reason="x", detail={"confidence": 0.5})]
-    found = calibration(SimpleNamespace(scores=lambda: iter((SAMPLE, each) for each in scores)), {})
+    found = calibration(SimpleNamespace(scores=lambda: iter((SAMPLE, each) for each in scores), tables={}), {})
     assert found["confidence"].value == pytest.approx(0.8)
     assert found["ece"].value == pytest.approx((2 * abs(0.9 - 0.5) + abs(0.6 - 1.0)) / 3)
     assert found["brier"].value == pytest.approx((0.01 + 0.81 + 0.16) / 3)
     assert found["ece"].n == 3
-    empty = calibration(SimpleNamespace(scores=lambda: iter(())), {})
+    empty = calibration(SimpleNamespace(scores=lambda: iter(()), tables={}), {})
     assert empty["ece"].value is None

@@ -364,3 +364,15 @@ def test_a_file_and_its_records_give_the_same(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     path.write_text("\n".join(json.dumps(record) for record in records))
     assert score_predictions(path, "SingleChoice").metrics == score_predictions(records, "SingleChoice").metrics
+
+
+def test_a_consistency_file_with_nothing_predicted_for_an_item_is_still_scored() -> None:
+    truth = {"inference": 1, "chain": [0, 2]}
+    said = [truth, None, {"inference": "1", "chain": ["0", "1"]}, {}]
+    records = [{"ground_truth": truth, "prediction": one} for one in said]
+    result = score_predictions(records, "Consistency")
+    assert (result.n, result.metrics["Rh"].value, result.metrics["Rcot"].value) == (4, 0.5, 0.25)
+    assert (result.metrics["failed_rate"].value, result.metrics["failed_rate"].n) == (0.5, 4)
+    assert result.notes["failed_rate"] == "2 of 4 items have no prediction and count as wrong"
+    with pytest.raises(DataError, match=r"record 2.*'\(a\)' is predicted where the ground truth says 1"):
+        score_predictions([records[0], {"ground_truth": truth, "prediction": {"inference": "(a)"}}], "Consistency")

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.scoring.reading import NO_TAG, CodeBook, TableBuilder, read_tables
+from snellen.core.text import NO_TAG
+from snellen.scoring.reading import CodeBook, TableBuilder, read_tables
 from snellen.scoring.table import UNKNOWN, Outcome, code_of, grade
 
 ROWS: list[Any] = [

@@ -21,7 +21,7 @@ from snellen.prompt.build import Prompter
 from snellen.report.boards.published import comparison_rows, published_for
 from snellen.scoring.aggregates.blind_baselines import baselines
 from snellen.scoring.aggregates.blind_rules import RULES, credit
-from snellen.scoring.aggregates.consistency import chain_estimates
+from snellen.scoring.aggregates.chain_tables import chain_estimates
 from snellen.scoring.reading import read_tables
 
 
@@ -61,11 +61,38 @@ def test_all_right(tmp_path: Path) -> None:
     assert found["Rh"].n == 3 and found["step_3_accuracy"].n == 1
 
 
-def test_a_wrong_or_unread_step_breaks_its_chain_only(tmp_path: Path) -> None:
+def test_a_wrong_step_breaks_its_chain_and_an_unread_one_leaves_it_unscored(tmp_path: Path) -> None:
     found = estimates(cure_samples(tmp_path), {"00001.2": 0.0, "00002.1": None})
-    assert found["Rcot"].value == pytest.approx(1 / 3) and found["Rh"].value == 1.0
-    assert found["Cb"].value == pytest.approx(1 / 3) and found["Cf"].value == 1.0
-    assert found["break_at_1"].value == pytest.approx(1 / 3) and found["break_at_2"].value == pytest.approx(1 / 3)
+    assert (found["Rcot"].value, found["Rcot"].n, found["Rcot"].unscored) == (0.5, 2, 1)
+    assert (found["Rh"].value, found["Rh"].n, found["Rh"].unscored) == (1.0, 3, 0)
+    assert found["Cb"].value == 0.5 and found["Cf"].value == 1.0
+    assert found["break_at_1"].value == 0.0 and found["break_at_2"].value == 0.5
+    assert found["Rcot_strict"].value == pytest.approx(1 / 3) and found["Rcot_strict"].n == 3
+
+
+def test_an_inference_that_was_refused_leaves_rh_as_it_leaves_accuracy(tmp_path: Path) -> None:
+    samples = cure_samples(tmp_path)
+    found = estimates(samples, {"00002.h": None})
+    assert (found["Rh"].value, found["Rh"].n, found["Rh"].unscored) == (1.0, 2, 1)
+    assert found["Rh_strict"].value == pytest.approx(2 / 3)
+    alone = estimates([sample for sample in samples if sample.tags["role"] == "inference"], {"00002.h": None})
+    assert (alone["Rh"].value, alone["Rh"].n, alone["Rh"].unscored) == (1.0, 2, 1)
+
+
+def test_a_step_that_failed_fails_its_chain_though_later_questions_were_never_asked(tmp_path: Path) -> None:
+    """So runs of 0.1 are stored: what follows a failed step of cure-cot is not there."""
+    found = estimates(cure_samples(tmp_path), {}, failed=("00001.1",), left_out=("00001.2", "00001.3", "00001.h"))
+    assert (found["Rh"].n, found["Rh"].failed, found["Rcot"].failed) == (2, 1, 1)
+    assert found["Rh_strict"].value == found["Ro_strict"].value == pytest.approx(2 / 3)
+    assert found["step_1_accuracy"].failed == 1 and found["step_2_accuracy"].failed == 0
+
+
+def test_no_step_has_more_failures_than_there_are_of_it(tmp_path: Path) -> None:
+    found = estimates(cure_samples(tmp_path), {}, failed=("00000.h", "00001.h", "00002.1"))
+    for place in (1, 2, 3):
+        step = found[f"step_{place}_accuracy"]
+        assert step.n + step.unscored + step.failed == (3, 3, 1)[place - 1]
+    assert found["step_1_accuracy"].failed == 1 and found["step_3_accuracy"].failed == 0
 
 
 def test_a_chain_without_reply_is_counted_apart(tmp_path: Path) -> None:
@@ -82,7 +109,7 @@ def test_a_chain_not_asked_to_the_end_waits(tmp_path: Path) -> None:
 def test_inference_alone_gives_rh_alone(tmp_path: Path) -> None:
     samples = [sample for sample in cure_samples(tmp_path) if sample.tags["role"] == "inference"]
     found = estimates(samples, {"00000.h": 0.0})
-    assert set(found) == {"Rh"} and found["Rh"].value == pytest.approx(2 / 3)
+    assert set(found) == {"Rh", "Rh_strict"} and found["Rh"].value == pytest.approx(2 / 3)
 
 
 def test_the_period_artefact_shows_beside_the_result(tmp_path: Path) -> None:
@@ -125,20 +152,25 @@ def test_the_own_chain_is_told_before_the_inference(tmp_path: Path) -> None:
     assert "What is known so far" not in asked[1].messages[-1].text
 
 
-def test_a_failed_step_ends_the_chain(tmp_path: Path) -> None:
+def test_a_failed_step_fails_its_chain(tmp_path: Path) -> None:
     from snellen.core.types import Failure, FailureKind
 
     samples = cure_samples(tmp_path)[:3]
     task = Task(name="cure", dataset={"loader": "cure"}, infer="chain")
     [job] = CHAIN.plan(task, [Item(place, sample) for place, sample in enumerate(samples)], Prompter(task, Prompt(), 0))
-    asked = []
+    asked, settled = [], []
 
-    async def ask(item: Item, request: Request) -> Prediction:
+    async def ask(item: Item, request: Request, known: Prediction | None = None) -> Prediction:
+        if known is not None:
+            settled.append(known)
+            return known
         asked.append(request)
         return Prediction(request.key, failure=Failure(FailureKind.SERVER, "gone"))
 
     asyncio.run(job.run(ask))
     assert len(asked) == 1
+    assert [prediction.key for prediction in settled] == list(job.keys)[1:]
+    assert all(prediction.failure and prediction.failure.kind is FailureKind.SKIPPED for prediction in settled)
 
 
 def test_published_rows_stand_beside_the_model() -> None:

@@ -11,8 +11,10 @@ import pytest
 import snellen
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
+from snellen.core.tasks import MOST_GROUPS, Task
 from snellen.core.types import Estimate, Score
-from snellen.scoring.results import MOST_GROUPS
+from snellen.scoring.readings import Reading
+from snellen.scoring.results import aggregates_of
 from snellen.scoring.run import score_run
 
 
@@ -58,7 +60,7 @@ def test_tags_that_say_nothing_and_tags_that_name_every_sample_are_no_groups(fol
 
 def test_scorers_replace_and_more_are_added(folder: Path) -> None:
     registry = default_registry()
-    assert "accuracy" not in score_run(folder, registry, scorers=["exact"])["tasks"]["d"]["metrics"]
+    assert "accuracy" not in score_run(folder, registry, reading=Reading(scorers=("exact",)))["tasks"]["d"]["metrics"]
     both = score_run(folder, registry, more=["exact"])["tasks"]["d"]["metrics"]
     assert {"accuracy", "exact_match"} <= set(both)
     assert "exact_match" not in score_run(folder, registry)["tasks"]["d"]["metrics"]
@@ -73,10 +75,10 @@ def test_scorers_get_the_options_that_were_told_and_chance(folder: Path) -> None
 
     registry = default_registry()
     registry.add("scorer", "spy", spy)
-    score_run(folder, registry, scorers=["spy"])
+    score_run(folder, registry, reading=Reading(scorers=("spy",)))
     assert seen[0] == {"chance": pytest.approx((0.5 + 0.25) / 2)}
     seen.clear()
-    score_run(folder, registry, scorers=["spy"], profile="reform", reduction="mean")
+    score_run(folder, registry, reading=Reading("reform", ("spy",), "mean"))
     assert (seen[0]["profile"], seen[0]["reduction"]) == ("reform", "mean")
 
 
@@ -161,7 +163,7 @@ def test_pieces_of_the_line(folder: Path, tmp_path: Path) -> None:
         load_run(tmp_path / "nowhere")
 
 
-def test_scoring_again_takes_a_plug_in_and_rewrites_the_files(folder: Path, tmp_path: Path) -> None:
+def test_scoring_again_takes_a_plug_in_and_keeps_it_beside_the_run(folder: Path, tmp_path: Path) -> None:
     plugin = tmp_path / "mine.py"
     plugin.write_text(
         "from snellen.core.types import Score\n"
@@ -170,10 +172,19 @@ def test_scoring_again_takes_a_plug_in_and_rewrites_the_files(folder: Path, tmp_
         "def register(registry):\n"
         "    registry.add('scorer', 'mine', all_right)\n"
     )
+    before = {path.name: path.read_bytes() for path in folder.glob("re*")}
     results = snellen.score(folder, scorers=["mine"], plugins=[plugin])
     assert results["tasks"]["d"]["metrics"]["mine"]["value"] == 1.0
-    assert json.loads((folder / "results.json").read_text()) == json.loads(json.dumps(results))
-    assert {json.loads(line)["metric"] for line in (folder / "records.jsonl").read_text().splitlines()} == {"mine"}
+    assert json.loads((folder / "results-mine.json").read_text()) == json.loads(json.dumps(results))
+    lines = (folder / "records-mine.jsonl").read_text().splitlines()
+    assert {json.loads(line)["metric"] for line in lines} == {"mine"}
     with pytest.raises(UsageError, match="unknown scorer"):
         snellen.score(folder, scorers=["mine"])
-    assert json.loads((folder / "results.json").read_text())["tasks"]["d"]["metrics"]["mine"]["value"] == 1.0
+    assert {name: (folder / name).read_bytes() for name in before} == before, "the run's own reading is as it was"
+    assert json.loads((folder / "results-mine.json").read_text())["tasks"]["d"]["metrics"]["mine"]["value"] == 1.0
+
+
+def test_perturbed_tasks_are_aggregated_as_such_and_nothing_twice() -> None:
+    task = Task("t", {}, variants=("base", "perturb=jpeg:3"), aggregates=("variants", "perturbed"))
+    assert aggregates_of(task) == ["variants", "perturbed"]
+    assert aggregates_of(Task("t", {}, aggregates=("variants",))) == ["variants"]

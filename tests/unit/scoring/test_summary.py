@@ -80,7 +80,8 @@ def test_shape_of_results() -> None:
     table = table_of([("a", "base", 0, 1.0), ("b", "base", 0, 0.0), ("c", "base", 0, 1.0)], samples=samples)
     result = summarize({"accuracy": table}, group_by=["topic"])
     assert set(result) == {"metrics", "groups"}
-    assert set(result["metrics"]["accuracy"]) == {"value", "stderr", "ci95", "n", "unscored", "failed"}
+    counts = {"n", "unscored", "failed", "not_yet_asked", "left_out", "unit"}
+    assert set(result["metrics"]["accuracy"]) == {"value", "stderr", "ci95", *counts}
     assert isinstance(result["metrics"]["accuracy"]["ci95"], list)
     assert {value: part["accuracy"]["value"] for value, part in result["groups"]["topic"].items()} == {
         "x": 1.0,

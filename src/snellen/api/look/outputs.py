@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from ...report.pages.report_page import PICTURE_BYTES, write_report
 from ...report.pages.vega import save_plot
 from ...scoring.compare.paired import Comparison
 from ...scoring.compare.run_pairs import compare_runs
+from ...scoring.readings import file_of, kept_reading, own_reading
 from ...scoring.stored import read_columns
 from ...store.reader import RunReader
 
@@ -55,7 +56,11 @@ def frame(run: str | Path) -> Any:
 
 
 def compare(
-    *runs: str | Path, task: str | None = None, metric: str | None = None, scored_only: bool = False
+    *runs: str | Path,
+    task: str | None = None,
+    metric: str | None = None,
+    scored_only: bool = False,
+    reading: str | None = None,
 ) -> dict[str, list[Comparison]]:
     """Return, for every task that the runs share, the comparison of each pair on each metric, paired by sample.
 
@@ -64,13 +69,22 @@ def compare(
         >>> [one.paired for one in snellen.compare(*runs, metric="accuracy")["my"]]
         [2]
     """
-    return compare_runs(runs, task=task, metric=metric, scored_only=scored_only)
+    return compare_runs(runs, task=task, metric=metric, scored_only=scored_only, reading=reading)
 
 
-def results_of(folder: str | Path) -> dict[str, Any]:
-    """Return the results of a run as they stand, those of a run that goes on included."""
+def results_of(folder: str | Path, reading: str | None = None) -> dict[str, Any]:
+    """Return the results of a run as they stand, those of a run that goes on included; or of a kept reading."""
+    if reading is not None:
+        return kept_reading(Path(folder), reading)[1]
     with RunReader(folder) as reader:
         return read_results(reader, reader.header())
+
+
+def results_file(folder: str | Path, results: Mapping[str, Any]) -> Path:
+    """Return the file that holds results: that of the run's own reading, or of another."""
+    with RunReader(folder) as reader:
+        name = results["run"]["reading"]["name"]
+        return file_of(Path(folder), "results", "json", None if name == own_reading(reader).name else name)
 
 
 def read_sample(
@@ -107,20 +121,24 @@ def find_runs(folders: Sequence[str | Path]) -> list[Path]:
     return sorted(found)
 
 
-def leaderboard(folders: Sequence[str | Path]) -> tuple[Board, dict[str, str]]:
-    """Return the board of all runs in or below the named folders, and why some could not be read."""
+def leaderboard(folders: Sequence[str | Path], reading: str | None = None) -> tuple[Board, dict[str, str]]:
+    """Return the board of all runs in or below the named folders, and why some could not be read.
+
+    `reading` names a kept reading of the runs instead of their own.
+    """
     entries, problems = [], {}
     found = find_runs(folders)
     short = len({folder.name for folder in found}) == len(found)
     for folder in found:
         try:
-            entries.append(_entry(folder, folder.name if short else str(folder)))
+            entries.append(_entry(folder, folder.name if short else str(folder), reading))
         except SnellenError as error:
             problems[str(folder)] = str(error)
     return make_board(entries), problems
 
 
-def _entry(folder: Path, name: str) -> Entry:
+def _entry(folder: Path, name: str, reading: str | None) -> Entry:
     with RunReader(folder) as reader:
         header = reader.header()
-        return Entry(name, header, read_results(reader, header))
+        kept = None if reading in (None, own_reading(reader).name) else reading
+        return Entry(name, header, read_results(reader, header) if kept is None else kept_reading(folder, kept)[1])

@@ -21,6 +21,7 @@ SHOWN_FLIPS = 10
 @click.argument("runs", nargs=-1, required=True, type=PATH)
 @click.option("--task", help="Compare this task only.")
 @click.option("--metric", help="Compare this metric only.")
+@click.option("--reading", help="Read all runs this way: a profile, or a reading that was kept.")
 @flag("--scored-only", help="Leave out trials without a score instead of counting them as 0.")
 @defaulted("--flips", default=SHOWN_FLIPS, help="How many flipped samples to list each way.")
 @BOARD_FORM

@@ -12,10 +12,13 @@ from ..options import BOARD_FORM, MACHINE_STDOUT, PATH
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=PATH, metavar="DIR...")
+@click.option("--reading", help="Rank by a reading that was kept (results-NAME.json), not by the runs' own.")
 @BOARD_FORM
 @MACHINE_STDOUT
-def leaderboard(folders: tuple[Path, ...], form: str, as_json: bool) -> None:
+def leaderboard(folders: tuple[Path, ...], reading: str | None, form: str, as_json: bool) -> None:
     """Rank all runs in or below DIR: average rank, means by dimension, intervals, bands.
+
+    Only what can be compared is ranked together: the same tasks, metric, way of asking and reading.
 
     \b
     snellen leaderboard runs
@@ -23,10 +26,10 @@ def leaderboard(folders: tuple[Path, ...], form: str, as_json: bool) -> None:
     """
     from ...api.look.outputs import leaderboard as make
     from ...core.types import to_json
-    from ...report.boards.ranking import board_sheet
+    from ...report.boards.ranking import board_sheets
     from ...report.boards.sheet import render
 
-    board, problems = make(folders)
+    board, problems = make(folders, reading)
     for folder, reason in problems.items():
         click.echo(f"left out {folder}: {reason}", err=True)
-    sys.stdout.write(to_json(board).decode() + "\n" if as_json else render([board_sheet(board)], form))
+    sys.stdout.write(to_json(board).decode() + "\n" if as_json else render(board_sheets(board), form))

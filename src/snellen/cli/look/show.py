@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 @click.option("--task", default="", help="Look at this task.  [default: the first that has the sample]")
 @click.option("--variant", help="Only this variant.")
 @click.option("--repeat", type=COUNT, help="Only the n-th inference, from 1.")
+@click.option("--reading", help="The results of another reading that was kept (results-NAME.json).")
 @flag("--no-image", help="Do not draw the picture.")
 @MACHINE_STDOUT
-def show(*, run: Path, sample: str | None, no_image: bool, as_json: bool, **which: Any) -> None:
+def show(*, run: Path, sample: str | None, reading: str | None, no_image: bool, as_json: bool, **which: Any) -> None:
     """Print the results of a run; with --sample, one sample: picture, messages, replies, scores.
 
     \b
@@ -36,7 +37,7 @@ def show(*, run: Path, sample: str | None, no_image: bool, as_json: bool, **whic
     from ...report.console import WholeConsole
 
     if sample is None:
-        _show_run(run, as_json)
+        _show_run(run, reading, as_json)
         return
     trials = read_sample(run, sample, **which)
     if as_json:
@@ -47,17 +48,19 @@ def show(*, run: Path, sample: str | None, no_image: bool, as_json: bool, **whic
         _show_trial(console, trial, with_image=not no_image and number == 0)
 
 
-def _show_run(run: Path, as_json: bool) -> None:
+def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
     from ...api.look.outputs import results_of
+    from ...report.boards.headline import reading_name
     from ...report.console import WholeConsole
     from ...report.terminal import group_tables, plain, results_table
 
-    results = results_of(run)
+    results = results_of(run, reading)
     if as_json:
         print_json(results)
         return
     console = WholeConsole()
-    console.print(plain(f"{results['model']} · run {results['run']['id']} · {results['run']['created']}"))
+    about = (results["model"], f"run {results['run']['id']}", results["run"]["created"])
+    console.print(plain(" · ".join([*about, f"read as {reading_name(results)}"])))
     for name, task in results["tasks"].items():
         console.print(results_table(name, task))
         for table in group_tables(task):

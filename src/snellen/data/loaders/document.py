@@ -255,7 +255,8 @@ def _facts(record: Mapping[str, Any], source: DocumentSource) -> dict[str, Any]:
     tags |= {"context_length": None, "context_tokens": None, "pages": None}
     if isinstance(record.get("context"), str):
         tokens = count_tokens(record["context"], source.tokenizer)
-        tags |= {"context_length": context_bin(tokens), "context_tokens": tokens}
+        told = str(record.get("length", ""))  # a planted text of 8k holds a few tokens less: it is one of 8k
+        tags |= {"context_length": context_bin(int(told) if told.isdecimal() else tokens), "context_tokens": tokens}
     return tags
 
 

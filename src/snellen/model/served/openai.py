@@ -140,6 +140,7 @@ def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
         reply.reasoning = (reply.reasoning or "") + thought
         brought = "reasoning"
     text = _content(delta.get("content"))
+    reply.nulled = reply.nulled or (text is None and "content" in delta)
     if text is not None:
         reply.text = (reply.text or "") + text
         brought = "content" if text else brought

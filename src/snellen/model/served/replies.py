@@ -33,8 +33,8 @@ TOOLS = frozenset(
 CUT = frozenset({"length", "max_tokens", "max_output_tokens"})
 FULL = frozenset({"model_length", "model_context_window_exceeded"})
 """The reply was cut because the context was full, not because of a limit we set."""
-
-
+ENDED = frozenset({"stop", "end_turn", "stop_sequence"})
+"""Reasons to finish that are the model's own: it had nothing more to say."""
 _NO_CLOCK = SystemClock()
 """An error inside a reply has no headers, so no moment to wait for."""
 
@@ -51,6 +51,8 @@ class Reply(msgspec.Struct, gc=False):
     choices: int = 0
     closed: bool = False
     """True once the server said that the stream is complete."""
+    nulled: bool = False
+    """True once a stream held null where text belongs."""
 
 
 def decode_body(body: bytes) -> Any:
@@ -131,6 +133,17 @@ def check_reply(reply: Reply, said: Any = None) -> None:
     _check_finish(reply)
     if reply.text is None:
         raise _no_text(reply, said)
+
+
+def check_streamed(reply: Reply) -> None:
+    """Check a reply that came as a stream and ended as it should: one without any text is the empty reply.
+
+    The same server sends it whole as "", which is a reply too; only null there says that something went wrong.
+    """
+    silent = reply.text is None and reply.reasoning is None and not reply.nulled
+    if silent and (reply.finish or "").lower() in ENDED:
+        reply.text = ""
+    check_reply(reply)
 
 
 def _check_finish(reply: Reply) -> None:

@@ -29,6 +29,7 @@ from .replies import (
     GAVE_UP,
     Reply,
     check_reply,
+    check_streamed,
     choice_zero,
     decode_body,
     expect_object,
@@ -242,7 +243,7 @@ class ServedModel:
         if not (reply.closed or reply.finish):
             partial = {"partial": clean_text(reply.text or "")}
             raise ModelError(FailureKind.NETWORK, "the stream was cut before its end", retryable=True, detail=partial)
-        check_reply(reply)
+        check_streamed(reply)
         event_at, thought_at, text_at = map(first.get, ("event", "reasoning", "content"))
         return reply, Timing(sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times))
 

@@ -13,7 +13,7 @@ from ...core.types import FailureKind, Usage
 from ...model.served.dialect import Dialect
 from ...model.served.events import DONE, EventLines
 from ...model.served.http1 import Response
-from ...model.served.replies import Reply, check_reply, decode_body, read_safely
+from ...model.served.replies import Reply, check_reply, check_streamed, decode_body, read_safely
 from ...model.served.server_errors import status_error
 from ..timeline import CANCELLED, RequestRecord
 
@@ -86,7 +86,7 @@ class Collector:
             raise self.error
         if not (self.reply.closed or self.reply.finish or self._stopped):
             raise ModelError(FailureKind.NETWORK, "the stream was cut before its end", retryable=True)
-        check_reply(self.reply)
+        check_streamed(self.reply)
 
     def _body(self) -> bytes:
         return b"".join(data for data, _ in self._pieces)

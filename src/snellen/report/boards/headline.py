@@ -15,6 +15,13 @@ BESIDE = ("_share", "_tokens", "latency_s")
 NO_ESTIMATE: Mapping[str, Any] = {"value": None, "n": 0, "unscored": 0, "failed": 0}
 
 
+def reading_name(results: Mapping[str, Any]) -> str:
+    """Return by which reading results were made; those of 0.1 name the profile only."""
+    run = results.get("run", {})
+    name: str = run.get("reading", {}).get("name") or run.get("profile") or "snellen"
+    return name
+
+
 def headline_metric(metrics: Mapping[str, Any]) -> str | None:
     """Return the metric a task stands for, whatever the order of `metrics`; None where there are only side figures.
 

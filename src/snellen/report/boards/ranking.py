@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ...core.tasks import RunHeader
 from ...scoring.table import lower_is_better
-from .headline import headline
+from .headline import headline, reading_name
 from .sheet import Sheet
 
 Z95 = 1.959963984540054
@@ -51,29 +51,76 @@ class Line(Struct, frozen=True):
     band: int
     """Runs of one band cannot be told apart from the band's first by a 95 % test."""
     tasks: dict[str, Cell]
+    """By column of the board: a task, or one of the ways in which it was measured."""
     dimensions: dict[str, float]
+    block: int = 1
+    """Only runs of one block, with the same columns, are ranked against each other."""
 
 
 class Board(Struct, frozen=True):
-    """The whole leaderboard, best first."""
+    """The whole leaderboard: blocks of runs that did the same, in each the best first."""
 
     tasks: tuple[str, ...]
+    """The columns: tasks; where runs differ in metric, way of asking or reading, `task (how)`."""
     dimensions: tuple[str, ...]
     lines: tuple[Line, ...]
 
 
 def make_board(entries: Sequence[Entry]) -> Board:
-    """Rank runs on every task that at least one of them has; a task a run lacks does not count for it."""
-    tasks = tuple(sorted({task for entry in entries for task in entry.results["tasks"]}))
-    cells = {
-        task: _rank({entry.name: _cell(entry, task) for entry in entries if task in entry.results["tasks"]})
-        for task in tasks
-    }
-    dimension_of = _dimensions(entries)
-    lines = sorted((_line(entry, cells, dimension_of) for entry in entries), key=_place)
+    """Rank runs on every task that at least one of them has, each kind of figure apart; blocks hold the same tasks."""
+    columns = column_names(entries)
+    tasks = tuple(sorted({name for of_entry in columns for name in of_entry.values()}))
+    cells = {name: _rank(_measured(entries, columns, name)) for name in tasks}
+    dimension_of = _dimensions(entries, columns)
+    lines = [_line(entry, cells, dimension_of) for entry in entries]
     dimensions = tuple(sorted({dimension for line in lines for dimension in line.dimensions}))
     telling = 1 < len(dimensions) < len(tasks)  # one task a dimension says nothing that the task does not
-    return Board(tasks, dimensions if telling else (), _with_bands(lines))
+    return Board(tasks, dimensions if telling else (), _in_blocks(lines))
+
+
+def _measured(entries: Sequence[Entry], columns: Sequence[Mapping[str, str]], name: str) -> dict[str, Cell]:
+    """Return the runs that stand in one column, each with its cell."""
+    pairs = zip(entries, columns, strict=True)
+    found = ((entry, task) for entry, of_entry in pairs for task, column in of_entry.items() if column == name)
+    return {entry.name: _cell(entry, task) for entry, task in found}
+
+
+def kind_of_figure(entry: Entry, task: str) -> tuple[str, str, str]:
+    """Return what must agree before figures are ranked: the metric, the way of asking, the reading."""
+    metric, _ = headline(entry.results["tasks"][task]["metrics"])
+    infer = next((card.infer for card in entry.header.tasks if card.name == task), "")
+    way = "likelihood" if "likelihood" in infer else "generation"
+    return metric or "–", way, reading_name(entry.results)
+
+
+def column_names(entries: Sequence[Entry]) -> list[dict[str, str]]:
+    """Return for each run its tasks with the column of each; a column names what differs between its task's runs."""
+    kinds: dict[str, list[tuple[str, str, str]]] = {}
+    for entry in entries:
+        for task in entry.results["tasks"]:
+            kinds.setdefault(task, []).append(kind_of_figure(entry, task))
+    differing = {task: [len(set(parts)) > 1 for parts in zip(*found, strict=True)] for task, found in kinds.items()}
+
+    def column(entry: Entry, task: str) -> str:
+        """Return the name of one column."""
+        parts = zip(kind_of_figure(entry, task), differing[task], strict=True)
+        told = [part for part, differs in parts if differs]
+        return f"{task} ({', '.join(told)})" if told else task
+
+    return [{task: column(entry, task) for task in entry.results["tasks"]} for entry in entries]
+
+
+def _in_blocks(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Return the lines block by block, those of most tasks first; places and bands begin anew in each."""
+    blocks: dict[frozenset[str], list[Line]] = {}
+    for line in lines:
+        blocks.setdefault(frozenset(line.tasks), []).append(line)
+    order = sorted(blocks, key=lambda tasks: (-len(tasks), sorted(tasks)))
+    return tuple(
+        replace(line, block=number)
+        for number, tasks in enumerate(order, 1)
+        for line in _with_bands(sorted(blocks[tasks], key=_place))
+    )
 
 
 def _cell(entry: Entry, task: str) -> Cell:
@@ -92,13 +139,18 @@ def _rank(cells: dict[str, Cell]) -> dict[str, Cell]:
     return {name: replace(cell, rank=ranks.get(name)) for name, cell in cells.items()}
 
 
-def _dimensions(entries: Sequence[Entry]) -> dict[str, str]:
-    return {task.name: task.dimension or "other" for entry in entries for task in entry.header.tasks}
+def _dimensions(entries: Sequence[Entry], columns: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    return {
+        of_entry[task.name]: task.dimension or "other"
+        for entry, of_entry in zip(entries, columns, strict=True)
+        for task in entry.header.tasks
+        if task.name in of_entry
+    }
 
 
-def _place(line: Line) -> tuple[int, float, float, str]:
+def _place(line: Line) -> tuple[float, float, str]:
     rank = math.inf if line.average_rank is None else line.average_rank
-    return -len(line.tasks), rank, -(line.mean or 0.0), line.name
+    return rank, -(line.mean or 0.0), line.name
 
 
 def _line(entry: Entry, board: Mapping[str, Mapping[str, Cell]], dimension_of: Mapping[str, str]) -> Line:
@@ -158,21 +210,33 @@ def _close(first: Line | Cell, one: float | None, second: Line | Cell, other: fl
     return abs(one - other) < Z95 * math.hypot(*errors)
 
 
-def board_sheet(board: Board) -> Sheet:
-    """Return the board as a plain table for every output form."""
-    head = (*COLUMNS, *(f"{name} %" for name in board.dimensions), *board.tasks)
-    rows = []
-    for place, line in enumerate(board.lines, 1):
-        same = "=" if place > 1 and line.band == board.lines[place - 2].band else ""
-        dimensions = [_percent(line.dimensions.get(name)) for name in board.dimensions]
-        names = (f"{line.band}{same}", line.model, line.name, f"{len(line.tasks)}/{len(board.tasks)}")
-        means = (_plain(line.average_rank), _percent(line.mean), _bounds(line.ci95))
-        rows.append((*names, *means, *dimensions, *(_of_task(line, task) for task in board.tasks)))
+def board_sheets(board: Board) -> list[Sheet]:
+    """Return the board as plain tables for every output form, one a block: places of two blocks mean nothing."""
+    blocks = sorted({line.block for line in board.lines})
+    return [_block_sheet(board, block, len(blocks)) for block in blocks] or [Sheet("Leaderboard", COLUMNS, ())]
+
+
+def _block_sheet(board: Board, block: int, blocks: int) -> Sheet:
+    lines = [line for line in board.lines if line.block == block]
+    tasks = [task for task in board.tasks if task in lines[0].tasks]
+    head = (*COLUMNS, *(f"{name} %" for name in board.dimensions), *tasks)
+    before = [0, *(line.band for line in lines)]
+    rows = [_row(board, line, tasks, same=line.band == band) for line, band in zip(lines, before, strict=False)]
     note = (
         "Runs with the same # cannot be told apart from the first of that # (95 %, unpaired); "
         "`snellen compare` tests pairs on the same samples."
     )
-    return Sheet("Leaderboard", head, tuple(rows), note)
+    alone = "" if blocks == 1 else f" {block} of {blocks}: {', '.join(tasks) or 'no task'}"
+    apart = "" if blocks == 1 else " Runs of other tasks, metrics, ways of asking or readings have tables of their own."
+    return Sheet(f"Leaderboard{alone}", head, tuple(rows), note + apart)
+
+
+def _row(board: Board, line: Line, tasks: Sequence[str], *, same: bool) -> tuple[str, ...]:
+    """Return one run; `same` says that it cannot be told apart from the first of its band."""
+    dimensions = [_percent(line.dimensions.get(name)) for name in board.dimensions]
+    names = (f"{line.band}{'=' if same else ''}", line.model, line.name, str(len(line.tasks)))
+    means = (_plain(line.average_rank), _percent(line.mean), _bounds(line.ci95))
+    return (*names, *means, *dimensions, *(_of_task(line, task) for task in tasks))
 
 
 def _of_task(line: Line, task: str) -> str:

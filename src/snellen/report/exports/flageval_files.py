@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core.message_parts import write_markers
 from ...core.types import BASE_VARIANT, Prediction, Request, Sample, Score
+from ...extract.mark_patterns import derive_marks
 from ...scoring.outside.inferences import MISSING, Inference, inference_record
 
 StoredTrial = tuple[Sample, Request, Prediction, Score | None]
@@ -32,8 +33,15 @@ def _record(name: str, trials: dict[int, StoredTrial]) -> dict[str, Any]:
 
 
 def _inference(trial: StoredTrial) -> Inference:
-    _, _, prediction, score = trial
-    return Inference(prediction.text, score.answer, score.value) if score else Inference(prediction.text)
+    sample, _, prediction, score = trial
+    return Inference(prediction.text, _letter(sample, score), score.value) if score else Inference(prediction.text)
+
+
+def _letter(sample: Sample, score: Score) -> str | None:
+    """Return the answer as that system's rules read it: of a choice the letter of the option, in the data's order."""
+    if score.answer is None or sample.options.count(score.answer) != 1:
+        return score.answer
+    return derive_marks(len(sample.options))[sample.options.index(score.answer)]
 
 
 def _question(request: Request) -> str:

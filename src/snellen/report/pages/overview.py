@@ -12,6 +12,7 @@ from ...core.builtins import default_registry
 from ...core.tasks import RunHeader, Task
 from ...scoring.aggregates.variance import advise, split_variance
 from ...scoring.gathered import GatheredTask
+from ...scoring.readings import own_reading
 from ...scoring.results import frame_results
 from ...scoring.run import score_again
 from ...scoring.table import ScoreTable, TrialColumns
@@ -48,8 +49,9 @@ def read_results(reader: RunReader, header: RunHeader, *, most: int | None = Non
     except (OSError, msgspec.DecodeError, KeyError, TypeError, AttributeError):
         pass  # missing, foreign or half-written: the database is the truth
     if most is not None and stored > most:
-        return frame_results(reader, header, {task.name: {"metrics": {}, "groups": {}} for task in header.tasks}, {})
-    return score_again(reader, default_registry())
+        nothing: dict[str, Any] = {task.name: {"metrics": {}, "groups": {}} for task in header.tasks}
+        return frame_results(reader, header, nothing, {}, own_reading(reader))
+    return score_again(reader, default_registry(), reading=own_reading(reader))
 
 
 def overview_of(

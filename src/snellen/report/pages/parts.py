@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.markup import Html, join, shorten, tag
 from ...scoring.table import Outcome
-from ..terminal import MACRO, SIDE_METRICS
+from ..terminal import AT_TIMES, MACRO, SIDE_METRICS, count_text, told_counts
 from ..written import percent_metric, written, written_interval
 from . import draw
 from .figures import Figure
@@ -58,9 +58,10 @@ def group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Html:
 
 
 def _estimates(rows: Sequence[tuple[str, Mapping[str, Any]]], caption: str, first: str, metric: str = "") -> Html:
-    lost = ("lost",) if metric else ("unscored", "failed")
-    counted = ["n", *(key for key in lost if any(estimate.get(key) for _, estimate in rows))]
-    columns = head(first, *((name, "n") for name in ("value", "95 % interval", *counted)), DRAWN)
+    lost = (*(("lost",) if metric else ("unscored", "failed")), *AT_TIMES)
+    counted = ["n", *told_counts((estimate for _, estimate in rows), lost)]
+    names = ["value", "95 % interval", *(name.replace("_", " ") for name in counted)]
+    columns = head(first, *((name, "n") for name in names), DRAWN)
     spans = _spans([(metric or name, estimate) for name, estimate in rows])
     body = [
         _estimate_row(name, estimate, metric or name, spans.get(_unit(metric or name, estimate)), counted)
@@ -88,7 +89,7 @@ def _estimate_row(
     name: str, estimate: Mapping[str, Any], metric: str, span: tuple[float, float] | None, counted: Sequence[str]
 ) -> Html:
     drawn = draw.interval(estimate.get("value"), estimate.get("ci95"), *span) if span else ""
-    counts = (f"{estimate.get(key, 0):,}" for key in counted)
+    counts = (count_text(estimate.get(key, 0)) for key in counted)
     cells = numbers([written(metric, estimate), written_interval(metric, estimate), *counts])
     side = metric == name and (name.endswith(SIDE_METRICS) or MACRO in name)
     return row(name, *cells, tag("td", drawn, class_="bar"), class_="side" if side else None)

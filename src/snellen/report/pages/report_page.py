@@ -22,7 +22,7 @@ from ...scoring.gathered import GatheredTask
 from ...scoring.stored import read_columns
 from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
-from ..boards.headline import headline
+from ..boards.headline import headline, reading_name
 from ..files import write_atomically
 from ..written import percent_metric, written, written_interval
 from . import draw
@@ -118,7 +118,8 @@ def _masthead(header: RunHeader, results: Results) -> Html:
     words = "complete" if complete else f"{plural(waiting, 'trial')} not yet asked"
     state = tag("li", words, class_="chip good" if complete else "chip bad")
     begun, seed = header.created.replace("T", " ").replace("+00:00", " UTC"), header.config.get("seed", 0)
-    about = (begun, f"run {header.id}", f"seed {seed}", *(task.name for task in header.tasks))
+    about = [begun, f"run {header.id}", f"seed {seed}", f"read as {reading_name(results)}"]
+    about += [task.name for task in header.tasks]
     chips = tag("ul", state, *(tag("li", fact, class_="chip") for fact in about), class_="chips")
     title = tag("div", tag("p", "Snellen report", class_="kicker"), tag("h1", header.model), chips)
     return tag("header", draw.logo(), title, class_="masthead")
@@ -181,8 +182,17 @@ def in_words(name: str | None, estimate: Mapping[str, Any], one: TaskOverview) -
     rest = f" {unread:,} replies could not be read" if unread else " Every reply could be read"
     few = percent_metric(name, estimate) and estimate["n"] < 100
     share = " With so few trials, take the interval, not the value." if few else ""
-    measured = f"measured on {plural(len(one.columns), 'trial')} of {plural(len(one.columns.facts), 'sample')}"
+    measured = f"measured on {measured_on(estimate, len(one.columns))}, from {plural(len(one.columns.facts), 'sample')}"
     return f"{what} {written(name, estimate)}{unit}, {measured}.{rest}.{share}"
+
+
+def measured_on(estimate: Mapping[str, Any], stored: int) -> str:
+    """Return on how many of what a figure rests: `27 of 40 trials`; what an aggregate does not say is counted as n."""
+    unit = estimate.get("unit") or "values"
+    rest = [estimate.get(name) or 0 for name in ("unscored", "failed", "not_yet_asked", "left_out")]
+    total = estimate["n"] + sum(rest) if estimate.get("unit") else estimate["n"]
+    of = f"{estimate['n']:,} of {total:,}" if total > estimate["n"] else f"{estimate['n']:,}"
+    return f"{of} {unit}" if unit == "trials" else f"{of} {unit} ({stored:,} trials stored)"
 
 
 def groups_section(one: TaskOverview) -> Iterator[Child]:

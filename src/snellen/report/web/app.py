@@ -24,9 +24,10 @@ from ...data.images.decode import encode_png, open_image
 from ...extract.profiles import PROFILES
 from ...scoring.compare.paired import Comparison
 from ...scoring.compare.run_pairs import compare_runs
+from ...scoring.readings import Reading
 from ...store.reader import RunReader
 from ..boards.comparison import sheets_of
-from ..boards.ranking import Board, Entry, board_sheet, make_board
+from ..boards.ranking import Board, Entry, board_sheets, make_board
 from ..boards.sheet import Sheet, render
 from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
 from ..finish import finish_run
@@ -71,7 +72,7 @@ class Viewer:
 
     def board_download(self, request: Request) -> Response:
         """The leaderboard as a file."""
-        return sheets_file([board_sheet(self._board())], "leaderboard", request)
+        return sheets_file(board_sheets(self._board()), "leaderboard", request)
 
     def state(self, request: Request) -> Response:
         """A text that changes when a run has grown."""
@@ -296,4 +297,4 @@ def _profile(name: str) -> str:
 
 
 def _keep_scores(folder: Path, profile: str) -> None:
-    finish_run(folder, default_registry(), report=False, profile=profile)
+    finish_run(folder, default_registry(), report=False, reading=Reading(profile))

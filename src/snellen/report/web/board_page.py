@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+
 from ...core.markup import Child, Html, tag
 from ..boards.ranking import Board, Line
 from ..pages import draw
 from ..pages.tables import DRAWN, head, numbers, scrolled
 from .shell import downloads, link, shell
 
-CAPTION = "Best first, runs that did more tasks above. Rank 1 is best; a task a run has not done does not count for it."
+CAPTION = "Best first, among runs of the same tasks, metric, way of asking and reading. Rank 1 is best."
 NOTE = (
     "Runs with the same number cannot be told apart from the first run of that number "
     "(95 %, unpaired, so on the safe side). Choose runs under Runs to test them on the samples they share."
@@ -18,22 +21,30 @@ COLUMNS = ("#", "model", "run", "tasks", "average rank", "mean", "95 % interval"
 
 def board_page(board: Board, keys: dict[str, str]) -> Html:
     """Return the leaderboard; `keys` are the runs' keys by name."""
-    rows, last = [], 0
-    for line in board.lines:
-        rows.append(_row(line, board, keys, new=line.band != last))
-        last = line.band
-    names = head(*COLUMNS, *board.dimensions, *board.tasks)
-    table = scrolled("Leaderboard", tag("caption", CAPTION), names, tag("tbody", *rows), class_="scroll card")
-    parts = [tag("h1", "Leaderboard"), tag("p", NOTE, class_="muted"), table, downloads("/leaderboard/download")]
+    blocks = [list(lines) for _, lines in groupby(board.lines, key=lambda line: line.block)]
+    tables = [_table(board, lines, keys) for lines in blocks]
+    parts = [tag("h1", "Leaderboard"), tag("p", NOTE, class_="muted"), *tables, downloads("/leaderboard/download")]
     return shell("Leaderboard", parts, place="/leaderboard")
 
 
-def _row(line: Line, board: Board, keys: dict[str, str], *, new: bool) -> Html:
+def _table(board: Board, lines: Sequence[Line], keys: dict[str, str]) -> Html:
+    """Return one block: runs that did the same, ranked among themselves."""
+    tasks = [task for task in board.tasks if task in lines[0].tasks]
+    rows, last = [], 0
+    for line in lines:
+        rows.append(_row(line, board, tasks, keys, new=line.band != last))
+        last = line.band
+    names = head(*COLUMNS, *board.dimensions, *tasks)
+    label = f"Leaderboard: {', '.join(tasks)}"
+    return scrolled(label, tag("caption", CAPTION), names, tag("tbody", *rows), class_="scroll card")
+
+
+def _row(line: Line, board: Board, tasks: Sequence[str], keys: dict[str, str], *, new: bool) -> Html:
     words = "not distinguishable from the first of this number"
     band = tag("b", line.band) if new else tag("span", f"{line.band} =", class_="muted", title=words)
     name: Child = link(line.name, f"/run/{keys[line.name]}") if line.name in keys else line.name
     standing = (
-        f"{len(line.tasks)} of {len(board.tasks)}",
+        str(len(line.tasks)),
         "–" if line.average_rank is None else f"{line.average_rank:.2f}",
         "–" if line.mean is None else f"{line.mean * 100:.1f} %",
         f"{line.ci95[0] * 100:.1f} – {line.ci95[1] * 100:.1f}" if line.ci95 else "–",
@@ -43,7 +54,7 @@ def _row(line: Line, board: Board, keys: dict[str, str], *, new: bool) -> Html:
     )
     who = (tag("td", band, class_="nowrap"), tag("th", line.model, scope="row", class_="nowrap"), tag("td", name))
     drawn = tag("td", draw.interval(line.mean, line.ci95, 0.0, 1.0), class_="bar")
-    cells = (*who, *numbers(standing), drawn, *numbers(dimensions), *(_cell(line, task) for task in board.tasks))
+    cells = (*who, *numbers(standing), drawn, *numbers(dimensions), *(_cell(line, task) for task in tasks))
     return tag("tr", *cells, class_="row best" if new else "row")
 
 

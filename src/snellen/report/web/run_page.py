@@ -5,6 +5,8 @@ from __future__ import annotations
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, tag
 from ...core.text import plural
+from ...scoring.readings import stored_readings
+from ..boards.headline import reading_name
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, figure_card, metric_table
 from ..pages.report_page import groups_section, hero, spread_section
@@ -36,6 +38,9 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
         parts += _task_parts(run, _overview(run, name), has_report=has_report)
     except SnellenError as error:
         parts.append(tag("p", f"This task cannot be summed up: {error}", class_="notice"))
+    kept = stored_readings(run.folder)
+    beside = f"; kept beside it: {', '.join(kept)} (results-NAME.json)" if kept else ""
+    parts.append(tag("p", tag("b", "Reading "), f"{reading_name(run.results())}{beside}"))
     parts.append(tag("p", tag("b", "Command "), tag("code", header.command or "not recorded", class_="mono")))
     live = None if progress.complete else address("/state", run=run.key)
     return shell(run.name, parts, crumbs=[link("Runs", "/"), run.name, name], live=live)

@@ -17,6 +17,7 @@ from ...core.builtins import default_registry
 from ...core.errors import SnellenError, UsageError
 from ...core.ids import content_hash
 from ...core.tasks import RunHeader, Task
+from ...scoring.readings import Reading
 from ...scoring.run import score_again
 from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
 from ...scoring.table import Costs, TrialColumns
@@ -161,7 +162,7 @@ class OpenRun:
     def rescored(self, profile: str) -> Results:
         """Return the results as another profile reads the replies; nothing is written."""
         results: Results = self._keep(
-            ("again", profile), lambda: score_again(self.reader, default_registry(), profile=profile)
+            ("again", profile), lambda: score_again(self.reader, default_registry(), reading=Reading(profile))
         )
         return results
 

@@ -7,47 +7,95 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
 
 from ...core.types import Estimate, Sample
 from ...stats.intervals import estimate_mean
-from ..table import ScoredTask
+from ..table import ScoredTask, ScoreTable
 from .blind_learned import Choice, learned_credit
 from .blind_rules import RULES, credit
+from .chain_tables import chains_from_table
+from .consistency import CHAINS
 
 BASELINES = ("no-period", "period", "shortest", "longest", "majority")
 LEARNED = "learned"
 FEWEST_TO_LEARN = 20
 """Items below which a judge has nothing to learn from."""
 BLIND_SUFFIX = "_blind"
+FIGURES = ("Rh", "Rcot", "Ro")
+Counted = dict[str, NDArray[Any]]
+"""Figure -> the cluster of every chain that the model's own figure counts."""
 
 
 def aggregate(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return Rh, Rcot and Ro of the blind baselines on the items that were asked, as `Rh_no-period_blind`."""
-    return baselines({sample.id: sample for sample, _ in scored.scores()}.values())
+    """Return Rh, Rcot and Ro of the blind baselines, as `Rh_no-period_blind`, on the very chains that Rh counts."""
+    table = scored.tables.get("accuracy") or next(iter(scored.tables.values()), None)
+    if table is None or not len(table):
+        return {}
+    return baselines(scored.samples(), counted=_counted(table), cluster_of=_clusters(table))
 
 
-def baselines(samples: Iterable[Sample], rules: Iterable[str] = BASELINES) -> dict[str, Estimate]:
-    """Return what rules score that read the options only, ties shared, and a judge that learns from the other items."""
-    items: dict[str, list[Sample]] = {}
-    for sample in samples:
-        items.setdefault(sample.group or sample.id, []).append(sample)
-    chains = list(items.values())
+def _clusters(table: ScoreTable) -> dict[str, int]:
+    return {name: int(cluster) for name, cluster in zip(table.samples, table.cluster_of_sample, strict=True)}
+
+
+def _counted(table: ScoreTable) -> Counted:
+    """Return which chains the figures count; where only inferences or only steps were asked, whose trials they do."""
+    codes, names = table.tags["role"]
+    roles = {names[code] for code in np.unique(codes[table.sample])}
+    if roles == {"inference"}:
+        return {"Rh": table.cluster[table.scored]}
+    if len(roles) == 1:
+        return {"Rcot": np.unique(table.cluster)}
+    chains = chains_from_table(table)
+    return {name: chains.clusters[known] for name, known in chains.known.items()}
+
+
+def baselines(
+    samples: Iterable[Sample],
+    rules: Iterable[str] = BASELINES,
+    *,
+    counted: Counted | None = None,
+    cluster_of: Mapping[str, int] | None = None,
+) -> dict[str, Estimate]:
+    """Return what rules score that read the options only, ties shared, and a judge that learns from the other items.
+
+    `counted` names the chains to average over, by the number that `cluster_of` gives a sample; else each item once.
+    """
+    chains = _in_chains(samples)
     found = {rule: [_by_rule(sample, rule) for chain in chains for sample in chain] for rule in rules}
     if len(chains) >= FEWEST_TO_LEARN:
         found[LEARNED] = _by_learning(chains)
+    numbers = [place if cluster_of is None else cluster_of[chain[0].id] for place, chain in enumerate(chains)]
     estimates: dict[str, Estimate] = {}
     for rule, chances in found.items():
-        of_rule = _estimates(chains, chances).items()
+        of_rule = _estimates(chains, chances, numbers, counted).items()
         estimates |= {f"{name}_{rule}{BLIND_SUFFIX}": estimate for name, estimate in of_rule}
     return estimates
 
 
-def _estimates(chains: Sequence[Sequence[Sample]], chances: Sequence[float]) -> dict[str, Estimate]:
+def _in_chains(samples: Iterable[Sample]) -> list[list[Sample]]:
+    items: dict[str, list[Sample]] = {}
+    for sample in samples:
+        items.setdefault(sample.group or sample.id, []).append(sample)
+    return list(items.values())
+
+
+def _estimates(
+    chains: Sequence[Sequence[Sample]], chances: Sequence[float], numbers: Sequence[int], counted: Counted | None
+) -> dict[str, Estimate]:
     """Return Rh, Rcot and Ro from the chance of every sample, in the order of chains; the unasked are left out."""
     given = iter(chances)
     rows = [expected([(sample, next(given)) for sample in chain]) for chain in chains]
-    columns = {name: np.array([row[name] for row in rows if name in row]) for name in ("Rh", "Rcot", "Ro")}
-    return {name: estimate_mean(values) for name, values in columns.items() if values.size}
+    estimates = {}
+    for name in FIGURES:
+        credit_of = {number: row[name] for number, row in zip(numbers, rows, strict=True) if name in row}
+        clusters = np.array(list(credit_of)) if counted is None else counted.get(name, np.empty(0, np.int64))
+        values = np.array([credit_of[int(cluster)] for cluster in clusters])
+        if credit_of and (counted is None or name in counted):
+            estimates[name] = structs.replace(estimate_mean(values, clusters), unit=CHAINS)
+    return estimates
 
 
 def expected(chain: Iterable[tuple[Sample, float]]) -> dict[str, float]:

@@ -108,7 +108,12 @@ def calibration(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Est
         "aurc": risk_coverage(confidences, right).area,
         "confidence": sum(confidences) / len(confidences) if confidences else None,
     }
-    return {name: Estimate(value, n=len(pairs)) for name, value in values.items()}
+    table = scored.tables.get("accuracy")
+    _, unscored, failed = table.counts if table is not None else (0, 0, 0)
+    n = len(pairs)
+    return {
+        name: Estimate(value, n=n, unscored=unscored, failed=failed, unit="trials") for name, value in values.items()
+    }
 
 
 def _columns(confidences: Sequence[float], right: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -7,86 +7,149 @@ numbers of CURE follow the conditional convention, Cf = Ro/Rcot and Cb = Ro/Rh; 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from ...core.errors import DataError, UsageError
 from ...core.types import Estimate
 from ...stats.intervals import Floats, cluster_totals, estimate_mean, estimate_ratio
-from ..table import ScoreTable
-from .means import group_codes
 
 CONVENTIONS = ("conditional", "over-n")
-STRICT = ("Rh", "Rcot", "Ro")
+CHAINS = "chains"
+STEPS = "trials of role=step"
+"""Units: chains; questions of the chain, each a trial."""
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Chains:
     """One row a chain: was the inference right, which steps were right (padded), how long is it, in which cluster."""
 
-    inference: NDArray[np.bool_]
-    steps: NDArray[np.bool_]
+    inference: Flags
+    steps: Flags
     """Items × longest chain; what lies beyond a chain's length is ignored."""
     lengths: NDArray[np.int64]
     clusters: NDArray[Any]
+    inference_read: Flags
+    """Whether the inference has a value; a refusal has none."""
+    steps_read: Flags
+    steps_failed: Flags
+    steps_stored: Flags
+    """Which steps were asked: one that fails its chain keeps others from being asked."""
+    failed: Flags
+    """Whether some question of the chain has no reply: it fails the chain."""
 
     @property
-    def within(self) -> NDArray[np.bool_]:
+    def within(self) -> Flags:
         """Return which cells of `steps` are steps."""
         return np.arange(self.steps.shape[1])[None, :] < self.lengths[:, None]
 
     @property
-    def whole(self) -> NDArray[np.bool_]:
+    def whole(self) -> Flags:
         """Return whether all steps of each chain are right."""
         return np.asarray(np.all(self.steps | ~self.within, axis=1))
 
+    @property
+    def known(self) -> dict[str, Flags]:
+        """Return which chains each of Rh, Rcot and Ro can be said of: not failed, and what it looks at was read."""
+        inference = self.inference_read & ~self.failed
+        steps = np.asarray(np.all(self.steps_read | ~self.within, axis=1)) & ~self.failed
+        return {"Rh": inference, "Rcot": steps, "Ro": inference & steps}
+
+    def counted_as_wrong(self) -> Chains:
+        """Return the same chains with everything known: what was not read or has no reply is wrong."""
+        nothing = np.zeros_like(self.failed)
+        read = (np.ones_like(self.inference_read), np.ones_like(self.steps_read))
+        return replace(
+            self,
+            inference=self.inference & self.inference_read,
+            steps=self.steps & self.steps_read,
+            inference_read=read[0],
+            steps_read=read[1],
+            steps_failed=np.zeros_like(self.steps_failed),
+            failed=nothing,
+        )
+
+
+def answered_chains(inference: Flags, steps: Flags, lengths: NDArray[np.int64], clusters: NDArray[Any]) -> Chains:
+    """Return chains in which every question was answered and read."""
+    nothing = np.zeros_like(inference)
+    read = (np.ones_like(inference), np.ones_like(steps))
+    return Chains(inference, steps, lengths, clusters, *read, np.zeros_like(steps), read[1], nothing)
+
 
 def consistency(chains: Chains, convention: str = "conditional") -> dict[str, Estimate]:
-    """Return Rh, Rcot, Ro, Cf, Cb with 95 % intervals; a conditional one that no item qualifies for is None."""
+    """Return Rh, Rcot, Ro, Cf, Cb with 95 % intervals; a conditional one that no item qualifies for is None.
+
+    A chain with a question that has no reply is failed in all of them; one whose answers were not read is unscored
+    where they are looked at.
+    """
     if convention not in CONVENTIONS:
         raise UsageError(f"unknown convention {convention!r}: use {' or '.join(CONVENTIONS)}")
     inference, whole = chains.inference.astype(np.float64), chains.whole.astype(np.float64)
-    both = inference * whole
+    both, known = inference * whole, chains.known
     estimates = {
-        name: estimate_mean(values, chains.clusters)
-        for name, values in (("Rh", inference), ("Rcot", whole), ("Ro", both))
+        name: _over(chains, values, known[name]) for name, values in (("Rh", inference), ("Rcot", whole), ("Ro", both))
     }
     if convention == "over-n":
         return estimates | {"Cf": estimates["Ro"], "Cb": estimates["Ro"]}
-    return estimates | {"Cf": _given(both, whole, chains.clusters), "Cb": _given(both, inference, chains.clusters)}
+    return estimates | {"Cf": _given(chains, both, whole), "Cb": _given(chains, both, inference)}
 
 
-def _given(both: Floats, condition: Floats, clusters: NDArray[Any]) -> Estimate:
+def _over(chains: Chains, values: Floats, known: Flags) -> Estimate:
+    unscored = int(np.count_nonzero(~known & ~chains.failed))
+    failed = int(np.count_nonzero(chains.failed))
+    estimate = estimate_mean(values[known], chains.clusters[known], unscored=unscored, failed=failed)
+    return structs.replace(estimate, unit=CHAINS)
+
+
+def _given(chains: Chains, both: Floats, condition: Floats) -> Estimate:
     """Return Σboth/Σcondition; with single items a cluster this is a plain proportion of those that qualify."""
+    known = chains.known["Ro"]
+    both, condition, clusters = both[known], condition[known], chains.clusters[known]
     if np.unique(clusters).size == clusters.size:
-        return estimate_mean(both[condition > 0])
-    sums, sizes = cluster_totals(both, clusters)[0], cluster_totals(condition, clusters)[0]
-    qualified = sizes > 0
-    return estimate_ratio(sums[qualified], sizes[qualified], bounded=True, n=int(condition.sum()))
+        estimate = estimate_mean(both[condition > 0])
+    else:
+        sums, sizes = cluster_totals(both, clusters)[0], cluster_totals(condition, clusters)[0]
+        qualified = sizes > 0
+        estimate = estimate_ratio(sums[qualified], sizes[qualified], bounded=True, n=int(condition.sum()))
+    counts = _over(chains, chains.whole.astype(np.float64), known)
+    left_out = counts.n - estimate.n
+    return structs.replace(estimate, unscored=counts.unscored, failed=counts.failed, left_out=left_out, unit=CHAINS)
 
 
 def steps(chains: Chains) -> dict[str, Estimate]:
-    """Return the accuracy of all steps, of each position, and the share of chains whose first wrong step is there."""
-    within = chains.within
-    rows = np.nonzero(within)
-    right = chains.steps.astype(np.float64)
-    estimates = {"step_accuracy": estimate_mean(right[rows], chains.clusters[rows[0]])}
-    unbroken = np.ones(chains.lengths.size, dtype=bool)
+    """Return the accuracy of all steps, of each position, and the share of chains whose first wrong step is there.
+
+    A step counts on its own, like any trial; where a chain breaks can be said of those only whose steps were all read.
+    """
+    estimates = {"step_accuracy": _of_steps(chains, chains.within, STEPS)}
+    unbroken, known = np.ones(chains.lengths.size, dtype=bool), chains.known["Rcot"]
     for position in range(chains.steps.shape[1]):
-        has = within[:, position]
-        breaks = has & unbroken & ~chains.steps[:, position]
-        estimates[f"step_{position + 1}_accuracy"] = estimate_mean(right[has, position], chains.clusters[has])
-        estimates[f"break_at_{position + 1}"] = estimate_mean(breaks.astype(np.float64), chains.clusters)
+        there = np.zeros_like(chains.within)
+        there[:, position] = chains.within[:, position]
+        breaks = there[:, position] & unbroken & ~chains.steps[:, position]
+        estimates[f"step_{position + 1}_accuracy"] = _of_steps(chains, there, f"trials of step={position + 1}")
+        estimates[f"break_at_{position + 1}"] = _over(chains, breaks.astype(np.float64), known)
         unbroken &= ~breaks
-    estimates["unbroken"] = estimate_mean(unbroken.astype(np.float64), chains.clusters)
+    estimates["unbroken"] = _over(chains, unbroken.astype(np.float64), known)
     return estimates
 
 
-def chains_from_items(ground_truth: Sequence[Mapping[str, Any]], predictions: Sequence[Mapping[str, Any]]) -> Chains:
+def _of_steps(chains: Chains, chosen: Flags, unit: str) -> Estimate:
+    asked = chosen & chains.steps_stored
+    rows = np.nonzero(asked & chains.steps_read)
+    failed = int(np.count_nonzero(asked & chains.steps_failed))
+    unscored = int(np.count_nonzero(asked & ~chains.steps_read)) - failed
+    values, clusters = chains.steps[rows].astype(np.float64), chains.clusters[rows[0]]
+    return structs.replace(estimate_mean(values, clusters, unscored=unscored, failed=failed), unit=unit)
+
+
+def chains_from_items(ground_truth: Sequence[Mapping[str, Any]], predictions: Sequence[Any]) -> Chains:
     """Compare items `{"inference": i, "chain": […]}`; a missing or null answer is wrong. Errors name the item."""
     if len(ground_truth) != len(predictions):
         raise DataError(
@@ -100,128 +163,50 @@ def chains_from_items(ground_truth: Sequence[Mapping[str, Any]], predictions: Se
     for row, (_, right) in enumerate(pairs):
         padded[row, : len(right)] = right
     lengths = np.array([len(right) for _, right in pairs], dtype=np.int64)
-    return Chains(np.array([inference for inference, _ in pairs], dtype=bool), padded, lengths, np.arange(len(pairs)))
+    inferences = np.array([inference for inference, _ in pairs], dtype=bool)
+    return answered_chains(inferences, padded, lengths, np.arange(len(pairs)))
 
 
-def _compare_item(index: int, truth: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[bool, list[bool]]:
+def _compare_item(index: int, truth: Mapping[str, Any], found: Any) -> tuple[bool, list[bool]]:
     chain = truth.get("chain")
     if truth.get("inference") is None or not isinstance(chain, (list, tuple)) or not chain:
         raise DataError(f"item {index}: ground truth needs `inference` and a `chain` of at least one step")
-    answers = found.get("chain") or ()
+    inference, answers = _predicted(index, found, len(chain))
+    right = [_same(index, gold, said) for gold, said in zip(chain, answers, strict=True)]
+    return _same(index, truth["inference"], inference), right
+
+
+def _predicted(index: int, found: Any, steps: int) -> tuple[Any, list[Any]]:
+    """Return what was predicted, as many steps as there are; what is missing is None."""
+    if found is not None and not isinstance(found, Mapping):
+        raise DataError(f"item {index}: the prediction must be an object with `inference` and `chain`, or null")
+    given = found or {}
+    answers = given.get("chain") or ()
     if not isinstance(answers, (list, tuple)):
         raise DataError(f"item {index}: the predicted `chain` must be a list")
-    if len(answers) > len(chain):
-        raise DataError(f"item {index}: {len(answers)} predicted steps for a chain of {len(chain)}")
-    right = [position < len(answers) and answers[position] == gold for position, gold in enumerate(chain)]
-    return found.get("inference") == truth["inference"], right
+    if len(answers) > steps:
+        raise DataError(f"item {index}: {len(answers)} predicted steps for a chain of {steps}")
+    return given.get("inference"), [*answers, *[None] * (steps - len(answers))]
 
 
-def chains_from_table(table: ScoreTable, *, role_tag: str = "role", step_tag: str = "step") -> Chains:
-    """Gather trials into chains: samples of one group, with tag `role` inference or step, and tag `step` 1, 2, …
-
-    Each variant and repeat of a group is its own chain in the group's cluster. A trial is right when its value is 1;
-    unscored and failed ones are wrong. Raises DataError for a group without an inference or without steps.
-    """
-    for tag in (role_tag, step_tag):
-        if tag not in table.tags:
-            raise DataError(f"consistency needs the sample tag {tag!r}: give it in the dataset card")
-    roles, names = group_codes(table, role_tag)
-    is_inference = np.isin(roles, [i for i, name in enumerate(names) if name == "inference"])
-    position, _ = group_codes(table, step_tag)
-    items, item = _chains_of(table)
-    _require_both(table, item, is_inference, len(items))
-    right = table.scored & (table.value >= 1.0 - 1e-9)
-    inference = np.ones(len(items), dtype=bool)
-    np.logical_and.at(inference, item[is_inference], right[is_inference])
-    return _pad_steps(
-        item[~is_inference],
-        _step_numbers(table, step_tag, position)[~is_inference],
-        right[~is_inference],
-        inference,
-        items[:, 0],
-    )
+def _same(index: int, gold: Any, said: Any) -> bool:
+    """Compare two answers written as indices; a label can only be compared with a label."""
+    wanted, answer = _read_index(index, gold), _read_index(index, said)
+    if wanted is None:
+        raise DataError(f"item {index}: the ground truth holds null where an index from 0 belongs")
+    if answer is not None and isinstance(wanted, int) is not isinstance(answer, int):
+        mixed = f"{said!r} is predicted where the ground truth says {gold!r}"
+        raise DataError(f"item {index}: {mixed}: write both as indices from 0, or both as labels")
+    return answer == wanted
 
 
-def _chains_of(table: ScoreTable) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return (cluster, variant, repeat) of every chain, and the chain of every trial."""
-    keys = np.column_stack([table.cluster, table.variant, table.repeat])
-    chains, chain = np.unique(keys, axis=0, return_inverse=True)
-    return chains, chain.reshape(-1)
-
-
-def _require_both(table: ScoreTable, item: NDArray[Any], is_inference: NDArray[np.bool_], items: int) -> None:
-    for chosen, what in ((is_inference, "an inference (tag role = inference)"), (~is_inference, "steps")):
-        missing = np.flatnonzero(np.bincount(item[chosen], minlength=items) == 0)
-        if missing.size:
-            row = int(np.flatnonzero(item == missing[0])[0])
-            name = table.samples[table.sample[row]]
-            raise DataError(f"the chain of sample {name!r} has no {what}: it cannot be scored for consistency")
-
-
-def _step_numbers(table: ScoreTable, tag: str, codes: NDArray[Any]) -> Floats:
-    texts = table.tags[tag][1]
-    numbers = np.array([float(text) if text.replace(".", "", 1).isdigit() else np.inf for text in texts])
-    return np.asarray(numbers[codes], dtype=np.float64)
-
-
-def _pad_steps(
-    item: NDArray[Any], number: Floats, right: NDArray[np.bool_], inference: NDArray[np.bool_], clusters: NDArray[Any]
-) -> Chains:
-    lengths = np.bincount(item, minlength=inference.size).astype(np.int64)
-    order = np.lexsort((number, item))
-    place = np.arange(item.size) - np.searchsorted(item[order], item[order])
-    padded = np.zeros((inference.size, int(lengths.max(initial=0))), dtype=bool)
-    padded[item[order], place] = right[order]
-    return Chains(inference, padded, lengths, clusters)
-
-
-def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
-    """Return all consistency metrics of a table of chains. Options: `convention`, `role_tag`, `step_tag`."""
-    chosen = options or {}
-    chains = chains_from_table(
-        table, role_tag=str(chosen.get("role_tag", "role")), step_tag=str(chosen.get("step_tag", "step"))
-    )
-    return consistency(chains, str(chosen.get("convention", "conditional"))) | steps(chains)
-
-
-def chain_estimates(table: ScoreTable, options: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return all consistency metrics of chains that may lack questions or replies: what is missing is never guessed.
-
-    Needs the tags role, step and steps (chain length). A chain with a question that has no reply is left out and
-    counted as failed (`…_strict` counts it as wrong); a reply that cannot be read is wrong; chains not yet asked to
-    the end are left out.
-    """
-    if not {"role", "steps"} <= set(table.tags):
-        return {}
-    codes, names = table.tags["role"]
-    roles = {names[code] for code in np.unique(codes[table.sample])}
-    if roles != {"inference", "step"}:
-        name = {"inference": "Rh", "step": "step_accuracy"}.get(next(iter(roles), ""), "")
-        answered = ~table.failed
-        failed = int(np.count_nonzero(table.failed))
-        return {name: estimate_mean(table.value[answered], table.cluster[answered], failed=failed)} if name else {}
-    complete, broken = complete_rows(table)
-    if not complete.any():
-        return {}
-    replied = complete & ~broken
-    lost = _count_chains(table, complete) - _count_chains(table, replied)
-    estimates = aggregate(table.take(replied), options) if replied.any() else {}
-    estimates = {name: msgspec.structs.replace(estimate, failed=lost) for name, estimate in estimates.items()}
-    if lost:
-        strict = aggregate(table.take(complete), options)
-        estimates |= {f"{name}_strict": strict[name] for name in STRICT}
-    return estimates
-
-
-def complete_rows(table: ScoreTable) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which trials belong to a chain with all questions stored, and to one with a question without a reply."""
-    _, chain = _chains_of(table)
-    codes, texts = table.tags["steps"]
-    lengths = np.array([int(text) for text in texts])[codes][table.sample]
-    complete = np.bincount(chain)[chain] == lengths + 1
-    broken = np.bincount(chain, weights=table.failed)[chain] > 0
-    return complete, broken
-
-
-def _count_chains(table: ScoreTable, rows: NDArray[np.bool_]) -> int:
-    return len(_chains_of(table.take(rows))[0])
+def _read_index(index: int, value: Any) -> int | str | None:
+    """Return an index from 0 (also one written as text), a label without its brackets, or None."""
+    if isinstance(value, str):
+        text = value.strip().strip("()[].:").strip()
+        return int(text) if text.isdecimal() else text.upper() or None
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise DataError(f"item {index}: {value!r} is no index: write whole numbers from 0, labels, or null")

@@ -14,6 +14,7 @@ from ...core.types import Estimate, Form
 from ...stats.bootstrap import difference_interval, swap_p_value
 from ...stats.intervals import cluster_totals, estimate_mean, estimate_ratio, holm
 from ..table import Outcome, ScoredTask, ScoreTable
+from .means import in_unit
 from .robustness import aggregate as robustness_of_table
 
 MAIN = "accuracy"
@@ -41,10 +42,11 @@ def compensated(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Est
         return {}
     values = np.where(table.unscored, chance_of(scored) or _NOTHING_READ, table.value)
     failed = int(np.count_nonzero(table.failed))
-    return {
+    estimates = {
         "compensated": estimate_mean(values, table.cluster, n=len(table) - failed, failed=failed),
         "null_rate": estimate_mean(table.unscored.astype(np.float64), table.cluster, n=len(table)),
     }
+    return in_unit("trials", estimates)
 
 
 def compare_variants(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
@@ -54,7 +56,9 @@ def compare_variants(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str
         return {}
     found = variant_differences(table)
     return {
-        f"difference:{pair.second}-{pair.first}": Estimate(pair.difference, None, pair.ci95, pair.paired)
+        f"difference:{pair.second}-{pair.first}": Estimate(
+            pair.difference, None, pair.ci95, pair.paired, unit="questions"
+        )
         for pair in found
     }
 
@@ -68,7 +72,8 @@ def ladder(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate
             clusters.append(sample.group or sample.id)
             for name, value in score.detail["ladder"].items():
                 rungs.setdefault(name, []).append(float(value))
-    return {name: estimate_mean(np.array(values), np.array(clusters)) for name, values in rungs.items()}
+    estimates = {name: estimate_mean(np.array(values), np.array(clusters)) for name, values in rungs.items()}
+    return in_unit("trials", estimates)
 
 
 def page_cost(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:

@@ -10,9 +10,11 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from ...core.types import Estimate
 from ...stats.bootstrap import bootstrap_interval
@@ -79,7 +81,7 @@ def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> di
 
 
 def _ballots(table: ScoreTable) -> tuple[Cells, Ballots]:
-    by_question = Cells(replace(table, variant=np.zeros_like(table.variant)))
+    by_question = Cells(replace(table, variant=np.zeros_like(table.variant)), "questions")
     return by_question, count_ballots(table, by_question.of_trial, by_question.number, none_votes=True)
 
 
@@ -91,18 +93,27 @@ def answer_entropy(table: ScoreTable) -> Estimate:
 
 def variant_range(table: ScoreTable) -> dict[str, Estimate]:
     """Return the lowest and highest mean of any one variant, and their difference (`<metric>_range`)."""
-    parts = [estimate_mean(*question_means(part), n=int(part.scored.sum())) for _, part in split(table, "variant")]
+    parts = [_variant_mean(name, part) for name, part in split(table, "variant")]
     means = [part for part in parts if part.value is not None]
+    failed = sum(part.unscored == 0 for part in parts if part.value is None)
+    unread = len(parts) - len(means) - failed
+    width = Estimate(None, n=len(means), unscored=unread, failed=failed, unit="variants")
     if not means:
-        return {f"{table.metric}_range": Estimate(None)}
+        return {f"{table.metric}_range": width}
     lowest = min(means, key=lambda part: part.value or 0.0)
     highest = max(means, key=lambda part: part.value or 0.0)
     spread = (highest.value or 0.0) - (lowest.value or 0.0)
     return {
         f"{table.metric}_worst_variant": lowest,
         f"{table.metric}_best_variant": highest,
-        f"{table.metric}_range": Estimate(spread, n=len(means)),
+        f"{table.metric}_range": structs.replace(width, value=spread),
     }
+
+
+def _variant_mean(name: str, part: ScoreTable) -> Estimate:
+    scored, unscored, failed = part.counts
+    estimate = estimate_mean(*question_means(part), n=scored, unscored=unscored, failed=failed)
+    return structs.replace(estimate, unit=f"trials of variant={name}")
 
 
 def rounds(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
@@ -111,17 +122,26 @@ def rounds(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[
     Option `round_tag` names the tag that holds the round's number (default `round`).
     """
     tag = str((options or {}).get("round_tag", "round"))
-    numbered = [(_number(value), part) for value, part in split(table, tag)] if tag in table.tags else []
-    parts = sorted(((number, part) for number, part in numbered if number is not None), key=lambda pair: pair[0])
-    estimates = {f"{table.metric}_round_{number:g}": _round_mean(part) for number, part in parts}
+    known = _numbered_rounds(table, tag)
+    estimates = {
+        f"{table.metric}_round_{number:g}": structs.replace(_round_mean(part), unit=f"trials of {tag}={text}")
+        for number, text, part in known
+    }
+    parts = [(number, part) for number, _, part in known]
     trend = round_trend((number, part.value[part.scored].tolist()) for number, part in parts)
-    scored = int(sum(part.scored.sum() for _, part in parts))
     intervals = _trend_intervals(parts)
-    estimates["round_correlation"] = Estimate(
-        trend.correlation, ci95=intervals[0] if trend.correlation is not None else None, n=scored
-    )
-    estimates["round_slope"] = Estimate(trend.slope, ci95=intervals[1] if trend.slope is not None else None, n=scored)
+    n, unscored, failed = (sum(part.counts[place] for _, part in parts) for place in range(3))
+    for name, value, interval in zip(("round_correlation", "round_slope"), trend, intervals, strict=True):
+        bounds = interval if value is not None else None
+        estimates[name] = Estimate(value, None, bounds, n, unscored, failed, unit="trials")
     return estimates
+
+
+def _numbered_rounds(table: ScoreTable, tag: str) -> list[tuple[float, str, ScoreTable]]:
+    """Return the rounds that have a number, in its order: number, as it is written, trials."""
+    split_up = split(table, tag) if tag in table.tags else ()
+    numbered = [(_number(text), text, part) for text, part in split_up]
+    return sorted(((number, text, part) for number, text, part in numbered if number is not None), key=itemgetter(0))
 
 
 def trend_of_rounds(table: ScoreTable) -> dict[str, Estimate]:

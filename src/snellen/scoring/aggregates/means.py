@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from ...core.errors import UsageError, did_you_mean
@@ -16,6 +17,11 @@ from ..table import Codes, ScoreTable
 REFUSED = ("refus",)
 TRUNCATED = ("trunc",)
 """How reasons and kinds of failure begin that count as refused or truncated."""
+
+
+def in_unit(unit: str, estimates: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """Return estimates that say what they count."""
+    return {name: structs.replace(estimate, unit=unit) for name, estimate in estimates.items()}
 
 
 def question_means(table: ScoreTable, *, strict: bool = False) -> tuple[Floats, Codes]:
@@ -37,7 +43,7 @@ def mean(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[st
 
     With several trials a question also `<metric>_micro`, where each trial weighs the same.
     """
-    estimates = _headline(table)
+    estimates = headline_of(table)
     if table.is_repeated or table.is_varied:
         estimates[f"{table.metric}_micro"] = mean_of_trials(table)
     return estimates
@@ -47,18 +53,19 @@ def mean_of_trials(table: ScoreTable) -> Estimate:
     """Return the mean where each trial weighs the same."""
     scored, unscored, failed = table.counts
     values, clusters = table.value[table.scored], table.cluster[table.scored]
-    return estimate_mean(values, clusters, n=scored, unscored=unscored, failed=failed)
+    return structs.replace(estimate_mean(values, clusters, n=scored, unscored=unscored, failed=failed), unit="trials")
 
 
 def mean_of_questions(table: ScoreTable) -> Estimate:
     """Return the mean where each question weighs the same, counted in questions; one without a score is unscored."""
     values, clusters = question_means(table)
-    return estimate_mean(values, clusters, unscored=np.unique(table.sample).size - values.size)
+    unscored = np.unique(table.sample).size - values.size
+    return structs.replace(estimate_mean(values, clusters, unscored=unscored), unit="questions")
 
 
 def format_hit_rate(table: ScoreTable) -> Estimate:
     """Return the share of trials whose reply had the form looked for; each counts on its own, as in ReForm-Eval."""
-    return estimate_mean((table.reason < 0).astype(np.float64))
+    return structs.replace(estimate_mean((table.reason < 0).astype(np.float64)), unit="trials")
 
 
 def rates(table: ScoreTable) -> dict[str, Estimate]:
@@ -66,12 +73,13 @@ def rates(table: ScoreTable) -> dict[str, Estimate]:
 
     A refusal or a cut reply counts wherever it shows: as a reason not to score, or as a kind of failure.
     """
-    return {
+    shares = {
         "unparsed_rate": _share(table, table.unscored),
         "refused_rate": _share(table, _has_reason(table, REFUSED)),
         "truncated_rate": _share(table, _has_reason(table, TRUNCATED)),
         "failed_rate": _share(table, table.failed),
     }
+    return in_unit("trials", shares)
 
 
 def _share(table: ScoreTable, rows: NDArray[np.bool_]) -> Estimate:
@@ -99,7 +107,7 @@ def group_codes(table: ScoreTable, key: str) -> tuple[Codes, Sequence[str]]:
 
 
 def _axis_codes(table: ScoreTable, axis: str) -> tuple[Codes, Sequence[str]]:
-    parts = [_axes(variant) for variant in table.variants]
+    parts = [axes_of(variant) for variant in table.variants]
     if len(table) and not any(axis in part for part in parts):
         known = sorted({*table.tags, "variant", "repeat"}.union(*parts))
         hint = f"{did_you_mean(axis, known)}; known: {', '.join(known)}"
@@ -110,7 +118,7 @@ def _axis_codes(table: ScoreTable, axis: str) -> tuple[Codes, Sequence[str]]:
     return codes[table.variant] if len(table) else table.variant, values
 
 
-def _axes(variant: str) -> dict[str, str]:
+def axes_of(variant: str) -> dict[str, str]:
     """Read a variant's axes leniently: rows from outside may hold any name."""
     pairs = (part.partition("=") for part in variant.split("&"))
     return {axis: value for axis, equals, value in pairs if equals}
@@ -127,15 +135,17 @@ def split(table: ScoreTable, key: str) -> Iterator[tuple[str, ScoreTable]]:
 
 def groups(table: ScoreTable, keys: Sequence[str]) -> dict[str, dict[str, dict[str, Estimate]]]:
     """Return the headline and strict estimates by each value of each key."""
-    return {key: {value: _headline(part) for value, part in split(table, key)} for key in keys}
+    return {key: {value: headline_of(part) for value, part in split(table, key)} for key in keys}
 
 
-def _headline(table: ScoreTable) -> dict[str, Estimate]:
+def headline_of(table: ScoreTable) -> dict[str, Estimate]:
+    """Return the mean of a table and its strict twin, which has everything in its denominator."""
     scored, unscored, failed = table.counts
-    return {
+    estimates = {
         table.metric: estimate_mean(*question_means(table), n=scored, unscored=unscored, failed=failed),
         f"{table.metric}_strict": estimate_mean(*question_means(table, strict=True), n=len(table)),
     }
+    return in_unit("trials", estimates)
 
 
 def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
@@ -148,7 +158,7 @@ def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
     scored, unscored, failed = table.counts
     name = f"{table.metric}_macro_{key}"
     if not parts:
-        return {name: Estimate(None, n=scored, unscored=unscored, failed=failed)}
+        return {name: Estimate(None, n=scored, unscored=unscored, failed=failed, unit="trials")}
     residuals = np.concatenate([(values - values.mean()) / (len(parts) * values.size) for values, _ in parts])
     sums, _ = cluster_totals(residuals, np.concatenate([clusters for _, clusters in parts]))
     value = float(np.mean([values.mean() for values, _ in parts]))
@@ -156,4 +166,4 @@ def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
     moments = Moments(value, stderr, max(1.0, sums.size - 1.0), float(sums.size))
     bounded = all(bool(np.all((values >= 0.0) & (values <= 1.0))) for values, _ in parts)
     interval = share_interval(moments) if bounded else mean_interval(moments)
-    return {name: Estimate(value, stderr, interval, scored, unscored, failed)}
+    return {name: Estimate(value, stderr, interval, scored, unscored, failed, unit="trials")}

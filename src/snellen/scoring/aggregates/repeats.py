@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from ...core.types import Estimate
@@ -25,25 +26,33 @@ RIGHT = 1.0 - 1e-9
 class Cells:
     """The cells of a table: which trials each holds, and which question each belongs to."""
 
-    def __init__(self, table: ScoreTable) -> None:
+    def __init__(self, table: ScoreTable, unit: str = "prompts") -> None:
+        self._unit = unit
         first = len(table) > 0  # no cell begins in an empty table
         starts = np.flatnonzero(np.r_[first, (np.diff(table.sample) != 0) | (np.diff(table.variant) != 0)])
         self.number = starts.size
         self.of_trial: Counts = np.repeat(np.arange(starts.size), np.diff(np.r_[starts, len(table)]))
         self.sample = table.sample[starts]
+        replied = np.bincount(self.of_trial[~table.failed], minlength=starts.size)
+        self._failed = replied == 0
         self._cluster_of_sample = table.cluster_of_sample
 
     def estimate(self, values: Floats, *, is_share: bool = True) -> Estimate:
-        """Return the mean over questions of the mean over their cells; NaN cells are unscored."""
+        """Return the mean over questions of the mean over their cells.
+
+        NaN cells are unscored, or failed where no trial of the cell has a reply.
+        """
         defined = np.isfinite(values)
         samples, kept = self.sample[defined], values[defined]
+        failed = int(np.count_nonzero(~defined & self._failed))
+        unscored = int(values.size - kept.size) - failed
         if not kept.size:
-            return Estimate(None, unscored=int(values.size))
+            return Estimate(None, unscored=unscored, failed=failed, unit=self._unit)
         starts = np.flatnonzero(np.r_[True, np.diff(samples) != 0])
         means = np.add.reduceat(kept, starts) / np.diff(np.r_[starts, samples.size])
         clusters = self._cluster_of_sample[samples[starts]]
-        unscored = int(values.size - kept.size)
-        return estimate_mean(means, clusters, n=int(kept.size), unscored=unscored, is_share=is_share)
+        counts = {"n": int(kept.size), "unscored": unscored, "failed": failed}
+        return structs.replace(estimate_mean(means, clusters, **counts, is_share=is_share), unit=self._unit)
 
 
 def pass_at_k(right: Counts, trials: Counts, k: int) -> Floats:
@@ -136,8 +145,8 @@ def _sizes(trials: Counts, options: Mapping[str, Any]) -> Sequence[int]:
 
 def run_spread(table: ScoreTable) -> Estimate:
     """Return the standard deviation of the means of whole runs (the i-th inference of every question); n: runs."""
-    parts = (estimate_mean(part.value[part.scored]).value for _, part in split(table, "repeat"))
-    means = [value for value in parts if value is not None]
-    _, unscored, failed = table.counts
+    parts = [part for _, part in split(table, "repeat")]
+    means = [float(part.value[part.scored].mean()) for part in parts if part.scored.any()]
+    failed = sum(bool(part.failed.all()) for part in parts)
     value = float(np.std(means, ddof=1)) if len(means) > 1 else None
-    return Estimate(value, n=len(means), unscored=unscored, failed=failed)
+    return Estimate(value, n=len(means), unscored=len(parts) - len(means) - failed, failed=failed, unit="runs")

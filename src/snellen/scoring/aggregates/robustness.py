@@ -19,6 +19,7 @@ from ...stats.bootstrap import bootstrap_interval
 from ...stats.intervals import Floats, cluster_totals, estimate_mean
 from ...stats.logistic import fit_curve, threshold_interval
 from ..table import Codes, ScoreTable
+from .means import in_unit
 
 Matrix = NDArray[np.float64]
 _LEVEL = re.compile(r"^(?P<family>[^:&=]+):(?P<severity>\d+(?:\.\d+)?)(?::.*)?$")
@@ -151,11 +152,12 @@ def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> di
     chosen = options or {}
     chance = float(chosen.get("chance", 0.0))
     estimates: dict[str, Estimate] = {}
+    pairs: dict[str, Estimate] = {}
     for ladder in ladders(table, str(chosen.get("axis", "perturb"))):
         name = ladder.family
         estimates |= {f"{table.metric}_{name}_{severity:g}": value for severity, value in curve(ladder).items()}
         estimates |= {f"retention_{name}_{severity:g}": value for severity, value in retention(ladder, chance).items()}
         estimates[f"{table.metric}_{name}_worst"] = worst_case(ladder)
-        estimates |= {f"{kind}_{name}": value for kind, value in flips(ladder).items()}
+        pairs |= in_unit(f"pairs of {name}", {f"{kind}_{name}": value for kind, value in flips(ladder).items()})
         estimates[f"critical_severity_{name}"] = critical_severity(ladder, chance)
-    return estimates
+    return in_unit("questions", estimates) | pairs

@@ -94,7 +94,7 @@ def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> di
     parts = {"question": split.question, "variant": split.variant, "sampling": split.sampling}
     scored, unscored, failed = table.counts
     return {
-        f"{table.metric}_variance_{name}": Estimate(part, None, None, scored, unscored, failed)
+        f"{table.metric}_variance_{name}": Estimate(part, None, None, scored, unscored, failed, unit="trials")
         for name, part in parts.items()
     }
 

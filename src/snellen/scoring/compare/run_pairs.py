@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from ...core.errors import UsageError, did_you_mean
+from ...core.types import Score
 from ...store.reader import RunReader
-from ..stored import stored_tables
+from ..readings import Reading, named_reading, own_reading
+from ..stored import live_tables, stored_tables
 from ..table import ScoreTable
 from .divergence import Fingerprint, Key, fingerprint
 from .paired import Comparison, RunSide, compare_all
@@ -20,20 +23,36 @@ def compare_runs(
     task: str | None = None,
     metric: str | None = None,
     scored_only: bool = False,
+    reading: str | None = None,
 ) -> dict[str, list[Comparison]]:
     """Return, for every task the runs share, the comparison of every pair on each common metric (or on one).
 
-    Paired by sample id. Unscored and failed trials count as 0 unless `scored_only`.
+    Paired by sample id. Unscored and failed trials count as 0 unless `scored_only`. Runs read in different ways are
+    refused, unless one `reading` for all is named: a kept one, or a profile, by which they are then read.
     """
     if len(folders) < 2:
         raise UsageError("compare needs at least two run folders: snellen compare runs/A runs/B")
     with ExitStack() as stack:
         readers = [stack.enter_context(RunReader(folder)) for folder in folders]
         names = _names(folders)
+        chosen = align_readings(readers, names, reading)
         return {
-            name: _compare_task(readers, names, name, metric, scored_only)
+            name: _compare_task(
+                [_side(*pair, name) for pair in zip(readers, chosen, strict=True)], names, name, metric, scored_only
+            )
             for name in _common_tasks(readers, names, task)
         }
+
+
+def align_readings(readers: Sequence[RunReader], names: Sequence[str], reading: str | None) -> Sequence[Reading | None]:
+    """Return by which reading each run is compared, None as it is stored; runs read differently are refused."""
+    if reading is not None:
+        return [named_reading(reader, reading) for reader in readers]
+    own = [own_reading(reader).name for reader in readers]
+    if len(set(own)) > 1:
+        read = ", ".join(f"{name} as {how}" for name, how in zip(names, own, strict=True))
+        raise UsageError(f"the runs were read in different ways ({read}): compare them by one, e.g. --reading {own[0]}")
+    return [None] * len(readers)
 
 
 def _names(folders: Sequence[str | Path]) -> list[str]:
@@ -56,14 +75,28 @@ def _common_tasks(readers: Sequence[RunReader], names: Sequence[str], task: str 
     return [task] if task is not None else common
 
 
+class Side(NamedTuple):
+    """One run on one task, by one reading."""
+
+    tables: dict[str, ScoreTable]
+    marks: dict[Key, Fingerprint]
+
+
+def _side(reader: RunReader, reading: Reading | None, task: str) -> Side:
+    if reading is None:
+        return Side(stored_tables(reader, task, tag_keys=()), dict(_fingerprints(reader, task, reader.scores(task))))
+    card = next(card for card in reader.header().tasks if card.name == task)
+    tables, scores = live_tables(reader, card, reading, tag_keys=())
+    return Side(tables, dict(_fingerprints(reader, task, iter(scores))))
+
+
 def _compare_task(
-    readers: Sequence[RunReader], names: Sequence[str], task: str, metric: str | None, scored_only: bool
+    runs: Sequence[Side], names: Sequence[str], task: str, metric: str | None, scored_only: bool
 ) -> list[Comparison]:
-    tables = [stored_tables(reader, task, tag_keys=()) for reader in readers]
-    marks = [dict(_fingerprints(reader, task)) for reader in readers]
+    tables = [run.tables for run in runs]
     comparisons = []
     for name in _common_metrics(tables, names, task, metric):
-        sides = [RunSide(side, table[name], mark) for side, table, mark in zip(names, tables, marks, strict=True)]
+        sides = [RunSide(side, run.tables[name], run.marks) for side, run in zip(names, runs, strict=True)]
         comparisons += compare_all(sides, scored_only=scored_only)
     return comparisons
 
@@ -81,8 +114,7 @@ def _common_metrics(
     return [metric] if metric is not None else common
 
 
-def _fingerprints(reader: RunReader, task: str) -> Iterator[tuple[Key, Fingerprint]]:
-    scores = reader.scores(task)
+def _fingerprints(reader: RunReader, task: str, scores: Iterator[Score]) -> Iterator[tuple[Key, Fingerprint]]:
     waiting = next(scores, None)
     for sample, request, prediction, _ in reader.trials(task):
         own = []

@@ -6,10 +6,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 
 import numpy as np
+from msgspec import structs
 
 from ...core.errors import DataError
 from ...core.types import Estimate, Score
 from ...data.files.records import Record
+from ...stats.intervals import estimate_mean
 from ..aggregates.consistency import chains_from_items, consistency, steps
 from ..scorers import key_values, word_accuracy
 from ..scorers.caption_metrics import Caption
@@ -86,14 +88,18 @@ def score_chains(records: Iterable[Record], *, convention: str) -> Scored:
     if not items:
         raise DataError("the file holds no records, so there is nothing to score")
     chains = chains_from_items(*zip(*items, strict=True))
+    silent = np.array([not prediction for _, prediction in items])
     metrics = consistency(chains, convention) | steps(chains)
-    undefined = {name: "undefined: no item qualifies" for name, value in metrics.items() if value.value is None}
-    return len(items), metrics, undefined
+    metrics["failed_rate"] = structs.replace(estimate_mean(silent.astype(np.float64)), unit="chains")
+    notes = {name: "undefined: no item qualifies" for name, value in metrics.items() if value.value is None}
+    if silent.any():
+        notes["failed_rate"] = f"{int(silent.sum())} of {len(items)} items have no prediction and count as wrong"
+    return len(items), metrics, notes
 
 
-def _item(record: Record) -> tuple[Mapping[str, object], Mapping[str, object]]:
+def _item(record: Record) -> tuple[Mapping[str, object], Mapping[str, object] | None]:
     truth, prediction = record.get("ground_truth"), record.get("prediction")
-    if not isinstance(truth, Mapping) or not isinstance(prediction, Mapping):
+    if not isinstance(truth, Mapping) or not isinstance(prediction, Mapping | None):
         record.fail("'ground_truth' and 'prediction' must be objects {\"inference\": …, \"chain\": […]}")
     try:
         chains_from_items([truth], [prediction])

@@ -14,6 +14,7 @@ from ...core.types import Estimate, Prediction, Request, Sample, Score
 from ...stats.distributions import binomial_cdf
 from ...stats.intervals import Floats, estimate_mean
 from ...stats.psychometric import Rows, Threshold, fit_threshold
+from ..aggregates.means import in_unit
 from .chart_aligned import fit, glyphs_of, read_per_line, threshold_guess0
 from .chart_rows import Row, Shape, read_rows, without_numbers
 from .replies import answer_text
@@ -126,7 +127,7 @@ def acuity(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
             estimates["contrast_threshold"] = threshold(chosen, column=1)
         elif axis or sum(not other for other, _ in names) > 1:
             estimates[f"acuity_px/{name}"] = threshold(chosen)
-    return estimates | habits(pairs)
+    return in_unit("charts", estimates) | in_unit("trials", habits(pairs))
 
 
 def habits(pairs: Pairs) -> dict[str, Estimate]:

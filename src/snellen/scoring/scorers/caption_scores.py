@@ -14,6 +14,7 @@ from ...core.errors import UsageError
 from ...core.types import Estimate, Prediction, Request, Sample, Score
 from ...stats.bootstrap import percentile_interval, resample
 from ...stats.intervals import estimate_mean
+from ..aggregates.means import in_unit
 from .caption_metrics import CIDER_SCALE, MAX_ORDER, BleuCounts, Caption, bleu, bleu_counts, cider, rouge_l
 from .meteor import meteor, missing_reason, tokenise_ptb
 from .replies import answer_text
@@ -60,6 +61,7 @@ def corpus_estimates(
     metrics["cider"] = _cider_estimate(cider(prepared), groups)
     metrics["cider_plain"] = _cider_estimate(cider(prepared, plain=True), groups)
     suffix = "_ptb" if tokeniser == "ptb" else ""
+    metrics = in_unit("trials", metrics)
     return {name + suffix: value for name, value in metrics.items()}, {f"meteor{suffix}": reason} if reason else {}
 
 
