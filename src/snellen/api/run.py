@@ -126,7 +126,8 @@ async def _ask_all(
         if not resuming:
             check_folder(plan.folder)
             await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
-        with closing(RunWriter(plan.folder, plan.header)) as writer, response_cache(settings) as cache:
+        data = {planned.task.name: planned.dataset for planned in plan.tasks}
+        with closing(RunWriter(plan.folder, plan.header, data)) as writer, response_cache(settings) as cache:
             server.check_address(writer)
             if resuming and not _is_complete(plan, writer):
                 await plan.model.check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from os.path import basename, isfile
@@ -103,9 +103,37 @@ class Survey(msgspec.Struct, frozen=True):
     """What the loader has to say of the data."""
 
 
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Fingerprint:
+    """A hash over samples one after another; that of the first rows of more data is that of these rows alone."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, sample: Sample) -> None:
+        """Take in one sample: all of it but where its pictures lie."""
+        self._digest.update(_encode(without_places(sample)))
+        for image in sample.images:
+            self._digest.update((image.ref if image.ref.startswith("data:") else _name(image.ref)).encode())
+
+    def text(self) -> str:
+        """Return the hash of what was taken in so far."""
+        return self._digest.hexdigest()[:16]
+
+
+def fingerprint_of(samples: Iterable[Sample]) -> str:
+    """Return the hash of samples, as a survey of them has it."""
+    fingerprint = Fingerprint()
+    for sample in samples:
+        fingerprint.add(sample)
+    return fingerprint.text()
+
+
 def survey(dataset: Dataset) -> Survey:
     """Read every sample once, in constant memory but for the ids, and refuse what cannot be measured."""
-    digest, encode = hashlib.sha256(), msgspec.json.Encoder(order="deterministic").encode
+    fingerprint = Fingerprint()
     ids: set[str] = set()
     repeated: list[str] = []
     images = characters = missing_count = 0
@@ -120,14 +148,13 @@ def survey(dataset: Dataset) -> Survey:
             repeated.append(sample.id)
         ids.add(name)
         check_sample(sample)
-        digest.update(encode(_without_places(sample)))
+        fingerprint.add(sample)
         characters += len(sample.question)
         tags.update(sample.tags)
         with_history += bool(sample.turns)
         _count(forms.setdefault(sample.form, FormCount()), sample)
         for image in sample.images:
             images += 1
-            digest.update((image.ref if image.ref.startswith("data:") else _name(image.ref)).encode())
             if not _is_there(image.ref):
                 missing_count += 1
                 missing += [f"{sample.id}: {short_name(image.ref)}"] if len(missing) < LISTED else []
@@ -136,7 +163,7 @@ def survey(dataset: Dataset) -> Survey:
         len(ids),
         images,
         characters,
-        digest.hexdigest()[:16],
+        fingerprint.text(),
         tuple(missing),
         missing_count,
         frozenset(tags),
@@ -183,7 +210,7 @@ def _name(ref: str) -> str:
     return name if name not in ("", ".") else Path(ref).name
 
 
-def _without_places(sample: Sample) -> Sample:
+def without_places(sample: Sample) -> Sample:
     """Return the sample without where its pictures lie: only their names count."""
     if not sample.images and not sample.meta:
         return sample
