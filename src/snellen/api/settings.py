@@ -72,6 +72,10 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     preset: str | None = None
     """The row map of own data (`snellen.data.loaders.row_map`); None recognises it by the columns."""
     duplicates: str | None = None
+    split: str | None = None
+    data_config: str | None = None
+    sheet: str | None = None
+    """Which table of a folder or workbook with several is meant."""
     ids: tuple[str, ...] = ()
     """Ask only these samples."""
     sample: int | None = None
@@ -121,6 +125,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             ("form", self.form),
             ("dataset.preset", self.preset),
             ("dataset.duplicates", self.duplicates),
+            ("dataset.split", self.split),
+            ("dataset.config", self.data_config),
+            ("dataset.sheet", self.sheet),
             ("group_by", list(self.detailed_keys) or None),
         )
         given = [(key, value) for key, value in flags if value is not None]

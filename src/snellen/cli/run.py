@@ -93,6 +93,9 @@ Examples:
 @option("--form", type=click.Choice(FORMS), help="The form of all records of your file.  [default: each its own]")
 @option("--preset", help="How your file is laid out: vlmevalkit, flageval, hub …  [default: recognised by its columns]")
 @option("--duplicates", type=click.Choice(["error", "keep", "drop"]), help="A row with an option twice.")
+@option("--split", help="Of a folder with several splits: test, validation …")
+@option("--data-config", metavar="NAME", help="Of a folder with several configs of a hub's dataset.")
+@option("--sheet", help="Of a workbook with several sheets.")
 @option("--ids", help="Ask only these samples: a,b,c.")
 @option("--ids-file", type=FILE, help="Ask only the samples named in this file, one a line.")
 @option("--sample", type=COUNT, help="Ask so many drawn samples of each task.")
@@ -127,7 +130,8 @@ Examples:
 def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, show_prompts: int | None, **flags: Any) -> int:
     """Measure a model on tasks: plan, ask, store, score, report.
 
-    TASK is a name from `snellen tasks`, a task file (.toml), or your own data (.jsonl .json .csv .tsv .parquet).
+    TASK is a name from `snellen tasks`, a task file (.toml), or your own data (.jsonl .json .csv .tsv .parquet
+    .arrow .xlsx .tar, a folder of them).
     The same command again continues where it stopped, and costs nothing when it is complete.
     """
     from ..api.run import run_settings

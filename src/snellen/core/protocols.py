@@ -57,6 +57,8 @@ class LoadContext(Struct, frozen=True):
     """A hint: nobody reads past this many samples."""
     notes: dict[str, Counter[str]] = field(default_factory=dict)
     """What a loader has to say of the data (read as …, left out …), and of which samples; the plan prints it."""
+    memory: dict[Any, Any] = field(default_factory=dict)
+    """What a loader found out in one reading and need not find out again in the next; it changes no sample."""
 
 
 class Loader(Protocol):

@@ -13,13 +13,14 @@ import msgspec
 from ..core.errors import ConfigError, not_among
 from ..core.ids import derive_seed, rng
 from ..core.tasks import Prompt, Task
-from ..core.types import BASE_VARIANT, Form, Image, Params, Request, Sample, TrialKey, Turn
+from ..core.types import BASE_VARIANT, Form, Image, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
 from . import meta
 from .document import choose_pages, with_context
 from .history import example_turns, history_turns, shot_turns, show_options
 from .marks import draw_style, make_marks
 from .mould import Mould, is_plain, make_mould
+from .sampling_params import params_of_trial
 from .styles import Speech, chat, load_style
 from .template import names_field, render
 
@@ -72,7 +73,7 @@ class Prompter:
             shown = self._order(sample, _axes(variant), variant, repeat) if marks else ()
             messages = mould.cast(sample.question, shown, sample.images)
         key = TrialKey(self.task.name, sample.id, variant, repeat)
-        params = _params_of_repeat(self.task.params, repeat) if repeat else self.task.params
+        params = params_of_trial(self.task.params, sample, repeat) if repeat or sample.meta else self.task.params
         return Request(key, messages, params, marks=marks, shown=shown, prefix=prefix)
 
     def speak(
@@ -195,8 +196,3 @@ def _axes(variant: str) -> Mapping[str, str]:
 
 def _listed(texts: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
-
-
-def _params_of_repeat(params: Params, repeat: int) -> Params:
-    """Give each repeat its own sampling seed when one is sent, or all repeats would be one."""
-    return params if params.seed is None else msgspec.structs.replace(params, seed=params.seed + repeat)

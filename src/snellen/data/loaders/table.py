@@ -12,7 +12,8 @@ from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Sample, Turn
 from .row_dialogues import DIALOGUES, ROUNDS, last_rounds, with_rounds
-from .row_reader import RowReader, TableSource, resolve
+from .row_reader import RowReader
+from .row_source import TableSource
 
 DUPLICATES = ("error", "keep", "drop")
 
@@ -21,8 +22,7 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield one Sample a row (of a dialogue in one row: one a round). Columns that are not fields become tags."""
     source = convert(task.dataset, TableSource, f"task {task.name!r}, dataset")
     _check(source)
-    path = resolve(source.path, context.root)
-    reader = RowReader(task, source, path, context)
+    reader = RowReader(task, source, source.files(context.root), context)
     samples = reader.samples()
     if task.infer in DIALOGUES:
         samples = with_rounds(samples, needs_answers=task.infer not in ("every", "every_likelihood"))
