@@ -35,21 +35,29 @@ def growth(stored: Mapping[str, Any], wanted: Mapping[str, Any], appended: Appen
 def _of_task(name: str, before: Mapping[str, Any], after: Mapping[str, Any], appended: Appended) -> list[str] | None:
     """Return what one task asks more, nothing if it asks the same, None if it is another task."""
     rest = [{key: value for key, value in task.items() if key not in GROWING} for task in (before, after)]
-    fewer = after["repeats"] < before["repeats"] or not set(before["variants"]) <= set(after["variants"])
-    if rest[0] != rest[1] or fewer:
+    if rest[0] != rest[1] or not _keeps_trials(before, after):
         return None
+    trials = _more_trials(before, after)
+    if before.get("data") == after.get("data"):
+        return trials
+    rows = "" if _shows_own_rows(after) else appended(name)
+    return [rows, *trials] if rows else None
+
+
+def _keeps_trials(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Tell whether every inference and variant that was asked is still asked, and asked the same."""
+    fewer = after["repeats"] < before["repeats"] or not set(before["variants"]) <= set(after["variants"])
+    shared = bool((after.get("infer_options") or {}).get("majority"))  # then a round hangs on all others' answers
+    return not fewer and not (shared and _more_trials(before, after))
+
+
+def _more_trials(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     words = []
-    if before.get("data") != after.get("data"):
-        words = [] if _shows_own_rows(after) else [appended(name)]
-        if not any(words):
-            return None
-    more = len(words)
     if after["repeats"] > before["repeats"]:
         words.append(f"{before['repeats']} → {after['repeats']} inferences")
     if len(after["variants"]) > len(before["variants"]):
         words.append(f"{len(before['variants'])} → {len(after['variants'])} variants")
-    shared = bool((after.get("infer_options") or {}).get("majority"))  # then a round hangs on all others' answers
-    return None if shared and len(words) > more else words
+    return words
 
 
 def _shows_own_rows(task: Mapping[str, Any]) -> bool:

@@ -23,7 +23,7 @@ def read_delimited(file: Path, delimiter: str) -> Iterator[tuple[int, dict[str, 
             lines.seek(0)
             records = _records(lines, delimiter)
             header = next(records, [])
-            _check_header(header, file)
+            check_header(header, file.name)
             for number, cells in enumerate(records, 1):
                 if len(cells) != len(header):
                     much = "more" if len(cells) > len(header) else "fewer"
@@ -46,10 +46,11 @@ def _records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
             yield text.split(delimiter)
 
 
-def _check_header(header: list[str], file: Path) -> None:
-    twice = next((name for place, name in enumerate(header) if name in header[:place]), None)
+def check_header(header: list[str], name: str) -> None:
+    """Refuse two columns of one name: one of them would be lost."""
+    twice = next((column for place, column in enumerate(header) if column in header[:place]), None)
     if twice is not None:
-        raise DataError(f"{file.name} has two columns {twice!r}: only one of them would be read; rename one")
+        raise DataError(f"{name} has two columns {twice!r}: only one of them would be read; rename one")
 
 
 def _delimiter(header: str, usual: str) -> str:

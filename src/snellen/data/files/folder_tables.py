@@ -88,15 +88,13 @@ def _placed(file: Path, folder: Path) -> Found:
 
 def _chosen(found: list[Found], field: str, wanted: str, folder: Path, flag: str) -> list[Found]:
     known = sorted({getattr(one, field) for one in found})
+    has = ", ".join(name or "(none)" for name in known)
     if wanted and wanted not in known:
-        has = ", ".join(name or "(none)" for name in known)
-        raise UsageError(
-            f"folder {str(folder)!r} has no {field} {wanted!r}{did_you_mean(wanted, known)}; it has: {has}"
-        )
+        near = did_you_mean(wanted, known)
+        raise UsageError(f"folder {str(folder)!r} has no {field} {wanted!r}{near}; it has: {has}")
     if not wanted and len(known) > 1:
-        has = ", ".join(name or "(none)" for name in known)
         raise UsageError(f"folder {str(folder)!r} has several {field}s ({has}): choose one with {flag}")
-    return [one for one in found if not wanted or getattr(one, field) == wanted]
+    return [one for one in found if getattr(one, field) == wanted] if wanted else found
 
 
 def _check_shards(found: list[Found], folder: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import DataError, MissingExtra, UsageError, did_you_mean
+from .delimited import check_header
 from .picture_zip import BAD_ZIP
 
 UNPACKED_LIMIT = 512 * 2**20
@@ -28,31 +29,40 @@ def read_sheet(file: Path, sheet: str = "") -> Iterator[tuple[int, dict[str, Any
         rows = _choose_sheet(workbook, sheet, file)
     except (python_calamine.CalamineError, OSError) as error:
         raise DataError(f"{file.name} is not a readable workbook: {error}") from None
-    header = [str(cell).strip() for cell in rows[0]]
-    while header and not header[-1]:
-        header.pop()
-    twice = next((name for place, name in enumerate(header) if name in header[:place]), None)
-    if twice is not None:
-        raise DataError(f"{file.name} has two columns {twice!r}: only one of them would be read; rename one")
+    header = _header(rows[0], file)
     for number, cells in enumerate(rows[1:], 1):
         if any(cell != "" for cell in cells):
             yield number, _row(header, cells, file, number)
+
+
+def _header(cells: list[Any], file: Path) -> list[str]:
+    header = [str(cell).strip() for cell in cells]
+    while header and not header[-1]:
+        header.pop()
+    check_header(header, file.name)
+    return header
 
 
 def _check_size(file: Path) -> None:
     """Refuse what is no ZIP, or unpacks to more than a table has, before anything else unpacks it."""
     try:
         with zipfile.ZipFile(file) as archive:
-            left = UNPACKED_LIMIT
+            size = 0
             for member in archive.infolist():
-                with archive.open(member) as stream:  # what lies about its size fails its checksum here
-                    while data := stream.read(CHUNK):
-                        left -= len(data)
-                        if left < 0:
-                            limit = f"{UNPACKED_LIMIT >> 20} MB"
-                            raise DataError(f"{file.name} unpacks to more than {limit}; save it as CSV")
+                size += _unpacked_size(archive, member, UNPACKED_LIMIT - size)
     except BAD_ZIP as error:
         raise DataError(f"{file.name} is not a readable workbook: {error}") from None
+    if size > UNPACKED_LIMIT:
+        raise DataError(f"{file.name} unpacks to more than {UNPACKED_LIMIT >> 20} MB; save it as CSV")
+
+
+def _unpacked_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> int:
+    """Return how much a member really unpacks to, without going on beyond the limit."""
+    size = 0
+    with archive.open(member) as stream:  # one that lies about its size fails its checksum here
+        while size <= limit and (data := stream.read(CHUNK)):
+            size += len(data)
+    return size
 
 
 def _choose_sheet(workbook: Any, wanted: str, file: Path) -> list[list[Any]]:

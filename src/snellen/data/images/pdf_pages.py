@@ -83,11 +83,16 @@ def page_numbers(wanted: Any, count: int, where: str) -> Sequence[int]:
             raise DataError(f"{where} has {count} pages: say which are meant in a column `pages` (1-3,5)")
         return range(1, count + 1)
     parts = wanted if isinstance(wanted, list) else str(wanted).strip("[]").split(",")
-    matches = [PAGE_RANGE.fullmatch(str(part)) for part in parts]
-    if not matches or not all(matches):
+    ranges = list(map(_page_range, map(str, parts)))
+    if None in ranges or not ranges:
         raise DataError(f"{where}: pages {wanted!r} are not written as 1-3,5 or as a list of numbers")
-    ranges = [(int(match[1]), int(match[2] or match[1])) for match in matches if match]
-    wrong = next((page for pair in ranges for page in pair if not 1 <= page <= count), None)
-    if wrong is not None or any(first > last for first, last in ranges):
+    numbers = [page for pages in ranges for page in pages or [0]]
+    if not all(0 < number <= count for number in numbers):
         raise DataError(f"{where}: pages {wanted!r} are not among its pages 1 to {count}")
-    return [page for first, last in ranges for page in range(first, last + 1)]
+    return numbers
+
+
+def _page_range(text: str) -> range | None:
+    """Return the pages of `3` or `1-3`, none of them for `3-1`; None for what is neither."""
+    match = PAGE_RANGE.fullmatch(text)
+    return range(int(match[1]), int(match[2] or match[1]) + 1) if match else None

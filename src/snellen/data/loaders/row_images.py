@@ -25,9 +25,7 @@ class RowImages:
 
     def of_places(self, row: Row, places: Places, where: str) -> tuple[Image, ...]:
         """Return the pictures of a row in order."""
-        if not places.images:
-            return ()
-        filled = self._picture_cells(row, places.images)
+        filled = self._picture_cells(row, places.images) if places.images else ()
         if not filled:
             return ()
         if len(filled) > 1 and not self._rows.same_pictures:
@@ -35,8 +33,7 @@ class RowImages:
         values = [value for cell in filled[0] for value in picture_values(cell)]
         if self._rows.row_images and len(values) == 1 and is_row_name(values[0]):
             return self._of_row(str(values[0]), where)
-        pages = places.fields["pages"]
-        return self._pictures.read(values, where, self._cells.first(row, pages) if pages else None)
+        return self._pictures.read(values, where, self._cells.first(row, places.fields["pages"]))
 
     def _picture_cells(self, row: Row, groups: Sequence[Sequence[str]]) -> list[list[Any]]:
         """Return what the columns of pictures hold, by the groups that belong together; empty groups are left out."""

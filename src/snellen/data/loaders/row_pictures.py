@@ -27,6 +27,7 @@ LOOKED_AT = 4096
 """Characters by which base64 is known; a picture has thousands, and all are checked when it is decoded."""
 BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*", b"%PDF")
+ELSEWHERE = ("data:", "http://", "https://")
 PDF, PDF_BASE64, PDF_URL = b"%PDF", "JVBER", "data:application/pdf;base64,"
 PICTURE_NAME = re.compile(r"[^\n]{0,1000}\.(?:png|jpe?g|gif|webp|bmp|tiff?|pdf)", re.IGNORECASE)
 PICTURE_COLUMN = re.compile(r"(?:decoded_)?(?:image|img|picture|photo|page)s?(?:_?(?:path|file|url)s?)?_?\d*", re.I)
@@ -48,7 +49,7 @@ def read_picture(value: Any, root: str, where: str) -> Image:
         return Image("data:image/unknown;base64," + pybase64.b64encode(value).decode())
     if not isinstance(value, str) or not value:
         raise DataError(f"{where}: an image must be a file name, not {type(value).__name__}")
-    if value.startswith(("data:", "http://", "https://")):
+    if value.startswith(ELSEWHERE):
         return Image(value)
     if is_base64(value):
         return Image("data:image/unknown;base64," + value.strip())
@@ -105,15 +106,17 @@ def pdf_of(value: Any) -> str | bytes | None:
         value = value.get("bytes") or value.get("path") or value.get("url")
     if isinstance(value, bytes):
         return value if value.startswith(PDF) else None
-    if not isinstance(value, str):
-        return None
-    if value.startswith((PDF_BASE64, PDF_URL)) and (len(value) > SHORTEST_BASE64 or value.startswith(PDF_URL)):
+    return _pdf_of_text(value) if isinstance(value, str) else None
+
+
+def _pdf_of_text(text: str) -> str | bytes | None:
+    if text.startswith(PDF_URL) or (text.startswith(PDF_BASE64) and len(text) >= SHORTEST_BASE64):
         try:
-            return pybase64.b64decode("".join(value.removeprefix(PDF_URL).split()), validate=True)
+            return pybase64.b64decode("".join(text.removeprefix(PDF_URL).split()), validate=True)
         except ValueError:
             return None
-    named = value[-4:].casefold() == ".pdf"
-    return value if named and not value.startswith(("http://", "https://", "data:")) else None
+    named = text[-4:].casefold() == ".pdf"
+    return text if named and not text.startswith(ELSEWHERE) else None
 
 
 class Pictures:
@@ -156,7 +159,7 @@ class Pictures:
         if isinstance(value, str):
             if is_base64(value):
                 return self._decode(value, where)
-            if self._zips and not value.startswith(("data:", "http://", "https://")):
+            if self._zips and not value.startswith(ELSEWHERE):
                 return self._from_zip(value, where)
         return read_picture(value, self.root, where)
 

@@ -126,7 +126,7 @@ class RowReader:
         answer = self._answer(row, places)
         if not options and self._in_text(answer):
             question, options = self._from_text(question, answer)
-        meta: dict[str, Any] = self._meta(row, places, where) if places.fields["max_tokens"] else {}
+        meta: dict[str, Any] = self._meta(row, places, where)
         twice = repeated(options)
         if twice:
             if self.source.duplicates == "drop":
@@ -142,7 +142,7 @@ class RowReader:
             images=images,
             options=options,
             answers=answers,
-            group=self._group(row, places) if places.fields["group"] else None,
+            group=self._group(row, places),
             tags=self._tags(row, places, where) if places.tags or places.fields["round"] else {},
             meta=meta,
         )
@@ -153,7 +153,8 @@ class RowReader:
 
     def _meta(self, row: Row, places: Places, where: str) -> dict[str, Any]:
         """Return what a row says of how it is to be asked: its own limit of tokens."""
-        limit = token_limit(self._first(row, places.fields["max_tokens"]), where)
+        columns = places.fields["max_tokens"]
+        limit = token_limit(self._first(row, columns), where) if columns else None
         if limit is None:
             return {}
         self._note("rows with a max_tokens of their own: it is sent instead of the run's")
