@@ -21,16 +21,19 @@ def read_delimited(file: Path, delimiter: str) -> Iterator[tuple[int, dict[str, 
         with file.open(encoding="utf-8-sig", newline="") as lines:
             delimiter = _delimiter(lines.readline(), delimiter)
             lines.seek(0)
-            records = _records(lines, delimiter)
-            header = next(records, [])
-            check_header(header, file.name)
-            for number, cells in enumerate(records, 1):
-                if len(cells) != len(header):
-                    much = "more" if len(cells) > len(header) else "fewer"
-                    raise DataError(f"{file.name} record {number} has {much} cells than the header")
-                yield number, dict(zip(header, cells, strict=True))
+            yield from _rows(_records(lines, delimiter), file.name)
     except (csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{file.name} cannot be read: {error}") from None
+
+
+def _rows(records: Iterator[list[str]], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    header = next(records, [])
+    check_header(header, name)
+    for number, cells in enumerate(records, 1):
+        if len(cells) != len(header):
+            much = "more" if len(cells) > len(header) else "fewer"
+            raise DataError(f"{name} record {number} has {much} cells than the header")
+        yield number, dict(zip(header, cells, strict=True))
 
 
 def _records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:

@@ -43,21 +43,22 @@ def _members(file: Path) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of the plain files of an archive, in order, each within the size limit."""
     try:
         with tarfile.open(file, "r|") as archive:
-            for member in archive:
-                if member.isdir():
-                    continue
-                stream = archive.extractfile(member) if member.isreg() else None
-                if stream is None:
-                    raise DataError(f"{file.name}: {member.name} is no plain file; a shard holds nothing else")
-                if member.size > MAX_FILE_BYTES:
-                    limit = f"the limit is {MAX_FILE_BYTES >> 20} MB"
-                    raise DataError(f"{file.name}: {member.name} has {member.size >> 20} MB; {limit}")
-                data = stream.read()
-                if len(data) != member.size:
-                    raise DataError(f"{file.name} is cut off in {member.name}")
-                yield member.name, data
+            yield from ((member.name, _content(archive, member, file)) for member in archive if not member.isdir())
     except (tarfile.TarError, OSError, ValueError) as error:
         raise DataError(f"{file.name} is not a readable tar archive: {error}") from None
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> bytes:
+    stream = archive.extractfile(member) if member.isreg() else None
+    if stream is None:
+        raise DataError(f"{file.name}: {member.name} is no plain file; a shard holds nothing else")
+    if member.size > MAX_FILE_BYTES:
+        limit = f"the limit is {MAX_FILE_BYTES >> 20} MB"
+        raise DataError(f"{file.name}: {member.name} has {member.size >> 20} MB; {limit}")
+    data = stream.read()
+    if len(data) != member.size:
+        raise DataError(f"{file.name} is cut off in {member.name}")
+    return data
 
 
 def _row(key: str, parts: dict[str, bytes], file: Path) -> dict[str, Any]:

@@ -84,10 +84,10 @@ def page_numbers(wanted: Any, count: int, where: str) -> Sequence[int]:
         return range(1, count + 1)
     parts = wanted if isinstance(wanted, list) else str(wanted).strip("[]").split(",")
     ranges = list(map(_page_range, map(str, parts)))
-    if None in ranges or not ranges:
+    if None in ranges:
         raise DataError(f"{where}: pages {wanted!r} are not written as 1-3,5 or as a list of numbers")
     numbers = [page for pages in ranges for page in pages or [0]]
-    if not all(0 < number <= count for number in numbers):
+    if min(numbers, default=0) < 1 or max(numbers) > count:
         raise DataError(f"{where}: pages {wanted!r} are not among its pages 1 to {count}")
     return numbers
 
