@@ -236,6 +236,14 @@ def test_pages_that_are_not_there_are_refused_by_row(row: dict[str, Any], said: 
         list(snellen.load_dataset(str(task)))
 
 
+def test_a_pdf_in_a_message_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    write_pdf(tmp_path / "in.pdf", 2)
+    content = [{"type": "image_url", "image_url": {"url": "in.pdf"}}, {"type": "text", "text": "What?"}]
+    row = {"messages": [{"role": "user", "content": content}], "answer": "a"}
+    with pytest.raises(DataError, match="record 1: a PDF can stand in a column of pictures"):
+        list(snellen.load_dataset(str(write_lines(tmp_path / "t.jsonl", [row]))))
+
+
 def test_a_column_of_pages_without_a_pdf_stays_a_tag(tmp_path: Path) -> None:
     (sample,) = snellen.load_dataset(str(write_lines(tmp_path / "t.jsonl", [ROWS[0] | {"pages": 12}])))
     assert sample.tags["pages"] == 12

@@ -112,6 +112,7 @@ def make_policy(settings: RunSettings) -> Policy:
     return Policy(
         max_workers=settings.max_workers or default.max_workers,
         max_retries=settings.max_retries,
+        per_second=settings.rate,
         timeout_s=settings.timeout_s or default.timeout_s,
         max_errors=ErrorBudget.parse(settings.max_errors) if settings.max_errors else ErrorBudget(),
     )

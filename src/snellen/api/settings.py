@@ -83,12 +83,18 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     sample_seed: int = 0
     stratify: str | None = None
     """A tag of which every value gets its share of `sample`."""
+    subset: str | None = None
+    """A card of catalog/subsets, or `column=value`."""
+    shots_file: Path | None = None
+    """Where worked examples are drawn from; None: from the task's own samples."""
     overrides: tuple[tuple[str, Any], ...] = ()
     image_policy: ImagePolicy | None = None
     model_arguments: dict[str, Any] = {}
     # what does not
     max_workers: int | None = None
     max_retries: int = 5
+    rate: float | None = None
+    """Requests a second at most, evenly spaced."""
     timeout_s: float | None = None
     max_errors: str | None = None
     deadline_s: float | None = None

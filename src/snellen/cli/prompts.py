@@ -25,12 +25,14 @@ def read_prompt_flags(flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_shots(spec: str | None) -> dict[str, Any] | None:
-    """Read `random:2` or `fixed:id1,id2`."""
+    """Read `2`, `random:2` or `fixed:id1,id2`."""
     if spec is None:
         return None
+    if spec.isdigit():
+        spec = f"random:{spec}"
     retriever, _, rest = spec.partition(":")
     if retriever == "fixed":
         return {"retriever": retriever, "ids": rest.split(",")}
     if not rest.isdigit():
-        raise UsageError(f"--shots {spec!r} is not RETRIEVER:N (random:2, similar:3, bm25:3) or fixed:id1,id2")
+        raise UsageError(f"--shots {spec!r} is not N, RETRIEVER:N (random:2, similar:3, bm25:3) or fixed:id1,id2")
     return {"retriever": retriever, "count": int(rest)}

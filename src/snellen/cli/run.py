@@ -34,6 +34,7 @@ MODEL_FILE_KEYS = {
 }
 """Key of a model file -> the setting it stands for."""
 FORMS = ["auto", "choice", "yesno", "number", "open", "ocr", "kie", "caption"]
+SUBSET_FLAGS = {"core": "core_eval", "debug": "dataset_debug"}
 HALF_WIDTH = click.FloatRange(min=0, max=50, min_open=True, max_open=True)
 STYLES = "Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE."
 STABILITY = "Accepted; instability is reported whenever there are repeats or variants."
@@ -76,7 +77,8 @@ Examples:
 @option("--dataset-duplication", "duplication", type=COUNT, help="Ask every sample N times (variants and repeats).")
 @flag("--random-instruct", help="Another wording of the instruction each time.")
 @flag("--in-context-sample", help="Show the prompt's fixed example first.")
-@option("--shots", metavar="RETRIEVER:N", help="Examples from the data: random:2, similar:3, bm25:3, fixed:id1,id2.")
+@option("--shots", metavar="[RETRIEVER:]N", help="Worked examples: 2, random:2, similar:3, bm25:3, fixed:id1,id2.")
+@option("--shots-file", type=PATH, help="Draw the examples from this file, not from the rows that are asked.")
 @option("--response-prefix", help="How the answer is made to begin.")
 @flag("--answer-space-instruct", help="Name the possible answers when options are hidden.")
 @flag("--yesno-instruct", help="Ask for yes or no where these are the options.")
@@ -98,7 +100,10 @@ Examples:
 @option("--sheet", help="Of a workbook with several sheets.")
 @option("--ids", help="Ask only these samples: a,b,c.")
 @option("--ids-file", type=FILE, help="Ask only the samples named in this file, one a line.")
-@option("--sample", type=COUNT, help="Ask so many drawn samples of each task.")
+@option("--subset", metavar="NAME", help="A named subset (core, debug, a card of yours), or COLUMN=VALUE.")
+@flag("--core-eval", "--core_eval", "core_eval", help="Short for --subset core.")
+@flag("--dataset-debug", "--dataset_debug", "dataset_debug", help="Short for --subset debug.")
+@option("--sample", "--dataset-subsample", type=COUNT, help="Ask so many drawn samples of each task.")
 @option("--sample-seed", type=int, help="Seed of that draw.  [default: 0]")
 @option("--stratify", metavar="TAG", help="Draw from every value of a tag its share.")
 @options.OVERRIDES
@@ -106,6 +111,7 @@ Examples:
     "--max-workers", "--num-workers", "--max_workers", type=COUNT, help="Requests in flight at most.  [default: 32]"
 )
 @defaulted("--max-retries", type=NOT_NEGATIVE, default=5)
+@option("--rate", type=ABOVE_ZERO, help="Requests a second at most, evenly spaced; retries count.")
 @option("--timeout", "timeout_s", type=ABOVE_ZERO, help="Seconds for one attempt.  [default: 600]")
 @option("--deadline", "deadline_s", type=ABOVE_ZERO, help=DEADLINE)
 @option("--max-errors", help="Stop after so many failed trials: 20, or 5%.")
@@ -158,6 +164,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         flags["infer_method"] = "every_likelihood" if flags["infer_method"] == "likelihood" else "every"
     capitals = [("dataset.capitalise", True)] if flags.pop("capitalize") else []
     ids = read_ids(flags.pop("ids"), flags.pop("ids_file"))
+    flags["subset"] = read_subset_flags(flags)
     variants = (*flags.pop("variants"), *perturbations(flags.pop("perturb")))
     wording = read_prompt_flags(flags)
     arguments = _model_arguments(flags)
@@ -193,6 +200,15 @@ def read_ids(text: str | None, file: Path | None) -> tuple[str, ...]:
     if not named and (text is not None or file is not None):
         raise UsageError(f"{'--ids' if file is None else f'--ids-file {file}'} names no sample")
     return named
+
+
+def read_subset_flags(flags: dict[str, Any]) -> str | None:
+    """Take `--core-eval` and `--dataset-debug` out of the flags and return the subset that is meant, if any."""
+    named = [flags["subset"], *(name for name in ("core", "debug") if flags.pop(SUBSET_FLAGS[name]))]
+    chosen = list(filter(None, named))
+    if len(chosen) > 1:
+        raise UsageError(f"--subset {' and '.join(chosen)}: choose one")
+    return chosen[0] if chosen else None
 
 
 def _model_name(flag: str | None, from_file: str | None) -> str:

@@ -41,6 +41,8 @@ class Policy:
     max_workers: int = 32
     max_bytes_in_flight: int = 256 * 2**20
     max_retries: int = 5
+    per_second: float | None = None
+    """Requests that may leave in a second, retries counted; None: as fast as slots are free."""
     timeout_s: float | None = 600.0
     """Seconds for one attempt; None: waiting is no fault (a batch model's next turn), whatever a request says."""
     deadline_s: float | None = None
@@ -65,4 +67,5 @@ class Policy:
         """Return an upper bound of the run's length if every attempt timed out."""
         waits = sum(self.backoff_of(attempt) for attempt in range(self.max_retries))
         one = (self.max_retries + 1) * (self.timeout_s or 0.0) + waits
-        return min(one, self.deadline_s or one) * -(-trials // self.max_workers)
+        slowest = min(one, self.deadline_s or one) * -(-trials // self.max_workers)
+        return slowest + trials * (self.max_retries + 1) / self.per_second if self.per_second else slowest

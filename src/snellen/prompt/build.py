@@ -91,14 +91,16 @@ class Prompter:
         tail = self._tail(sample, hidden)
         instruction, question = (instruction + tail, question) if instruction else ("", question + tail)
         fields = {"question": question, "options": options, "choices": options, "instruction": instruction}
+        history = self._before(sample, variant, style, hidden, replies)
         speech = Speech(
             query=with_context(sample, axes, render(prompt.template, fields).rstrip(" ")),
             question=question,
             instruction="" if names_field(prompt.template, "instruction") else instruction,
-            history=self._before(sample, variant, style, hidden, replies),
+            history=history,
             system=sample.meta.get("system") or prompt.system,
             prefix="" if hidden else prompt.prefix,
             images=self._perturbed(choose_pages(sample, axes), axes, sample.group or sample.id),
+            examples=len(history) - len(sample.turns) // 2 * 2 if self.retriever is not None else 0,
         )
         return Spoken(speech, marks, shown)
 

@@ -33,7 +33,7 @@ class RowImages:
         values = [value for cell in filled[0] for value in picture_values(cell)]
         if self._rows.row_images and len(values) == 1 and is_row_name(values[0]):
             return self._of_row(str(values[0]), where)
-        return self._pictures.read(values, where, self._cells.first(row, places.fields["pages"]))
+        return self._pictures.read_pages(values, where, self._cells.first(row, places.fields["pages"]))
 
     def _picture_cells(self, row: Row, groups: Sequence[Sequence[str]]) -> list[list[Any]]:
         """Return what the columns of pictures hold, by the groups that belong together; empty groups are left out."""
@@ -61,7 +61,7 @@ class RowImages:
             identity = str(self._cells.first(row, [column for column in self._rows.id if column in row]))
             cells = picture_values(row.get("image"))
             if self._pictures.of_row(identity) is None and cells and not is_row_name(cells[0]):
-                self._pictures.remember(identity, self._pictures.read(cells, place))
+                self._pictures.remember(identity, self._pictures.read_pages(cells, place, None))
 
     def _all_rows(self) -> Iterable[tuple[str, Row]]:
         return ((f"{file.name} record {number}", row) for file in self._files for number, row in read_rows(file))

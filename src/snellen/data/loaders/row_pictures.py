@@ -133,8 +133,15 @@ class Pictures:
         self._remembered = remembered
         self._place = 0
 
-    def read(self, values: Iterable[Any], where: str, pages: Any = None) -> tuple[Image, ...]:
-        """Return the pictures of cells; of a PDF the wanted pages, or all."""
+    def read(self, values: Iterable[Any], where: str) -> tuple[Image, ...]:
+        """Return the pictures of cells, one each: a PDF, which is several, is refused."""
+        found = list(values)
+        if any(pdf_of(value) is not None for value in found):
+            raise DataError(f"{where}: a PDF can stand in a column of pictures, not in a message or an option")
+        return tuple([self._read(value, where) for value in found])
+
+    def read_pages(self, values: Iterable[Any], where: str, pages: Any) -> tuple[Image, ...]:
+        """Return the pictures of cells; of a PDF the wanted pages, or all for None."""
         found: list[Image] = []
         paged = 0
         for value in values:
