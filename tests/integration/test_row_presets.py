@@ -109,6 +109,14 @@ def make_flageval(folder: Path) -> Path:
             "answer": "no",
             "img_path": "img/3.png",
         },
+        {
+            "question_id": 4,
+            "question": "Which are round?",
+            "question_type": "multiple-response",
+            "options": ["a ball", "a box", "the moon"],
+            "answer": "A,C",
+            "img_path": "img/3.png",
+        },
     ]
     path = folder / "data.json"
     path.write_text(json.dumps(rows))
@@ -195,6 +203,7 @@ PRESETS: dict[str, tuple[Files, list[Known]]] = {
             Known("Which is nearer? Select from the choices.", "the plate", ("the cup", "the plate"), (1, 2)),
             Known("Which colour?", "red", ("red", "blue"), (3,)),
             Known("Is it red?", "no", shades=(3,)),
+            Known("Which are round?", "A, C", shades=(3,)),
         ],
     ),
     "hub": (

@@ -33,7 +33,7 @@ MODEL_FILE_KEYS = {
     "seed": "sampling_seed",
 }
 """Key of a model file -> the setting it stands for."""
-FORMS = ["auto", "choice", "yesno", "number", "open", "ocr", "kie", "caption"]
+FORMS = ["auto", "choice", "multiple", "yesno", "number", "open", "ocr", "kie", "caption"]
 SUBSET_FLAGS = {"core": "core_eval", "debug": "dataset_debug"}
 HALF_WIDTH = click.FloatRange(min=0, max=50, min_open=True, max_open=True)
 STYLES = "Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE."

@@ -18,6 +18,7 @@ from .files.rows import READERS, read_rows
 
 DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
     Form.CHOICE: ("choice",),
+    Form.MULTIPLE: ("multiple",),
     Form.YESNO: ("yesno",),
     Form.NUMBER: ("number",),
     Form.OPEN: ("exact", "contains"),

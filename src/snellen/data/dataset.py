@@ -16,7 +16,7 @@ import msgspec
 from ..core.errors import DataError
 from ..core.protocols import LoadContext, Loader
 from ..core.tasks import Task
-from ..core.types import Form, Sample
+from ..core.types import OFFERED, Form, Sample
 from .images.decode import short_name
 
 LISTED = 5
@@ -220,7 +220,7 @@ def without_places(sample: Sample) -> Sample:
 
 def check_sample(sample: Sample) -> None:
     """Refuse a sample whose answer cannot be right: not among its options, or options that are the same."""
-    if sample.form is not Form.CHOICE:
+    if sample.form not in OFFERED:
         return
     if len(sample.options) < 2:
         raise DataError(f"sample {sample.id!r} is a choice with {len(sample.options)} options; it needs at least two")

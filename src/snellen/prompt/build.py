@@ -13,7 +13,7 @@ import msgspec
 from ..core.errors import ConfigError, not_among
 from ..core.ids import derive_seed, rng
 from ..core.tasks import Prompt, Task
-from ..core.types import BASE_VARIANT, Form, Image, Request, Sample, TrialKey, Turn
+from ..core.types import BASE_VARIANT, OFFERED, Image, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
 from . import meta
 from .document import choose_pages, with_context
@@ -61,7 +61,7 @@ class Prompter:
         """Return the Request of one trial; `replies` are the model's own answers to earlier rounds of a dialogue."""
         # Dialogues, and what only a loader understands, are told sample by sample.
         plain = not sample.meta and not sample.turns and bool(sample.question)
-        shape = (variant, len(sample.options), sample.form is Form.CHOICE)
+        shape = (variant, len(sample.options), sample.form in OFFERED)
         mould = self._moulds.get(shape) if plain else None
         if mould is None:
             speech, marks, shown = self.speak(sample, variant, repeat, replies)
@@ -111,7 +111,7 @@ class Prompter:
             return None
         hidden = self._hides_options(sample)
         instruction, _ = self._wording(sample, axes, hidden)
-        count = len(sample.options) if sample.form is Form.CHOICE else 0
+        count = len(sample.options) if sample.form in OFFERED else 0
         return make_mould(self.prompt, axes.get("marks", self.prompt.marks), count, instruction, hidden)
 
     def _hides_options(self, sample: Sample) -> bool:
@@ -141,7 +141,7 @@ class Prompter:
         return (*turns, *history_turns(self.prompt, style, sample, hidden, replies)) if sample.turns else turns
 
     def _order(self, sample: Sample, axes: Mapping[str, str], variant: str, repeat: int) -> tuple[str, ...]:
-        if sample.form is not Form.CHOICE or not sample.options:
+        if sample.form not in OFFERED or not sample.options:
             return ()
         if "order" in axes:
             draw = rng(self.seed, sample.id, "order", axes["order"])

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from ..core.errors import ConfigError
 from ..core.tasks import Prompt
-from ..core.types import Sample, Turn
+from ..core.types import Form, Sample, Turn
 from .marks import make_marks
 from .template import FIELD, render
 
@@ -79,5 +79,6 @@ def example_turns(prompt: Prompt, style: str, sample: Sample, hidden: bool, imag
     """Return another sample as an example: its question with options, and its right answer."""
     options = () if hidden else sample.options
     question = say_question(prompt, style, sample.question, options)
-    answer = say_answer(prompt, style, sample.answers[0], options) if sample.answers else ""
+    right = sample.answers if sample.form is Form.MULTIPLE else sample.answers[:1]
+    answer = ", ".join([say_answer(prompt, style, text, options) for text in right])
     return Turn("user", question, sample.images if images else ()), Turn("assistant", answer)

@@ -16,8 +16,8 @@ from ...core.folders import cache_folder
 from ...core.ids import content_hash
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
-from ...core.types import Form, Sample
-from ..answers import find_answers
+from ...core.types import OFFERED, Form, Sample
+from ..answers import find_answer_set, find_answers
 from ..files.rows import Row, read_rows
 from ..images.embedded import Remembered
 from .row_cells import Cells, token_limit
@@ -123,9 +123,9 @@ class RowReader:
         options, keyed = self._options(row, places, where)
         images = self._images(row, places, where)
         question = self._question(row, places, len(images), where)
-        answer = self._answer(row, places)
+        answer, stated = self._answer(row, places), self._stated(row, places)
         if not options and self._in_text(answer):
-            question, options = self._from_text(question, answer)
+            question, options = self._from_text(question, answer, stated)
         meta: dict[str, Any] = self._meta(row, places, where)
         twice = repeated(options)
         if twice:
@@ -133,11 +133,11 @@ class RowReader:
                 self._note("rows with an option twice: left out (--duplicates drop)", where)
                 return None
             meta |= self._keep_twice(options, twice, where)
-        answers = self._answers(answer, options, keyed, where)
+        answers = self._answers(answer, options, keyed, where, stated)
         sample = Sample(
             id=self._identity(row, places, (), where),
             dataset=self.task.name,
-            form=self._form(options, answers, self._stated(row, places), where),
+            form=self._form(options, answers, stated, where),
             question=question,
             images=images,
             options=options,
@@ -169,13 +169,17 @@ class RowReader:
 
     def _decided(self, sample: Sample, stated: str, answer: Any, keyed: Mapping[str, str], where: str) -> Sample:
         """Return a round of a dialogue with its answers as texts and its form."""
-        answers = self._answers(answer, sample.options, keyed, where)
+        answers = self._answers(answer, sample.options, keyed, where, stated)
         if not answers:
             self._note(UNANSWERED, sample.id)
         form = self._form(sample.options, answers, stated, where)
         return msgspec.structs.replace(sample, answers=answers, form=form)
 
-    def _answers(self, answer: Any, options: tuple[str, ...], keyed: Mapping[str, str], where: str) -> tuple[str, ...]:
+    def _answers(
+        self, answer: Any, options: tuple[str, ...], keyed: Mapping[str, str], where: str, stated: str
+    ) -> tuple[str, ...]:
+        if options and self._is_set(stated) and not (isinstance(answer, str) and answer in keyed):
+            return find_answer_set(answer, options, self.source.answer_kind, where)
         if not isinstance(answer, list):
             return self._texts(answer, options, keyed, where)
         return tuple(text for one in answer for text in self._texts(one, options, keyed, where))
@@ -187,12 +191,16 @@ class RowReader:
             return (keyed[str(answer)],)
         return find_answers(answer, options, kind, where)
 
+    def _is_set(self, stated: str) -> bool:
+        """Tell whether several options may be right: the user or the row says so; it is never guessed from answers."""
+        return self.task.form is Form.MULTIPLE or (self.task.form is Form.AUTO and stated == Form.MULTIPLE)
+
     def _form(self, options: tuple[str, ...], answers: tuple[str, ...], stated: str, where: str) -> Form:
         if self.task.form is not Form.AUTO:
             return self._forced_form(bool(options), where)
         if options:
-            return Form.CHOICE
-        if stated == Form.CHOICE:
+            return Form.MULTIPLE if stated == Form.MULTIPLE else Form.CHOICE
+        if stated in OFFERED:
             fix = "name their column with --map options=COLUMN, or force --form open"
             raise DataError(f"{where} says it is a choice and has no options; {fix}")
         if stated:
@@ -201,9 +209,11 @@ class RowReader:
 
     def _forced_form(self, has_options: bool, where: str) -> Form:
         forced = self.task.form
-        if forced is Form.CHOICE and not has_options:
-            raise DataError(f"{where} has no options and the form is choice; --form auto decides for each record")
-        if forced is not Form.CHOICE and has_options:
+        if forced in OFFERED and not has_options:
+            raise DataError(
+                f"{where} has no options and the form is {forced.value}; --form auto decides for each record"
+            )
+        if forced not in OFFERED and has_options:
             self._note(f"rows with options that are not shown (--form {forced.value})")
         return forced
 
@@ -238,17 +248,17 @@ class RowReader:
 
     def _in_text(self, answer: Any) -> bool:
         """Tell whether options may stand in the question: the format says so, or the answer is a letter."""
-        if self.task.form not in (Form.AUTO, Form.CHOICE):
+        if self.task.form not in (Form.AUTO, *OFFERED):
             return False
         letter = isinstance(answer, str) and answer.strip("(). ").isalpha() and len(answer.strip("(). ")) == 1
         return letter or self.rows.options_in_question
 
-    def _from_text(self, question: str, answer: Any) -> tuple[str, tuple[str, ...]]:
+    def _from_text(self, question: str, answer: Any, stated: str) -> tuple[str, tuple[str, ...]]:
         found = options_in_text(question)
         if found is None:
             return question, ()
         try:
-            find_answers(answer, found.options, self.source.answer_kind, "")
+            self._answers(answer, found.options, {}, "", stated)
         except DataError:
             return question, ()  # what looks like options does not hold the answer: the text stays as it is
         self._note(f"rows with options in the text of the question: read where marked {found.pattern}")
