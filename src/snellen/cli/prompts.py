@@ -14,6 +14,7 @@ def read_prompt_flags(flags: dict[str, Any]) -> dict[str, Any]:
     """Take the prompt flags out of `flags` and return the prompt fields they stand for."""
     fields: dict[str, Any] = {
         "in_context": flags.pop("in_context_sample") or None,
+        "instructions": _only(flags.pop("post_prompt")),
         "prefix": flags.pop("response_prefix"),
         "answer_space": ANSWER_SPACE if flags.pop("answer_space_instruct") else None,
         "yesno": YESNO if flags.pop("yesno_instruct") else None,
@@ -22,6 +23,10 @@ def read_prompt_flags(flags: dict[str, Any]) -> dict[str, Any]:
         "shots": _read_shots(flags.pop("shots")),
     }
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _only(text: str | None) -> list[str] | None:
+    return None if text is None else [text]
 
 
 def _read_shots(spec: str | None) -> dict[str, Any] | None:

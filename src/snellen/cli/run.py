@@ -12,27 +12,15 @@ import click
 from click import option
 
 from ..api.settings import RunSettings, perturbations
-from ..core.config import parse_assignment, read_config_file
-from ..core.errors import ConfigError, UsageError, not_among
+from ..core.config import parse_assignment
+from ..core.errors import UsageError
 from ..core.protocols import ImagePolicy
 from ..core.secret import Secret, hide_passwords
 from . import options
+from .model_file import read_model_file
 from .options import ABOVE_ZERO, COUNT, FILE, NOT_NEGATIVE, PATH, defaulted, flag, json_flag, repeated
 from .prompts import read_prompt_flags
 
-MODEL_FILE_KEYS = {
-    "model_name": "model",
-    "prompt_template": "prompt_template",
-    "max_tokens": "max_tokens",
-    "temperature": "temperature",
-    "timeout": "timeout_s",
-    "extra_body": "extra_body",
-    "presence_penalty": "presence_penalty",
-    "base_url": "base_url",
-    "top_p": "top_p",
-    "seed": "sampling_seed",
-}
-"""Key of a model file -> the setting it stands for."""
 FORMS = ["auto", "choice", "multiple", "yesno", "number", "open", "ocr", "kie", "caption"]
 SUBSET_FLAGS = {"core": "core_eval", "debug": "dataset_debug"}
 HALF_WIDTH = click.FloatRange(min=0, max=50, min_open=True, max_open=True)
@@ -79,6 +67,7 @@ Examples:
 @flag("--in-context-sample", help="Show the prompt's fixed example first.")
 @option("--shots", metavar="[RETRIEVER:]N", help="Worked examples: 2, random:2, similar:3, bm25:3, fixed:id1,id2.")
 @option("--shots-file", type=PATH, help="Draw the examples from this file, not from the rows that are asked.")
+@option("--post-prompt", help="What stands after the question and its options, instead of the instruction.")
 @option("--response-prefix", help="How the answer is made to begin.")
 @flag("--answer-space-instruct", help="Name the possible answers when options are hidden.")
 @flag("--yesno-instruct", help="Ask for yes or no where these are the options.")
@@ -116,6 +105,7 @@ Examples:
 @option("--deadline", "deadline_s", type=ABOVE_ZERO, help=DEADLINE)
 @option("--max-errors", help="Stop after so many failed trials: 20, or 5%.")
 @option("--image-max-side", type=click.IntRange(min=16), help="Shrink images whose longer side is larger (px).")
+@option("--image-min-side", type=COUNT, help="Give smaller images a white margin up to this side (px).")
 @flag("--same-model", help="Continue although another server answers: it serves the same model.")
 @options.NO_CACHE
 @flag("--allow-missing-images", help="Count samples without their image as failed instead of refusing.")
@@ -156,9 +146,11 @@ def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, show_prom
 def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
     file = read_model_file(flags.pop("config_file"))
-    key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
+    key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file")) or file.get("key")
+    file.pop("key", None)
     model = _model_name(flags.pop("model"), file.pop("model", None))
-    limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
+    limit, try_run = flags.pop("limit"), flags.pop("try_run")
+    policy = read_image_flags(flags, file)
     columns = dict(map(parse_assignment, flags.pop("columns")))
     if flags.pop("online_multi_round"):
         flags["infer_method"] = "every_likelihood" if flags["infer_method"] == "likelihood" else "every"
@@ -166,9 +158,10 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     ids = read_ids(flags.pop("ids"), flags.pop("ids_file"))
     flags["subset"] = read_subset_flags(flags)
     variants = (*flags.pop("variants"), *perturbations(flags.pop("perturb")))
-    wording = read_prompt_flags(flags)
+    wording = file.pop("prompt", {}) | read_prompt_flags(flags)
     arguments = _model_arguments(flags)
-    overrides, cache = map(parse_assignment, flags.pop("overrides")), not flags.pop("no_cache")
+    overrides = map(parse_assignment, flags.pop("overrides"))
+    cache = all([not flags.pop("no_cache"), file.pop("cache", True)])
     others = {name: value for name, value in flags.items() if value is not None}
     return RunSettings(
         tasks=tasks,
@@ -182,7 +175,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         overrides=(*capitals, *overrides),
         model_arguments=arguments,
         cache=cache,
-        image_policy=ImagePolicy(max_side=side) if side else None,
+        image_policy=policy,
         command=command_line(sys.argv),
         **(file | others),
     )
@@ -200,6 +193,13 @@ def read_ids(text: str | None, file: Path | None) -> tuple[str, ...]:
     if not named and (text is not None or file is not None):
         raise UsageError(f"{'--ids' if file is None else f'--ids-file {file}'} names no sample")
     return named
+
+
+def read_image_flags(flags: dict[str, Any], file: dict[str, Any]) -> ImagePolicy | None:
+    """Take the limits on the sides of pictures out of flags and model file; None where neither has one."""
+    in_file = {name: file.pop(name, None) for name in ("max_side", "min_side")}
+    sides = {name: flags.pop(f"image_{name}") or side for name, side in in_file.items()}
+    return ImagePolicy(**{name: side for name, side in sides.items() if side}) if any(sides.values()) else None
 
 
 def read_subset_flags(flags: dict[str, Any]) -> str | None:
@@ -233,32 +233,6 @@ def command_line(arguments: list[str]) -> str:
         elif argument.startswith("--api-key="):
             shown[index] = "--api-key=****"
     return hide_passwords(shlex.join(shown))  # a password in an address is a key too
-
-
-def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Read a model file in the form of the page-image scripts into settings; `needed` keys must be in it."""
-    if path is None:
-        return {}
-    table = read_config_file(path)
-    _check_model_file(table, path, needed)
-    settings = {setting: table[key] for key, setting in MODEL_FILE_KEYS.items() if table.get(key) is not None}
-    if name := settings.pop("model", None):
-        settings["model"] = f"openai/{name}"
-    body = settings.pop("extra_body", {})
-    if "presence_penalty" in settings:
-        body = {**body, "presence_penalty": settings.pop("presence_penalty")}
-    if body:
-        settings["extra_body"] = body
-    return settings
-
-
-def _check_model_file(table: dict[str, Any], path: Path, needed: tuple[str, ...]) -> None:
-    for name in needed:
-        if table.get(name) is None:
-            raise ConfigError(f"{path}: key {name!r} is missing")
-    for name in table:
-        if name not in MODEL_FILE_KEYS:
-            raise ConfigError(f"{path}: unknown key {not_among(name, MODEL_FILE_KEYS)}")
 
 
 def read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from .jobs import Item, Job, RequestBuilder
 from .tasks import Task
@@ -32,6 +32,8 @@ class ImagePolicy(Struct, frozen=True):
     max_pixels: int | None = None
     max_bytes: int | None = None
     formats: tuple[str, ...] = ("image/png", "image/jpeg", "image/webp", "image/gif")
+    min_side: int | UnsetType = UNSET
+    """Smaller pictures get a white margin. Unset it is not written: the identity of runs without it stays."""
 
 
 class EncodedImage(Struct, frozen=True, gc=False):

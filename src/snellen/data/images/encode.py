@@ -133,7 +133,8 @@ def is_sendable(opened: OpenedPicture, policy: ImagePolicy, image: Image) -> boo
     header = opened.header
     small = policy.max_bytes is None or len(opened.data) <= policy.max_bytes
     plain = header.plain and header.mime in policy.formats and not image.edits
-    return plain and small and target_size(header, policy) == (header.width, header.height)
+    size = header.width, header.height
+    return plain and small and target_size(header, policy) == size == with_margin(size, policy)
 
 
 def target_size(header: Header, policy: ImagePolicy) -> tuple[int, int]:
@@ -148,6 +149,12 @@ def target_size(header: Header, policy: ImagePolicy) -> tuple[int, int]:
     return max(1, int(header.width * scale)), max(1, int(header.height * scale))
 
 
+def with_margin(size: tuple[int, int], policy: ImagePolicy) -> tuple[int, int]:
+    """Return the size with the white margin that brings both sides to the policy's least."""
+    least = policy.min_side or 0
+    return max(size[0], least), max(size[1], least)
+
+
 def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> EncodedImage:
     """Encode a picture: its own bytes where they can be sent, else decoded, edited, resized and compressed again."""
     data, header, sha256 = opened
@@ -159,9 +166,17 @@ def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> Encoded
     wanted = target_size(Header(header.mime, *picture.size, picture.mode, True), policy)
     if wanted != picture.size:
         picture = picture.resize(wanted, PIL.Image.Resampling.LANCZOS)
+    if with_margin(wanted, policy) != wanted:
+        picture = _in_the_middle(picture, with_margin(wanted, policy))
     out, mime = _compress(picture, header.mime, policy, image.ref)
-    sent = ImageSent(sha256_hex(out), mime, *picture.size, len(out), original if wanted != original else None)
+    sent = ImageSent(sha256_hex(out), mime, *picture.size, len(out), original if picture.size != original else None)
     return EncodedImage(pybase64.b64encode(out), sent)
+
+
+def _in_the_middle(picture: PIL.Image.Image, size: tuple[int, int]) -> PIL.Image.Image:
+    sheet = PIL.Image.new(picture.mode, size, "white")
+    sheet.paste(picture, ((size[0] - picture.width) // 2, (size[1] - picture.height) // 2))
+    return sheet
 
 
 def _compress(picture: PIL.Image.Image, mime: str, policy: ImagePolicy, name: str) -> tuple[bytes, str]:
