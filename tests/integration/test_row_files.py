@@ -220,20 +220,29 @@ def test_pages_of_a_pdf_are_shown_in_the_order_asked_for(tmp_path: Path) -> None
         ({"image": "in.pdf", "pages": "3"}, "pages '3' are not among its pages 1 to 2"),
         ({"image": "in.pdf", "pages": "2-1"}, "are not among its pages"),
         ({"image": "in.pdf", "pages": "first"}, "are not written as 1-3,5"),
-        ({"image": "gone.pdf"}, "does not exist"),
-        ({"image": "bad.pdf"}, "is not a readable PDF"),
         ({"image": "long.pdf"}, "has 101 pages: say which are meant in a column `pages`"),
         ({"image": ["in.pdf", "in.pdf"], "pages": "1"}, "2 PDFs and one `pages`"),
     ],
 )
 def test_pages_that_are_not_there_are_refused_by_row(row: dict[str, Any], said: str, tmp_path: Path) -> None:
     write_pdf(tmp_path / "in.pdf", 2)
-    (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.4 and no more")
     if row["image"] == "long.pdf":
         write_pdf(tmp_path / "long.pdf", 101)
     task = write_lines(tmp_path / "t.jsonl", [ROWS[0] | row])
     with pytest.raises(DataError, match=rf"t.jsonl record 1.*{said}"):
         list(snellen.load_dataset(str(task)))
+
+
+def test_a_missing_or_damaged_pdf_costs_its_own_row(tmp_path: Path) -> None:
+    write_pdf(tmp_path / "in.pdf", 2)
+    (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.4 and no more")
+    rows = [{**ROWS[0], "id": name, "image": f"{name}.pdf"} for name in ("in", "bad", "gone")]
+    task = str(write_lines(tmp_path / "t.jsonl", rows))
+    with pytest.raises(DataError, match=r"1 images missing \(gone: .*gone.pdf\)"):
+        snellen.run(task, "blind/first", output_dir=tmp_path / "run")
+    result = snellen.run(task, "blind/first", output_dir=tmp_path / "run", allow_missing_images=True)
+    accuracy = result.results["tasks"]["t"]["metrics"]["accuracy"]
+    assert (accuracy["n"], accuracy["failed"]) == (1, 2)
 
 
 def test_a_pdf_in_a_message_is_refused_before_anything_is_asked(tmp_path: Path) -> None:

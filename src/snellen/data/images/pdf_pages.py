@@ -20,6 +20,10 @@ MOST_PAGES = 100
 PAGE_RANGE = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?")
 
 
+class UnreadablePdf(DataError):
+    """A PDF that is not there or is damaged: like any such picture it costs its own rows, not the file."""
+
+
 class PdfPages:
     """Draws pages into a folder."""
 
@@ -41,9 +45,9 @@ class PdfPages:
                 numbers = page_numbers(wanted, len(document), f"{where}: {name}")
                 return tuple([self._draw(document, number, digest, f"{where}: {name}") for number in numbers])
         except FileNotFoundError:
-            raise DataError(f"{where}: {name!r} does not exist") from None
+            raise UnreadablePdf(f"{where}: {name!r} does not exist") from None
         except (pypdfium2.PdfiumError, OSError, ValueError) as error:
-            raise DataError(f"{where}: {name} is not a readable PDF: {error}") from None
+            raise UnreadablePdf(f"{where}: {name} is not a readable PDF: {error}") from None
 
     def _digest(self, path: str) -> str:
         status = Path(path).stat()

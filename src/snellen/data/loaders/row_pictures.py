@@ -13,7 +13,7 @@ from ...core.errors import DataError
 from ...core.types import Image
 from ..files.picture_zip import PictureZips
 from ..images.embedded import ImageStore, Remembered
-from ..images.pdf_pages import PdfPages
+from ..images.pdf_pages import PdfPages, UnreadablePdf
 from .row_map import is_picture_struct
 from .row_options import parse_literal
 
@@ -141,19 +141,25 @@ class Pictures:
         return tuple([self._read(value, where) for value in found])
 
     def read_pages(self, values: Iterable[Any], where: str, pages: Any) -> tuple[Image, ...]:
-        """Return the pictures of cells; of a PDF the wanted pages, or all for None."""
+        """Return the pictures of cells; of a PDF the wanted pages, or all for None.
+
+        A PDF that is missing or damaged stays one picture: it is counted as missing, or fails when it is asked.
+        """
         found: list[Image] = []
         paged = 0
         for value in values:
             pdf = pdf_of(value)
-            if pdf is None:
-                found.append(self._read(value, where))
-            else:
-                paged += 1
-                found += self._pdf.pages_of(self._path(pdf) if isinstance(pdf, str) else pdf, pages, where)
+            paged += pdf is not None
+            found += (self._read(value, where),) if pdf is None else self._pages(pdf, value, where, pages)
         if paged > 1 and pages is not None:
             raise DataError(f"{where} has {paged} PDFs and one `pages`: of which are they? Give each its own row")
         return tuple(found)
+
+    def _pages(self, pdf: str | bytes, value: Any, where: str, pages: Any) -> tuple[Image, ...]:
+        try:
+            return self._pdf.pages_of(self._path(pdf) if isinstance(pdf, str) else pdf, pages, where)
+        except UnreadablePdf:
+            return (self._read(value, where),)
 
     def _path(self, name: str) -> str:
         return str(Path(self.root) / name)
