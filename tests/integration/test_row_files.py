@@ -22,6 +22,7 @@ from reportlab.pdfgen.canvas import Canvas
 import snellen
 from command_line import run_command
 from snellen.core.errors import DataError, UsageError
+from snellen.data.catalog import Catalog
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "question": "Which of these?", "options": ["x", "y"], "answer": "B"},
@@ -394,6 +395,24 @@ def test_a_missing_shard_is_refused(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "test-00001-of-00003.parquet")
     with pytest.raises(UsageError, match=r"1 shards are missing \(number 0\)"):
         snellen.load_dataset(str(tmp_path))
+
+
+def test_years_are_no_shards_and_numbers_from_nought_are(tmp_path: Path) -> None:
+    years = tmp_path / "years"
+    for year, row in zip((2023, 2024), ROWS, strict=True):
+        write_lines(years / f"data_{year}.jsonl", [row])
+    with pytest.raises(UsageError, match=r"several data files \(data_2023.jsonl, data_2024.jsonl\): name one"):
+        snellen.load_dataset(str(years))
+    parts = tmp_path / "parts"
+    for number, row in enumerate(ROWS):
+        write_lines(parts / "test" / f"{number:04d}.jsonl", [row])
+    assert [sample.id for sample in snellen.load_dataset(str(parts))] == ["a", "b"]
+
+
+def test_a_folder_of_the_name_of_a_task_is_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "longbench-v2").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert Catalog().task("longbench-v2").name == "longbench-v2"
 
 
 def test_a_folder_of_flageval_tasks_is_chosen_from(tmp_path: Path) -> None:

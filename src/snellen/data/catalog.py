@@ -50,8 +50,9 @@ class Catalog:
         dataset = table.get("dataset")
         if isinstance(dataset, dict) and dataset.get("loader") == "table":
             table.setdefault("form", Form.AUTO.value)  # rows say for themselves what they are
-            if Path(name).is_dir():  # a choice that was not made is refused here
-                find_tables(Path(name), str(dataset.get("config", "")), str(dataset.get("split", "")))
+            place = str(dataset.get("path") or "")
+            if place and Path(place).is_dir():  # a choice that was not made is refused here
+                find_tables(Path(place), str(dataset.get("config", "")), str(dataset.get("split", "")))
         return with_defaults(convert(table, Task, f"task {name!r}"))
 
     def expand(self, name: str) -> list[str]:

@@ -47,8 +47,7 @@ def find_tables(folder: Path, config: str = "", split: str = "") -> list[Path]:
         raise UsageError(f"folder {str(folder)!r} holds no data file: pictures alone ask nothing, add {need}")
     found = _chosen(found, "config", config, folder, "--data-config")
     found = _chosen(found, "split", split, folder, "--split")
-    bases = sorted({one.base for one in found})
-    if len(bases) > 1:
+    if len({one.base for one in found}) > 1 or not _are_counted(found):
         names = ", ".join(sorted(str(one.file.relative_to(folder)) for one in found)[:8])
         raise UsageError(f"folder {str(folder)!r} holds several data files ({names}): name one")
     _check_shards(found, folder)
@@ -95,6 +94,14 @@ def _chosen(found: list[Found], field: str, wanted: str, folder: Path, flag: str
     if not wanted and len(known) > 1:
         raise UsageError(f"folder {str(folder)!r} has several {field}s ({has}): choose one with {flag}")
     return [one for one in found if getattr(one, field) == wanted] if wanted else found
+
+
+def _are_counted(found: list[Found]) -> bool:
+    """Tell whether several files are shards: by `-of-00003`, or numbered on from 0 or 1; years are no shards."""
+    if len(found) < 2 or any(one.of is not None for one in found):
+        return True
+    numbers = sorted(-1 if one.number is None else one.number for one in found)
+    return numbers[0] in (0, 1) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def _check_shards(found: list[Found], folder: Path) -> None:
