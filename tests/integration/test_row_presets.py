@@ -10,11 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import PIL.Image
 import pytest
 
 import snellen
+from command_line import run_command
 from snellen.core.errors import DataError, UsageError
+from snellen.core.protocols import ImagePolicy
 from snellen.data.loaders.row_map import RECOGNISED, preset_names
 
 Files = Callable[[Path], Path]
@@ -109,6 +112,14 @@ def make_flageval(folder: Path) -> Path:
             "answer": "no",
             "img_path": "img/3.png",
         },
+        {
+            "question_id": 4,
+            "question": "Which are round?",
+            "question_type": "multiple-response",
+            "options": ["a ball", "a box", "the moon"],
+            "answer": "A,C",
+            "img_path": "img/3.png",
+        },
     ]
     path = folder / "data.json"
     path.write_text(json.dumps(rows))
@@ -195,6 +206,7 @@ PRESETS: dict[str, tuple[Files, list[Known]]] = {
             Known("Which is nearer? Select from the choices.", "the plate", ("the cup", "the plate"), (1, 2)),
             Known("Which colour?", "red", ("red", "blue"), (3,)),
             Known("Is it red?", "no", shades=(3,)),
+            Known("Which are round?", "A, C", shades=(3,)),
         ],
     ),
     "hub": (
@@ -347,3 +359,43 @@ def test_the_same_option_twice_is_refused_kept_or_left_out(tmp_path: Path) -> No
     assert [len(sample.options) for sample in snellen.load_dataset(str(task), duplicates="keep")] == [3, 2]
     result = snellen.run(str(task), "blind/first", duplicates="keep", output_dir=tmp_path / "run")
     assert result.results["tasks"]["t"]["metrics"]["accuracy"]["value"] == 1.0
+
+
+def test_a_model_file_of_flageval_is_taken_as_it_is(mock_server: Callable[..., Any], tmp_path: Path) -> None:
+    make, known = PRESETS["flageval"]
+    task = make(tmp_path)
+    server = mock_server("--answers", lines(tmp_path / "answers.jsonl", [one.entry() for one in known]))
+    settings = {
+        "model_name": "mock",
+        "url": f"{server.base_url}/chat/completions",
+        "api_key": "sk-secret-in-a-file",
+        "num_workers": 2,
+        "num_infers": 2,
+        "use_cache": False,
+        "max_tokens": 64,
+        "temperature": 0.0,
+        "system_prompt": "Be brief.",
+        "min_short_side": 64,
+        "backend": "vllm",
+    }
+    (tmp_path / "model.json").write_text(json.dumps(settings))
+    command = ["run", task, "--config", tmp_path / "model.json", "-o", tmp_path / "run", "--quiet"]
+    assert run_command([*command, "--post-prompt", "In one word.", "--ids", "a_2"]) == 0
+    with snellen.load_run(tmp_path / "run") as run:
+        trials = list(run.trials("data"))
+        stored = json.dumps(run.header().config)
+    assert len(trials) == 2
+    for trial in trials:
+        system, asked = trial.request.messages
+        assert (system.text, asked.text.splitlines()[-1]) == ("Be brief.", "In one word.")
+        (sent,) = trial.prediction.images
+        assert (sent.width, sent.height, sent.original) == (64, 64, (40, 30)), "a white margin, and it is recorded"
+    assert b"sk-secret" not in (tmp_path / "run" / "run.db").read_bytes()
+    assert "sk-secret" not in stored
+    (tmp_path / "model.json").write_text(json.dumps(settings | {"num_inferences": 3}))
+    assert run_command(command) == 2
+
+
+def test_a_margin_changes_no_run_without_one() -> None:
+    assert b"min_side" not in msgspec.json.encode(ImagePolicy(max_side=9))
+    assert b'"min_side":9' in msgspec.json.encode(ImagePolicy(min_side=9))

@@ -12,6 +12,8 @@ import pytest
 import snellen
 from command_line import run_command
 from cure_fixtures import write_cure
+from snellen.api.plan import make_plan
+from snellen.api.settings import RunSettings
 from snellen.core.errors import DataError, UsageError
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Sample
@@ -136,3 +138,63 @@ def test_data_check_reads_what_run_cure_reads(tmp_path: Path, capfd: pytest.Capt
     report = json.loads(capfd.readouterr().out)
     assert code in (0, 1)
     assert report["samples"] > 0
+
+
+def test_the_limit_of_a_row_wins_over_the_setting_and_is_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    limits = [{"max_out_len": 7}, {"max_tokens": "9"}, {"max_out_len": 0}, {"max_out_len": 12.0}, {}]
+    rows = [{"id": str(n), "question": f"Q{n}?", "answer": "a"} | limit for n, limit in enumerate(limits)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    result = snellen.run(str(path), "blind/first", output_dir=tmp_path / "run", max_tokens=50, num_infers=2)
+    with snellen.load_run(result.folder) as run:
+        sent = {trial.request.key.sample: trial.request.params.max_tokens for trial in run.trials("t")}
+    assert sent == {"0": 7, "1": 9, "2": 50, "3": 12, "4": 50}
+    (planned,) = make_plan(RunSettings(tasks=(str(path),), model="blind/first", output_dir=tmp_path / "other")).tasks
+    assert "3 rows with a max_tokens of their own: it is sent instead of the run's" in planned.survey.notes
+
+
+@pytest.mark.parametrize("limit", [-1, "many", True, 1.5, [3]])
+def test_a_limit_that_is_no_number_is_refused_by_row(limit: Any, tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({"question": "Q?", "answer": "a", "max_tokens": limit}))
+    with pytest.raises(DataError, match=r"t.jsonl record 1: max_tokens .* is not a whole number above 0"):
+        list(snellen.load_dataset(str(path)))
+
+
+def test_a_subset_is_a_card_or_the_value_of_a_column(task: Path, tmp_path: Path) -> None:
+    def ids(**settings: Any) -> list[str]:
+        (planned,) = make_plan(
+            RunSettings(tasks=(str(task),), model="blind/first", output_dir=tmp_path / "p", **settings)
+        ).tasks
+        return [sample.id for sample in planned.dataset]
+
+    assert ids(subset="debug") == [str(n) for n in range(20)]
+    assert ids(subset="core") == [str(n) for n in range(40)], "a task with fewer is asked whole"
+    assert ids(subset="kind=b") == [str(n) for n in range(8)]
+    own = tmp_path / "cards" / "subsets" / "few.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('title = "a few"\nsample = 10\nseed = 2\nstratify = "kind"\n')
+    few = ids(subset="few", catalogs=(tmp_path / "cards",))
+    assert few == ids(subset="few", catalogs=(tmp_path / "cards",))
+    assert (len(few), sum(int(name) < 8 for name in few)) == (10, 2)
+    own.write_text("sample = 10\nfirst = 2\n")
+    for wrong, said in {
+        "kind=c": r"no sample of task 't' has kind 'c'.*; there are: a, b",
+        "kin=b": r"no column 'kin' \(did you mean 'kind'\?\)",
+        "croe": r"no subset named 'croe' \(did you mean 'core'\?\)",
+        "few": "names `first` and `sample`",
+    }.items():
+        with pytest.raises(UsageError, match=said):
+            ids(subset=wrong, catalogs=(tmp_path / "cards",))
+
+
+def test_the_flags_of_a_seed_stand_for_subsets(task: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    common = ["run", task, "--model", "blind/first", "--quiet"]
+    assert run_command([*common, "--dataset_debug", "-o", tmp_path / "debug"]) == 0
+    assert run_command([*common, "--core_eval", "-o", tmp_path / "core"]) == 0
+    assert run_command([*common, "--dataset-subsample", "5", "-o", tmp_path / "five"]) == 0
+    for name, count in {"debug": 20, "core": 40, "five": 5}.items():
+        with snellen.load_run(tmp_path / name) as run:
+            assert sum(1 for _ in run.trials("t")) == count
+    assert run_command([*common, "--core-eval", "--subset", "kind=a"]) == 2
+    assert "--subset kind=a and core: choose one" in capfd.readouterr().err

@@ -93,7 +93,11 @@ def test_every_extra_is_used_and_every_hint_names_one() -> None:
     assert {first or second for first, second in hints} - {""} <= set(extras)
     from snellen.api.machine import EXTRAS
 
-    modules = {"vl-convert-python": "vl_convert", "huggingface-hub": "huggingface_hub"}
+    modules = {
+        "vl-convert-python": "vl_convert",
+        "huggingface-hub": "huggingface_hub",
+        "python-calamine": "python_calamine",
+    }
     for extra, (named, _) in EXTRAS.items():
         packages = [re.split(r"[<>=\[]", requirement)[0] for requirement in extras[extra]]
         assert tuple(modules.get(package, package) for package in packages) == named, extra

@@ -92,8 +92,8 @@ def take_placing(prompt: dict[str, Any], *, marked: bool, pictured: bool) -> boo
 
 
 def _has_examples(shots: dict[str, Any]) -> bool:
-    """Tell whether drawn examples bring their pictures; fields that are as always are not written."""
-    return shots.get("retriever", "zero") != "zero" and bool(shots.get("images", True))
+    """Tell whether there are drawn examples: the question's own pictures stand after them now."""
+    return bool(shots.get("retriever", "zero") != "zero")
 
 
 def _without_empty_wording(prompt: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from ..store.database import NETWORK_FILE_SYSTEMS, file_system_of
 
 EXTRAS = {
     "ocr": (("rapidocr", "onnxruntime"), "the embedded reader"),
-    "parquet": (("pyarrow",), "Parquet files"),
+    "parquet": (("pyarrow",), "Parquet and Arrow files"),
+    "xlsx": (("python_calamine",), "Excel workbooks"),
     "hub": (("huggingface_hub",), "datasets from a hub"),
     "hf": (("torch", "transformers", "accelerate"), "local checkpoints"),
     "vllm": (("vllm",), "the offline vLLM engine"),

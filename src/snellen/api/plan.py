@@ -28,6 +28,7 @@ from ..data.catalog import DEFAULT_SCORERS, Catalog, with_defaults
 from ..data.dataset import Dataset, Survey, survey
 from ..data.loaders.row_dialogues import DIALOGUES
 from ..data.selection import choose
+from ..data.subsets import choose_subset, read_subset
 from ..extract.profiles import profile_named
 from ..infer.generate import GENERATE
 from ..infer.likelihood import with_likelihood_wording
@@ -40,6 +41,7 @@ from ..prompt.shots import make_retriever
 from .chosen_model import create_model
 from .header import identity_of, installed_versions, make_header
 from .settings import RunSettings
+from .shot_pool import drawn_from_file, load_examples, without_tested
 
 
 class PlannedTask(NamedTuple):
@@ -265,13 +267,18 @@ def _make_prompter(
     settings: RunSettings,
     *,
     inferencer: Inferencer,
+    examples: list[Sample],
 ) -> Prompter | PrompterByForm:
     def of_form(form: Form) -> Prompter:
         prompt = _prompt_for(catalog, task, settings, form)
         if Capability.LIKELIHOOD in inferencer.needs:
             prompt = with_likelihood_wording(prompt, catalog)
-        drawn = prompt.shots.retriever != "zero"
-        return Prompter(task, prompt, settings.seed, make_retriever(prompt.shots, list(dataset)) if drawn else None)
+        finder = None
+        if settings.shots_file is not None:
+            prompt, finder = drawn_from_file(prompt, form, examples)
+        elif prompt.shots.retriever != "zero":
+            finder = make_retriever(prompt.shots, list(dataset))
+        return Prompter(task, prompt, settings.seed, finder)
 
     if task.form is not Form.AUTO:
         return of_form(task.form)
@@ -282,6 +289,8 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
     context = LoadContext(seed=settings.seed, root=settings.data_root, workdir=folder / "images", limit=settings.limit)
     dataset = Dataset(task, registry.get("loader", task.dataset["loader"]), context)
     dataset = choose(dataset, settings.ids, settings.sample, settings.sample_seed, settings.stratify)
+    if settings.subset is not None:
+        dataset = choose_subset(dataset, read_subset(settings.subset, catalog))
     content = survey(dataset)
     task = settle_form(task, content)
     dataset = replace(dataset, tagged=task.form is Form.AUTO)
@@ -294,7 +303,10 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
     check_groups(task, content)
     check_forms(task, content, registry)
     inferencer: Inferencer = registry.get("inferencer", task.infer)
-    prompter = _make_prompter(task, dataset, content, catalog, settings, inferencer=inferencer)
+    examples: list[Sample] = []
+    if settings.shots_file is not None:
+        examples = without_tested(load_examples(settings, catalog, registry, folder), dataset)
+    prompter = _make_prompter(task, dataset, content, catalog, settings, inferencer=inferencer, examples=examples)
     if inferencer is GENERATE:
         # A prompt that cannot be built must fail here, not at the first request. Others may have axes of their own.
         for sample, variant in product(first_of_each_form(dataset, content), task.variants):
@@ -332,7 +344,7 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings, form: Form 
 def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
     """Name a run by task and model, and by a hash of the settings so that another configuration gets its own folder."""
     settled = {field: getattr(settings, field) for field in settings.__struct_fields__ if field not in _NOT_IN_NAME}
-    settled["prompt_pack"] = str(settings.prompt_pack or "")
+    settled |= {"prompt_pack": str(settings.prompt_pack or ""), "shots_file": str(settings.shots_file or "")}
     if settings.strip_metadata:
         settled["strip_metadata"] = True
     label = f"{'+'.join(task.name for task in tasks)[:60]}--{model.name}"
@@ -355,6 +367,6 @@ _NOT_IN_NAME = {
         "cache",
     ),
     *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
-    *("same_model", "deadline_s", "allow_outside", "strip_metadata"),
+    *("same_model", "deadline_s", "allow_outside", "strip_metadata", "rate"),
 }
 """Settings that change where things are or how they are asked, not what is measured."""

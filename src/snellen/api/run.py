@@ -139,6 +139,7 @@ def make_policy(settings: RunSettings) -> Policy:
     return Policy(
         max_workers=settings.max_workers or default.max_workers,
         max_retries=settings.max_retries,
+        per_second=settings.rate,
         timeout_s=settings.timeout_s or default.timeout_s,
         max_errors=ErrorBudget.parse(settings.max_errors) if settings.max_errors else ErrorBudget(),
     )
@@ -153,7 +154,8 @@ async def _ask_all(
         if not resuming:
             check_folder(plan.folder)
             await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
-        with closing(RunWriter(plan.folder, plan.header)) as writer, response_cache(settings) as cache:
+        data = {planned.task.name: planned.dataset for planned in plan.tasks}
+        with closing(RunWriter(plan.folder, plan.header, data)) as writer, response_cache(settings) as cache:
             server.check_address(writer)
             ledger: PictureLedger | None = None
             if not resuming:

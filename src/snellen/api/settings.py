@@ -84,6 +84,10 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     preset: str | None = None
     """The row map of own data (`snellen.data.loaders.row_map`); None recognises it by the columns."""
     duplicates: str | None = None
+    split: str | None = None
+    data_config: str | None = None
+    sheet: str | None = None
+    """Which table of a folder or workbook with several is meant."""
     ids: tuple[str, ...] = ()
     """Ask only these samples."""
     sample: int | None = None
@@ -91,6 +95,10 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     sample_seed: int = 0
     stratify: str | None = None
     """A tag of which every value gets its share of `sample`."""
+    subset: str | None = None
+    """A card of catalog/subsets, or `column=value`."""
+    shots_file: Path | None = None
+    """Where worked examples are drawn from; None: from the task's own samples."""
     overrides: tuple[tuple[str, Any], ...] = ()
     image_policy: ImagePolicy | None = None
     strip_metadata: bool = False
@@ -99,6 +107,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     # what does not
     max_workers: int | None = None
     max_retries: int = 5
+    rate: float | None = None
+    """Requests a second at most, evenly spaced."""
     timeout_s: float | None = None
     max_errors: str | None = None
     deadline_s: float | None = None
@@ -147,6 +157,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             ("form", self.form),
             ("dataset.preset", self.preset),
             ("dataset.duplicates", self.duplicates),
+            ("dataset.split", self.split),
+            ("dataset.config", self.data_config),
+            ("dataset.sheet", self.sheet),
             ("group_by", list(self.detailed_keys) or None),
         )
         given = [(key, value) for key, value in flags if value is not None]

@@ -16,15 +16,33 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
     ),
     "What is asked": (
         *("limit", "try_run", "sample", "sample_seed", "stratify", "ids", "ids_file", "num_infers", "duplication"),
-        *("variants", "perturb", "until_ci", "data_root", "catalogs"),
+        *("variants", "perturb", "until_ci", "subset", "core_eval", "dataset_debug", "data_root", "catalogs"),
     ),
     "Your own data": (
+        *("split", "data_config", "sheet"),
         *("columns", "form", "preset", "duplicates", "allow_missing_images", "allow_outside", "strip_metadata"),
     ),
     "Sampling": ("temperature", "top_p", "max_tokens", "reasoning", "sampling_seed", "seed", "stream"),
     "The prompt": (
-        *("option_mark", "shuffle_options", "shots", "in_context_sample", "random_instruct", "response_prefix"),
-        *("answer_space_instruct", "yesno_instruct", "capitalize", "style", "prompt_pack", "image_max_side"),
+        *(
+            "option_mark",
+            "shuffle_options",
+            "shots",
+            "shots_file",
+            "post_prompt",
+            "in_context_sample",
+            "random_instruct",
+            "response_prefix",
+        ),
+        *(
+            "answer_space_instruct",
+            "yesno_instruct",
+            "capitalize",
+            "style",
+            "prompt_pack",
+            "image_max_side",
+            "image_min_side",
+        ),
         *("options_in_history", "online_multi_round", "overrides"),
     ),
     "Inference and scoring": (
@@ -32,7 +50,7 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
         "eval_stability",
     ),
     "Time, load and money": (
-        *("max_workers", "max_retries", "timeout_s", "deadline_s", "max_errors", "price", "no_cache"),
+        *("max_workers", "max_retries", "timeout_s", "deadline_s", "rate", "max_errors", "price", "no_cache"),
     ),
     "Output": ("output_dir", "show_prompts", "as_lines", "quiet", "as_json"),
 }

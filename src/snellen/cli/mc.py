@@ -12,8 +12,9 @@ import msgspec
 from ..api.settings import RunSettings
 from ..core.config import parse_assignment
 from ..core.errors import UsageError
+from .model_file import PAGE_SCRIPT_KEYS, read_model_file
 from .options import COUNT, JSON, NO_CACHE, OVERRIDES, PATH, QUIET, SEED, add_options, defaulted, flag, print_json
-from .run import command_line, read_key, read_model_file
+from .run import command_line, read_key
 
 DEFAULT_URL = "http://localhost:8000/v1"
 MC_EXAMPLE = """
@@ -94,7 +95,8 @@ def niah(
 
 def make_settings(flags: dict[str, Any]) -> RunSettings:
     """Turn the flags and the model file into settings; flags win."""
-    file = read_model_file(flags["config_file"], needed=("model_name", "max_tokens") if not flags["model"] else ())
+    needed = ("model_name", "max_tokens") if not flags["model"] else ()
+    file = read_model_file(flags["config_file"], needed, PAGE_SCRIPT_KEYS)
     in_file, url_in_file = file.pop("model", None), file.pop("base_url", None)
     model = flags["model"] or in_file
     if not model:

@@ -13,29 +13,18 @@ import click
 from click import option
 
 from ..api.settings import RunSettings, perturbations
-from ..core.config import parse_assignment, read_config_file
-from ..core.errors import ConfigError, UsageError, not_among
+from ..core.config import parse_assignment
+from ..core.errors import UsageError
 from ..core.protocols import ImagePolicy
 from ..core.secret import Secret, hide_passwords
 from . import options
 from .help_groups import RUN_GROUPS, GroupedCommand
+from .model_file import read_model_file
 from .options import ABOVE_ZERO, COUNT, FILE, NOT_NEGATIVE, PATH, defaulted, flag, json_flag, repeated
 from .prompts import read_prompt_flags
 
-MODEL_FILE_KEYS = {
-    "model_name": "model",
-    "prompt_template": "prompt_template",
-    "max_tokens": "max_tokens",
-    "temperature": "temperature",
-    "timeout": "timeout_s",
-    "extra_body": "extra_body",
-    "presence_penalty": "presence_penalty",
-    "base_url": "base_url",
-    "top_p": "top_p",
-    "seed": "sampling_seed",
-}
-"""Key of a model file -> the setting it stands for."""
-FORMS = ["auto", "choice", "yesno", "number", "open", "ocr", "kie", "caption"]
+FORMS = ["auto", "choice", "multiple", "yesno", "number", "open", "ocr", "kie", "caption"]
+SUBSET_FLAGS = {"core": "core_eval", "debug": "dataset_debug"}
 HALF_WIDTH = click.FloatRange(min=0, max=50, min_open=True, max_open=True)
 STYLES = "Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE."
 STABILITY = "Accepted; instability is reported whenever there are repeats or variants."
@@ -80,7 +69,9 @@ Examples:
 @option("--dataset-duplication", "duplication", type=COUNT, help="Ask every sample N times (variants and repeats).")
 @flag("--random-instruct", help="Another wording of the instruction each time.")
 @flag("--in-context-sample", help="Show the prompt's fixed example first.")
-@option("--shots", metavar="RETRIEVER:N", help="Examples from the data: random:2, similar:3, bm25:3, fixed:id1,id2.")
+@option("--shots", metavar="[RETRIEVER:]N", help="Worked examples: 2, random:2, similar:3, bm25:3, fixed:id1,id2.")
+@option("--shots-file", type=PATH, help="Draw the examples from this file, not from the rows that are asked.")
+@option("--post-prompt", help="What stands after the question and its options, instead of the instruction.")
 @option("--response-prefix", help="How the answer is made to begin.")
 @flag("--answer-space-instruct", help="Name the possible answers when options are hidden.")
 @flag("--yesno-instruct", help="Ask for yes or no where these are the options.")
@@ -97,9 +88,15 @@ Examples:
 @option("--form", type=click.Choice(FORMS), help="The form of all records of your file.  [default: each its own]")
 @option("--preset", help="How your file is laid out: vlmevalkit, flageval, hub …  [default: recognised by its columns]")
 @option("--duplicates", type=click.Choice(["error", "keep", "drop"]), help="A row with an option twice.")
+@option("--split", help="Of a folder with several splits: test, validation …")
+@option("--data-config", metavar="NAME", help="Of a folder with several configs of a hub's dataset.")
+@option("--sheet", help="Of a workbook with several sheets.")
 @option("--ids", help="Ask only these samples: a,b,c.")
 @option("--ids-file", type=FILE, help="Ask only the samples named in this file, one a line.")
-@option("--sample", type=COUNT, help="Ask so many drawn samples of each task.")
+@option("--subset", metavar="NAME", help="A named subset (core, debug, a card of yours), or COLUMN=VALUE.")
+@flag("--core-eval", "--core_eval", "core_eval", help="Short for --subset core.")
+@flag("--dataset-debug", "--dataset_debug", "dataset_debug", help="Short for --subset debug.")
+@option("--sample", "--dataset-subsample", type=COUNT, help="Ask so many drawn samples of each task.")
 @option("--sample-seed", type=int, help="Seed of that draw.  [default: 0]")
 @option("--stratify", metavar="TAG", help="Draw from every value of a tag its share.")
 @options.OVERRIDES
@@ -107,10 +104,12 @@ Examples:
     "--max-workers", "--num-workers", "--max_workers", type=COUNT, help="Requests in flight at most.  [default: 32]"
 )
 @defaulted("--max-retries", type=NOT_NEGATIVE, default=5)
+@option("--rate", type=ABOVE_ZERO, help="Requests a second at most, evenly spaced; retries count.")
 @option("--timeout", "timeout_s", type=ABOVE_ZERO, help="Seconds for one attempt.  [default: 600]")
 @option("--deadline", "deadline_s", type=ABOVE_ZERO, help=DEADLINE)
 @option("--max-errors", help="Stop after so many failed trials: 20, or 5%.")
 @option("--image-max-side", type=click.IntRange(min=16), help="Shrink images whose longer side is larger (px).")
+@option("--image-min-side", type=COUNT, help="Give smaller images a white margin up to this side (px).")
 @flag("--same-model", help="Continue although another server answers: it serves the same model.")
 @options.NO_CACHE
 @flag("--strip-metadata", help="Send pictures without EXIF, texts and bytes after their end.")
@@ -133,7 +132,8 @@ Examples:
 def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, show_prompts: int | None, **flags: Any) -> int:
     """Measure a model on tasks: plan, ask, store, score, report.
 
-    TASK is a name from `snellen tasks`, a task file (.toml), or your own data (.jsonl .json .csv .tsv .parquet).
+    TASK is a name from `snellen tasks`, a task file (.toml), or your own data (.jsonl .json .csv .tsv .parquet
+    .arrow .xlsx .tar, a folder of them).
     The same command again continues where it stopped, and costs nothing when it is complete.
     """
     from ..api.run import run_settings
@@ -152,19 +152,23 @@ def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, show_prom
 def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
     file = read_model_file(flags.pop("config_file"))
-    key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
+    key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file")) or file.get("key")
+    file.pop("key", None)
     headers, query = read_headers(flags.pop("headers")), read_pairs("--query", flags.pop("query"))
     model = _model_name(flags.pop("model"), file.pop("model", None))
-    limit, try_run, side = flags.pop("limit"), flags.pop("try_run"), flags.pop("image_max_side")
+    limit, try_run = flags.pop("limit"), flags.pop("try_run")
+    policy = read_image_flags(flags, file)
     columns = dict(map(parse_assignment, flags.pop("columns")))
     if flags.pop("online_multi_round"):
         flags["infer_method"] = "every_likelihood" if flags["infer_method"] == "likelihood" else "every"
     capitals = [("dataset.capitalise", True)] if flags.pop("capitalize") else []
     ids = read_ids(flags.pop("ids"), flags.pop("ids_file"))
+    flags["subset"] = read_subset_flags(flags)
     variants = (*flags.pop("variants"), *perturbations(flags.pop("perturb")))
-    wording = read_prompt_flags(flags)
+    wording = file.pop("prompt", {}) | read_prompt_flags(flags)
     arguments = _model_arguments(flags)
-    overrides, cache = map(parse_assignment, flags.pop("overrides")), not flags.pop("no_cache")
+    overrides = map(parse_assignment, flags.pop("overrides"))
+    cache = all([not flags.pop("no_cache"), file.pop("cache", True)])
     others = {name: value for name, value in flags.items() if value is not None}
     return RunSettings(
         tasks=tasks,
@@ -180,7 +184,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         overrides=(*capitals, *overrides),
         model_arguments=arguments,
         cache=cache,
-        image_policy=ImagePolicy(max_side=side) if side else None,
+        image_policy=policy,
         command=command_line(sys.argv),
         **(file | others),
     )
@@ -198,6 +202,22 @@ def read_ids(text: str | None, file: Path | None) -> tuple[str, ...]:
     if not named and (text is not None or file is not None):
         raise UsageError(f"{'--ids' if file is None else f'--ids-file {file}'} names no sample")
     return named
+
+
+def read_image_flags(flags: dict[str, Any], file: dict[str, Any]) -> ImagePolicy | None:
+    """Take the limits on the sides of pictures out of flags and model file; None where neither has one."""
+    in_file = {name: file.pop(name, None) for name in ("max_side", "min_side")}
+    sides = {name: flags.pop(f"image_{name}") or side for name, side in in_file.items()}
+    return ImagePolicy(**{name: side for name, side in sides.items() if side}) if any(sides.values()) else None
+
+
+def read_subset_flags(flags: dict[str, Any]) -> str | None:
+    """Take `--core-eval` and `--dataset-debug` out of the flags and return the subset that is meant, if any."""
+    named = [flags["subset"], *(name for name in ("core", "debug") if flags.pop(SUBSET_FLAGS[name]))]
+    chosen = list(filter(None, named))
+    if len(chosen) > 1:
+        raise UsageError(f"--subset {' and '.join(chosen)}: choose one")
+    return chosen[0] if chosen else None
 
 
 def _model_name(flag: str | None, from_file: str | None) -> str:
@@ -251,32 +271,6 @@ def command_line(arguments: list[str]) -> str:
         elif equals and name in HIDDEN:
             shown[index] = f"{name}=****"
     return hide_passwords(shlex.join(shown))  # a password in an address is a key too
-
-
-def read_model_file(path: Path | None, needed: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Read a model file in the form of the page-image scripts into settings; `needed` keys must be in it."""
-    if path is None:
-        return {}
-    table = read_config_file(path)
-    _check_model_file(table, path, needed)
-    settings = {setting: table[key] for key, setting in MODEL_FILE_KEYS.items() if table.get(key) is not None}
-    if name := settings.pop("model", None):
-        settings["model"] = f"openai/{name}"
-    body = settings.pop("extra_body", {})
-    if "presence_penalty" in settings:
-        body = {**body, "presence_penalty": settings.pop("presence_penalty")}
-    if body:
-        settings["extra_body"] = body
-    return settings
-
-
-def _check_model_file(table: dict[str, Any], path: Path, needed: tuple[str, ...]) -> None:
-    for name in needed:
-        if table.get(name) is None:
-            raise ConfigError(f"{path}: key {name!r} is missing")
-    for name in table:
-        if name not in MODEL_FILE_KEYS:
-            raise ConfigError(f"{path}: unknown key {not_among(name, MODEL_FILE_KEYS)}")
 
 
 def read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:

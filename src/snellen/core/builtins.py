@@ -42,6 +42,7 @@ last round alone (`last`), each round is a trial like any other."""
 SCORERS = {
     "likelihood": "snellen.scoring.scorers.option_likelihood:score",
     "choice": "snellen.scoring.scorers.option_choice:score",
+    "multiple": "snellen.scoring.scorers.option_sets:score_set",
     "yesno": "snellen.scoring.scorers.option_choice:score_yesno",
     "number": "snellen.scoring.scorers.number_match:score",
     "by_form": "snellen.scoring.scorers.by_form:score",

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from .jobs import Item, Job, RequestBuilder
 from .tasks import Task
@@ -32,6 +32,8 @@ class ImagePolicy(Struct, frozen=True):
     max_pixels: int | None = None
     max_bytes: int | None = None
     formats: tuple[str, ...] = ("image/png", "image/jpeg", "image/webp", "image/gif")
+    min_side: int | UnsetType = UNSET
+    """Smaller pictures get a white margin. Unset it is not written: the identity of runs without it stays."""
 
     @property
     def strips_metadata(self) -> bool:
@@ -79,6 +81,8 @@ class LoadContext(Struct, frozen=True):
     folders: dict[str, None] = field(default_factory=dict)
     """Where the pictures may lie that the data names: a loader of other people's rows enters its folders, the data's
     own first. Empty: anywhere."""
+    memory: dict[Any, Any] = field(default_factory=dict)
+    """What a loader found out in one reading and need not find out again in the next; it changes no sample."""
 
 
 class Loader(Protocol):

@@ -27,6 +27,8 @@ class Shots(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     """The samples of `fixed`."""
     images: bool = True
     """Whether an example brings its picture."""
+    pool: str = ""
+    """The hash of the examples, where they come from a file of their own."""
 
 
 class Prompt(Struct, frozen=True, forbid_unknown_fields=True):

@@ -31,6 +31,8 @@ class Form(StrEnum):
     """
 
     CHOICE = "choice"
+    MULTIPLE = "multiple"
+    """Options of which several may be right: all of them are asked for."""
     YESNO = "yesno"
     NUMBER = "number"
     OPEN = "open"
@@ -39,6 +41,10 @@ class Form(StrEnum):
     CAPTION = "caption"
     AUTO = "auto"
     """Of a task only: decided for each record (ADR 90); its samples have one of the others."""
+
+
+OFFERED = frozenset((Form.CHOICE, Form.MULTIPLE))
+"""Forms whose options are shown with marks, and whose answers are among them."""
 
 
 class Image(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -44,6 +44,38 @@ def find_answers(value: Any, options: tuple[str, ...], kind: str, where: str) ->
     return (_find_option(value, options, kind, where) if options else str(value),)
 
 
+def find_answer_set(value: Any, options: tuple[str, ...], kind: str, where: str) -> tuple[str, ...]:
+    """Return all right options of a multiple response: a list, `A,C`, `AC`, texts joined by commas, or a single one."""
+    if isinstance(value, str) and value.strip():
+        value = _listed_options(value.strip(), options, kind, where)
+    return tuple(dict.fromkeys(find_answers(value, options, kind, where)))
+
+
+def _listed_options(text: str, options: tuple[str, ...], kind: str, where: str) -> Any:
+    """Return a cell as the list it writes; as it is where it names one option, or nothing that is understood."""
+    letters = _letters(text, options) if kind in ("auto", "letter") else ()
+    if fold(text) in fold_options(options):
+        if letters:
+            by_letters = f"{' and '.join(map(repr, letters))} by letters"
+            raise DataError(f"{where}: answer {text!r} can mean {text!r}, or {by_letters}; write it as a list")
+        return text
+    return list(letters) or [part for part in SEVERAL.split(text) if part]
+
+
+ASK_FOR_ALL = "; are several right? A column question_type with multiple-response, or --form multiple, asks for all"
+SEVERAL = re.compile(r"\s*[,;、，；|&/]\s*|\s+and\s+")
+"""What divides the right options of one cell; letters may have a space between them too."""
+
+
+def _letters(text: str, options: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the options of letters that stand together or apart, in capitals and each once (`ACD`, `A, C`)."""
+    letters = "".join(SEVERAL.sub("", text).split())
+    places = [string.ascii_uppercase.find(letter) for letter in letters]
+    named = len(letters) > 1 and letters.isalpha() and letters.isupper() and len(set(letters)) == len(letters)
+    inside = named and all(0 <= place < len(options) for place in places)
+    return tuple(options[place] for place in places) if inside else ()
+
+
 def _find_option(value: Any, options: tuple[str, ...], kind: str, where: str) -> str:
     text, found = str(value).strip(), None
     for _, read in READINGS[kind]:
@@ -54,7 +86,14 @@ def _find_option(value: Any, options: tuple[str, ...], kind: str, where: str) ->
             raise _ambiguous(value, options, kind, where)
         found = option
     if found is None:
-        raise DataError(f"{where}: answer {value!r} is not among the options ({', '.join(map(repr, options))})")
+        several = (
+            "; several right options? question_type multiple-response, or --form multiple"
+            if _letters(text, options)
+            else ""
+        )
+        raise DataError(
+            f"{where}: answer {value!r} is not among the options ({', '.join(map(repr, options))}){several}"
+        )
     return found
 
 

@@ -13,10 +13,12 @@ from ..core.config import convert, read_config_file, set_by_path
 from ..core.errors import ConfigError, UsageError, did_you_mean
 from ..core.tasks import Prompt, Task
 from ..core.types import Form
+from .files.folder_tables import find_tables, list_tables
 from .files.rows import READERS, read_rows
 
 DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
     Form.CHOICE: ("choice",),
+    Form.MULTIPLE: ("multiple",),
     Form.YESNO: ("yesno",),
     Form.NUMBER: ("number",),
     Form.OPEN: ("exact", "contains"),
@@ -48,6 +50,9 @@ class Catalog:
         dataset = table.get("dataset")
         if isinstance(dataset, dict) and dataset.get("loader") == "table":
             table.setdefault("form", Form.AUTO.value)  # rows say for themselves what they are
+            place = str(dataset.get("path") or "")
+            if place and Path(place).is_dir():  # a choice that was not made is refused here
+                find_tables(Path(place), str(dataset.get("config", "")), str(dataset.get("split", "")))
         return with_defaults(convert(table, Task, f"task {name!r}"))
 
     def expand(self, name: str) -> list[str]:
@@ -88,7 +93,7 @@ class Catalog:
             return {"name": path.stem, **table}
         known = self._find("datasets")
         if name not in known and path.is_dir():
-            return table_for_file(_table_in(path))
+            return table_for_folder(path)
         if name not in known:
             hint = did_you_mean(name, [*known, *self._find("suites")])
             raise UsageError(f"no task named {name!r}{hint}; see `snellen tasks`, or give a data file")
@@ -107,19 +112,19 @@ class Catalog:
 
 def table_for_file(path: Path) -> dict[str, Any]:
     """Return the task table of a bare data file; every record decides its own form."""
-    next(read_rows(path), None)  # a file that is not there is refused here
+    read_rows(path)  # a file that is not there is refused here
     return {"name": path.stem, "dataset": {"loader": "table", "path": str(path.resolve())}}
 
 
-def _table_in(folder: Path) -> Path:
-    """Return the one table of a folder; none or several are refused by name."""
-    tables = sorted(file for file in folder.iterdir() if file.suffix.lower() in READERS and file.is_file())
-    if len(tables) == 1:
-        return tables[0]
-    if not tables:
-        need = f"a table with a question for each ({', '.join(READERS)})"
-        raise UsageError(f"folder {str(folder)!r} holds no data file: pictures alone ask nothing, add {need}")
-    raise UsageError(f"folder {str(folder)!r} holds several data files ({', '.join(t.name for t in tables)}): name one")
+def table_for_folder(folder: Path) -> dict[str, Any]:
+    """Return the task table of a folder: of its one table, or of the shards of one config and split, chosen later."""
+    files = list(list_tables(folder))
+    if len(files) == 1:
+        return table_for_file(files[0])
+    whole = folder.resolve()
+    snapshot = whole.parent.name == "snapshots"  # a hub's cache: datasets--owner--name/snapshots/revision
+    name = whole.parent.parent.name.removeprefix("datasets--").replace("--", "-") if snapshot else whole.name
+    return {"name": name, "dataset": {"loader": "table", "path": str(whole)}}
 
 
 def with_defaults(task: Task) -> Task:

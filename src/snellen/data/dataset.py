@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from os.path import basename
@@ -18,7 +18,7 @@ from ..core.message_parts import all_pictures
 from ..core.protocols import LoadContext, Loader
 from ..core.tasks import MOST_GROUPS, PlannedCounts, Task
 from ..core.text import NO_TAG, tag_text
-from ..core.types import Form, Sample
+from ..core.types import OFFERED, Form, Sample
 from .images.decode import short_name
 from .leaving import Leaving, PictureFolders
 from .marked_rows import MarkerCount
@@ -148,9 +148,37 @@ class GroupCounter:
         return PlannedCounts(self._samples, self._alone + len(self._groups), tags)
 
 
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Fingerprint:
+    """A hash over samples one after another; that of the first rows of more data is that of these rows alone."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, sample: Sample) -> None:
+        """Take in one sample: all of it but where its pictures lie."""
+        self._digest.update(_encode(without_places(sample)))
+        for image in all_pictures(sample):
+            self._digest.update((image.ref if image.ref.startswith("data:") else _name(image.ref)).encode())
+
+    def text(self) -> str:
+        """Return the hash of what was taken in so far."""
+        return self._digest.hexdigest()[:16]
+
+
+def fingerprint_of(samples: Iterable[Sample]) -> str:
+    """Return the hash of samples, as a survey of them has it."""
+    fingerprint = Fingerprint()
+    for sample in samples:
+        fingerprint.add(sample)
+    return fingerprint.text()
+
+
 def survey(dataset: Dataset) -> Survey:
     """Read every sample once, in constant memory but for the ids, and refuse what cannot be measured."""
-    digest, encode = hashlib.sha256(), msgspec.json.Encoder(order="deterministic").encode
+    fingerprint = Fingerprint()
     ids: set[str] = set()
     repeated: list[str] = []
     images = characters = missing_count = 0
@@ -169,7 +197,7 @@ def survey(dataset: Dataset) -> Survey:
             repeated.append(sample.id)
         ids.add(name)
         check_sample(sample)
-        digest.update(encode(_without_places(sample)))
+        fingerprint.add(sample)
         characters += len(sample.question)
         tags.update(sample.tags)
         with_history += bool(sample.turns)
@@ -177,7 +205,6 @@ def survey(dataset: Dataset) -> Survey:
         markers.add(sample)
         for image in all_pictures(sample):
             images += 1
-            digest.update((image.ref if image.ref.startswith("data:") else _name(image.ref)).encode())
             if not folders.add(sample.id, image.ref):
                 missing_count += 1
                 missing += [f"{sample.id}: {short_name(image.ref)}"] if len(missing) < LISTED else []
@@ -186,7 +213,7 @@ def survey(dataset: Dataset) -> Survey:
         len(ids),
         images,
         characters,
-        digest.hexdigest()[:16],
+        fingerprint.text(),
         tuple(missing),
         missing_count,
         frozenset(tags),
@@ -231,7 +258,7 @@ def _name(ref: str) -> str:
     return name if name not in ("", ".") else Path(ref).name
 
 
-def _without_places(sample: Sample) -> Sample:
+def without_places(sample: Sample) -> Sample:
     """Return the sample without where its pictures lie: only their names count."""
     if not sample.images and not sample.meta and not sample.turns:
         return sample
@@ -244,7 +271,7 @@ def _without_places(sample: Sample) -> Sample:
 
 def check_sample(sample: Sample) -> None:
     """Refuse a sample whose answer cannot be right: not among its options, or options that are the same."""
-    if sample.form is not Form.CHOICE:
+    if sample.form not in OFFERED:
         return
     if len(sample.options) < 2:
         raise DataError(f"sample {sample.id!r} is a choice with {len(sample.options)} options; it needs at least two")

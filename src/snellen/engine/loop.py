@@ -24,6 +24,7 @@ from ..store.writer import RunWriter
 from .batch import Batcher
 from .call import check_members, failed
 from .limit import Limiter
+from .pace import Pace
 from .policy import Policy
 from .request_images import ImageDesk, RequestImages
 from .retry import Retrier
@@ -67,7 +68,8 @@ class Engine:
             # Waiting for one's turn in a batch is no server's silence: no timeout counts it.
             call, adaptive, policy = Batcher(model).predict, False, replace(policy, timeout_s=None)
         self._limiter = Limiter(workers, policy.max_bytes_in_flight, clock, adaptive=adaptive)
-        self._retrier = Retrier(call, policy, self._limiter, clock, self._note_attempt)
+        pace = Pace(policy.per_second, clock) if policy.per_second else None
+        self._retrier = Retrier(call, policy, self._limiter, clock, self._note_attempt, pace)
         self._finished: dict[str, set[tuple[str, str, int]]] = {}
         self._stop = asyncio.Event()
         self._problem: SnellenError | None = None

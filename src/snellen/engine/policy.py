@@ -41,6 +41,8 @@ class Policy:
     max_workers: int = 32
     max_bytes_in_flight: int = 256 * 2**20
     max_retries: int = 5
+    per_second: float | None = None
+    """Requests that may leave in a second, retries counted; None: as fast as slots are free."""
     timeout_s: float | None = 600.0
     """Seconds for one attempt; None: waiting is no fault (a batch model's next turn), whatever a request says."""
     deadline_s: float | None = None

@@ -16,6 +16,7 @@ from ..core.types import FailureKind, Prediction, Request
 from .call import call_model, failed
 from .deadline import Deadlines
 from .limit import Limiter
+from .pace import Pace
 from .policy import Policy
 
 Call = Callable[[Request, EncodedImages], Awaitable[Prediction]]
@@ -31,6 +32,7 @@ class Retrier:
     limiter: Limiter
     clock: Clock
     note: NoteAttempt
+    pace: Pace | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
 
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
@@ -53,6 +55,8 @@ class Retrier:
         raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, request: Request, images: EncodedImages) -> Prediction:
+        if self.pace is not None:
+            await self.pace.turn()
         timeout_s = self.policy.timeout_of(request.params)
         try:
             return await self.deadlines.within(_limit_s(timeout_s, request), call_model(self.call, request, images))

@@ -14,7 +14,7 @@ from ..core.errors import ConfigError, not_among
 from ..core.ids import derive_seed, rng
 from ..core.message_parts import holds_marker, without_markers
 from ..core.tasks import Prompt, Task
-from ..core.types import BASE_VARIANT, Form, Image, Params, Request, Sample, TrialKey, Turn
+from ..core.types import BASE_VARIANT, OFFERED, Image, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
 from . import meta
 from .document import choose_pages, with_context
@@ -22,6 +22,7 @@ from .history import example_turns, history_turns, shot_turns, show_options
 from .marks import draw_style, make_marks
 from .mould import Mould, is_plain, make_mould
 from .place import STYLE_TAG, Placement, number_options, place_parts
+from .sampling_params import params_of_trial
 from .styles import Speech, chat, load_style
 from .template import names_field, render
 
@@ -62,7 +63,7 @@ class Prompter:
         """Return the Request of one trial; `replies` are the model's own answers to earlier rounds of a dialogue."""
         # Dialogues, and what only a loader understands, are told sample by sample.
         plain = not sample.meta and not sample.turns and bool(sample.question)
-        shape = (variant, len(sample.options), sample.form is Form.CHOICE)
+        shape = (variant, len(sample.options), sample.form in OFFERED)
         mould = self._moulds.get(shape) if plain else None
         if mould is not None:
             marks, prefix = mould.marks, mould.prefix
@@ -74,7 +75,7 @@ class Prompter:
             if plain:
                 self._keep_mould(shape, sample)
         key = TrialKey(self.task.name, sample.id, variant, repeat)
-        params = _params_of_repeat(self.task.params, repeat) if repeat else self.task.params
+        params = params_of_trial(self.task.params, sample, repeat) if repeat or sample.meta else self.task.params
         return Request(key, messages, params, marks=marks, shown=shown, prefix=prefix)
 
     def speak(
@@ -107,6 +108,7 @@ class Prompter:
             prefix="" if hidden else prompt.prefix,
             images=images,
             placed=tuple(placement.pictures),
+            examples=len(history) - len(sample.turns) // 2 * 2 if self.retriever is not None else 0,
         )
         return Spoken(speech, marks, shown)
 
@@ -134,7 +136,7 @@ class Prompter:
             return None
         hidden = self._hides_options(sample)
         instruction, _ = self._wording(sample, axes, hidden)
-        count = len(sample.options) if sample.form is Form.CHOICE else 0
+        count = len(sample.options) if sample.form in OFFERED else 0
         return make_mould(self.prompt, axes.get("marks", self.prompt.marks), count, instruction, hidden)
 
     def _places(self, sample: Sample, messages: tuple[Turn, ...]) -> bool:
@@ -187,7 +189,7 @@ class Prompter:
         return (*turns, *history_turns(self.prompt, style, sample, hidden, replies, placement=placing))
 
     def _order(self, sample: Sample, axes: Mapping[str, str], variant: str, repeat: int) -> tuple[str, ...]:
-        if sample.form is not Form.CHOICE or not sample.options:
+        if sample.form not in OFFERED or not sample.options:
             return ()
         if "order" in axes:
             draw = rng(self.seed, sample.id, "order", axes["order"])
@@ -256,8 +258,3 @@ def _axes(variant: str) -> Mapping[str, str]:
 
 def _listed(texts: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
-
-
-def _params_of_repeat(params: Params, repeat: int) -> Params:
-    """Give each repeat its own sampling seed when one is sent, or all repeats would be one."""
-    return params if params.seed is None else msgspec.structs.replace(params, seed=params.seed + repeat)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from ..core.errors import ConfigError
 from ..core.message_parts import holds_marker, without_markers
 from ..core.tasks import Prompt
-from ..core.types import Image, Sample, Turn
+from ..core.types import Form, Image, Sample, Turn
 from .marks import make_marks
 from .place import Placement
 from .template import FIELD, render
@@ -100,7 +100,8 @@ def example_turns(
     """Return another sample as an example: its question with options, and its right answer."""
     options = () if hidden else sample.options
     question = say_question(prompt, style, sample.question, options)
-    answer = say_answer(prompt, style, sample.answers[0], options) if sample.answers else ""
+    right = sample.answers if sample.form is Form.MULTIPLE else sample.answers[:1]
+    answer = ", ".join([say_answer(prompt, style, text, options) for text in right])
     if placement is None:
         return Turn("user", question, sample.images if images else ()), Turn("assistant", answer)
     text, first = placement.take(question, sample.images if images else (), withheld=bool(sample.images) and not images)

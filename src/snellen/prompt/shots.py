@@ -21,15 +21,18 @@ _WORD = re.compile(r"\w+")
 Finder = Callable[[Sample, random.Random], Sequence[Sample]]
 
 
-def make_retriever(shots: Shots, pool: Sequence[Sample]) -> Finder | None:
-    """Return a finder over `pool`, or None for zero shots. No sample of its own group is ever an example."""
+def make_retriever(shots: Shots, pool: Sequence[Sample], *, own: bool = True) -> Finder | None:
+    """Return a finder over `pool`, or None for zero shots. No sample of its own group is ever an example.
+
+    `own` says that the pool is the samples that are asked: one of them is never its own example.
+    """
     if shots.retriever == "zero" or not (shots.count or shots.ids):
         return None
     makers = {"fixed": _fixed, "random": _random, "similar": _similar, "bm25": _bm25}
     if shots.retriever not in makers:
         hint = did_you_mean(shots.retriever, makers)
         raise ConfigError(f"retriever {shots.retriever!r} is unknown{hint}; known: zero, {', '.join(makers)}")
-    if shots.retriever != "fixed" and shots.count >= len(pool):
+    if shots.retriever != "fixed" and shots.count + own > len(pool):
         raise ConfigError(f"{shots.count} shots need more than the {len(pool)} samples there are")
     return makers[shots.retriever](shots, pool)
 

@@ -30,6 +30,8 @@ class Speech(Struct, frozen=True, gc=False):
     """Those that stand first."""
     placed: tuple[Image, ...] = ()
     """Those that stand inside the texts, where these have tokens (`place.py`)."""
+    examples: int = 0
+    """So many turns of the history are other samples: the pictures of this one stand after them."""
 
 
 class Style(Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,10 +90,13 @@ class Style(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def chat(speech: Speech) -> tuple[Turn, ...]:
-    """Return messages with roles, pictures with the first thing the user says."""
+    """Return messages with roles, pictures with the first thing the user says of this sample."""
     spoken = [*speech.history, Turn("user", speech.query)]
-    text = f"{speech.instruction} {spoken[0].text}" if speech.instruction else spoken[0].text
-    spoken[0] = Turn("user", text, (*speech.images, *spoken[0].images))
+    if speech.instruction:
+        spoken[0] = Turn("user", f"{speech.instruction} {spoken[0].text}", spoken[0].images)
+    if speech.images:
+        own = spoken[speech.examples]
+        spoken[speech.examples] = Turn("user", own.text, (*speech.images, *own.images))
     return (*((Turn("system", speech.system),) if speech.system else ()), *spoken)
 
 

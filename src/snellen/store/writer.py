@@ -8,17 +8,19 @@ import sqlite3
 import threading
 from collections import deque
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import astuple
 
-from ..core.errors import EnvironmentProblem, ModelError, RunMismatch
+from ..core.errors import EnvironmentProblem, ModelError, RunMismatch, SnellenError
 from ..core.registry import foreign_code
 from ..core.tasks import RunHeader
 from ..core.text import clean_text
 from ..core.types import Prediction, Request, Sample, TrialKey
+from .changed_rows import Data, describe_rows_changed, rows_appended
 from .damage import fail_unreadable
 from .database import Row, insert_rows, open_for_writing
 from .difference import describe_difference
@@ -58,8 +60,9 @@ _encode = msgspec.json.Encoder().encode
 class RunWriter:
     """The one writer of a run. `put` returns when the row is on disk."""
 
-    def __init__(self, folder: Path, header: RunHeader) -> None:
+    def __init__(self, folder: Path, header: RunHeader, data: Data | None = None) -> None:
         self.folder = folder
+        self._data: Data = data or {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = RunLock(folder)
@@ -70,7 +73,7 @@ class RunWriter:
             self._write_header(header)
             self.lost = fail_unreadable(self._database)
             """So many stored trials could not be read; they count as failed and are asked again."""
-        except (sqlite3.Error, EnvironmentProblem, RunMismatch) as error:
+        except (sqlite3.Error, SnellenError) as error:
             if hasattr(self, "_database"):
                 self._database.close()
             self._lock.release()
@@ -153,12 +156,14 @@ class RunWriter:
             stored = msgspec.json.decode(row[0], type=RunHeader)
         except msgspec.DecodeError as error:
             raise EnvironmentProblem(f"{self.folder} was written by another version of Snellen: {error}") from None
+        config = msgspec.to_builtins(header.config)
         if stored.id == header.id:
             self._keep_reading(stored, header)
-        elif grown := growth(stored.config, msgspec.to_builtins(header.config)):
+        elif grown := growth(stored.config, config, partial(rows_appended, stored, header, self._data)):
             self._grow(stored, header, grown)
         else:
-            difference = describe_difference(stored.config, msgspec.to_builtins(header.config))
+            rows = describe_rows_changed(self._database, stored, header, self._data)
+            difference = "; ".join(filter(None, [rows, describe_difference(stored.config, config)]))
             advice = "choose another -o, or repeat the first command"
             raise RunMismatch(f"{self.folder} holds another configuration: {difference}; {advice}")
 

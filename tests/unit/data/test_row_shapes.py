@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import PIL.Image
+import pyarrow
+import pyarrow.feather
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reportlab.pdfgen.canvas import Canvas
 
 from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from snellen.core.errors import SnellenError
+from snellen.core.types import Form
 from snellen.data.loaders.row_options import options_in_text, parse_list, parse_literal
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=12)
 WORD = st.sampled_from(["cat", "dog", "a red car", "None", "nan", "12", "A", "(B)", "yes", "<image>", "[x]", "%s {x}"])
-PICTURE = st.sampled_from(["a.png", "sub/b.jpg", "https://example.org/c.png", "data:image/png;base64,iVBORw0KGgo="])
+PICTURE = st.sampled_from(
+    ["in.pdf", "a.png", "sub/b.jpg", "https://example.org/c.png", "data:image/png;base64,iVBORw0KGgo="]
+)
 CELL = st.one_of(
     st.none(), st.booleans(), st.integers(-3, 9), st.floats(allow_nan=False), TEXT, WORD, PICTURE,
     st.lists(st.one_of(WORD, PICTURE, TEXT), max_size=4), st.lists(WORD, max_size=4).map(str),
@@ -27,6 +36,7 @@ CELL = st.one_of(
 OPTIONS = st.lists(WORD, min_size=2, max_size=5, unique=True)
 COLUMNS: dict[str, Any] = {
     **dict.fromkeys(("id", "index", "group", "round", "form", "question_type", "hint", "topic", "doc"), CELL),
+    **dict.fromkeys(("max_tokens", "max_out_len", "pages"), CELL),
     **dict.fromkeys(("answer", "answers", "target"), st.one_of(WORD, CELL)),
     **dict.fromkeys(("options", "choices"), st.one_of(OPTIONS, OPTIONS.map(str), OPTIONS.map(json.dumps), CELL)),
     **dict.fromkeys(("image", "images", "img_path", "image_1", "image_2", "scan"), st.one_of(PICTURE, CELL)),
@@ -47,16 +57,94 @@ def pictures_of(row: dict[str, Any]) -> int:
     return sum(isinstance(one, str) and one.endswith((".png", ".jpg")) for one in flat)
 
 
+CLEAN = st.sampled_from(["cat", "a red car", "None", "yes", "12", "x, y", "x|y", "ä ö", "[x]", "%s {x}"])
+TYPES = st.sampled_from(["", "multiple-choice", "multiple-response", "yes-no", "open"])
+WHOLE_ROW = st.fixed_dictionaries(
+    {
+        "question": CLEAN,
+        "question_type": TYPES,
+        "options": st.one_of(st.just([]), st.lists(CLEAN, min_size=2, max_size=5, unique=True)),
+        "answer": st.sampled_from(["A", "B", "A,B", "AB", "yes", "12", ""]),
+        "image": st.sampled_from(["", "in.pdf", "zipped.png", "plain.png"]),
+        "pages": st.sampled_from(["", "1", "2,1", "1-3"]),
+        "max_tokens": st.sampled_from(["", "0", "7"]),
+    }
+)
+PAGES = 3
+
+
+def write_delimited(path: Path, rows: list[dict[str, Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), delimiter="\t" if path.suffix == ".tsv" else ",")
+        writer.writeheader()
+        writer.writerows([{**row, "options": json.dumps(row["options"])} for row in rows])
+
+
+def write_arrow(path: Path, rows: list[dict[str, Any]]) -> None:
+    pyarrow.feather.write_feather(pyarrow.Table.from_pylist(rows), path)
+
+
+def write_json(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+
+
+WRITERS = {".jsonl": write_json, ".csv": write_delimited, ".tsv": write_delimited, ".feather": write_arrow}
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a PDF, a picture, and a picture in an archive."""
+    folder = tmp_path_factory.mktemp("rows")
+    canvas = Canvas(str(folder / "in.pdf"), pagesize=(30, 20))
+    for _ in range(PAGES):
+        canvas.showPage()
+    canvas.save()
+    PIL.Image.new("L", (4, 4)).save(folder / "plain.png")
+    with zipfile.ZipFile(folder / "more.zip", "w") as archive:
+        archive.write(folder / "plain.png", "zipped.png")
+    return folder
+
+
+def shown_pictures(row: dict[str, Any]) -> int:
+    """Count the pictures of a row, whatever the loader thinks."""
+    if row["image"] == "in.pdf":
+        return {"": PAGES, "1": 1, "2,1": 2, "1-3": 3}[row["pages"]]
+    return int(bool(row["image"]))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(WHOLE_ROW, min_size=1, max_size=3), ending=st.sampled_from(sorted(WRITERS)))
+def test_files_of_any_kind_are_asked_whole(rows: list[dict[str, Any]], ending: str, pictures: Path) -> None:
+    path = pictures / f"rows{ending}"
+    WRITERS[ending](path, [{"id": f"r{number}"} | row for number, row in enumerate(rows)])
+    made = RunSettings(tasks=(str(path),), model="openai/x", output_dir=pictures / "run", temperature=0.0)
+    try:
+        (planned,) = make_plan(made).tasks
+    except SnellenError as error:
+        assert "\n" not in str(error).strip(), "an error is one line"
+        return
+    for row, sample in zip(rows, planned.dataset, strict=True):
+        request = planned.prompter.build(sample)
+        said = "\n".join(turn.text for turn in request.messages)
+        assert row["question"] in said
+        assert all(option in said for option in row["options"])
+        assert sum(len(turn.images) for turn in request.messages) == shown_pictures(row)
+        assert request.params.max_tokens == (7 if row["max_tokens"] == "7" else None)
+        assert len(sample.answers) == (
+            2 if sample.form is Form.MULTIPLE and len(row["answer"]) > 1 else bool(row["answer"])
+        )
+
+
 @given(st.lists(ROW, min_size=1, max_size=3))
 def test_what_is_accepted_is_asked_whole(rows: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "rows.jsonl"
         path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
-        settings = RunSettings(
+        made = RunSettings(
             tasks=(str(path),), model="openai/x", output_dir=Path(name) / "run", allow_missing_images=True
         )
         try:
-            (planned,) = make_plan(settings).tasks
+            (planned,) = make_plan(made).tasks
         except SnellenError as error:
             assert "\n" not in str(error).strip(), "an error is one line"
             return

@@ -129,7 +129,7 @@ def test_examples_show_their_pictures_where_these_stand() -> None:
     plain = Sample("1", "t", Form.OPEN, "What is it?", (D,))
     assert [say(turn) for turn in prompter.build(plain).messages][0::2] == [say(example), "[D]What is it?"]
     before = Prompter(TASK, Prompt(place_pictures=False), 0, retriever=lambda *_: [PICTURED])
-    assert [len(turn.images) for turn in before.build(plain).messages] == [4, 0, 0]
+    assert [len(turn.images) for turn in before.build(plain).messages] == [3, 0, 1]
 
 
 @pytest.mark.parametrize("style", ["two", "alpaca", "otter", "one"])

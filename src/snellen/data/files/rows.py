@@ -1,8 +1,7 @@
-"""Files to rows: JSON, JSONL, CSV, TSV and Parquet, read lazily, each row with its number for error messages."""
+"""Files to rows by their ending, read lazily, each row with its number for error messages; JSON is read here."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -10,24 +9,20 @@ from typing import Any
 
 import msgspec
 
-from ...core.errors import DataError, MissingExtra, UsageError
+from ...core.errors import DataError, UsageError
+from .arrow_tables import read_arrow, read_parquet
+from .delimited import read_delimited
+from .sheets import read_sheet
+from .webdataset import read_webdataset
 
 Row = dict[str, Any]
 NumberedRow = tuple[int, Row]
 
-CSV_FIELD_LIMIT = 64 * 2**20
-"""A cell may hold a base64 image; Python's default limit of 128 kB would refuse it."""
-
-BATCH_LIMIT = 64 * 2**20
-"""So many bytes of a Parquet file are unpacked at once; no cell is larger."""
-BOMB_RATIO = 1000
-"""What is packed better than this is no data."""
-
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def read_rows(path: str | Path) -> Iterator[NumberedRow]:
-    """Yield (row number from 1, row) of a data file; the format follows its ending."""
+def read_rows(path: str | Path, sheet: str = "") -> Iterator[NumberedRow]:
+    """Yield (row number from 1, row) of a data file; the format follows its ending. Of a workbook, of one sheet."""
     file = Path(path)
     if file.is_dir():
         raise DataError(
@@ -38,7 +33,9 @@ def read_rows(path: str | Path) -> Iterator[NumberedRow]:
     reader = READERS.get(file.suffix.lower())
     if reader is None:
         raise UsageError(f"data file {str(path)!r}: unknown ending {file.suffix!r}; known: {', '.join(READERS)}")
-    return reader(file)
+    if sheet and reader is not read_sheet:
+        raise UsageError(f"--sheet {sheet}: {file.name} is no workbook")
+    return read_sheet(file, sheet) if sheet else reader(file)
 
 
 def _read_jsonl(file: Path) -> Iterator[NumberedRow]:
@@ -78,68 +75,6 @@ def _read_json(file: Path) -> Iterator[NumberedRow]:
         yield number, _row(row, file, number)
 
 
-def _read_delimited(file: Path, delimiter: str) -> Iterator[NumberedRow]:
-    csv.field_size_limit(CSV_FIELD_LIMIT)
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            delimiter = _delimiter(lines.readline(), delimiter)
-            lines.seek(0)
-            reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
-            yield from ((number, _check_cells(row, file, number)) for number, row in enumerate(reader, 1))
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise DataError(f"{file.name} cannot be read: {error}") from None
-
-
-def _delimiter(header: str, usual: str) -> str:
-    """Return what divides the cells of a header: the usual mark, or the semicolon or tab of other countries' sheets."""
-    if usual in header or usual != ",":
-        return usual
-    return next((mark for mark in (";", "\t") if mark in header), usual)
-
-
-def _check_cells(row: Row, file: Path, number: int) -> Row:
-    if None in row or None in row.values():
-        raise DataError(f"{file.name} record {number} has {'more' if None in row else 'fewer'} cells than the header")
-    return row
-
-
-def _read_parquet(file: Path) -> Iterator[NumberedRow]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtra("parquet", f"reading {file.name}") from None
-    try:
-        content = pyarrow.parquet.ParquetFile(file)
-        batches = content.iter_batches(batch_size=_rows_at_once(content.metadata, file))
-        yield from enumerate((row for batch in batches for row in _bounded(batch, file).to_pylist()), 1)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"{file.name} is not valid Parquet: {error}") from None
-
-
-def _rows_at_once(facts: Any, file: Path) -> int:
-    """Return how many rows may be read together; refuse a file that says of itself that it is a bomb."""
-    widest = 1
-    for number in range(facts.num_row_groups):
-        group = facts.row_group(number)
-        columns = [group.column(place) for place in range(group.num_columns)]
-        for column in columns:
-            size, packed = column.total_uncompressed_size, max(1, column.total_compressed_size)
-            if size > BATCH_LIMIT and (size > BOMB_RATIO * packed or size > BATCH_LIMIT * max(1, column.num_values)):
-                raise DataError(
-                    f"{file.name}: column {column.path_in_schema!r} unpacks from {packed:,} to {size:,} bytes"
-                )
-        widest = max(widest, sum(column.total_uncompressed_size for column in columns) // max(1, group.num_rows))
-    return max(1, min(256, BATCH_LIMIT // widest))
-
-
-def _bounded(batch: Any, file: Path) -> Any:
-    """Return a batch unless it is far larger than the file said: values that stand once and are meant many times."""
-    if batch.nbytes > 4 * BATCH_LIMIT:
-        raise DataError(f"{file.name}: {batch.num_rows} rows unpack to {batch.nbytes:,} bytes")
-    return batch
-
-
 def _row(value: Any, file: Path, number: int) -> Row:
     if not isinstance(value, dict):
         raise DataError(f"{file.name} record {number} is a {type(value).__name__}, not an object")
@@ -150,7 +85,11 @@ READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
     ".jsonl": _read_jsonl,
     ".ndjson": _read_jsonl,
     ".json": _read_json,
-    ".csv": partial(_read_delimited, delimiter=","),
-    ".tsv": partial(_read_delimited, delimiter="\t"),
-    ".parquet": _read_parquet,
+    ".csv": partial(read_delimited, delimiter=","),
+    ".tsv": partial(read_delimited, delimiter="\t"),
+    ".parquet": read_parquet,
+    ".arrow": read_arrow,
+    ".feather": read_arrow,
+    ".tar": read_webdataset,
+    ".xlsx": read_sheet,
 }

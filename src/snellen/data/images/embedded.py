@@ -28,30 +28,70 @@ class ImageStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._prefix = str(folder / "x")[:-1]
         self._ready = False
 
     def put_base64(self, text: str, where: str) -> Image:
-        """Store a picture given as base64 text (a `data:` URL too)."""
+        """Store a picture given as base64 text (a `data:` URL too), wrapped in lines or not."""
         body = text.partition(",")[2] if text.startswith("data:") else text
         if len(body) > MAX_FILE_BYTES * 4 // 3:
             raise DataError(f"{where}: the picture is larger than {MAX_FILE_BYTES >> 20} MB")
         try:
-            return self.put(pybase64.b64decode(body, validate=True))
+            try:
+                data = pybase64.b64decode(body, validate=True)
+            except ValueError:
+                data = pybase64.b64decode("".join(body.split()), validate=True)
         except ValueError:
             raise DataError(f"{where}: the picture is neither a file nor valid base64: {body[:24]!r}…") from None
+        return self.put(data)
 
     def put(self, data: bytes) -> Image:
         """Store a picture's bytes once and return the reference."""
-        digest = sha256_hex(data)
-        path = self._folder / f"{digest}{suffix_of(data)}"
+        image = self.reference(sha256_hex(data), suffix_of(data))
         try:
             if not self._ready:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._ready = True
-            if not path.exists():
-                draft = path.with_suffix(f".{os.getpid()}.part")
-                draft.write_bytes(data)
-                draft.replace(path)
+            # Thousands of pictures: making a Path for each costs more than looking.
+            if not os.path.exists(image.ref):  # noqa: PTH110
+                draft = f"{image.ref}.{os.getpid()}.part"
+                with open(draft, "wb") as stream:  # noqa: PTH123
+                    stream.write(data)
+                os.replace(draft, image.ref)  # noqa: PTH105
         except OSError as error:
             raise EnvironmentProblem(f"cannot store a picture in {self._folder}: {error.strerror}") from None
-        return Image(str(path), sha256=digest)
+        return image
+
+    def reference(self, digest: str, suffix: str) -> Image:
+        """Return the reference of a stored picture."""
+        return Image(f"{self._prefix}{digest}{suffix}", sha256=digest)
+
+
+class Remembered:
+    """Which pictures the base64 cells of a file were, in the order of the file: they are decoded once, not each time.
+
+    Forty bytes a picture, so that a million of them can be remembered.
+    """
+
+    SIZE = 40
+
+    def __init__(self) -> None:
+        self._entries = bytearray()
+
+    def find(self, place: int, length: int) -> tuple[str, str] | None:
+        """Return digest and ending of the picture at this place, if its cell was as long as this one."""
+        entry = self._entries[place * self.SIZE : (place + 1) * self.SIZE]
+        if len(entry) < self.SIZE or int.from_bytes(entry[33:], "big") != length:
+            return None
+        return entry[:32].hex(), _ENDINGS[entry[32]]
+
+    def keep(self, place: int, length: int, image: Image) -> None:
+        """Remember the picture at this place; places come in order."""
+        if place * self.SIZE != len(self._entries):
+            return
+        ending = _ENDINGS.index(image.ref[image.ref.rindex(".") :])
+        digest = bytes.fromhex(str(image.sha256))
+        self._entries += digest + bytes([ending]) + length.to_bytes(7, "big")
+
+
+_ENDINGS = (*dict.fromkeys(ending for _, ending in SUFFIXES), ".img")

@@ -138,7 +138,8 @@ def is_sendable(opened: OpenedPicture, policy: ImagePolicy, image: Image) -> boo
     plain = header.plain and header.mime in policy.formats and not image.edits
     if policy.strips_metadata and header.mime not in STRIPPED:
         return False
-    return plain and small and target_size(header, policy) == (header.width, header.height)
+    size = header.width, header.height
+    return plain and small and target_size(header, policy) == size == with_margin(size, policy)
 
 
 def target_size(header: Header, policy: ImagePolicy) -> tuple[int, int]:
@@ -151,6 +152,12 @@ def target_size(header: Header, policy: ImagePolicy) -> tuple[int, int]:
     if scale >= 1.0:
         return header.width, header.height
     return max(1, int(header.width * scale)), max(1, int(header.height * scale))
+
+
+def with_margin(size: tuple[int, int], policy: ImagePolicy) -> tuple[int, int]:
+    """Return the size with the white margin that brings both sides to the policy's least."""
+    least = policy.min_side or 0
+    return max(size[0], least), max(size[1], least)
 
 
 def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> EncodedImage:
@@ -168,10 +175,12 @@ def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> Encoded
     wanted = target_size(Header(header.mime, *picture.size, picture.mode, True), policy)
     if wanted != picture.size:
         picture = picture.resize(wanted, PIL.Image.Resampling.LANCZOS)
+    if with_margin(wanted, policy) != wanted:
+        picture = _in_the_middle(picture, with_margin(wanted, policy))
     out, mime = _compress(picture, header.mime, policy, image.ref)
     if policy.strips_metadata:
         out = _stripped(out, mime) or out
-    sent = ImageSent(sha256_hex(out), mime, *picture.size, len(out), original if wanted != original else None)
+    sent = ImageSent(sha256_hex(out), mime, *picture.size, len(out), original if picture.size != original else None)
     return EncodedImage(pybase64.b64encode(out), sent)
 
 
@@ -181,6 +190,12 @@ def _stripped(data: bytes, mime: str) -> bytes | None:
         return without_metadata(data, mime)
     except PictureError:
         return None
+
+
+def _in_the_middle(picture: PIL.Image.Image, size: tuple[int, int]) -> PIL.Image.Image:
+    sheet = PIL.Image.new(picture.mode, size, "white")
+    sheet.paste(picture, ((size[0] - picture.width) // 2, (size[1] - picture.height) // 2))
+    return sheet
 
 
 def _compress(picture: PIL.Image.Image, mime: str, policy: ImagePolicy, name: str) -> tuple[bytes, str]:

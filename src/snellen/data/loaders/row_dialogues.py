@@ -125,7 +125,7 @@ def list_rounds(base: Sample, messages: Sequence[Any], answer: Any, pictures: Pi
     spoken = [one for one in said if one.role != "system"]
     _check_turns(spoken, where)
     spoken = _with_pictures(base.images, spoken, where)
-    meta = {"system": system} if system else {}
+    meta = {**base.meta, "system": system} if system else base.meta
     base = replace(base, images=(), meta=meta)
     if answer is not None:
         asked = spoken[:-1] if spoken[-1].role == "assistant" else spoken

@@ -18,7 +18,12 @@ from ...core.errors import UsageError, not_among
 from ..answers import lettered_columns
 
 PLAIN = "plain"
-FIELDS = ("id", "question", "hint", "options", "answer", "images", "group", "round", "form", "dialogue")
+FIELDS = (
+    *("id", "question", "hint", "options", "answer", "images", "group", "round", "form", "dialogue"),
+    *("max_tokens", "pages"),
+)
+TAGS_TOO = ("images", "pages")
+"""Fields whose columns are not taken for good by their first name: pages mean something only beside a PDF."""
 NUMBERED = "{n}"
 
 
@@ -48,6 +53,10 @@ class RowMap(Struct, frozen=True, forbid_unknown_fields=True):
     round: tuple[str, ...] = ()
     form: tuple[str, ...] = ()
     dialogue: tuple[str, ...] = ()
+    max_tokens: tuple[str, ...] = ()
+    """The row's own limit, which wins over the task's."""
+    pages: tuple[str, ...] = ()
+    """Which pages of a PDF are shown."""
     options_in_question: bool = False
     absent: tuple[str, ...] = ()
     """Texts that mean that there is nothing."""
@@ -142,7 +151,7 @@ def find_places(columns: tuple[str, ...], rows: RowMap) -> Places:
     """Return where the fields stand among these columns."""
     fields = {field: tuple(_present(getattr(rows, field), columns)) for field in FIELDS}
     lettered = {} if fields["options"] else lettered_columns(columns)
-    first = {names[0] for field, names in fields.items() if names and field != "images"}
+    first = {names[0] for field, names in fields.items() if names and field not in TAGS_TOO}
     used = first | set(fields["images"]) | set(rows.heavy) | set(lettered.values()) | set(rows.inside)
     images = tuple(found for name in rows.images if (found := tuple(_present((name,), columns))))
     return Places(fields, images, lettered, tuple(column for column in columns if column not in used))

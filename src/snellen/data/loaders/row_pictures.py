@@ -11,7 +11,9 @@ import pybase64
 
 from ...core.errors import DataError
 from ...core.types import Image
-from ..images.embedded import ImageStore
+from ..files.picture_zip import PictureZips
+from ..images.embedded import ImageStore, Remembered
+from ..images.pdf_pages import PdfPages, UnreadablePdf
 from .row_map import is_picture_struct
 from .row_options import parse_literal
 
@@ -21,8 +23,12 @@ SHORTEST_BASE64 = 65
 """A shorter cell is a name, or the id of another row."""
 BASE64_SIGNATURES = ("/9j/", "iVBOR", "R0lG", "UklGR", "Qk", "SUkq", "TU0A", "JVBER")
 """How JPEG, PNG, GIF, WebP, BMP, TIFF and PDF begin in base64."""
+LOOKED_AT = 4096
+"""Characters by which base64 is known; a picture has thousands, and all are checked when it is decoded."""
 BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*", b"%PDF")
+ELSEWHERE = ("data:", "http://", "https://")
+PDF, PDF_BASE64, PDF_URL = b"%PDF", "JVBER", "data:application/pdf;base64,"
 PICTURE_NAME = re.compile(r"[^\n]{0,1000}\.(?:png|jpe?g|gif|webp|bmp|tiff?|pdf)", re.IGNORECASE)
 PICTURE_COLUMN = re.compile(r"(?:decoded_)?(?:image|img|picture|photo|page)s?(?:_?(?:path|file|url)s?)?_?\d*", re.I)
 
@@ -43,7 +49,7 @@ def read_picture(value: Any, root: str, where: str) -> Image:
         return Image("data:image/unknown;base64," + pybase64.b64encode(value).decode())
     if not isinstance(value, str) or not value:
         raise DataError(f"{where}: an image must be a file name, not {type(value).__name__}")
-    if value.startswith(("data:", "http://", "https://")):
+    if value.startswith(ELSEWHERE):
         return Image(value)
     if is_base64(value):
         return Image("data:image/unknown;base64," + value.strip())
@@ -51,10 +57,13 @@ def read_picture(value: Any, root: str, where: str) -> Image:
 
 
 def is_base64(text: str) -> bool:
-    """Tell whether a text is a whole picture in base64: long, of that alphabet, and beginning as one."""
+    """Tell whether a text is a whole picture in base64: long, beginning as one, and of that alphabet as far as looked.
+
+    What is not of that alphabet further on is refused when it is decoded.
+    """
     if len(text) < SHORTEST_BASE64 or not text.lstrip().startswith(BASE64_SIGNATURES):
         return False
-    return BASE64.fullmatch(text) is not None
+    return BASE64.fullmatch(text if len(text) <= LOOKED_AT else text[:LOOKED_AT]) is not None
 
 
 def looks_like_pictures(column: str, cell: Any, root: str) -> bool:
@@ -91,22 +100,99 @@ def is_row_name(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) < SHORTEST_BASE64 and not PICTURE_NAME.fullmatch(value)
 
 
-class Pictures:
-    """Reads the pictures of one file's cells; base64 goes to files, each content once, so samples stay small."""
+def pdf_of(value: Any) -> str | bytes | None:
+    """Return the path or the bytes of a PDF, if a cell holds one."""
+    if isinstance(value, dict):
+        value = value.get("bytes") or value.get("path") or value.get("url")
+    if isinstance(value, bytes):
+        return value if value.startswith(PDF) else None
+    return _pdf_of_text(value) if isinstance(value, str) else None
 
-    def __init__(self, root: str, store: ImageStore) -> None:
-        self.root = root
-        self._store = store
+
+def _pdf_of_text(text: str) -> str | bytes | None:
+    if text.startswith(PDF_URL) or (text.startswith(PDF_BASE64) and len(text) >= SHORTEST_BASE64):
+        try:
+            return pybase64.b64decode("".join(text.removeprefix(PDF_URL).split()), validate=True)
+        except ValueError:
+            return None
+    named = text[-4:].casefold() == ".pdf"
+    return text if named and not text.startswith(ELSEWHERE) else None
+
+
+class Pictures:
+    """Reads the pictures of one file's cells; embedded ones go to files, each content once, so samples stay small."""
+
+    def __init__(self, root: Path, store: Path, dpi: int, remembered: Remembered) -> None:
+        archive = root if root.is_file() else None
+        folder = root.parent if archive else root
+        self.root = str(folder / "x")[:-1]
+        self._store = ImageStore(store)
+        self._zips = PictureZips(archive or folder)
+        self._pdf = PdfPages(store, dpi)
         self._of_rows: dict[str, tuple[Image, ...]] = {}
+        self._remembered = remembered
+        self._place = 0
 
     def read(self, values: Iterable[Any], where: str) -> tuple[Image, ...]:
-        """Return the pictures of cells."""
-        return tuple([self._read(value, where) for value in values])
+        """Return the pictures of cells, one each: a PDF, which is several, is refused."""
+        found = list(values)
+        if any(pdf_of(value) is not None for value in found):
+            raise DataError(f"{where}: a PDF can stand in a column of pictures, not in a message or an option")
+        return tuple([self._read(value, where) for value in found])
+
+    def read_pages(self, values: Iterable[Any], where: str, pages: Any) -> tuple[Image, ...]:
+        """Return the pictures of cells; of a PDF the wanted pages, or all for None.
+
+        A PDF that is missing or damaged stays one picture: it is counted as missing, or fails when it is asked.
+        """
+        found: list[Image] = []
+        paged = 0
+        for value in values:
+            pdf = pdf_of(value)
+            paged += pdf is not None
+            found += (self._read(value, where),) if pdf is None else self._pages(pdf, value, where, pages)
+        if paged > 1 and pages is not None:
+            raise DataError(f"{where} has {paged} PDFs and one `pages`: of which are they? Give each its own row")
+        return tuple(found)
+
+    def _pages(self, pdf: str | bytes, value: Any, where: str, pages: Any) -> tuple[Image, ...]:
+        try:
+            return self._pdf.pages_of(self._path(pdf) if isinstance(pdf, str) else pdf, pages, where)
+        except UnreadablePdf:
+            return (self._read(value, where),)
+
+    def _path(self, name: str) -> str:
+        return str(Path(self.root) / name)
 
     def _read(self, value: Any, where: str) -> Image:
-        if isinstance(value, str) and is_base64(value):
-            return self._store.put_base64("".join(value.split()), where)
+        if isinstance(value, dict):
+            value = value.get("bytes") or value
+        if isinstance(value, bytes):
+            return self._store.put(value)
+        if isinstance(value, str):
+            if is_base64(value):
+                return self._decode(value, where)
+            if self._zips and not value.startswith(ELSEWHERE):
+                return self._from_zip(value, where)
         return read_picture(value, self.root, where)
+
+    def _decode(self, text: str, where: str) -> Image:
+        """Return the picture of a base64 cell, decoded the first time the file is read."""
+        place, self._place = self._place, self._place + 1
+        known = self._remembered.find(place, len(text))
+        if known is not None:
+            return self._store.reference(*known)
+        image = self._store.put_base64(text, where)
+        self._remembered.keep(place, len(text), image)
+        return image
+
+    def _from_zip(self, name: str, where: str) -> Image:
+        """Return a picture that is a file, or else a member of an archive beside the table."""
+        image = read_picture(name, self.root, where)
+        if Path(image.ref).is_file():
+            return image
+        data = self._zips.read_member(name, where)
+        return image if data is None else self._store.put(data)
 
     def remember(self, row: str, images: tuple[Image, ...]) -> None:
         """Keep the pictures of a row, for rows that name it."""

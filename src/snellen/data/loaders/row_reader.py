@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -16,15 +15,18 @@ from ...core.folders import cache_folder
 from ...core.ids import content_hash
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
-from ...core.types import Form, Image, Sample
-from ..answers import find_answers
+from ...core.types import OFFERED, Form, Sample
+from ..answers import find_answer_set, find_answers
 from ..files.rows import Row, read_rows
-from ..images.embedded import ImageStore
+from ..images.embedded import Remembered
+from .row_cells import Cells, token_limit
 from .row_dialogues import DIALOGUES, list_rounds
+from .row_images import RowImages
 from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
 from .row_markers import AS_TEXTS, RowOptions, check_markers, number_row, read_row_options
 from .row_options import options_in_text, parse_list, parse_literal, repeated
-from .row_pictures import Pictures, is_row_name, looks_like_pictures, picture_values
+from .row_pictures import Pictures, looks_like_pictures
+from .row_source import TableSource, resolve
 
 SEARCHED_ROWS = 1_000
 """A column named by the user must be in one of so many first rows."""
@@ -33,58 +35,44 @@ YES_NO = frozenset({"yes", "no", "true", "false"})
 """JSON and sheets write the answers of yes/no questions as truth values; the scorer takes "Yes" for "True"."""
 
 
-class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The arguments of the table loader."""
-
-    loader: str
-    path: str
-    columns: dict[str, str] = {}
-    """Our field -> the file's column (`question = "prompt"`)."""
-    image_root: str | None = None
-    answer_kind: str = "auto"
-    capitalise: bool = False
-    preset: str = ""
-    """The row map (catalog/rows); empty: recognised by the columns."""
-    duplicates: str = "error"
-    """What to do with a row that has an option twice: refuse the file, keep the row, or drop it."""
-    not_pictures: tuple[str, ...] = ()
-    """Columns that look like pictures and are tags all the same."""
-    rounds: str = "all"
-    """Which rounds of a dialogue are asked: all, or the last."""
-
-
 class RowReader:
     """Reads the rows of one file; what it found out about them is noted in the context."""
 
-    def __init__(self, task: Task, source: TableSource, path: Path, context: LoadContext) -> None:
+    def __init__(self, task: Task, source: TableSource, files: Sequence[Path], context: LoadContext) -> None:
         self.task = task
         self.source = source
-        self.path = path
+        self.files = files
+        self.path = files[0]
         self.notes = context.notes
-        root = resolve(source.image_root, context.root) if source.image_root else path.parent
+        root = resolve(source.image_root, context.root) if source.image_root else self.path.parent
         kept = (context.workdir or cache_folder() / "generated") / "rows"
-        store = ImageStore(kept)
-        context.folders.update(dict.fromkeys(map(str, (root, path.parent, kept))))
-        self.pictures = Pictures(str(root / "x")[:-1], store)
-        self.rows = RowMap()
+        context.folders.update(dict.fromkeys(map(str, (root, self.path.parent, kept))))
+        self.pictures = Pictures(root, kept, source.pdf_dpi, _remembered(files, context))
         self._places: dict[tuple[str, ...], Places] = {}
-        self._doubtful: frozenset[type] = frozenset()
-        """Types of which a value can stand for nothing, beside None and the empty text."""
+        self._use(RowMap())
 
     def samples(self) -> Iterator[Sample]:
         """Yield the samples of all rows."""
-        rows = read_rows(self.path)
-        head = list(islice(rows, SEARCHED_ROWS if self.source.columns else 1))
-        self._recognise([row for _, row in head])
-        for number, row in chain(head, rows):
-            yield from self._read(row, f"{self.path.name} record {number}")
+        for place, file in enumerate(self.files):
+            rows = read_rows(file, self.source.sheet)
+            if not place:
+                head = list(islice(rows, SEARCHED_ROWS if self.source.columns else 1))
+                self._recognise([row for _, row in head])
+                rows = chain(head, rows)
+            for number, row in rows:
+                yield from self._read(row, f"{file.name} record {number}")
+
+    def _use(self, rows: RowMap) -> None:
+        self.rows = rows
+        self.cells = Cells(rows.absent)
+        self._first, self._absent = self.cells.first, self.cells.is_empty
+        self._images = RowImages(self.files, rows, self.cells, self.pictures).of_places
 
     def _recognise(self, head: Sequence[Row]) -> None:
         found: Recognised = choose_map(self.source.preset, head[0] if head else {})
         if found.reason:
             self._note(f"read as {found.name} because {found.reason}")
-        self.rows = told(found.map, self.source.columns)
-        self._doubtful = frozenset({float, str} if self.rows.absent else {float})
+        self._use(told(found.map, self.source.columns))
         if head:
             self._check_columns(list(dict.fromkeys(chain.from_iterable(head))))
 
@@ -129,6 +117,7 @@ class RowReader:
             options=options,
             tags=self._tags(row, places, where),
             group=self._group(row, places),
+            meta=self._meta(row, places, where),
         )
         answer = self._answer(row, places)
         for round_ in list_rounds(base, messages, answer, self.pictures, where):
@@ -139,23 +128,23 @@ class RowReader:
         options, keyed, shown = self._options(row, places, len(images), where)
         images = (*images, *shown) if shown else images
         question = self._question(row, places, len(images), where)
-        answer = self._answer(row, places)
+        answer, stated = self._answer(row, places), self._stated(row, places)
         if not options and self._in_text(answer):
-            question, options = self._from_text(question, answer)
+            question, options = self._from_text(question, answer, stated)
         check_markers((question, *options), len(images), where)
         question, options, keyed = number_row(question, options, keyed)
-        meta: dict[str, Any] = {}
+        meta: dict[str, Any] = self._meta(row, places, where)
         twice = repeated(options)
         if twice:
             if self.source.duplicates == "drop":
                 self._note("rows with an option twice: left out (--duplicates drop)", where)
                 return None
-            meta = self._keep_twice(options, twice, where)
-        answers = self._answers(answer, options, keyed, where)
+            meta |= self._keep_twice(options, twice, where)
+        answers = self._answers(answer, options, keyed, where, stated)
         sample = Sample(
             id=self._identity(row, places, (), where),
             dataset=self.task.name,
-            form=self._form(options, answers, self._stated(row, places), where),
+            form=self._form(options, answers, stated, where),
             question=question,
             images=images,
             options=options,
@@ -169,6 +158,15 @@ class RowReader:
         self._note_sample(sample)
         return sample
 
+    def _meta(self, row: Row, places: Places, where: str) -> dict[str, Any]:
+        """Return what a row says of how it is to be asked: its own limit of tokens."""
+        columns = places.fields["max_tokens"]
+        limit = token_limit(self._first(row, columns), where) if columns else None
+        if limit is None:
+            return {}
+        self._note("rows with a max_tokens of their own: it is sent instead of the run's")
+        return {"max_tokens": limit}
+
     def _note_sample(self, sample: Sample) -> None:
         """Note of a row that its dialogue is not asked as one, or that it has no answer."""
         if sample.group is not None and "round" in sample.tags and self.task.infer not in DIALOGUES:
@@ -178,13 +176,17 @@ class RowReader:
 
     def _decided(self, sample: Sample, stated: str, answer: Any, keyed: Mapping[str, str], where: str) -> Sample:
         """Return a round of a dialogue with its answers as texts and its form."""
-        answers = self._answers(answer, sample.options, keyed, where)
+        answers = self._answers(answer, sample.options, keyed, where, stated)
         if not answers:
             self._note(UNANSWERED, sample.id)
         form = self._form(sample.options, answers, stated, where)
         return msgspec.structs.replace(sample, answers=answers, form=form)
 
-    def _answers(self, answer: Any, options: tuple[str, ...], keyed: Mapping[str, str], where: str) -> tuple[str, ...]:
+    def _answers(
+        self, answer: Any, options: tuple[str, ...], keyed: Mapping[str, str], where: str, stated: str
+    ) -> tuple[str, ...]:
+        if options and self._is_set(stated) and not (isinstance(answer, str) and answer in keyed):
+            return find_answer_set(answer, options, self.source.answer_kind, where)
         if not isinstance(answer, list):
             return self._texts(answer, options, keyed, where)
         return tuple(text for one in answer for text in self._texts(one, options, keyed, where))
@@ -196,12 +198,16 @@ class RowReader:
             return (keyed[str(answer)],)
         return find_answers(answer, options, kind, where)
 
+    def _is_set(self, stated: str) -> bool:
+        """Tell whether several options may be right: the user or the row says so; it is never guessed from answers."""
+        return self.task.form is Form.MULTIPLE or (self.task.form is Form.AUTO and stated == Form.MULTIPLE)
+
     def _form(self, options: tuple[str, ...], answers: tuple[str, ...], stated: str, where: str) -> Form:
         if self.task.form is not Form.AUTO:
             return self._forced_form(bool(options), where)
         if options:
-            return Form.CHOICE
-        if stated == Form.CHOICE:
+            return Form.MULTIPLE if stated == Form.MULTIPLE else Form.CHOICE
+        if stated in OFFERED:
             fix = "name their column with --map options=COLUMN, or force --form open"
             raise DataError(f"{where} says it is a choice and has no options; {fix}")
         if stated:
@@ -210,14 +216,16 @@ class RowReader:
 
     def _forced_form(self, has_options: bool, where: str) -> Form:
         forced = self.task.form
-        if forced is Form.CHOICE and not has_options:
-            raise DataError(f"{where} has no options and the form is choice; --form auto decides for each record")
-        if forced is not Form.CHOICE and has_options:
+        if forced in OFFERED and not has_options:
+            raise DataError(
+                f"{where} has no options and the form is {forced.value}; --form auto decides for each record"
+            )
+        if forced not in OFFERED and has_options:
             self._note(f"rows with options that are not shown (--form {forced.value})")
         return forced
 
     def _stated(self, row: Row, places: Places) -> str:
-        value = self._first(row, places.fields["form"])
+        value = self._first(row, places.fields["form"]) if places.fields["form"] else None
         return self.rows.forms.get(str(value).strip().casefold(), "") if value is not None else ""
 
     def _keep_twice(self, options: tuple[str, ...], twice: tuple[int, int], where: str) -> dict[str, Any]:
@@ -231,7 +239,7 @@ class RowReader:
     def _question(self, row: Row, places: Places, pictures: int, where: str) -> str:
         question = self._first(row, places.fields["question"])
         if isinstance(question, str) and question.strip():
-            hint = self._first(row, places.fields["hint"])
+            hint = self._first(row, places.fields["hint"]) if places.fields["hint"] else None
             return question if hint is None else f"{hint}\n{question}"
         if pictures and question is None and places.fields["question"]:
             return ""  # the question stands in the picture
@@ -246,17 +254,17 @@ class RowReader:
 
     def _in_text(self, answer: Any) -> bool:
         """Tell whether options may stand in the question: the format says so, or the answer is a letter."""
-        if self.task.form not in (Form.AUTO, Form.CHOICE):
+        if self.task.form not in (Form.AUTO, *OFFERED):
             return False
         letter = isinstance(answer, str) and answer.strip("(). ").isalpha() and len(answer.strip("(). ")) == 1
         return letter or self.rows.options_in_question
 
-    def _from_text(self, question: str, answer: Any) -> tuple[str, tuple[str, ...]]:
+    def _from_text(self, question: str, answer: Any, stated: str) -> tuple[str, tuple[str, ...]]:
         found = options_in_text(question)
         if found is None:
             return question, ()
         try:
-            find_answers(answer, found.options, self.source.answer_kind, "")
+            self._answers(answer, found.options, {}, "", stated)
         except DataError:
             return question, ()  # what looks like options does not hold the answer: the text stays as it is
         self._note(f"rows with options in the text of the question: read where marked {found.pattern}")
@@ -280,47 +288,6 @@ class RowReader:
         found = read_row_options(value, pictures + 1, door, where)
         if found.images:
             self._note("rows with pictures as options: shown as pictures")
-        return found
-
-    def _images(self, row: Row, places: Places, where: str) -> tuple[Image, ...]:
-        if not places.images:
-            return ()
-        filled = self._picture_cells(row, places.images)
-        if not filled:
-            return ()
-        if len(filled) > 1 and not self.rows.same_pictures:
-            raise self._several_pictures(row, places, where)
-        values = [value for cell in filled[0] for value in picture_values(cell)]
-        if self.rows.row_images and len(values) == 1 and is_row_name(values[0]):
-            return self._pictures_of(str(values[0]), where)
-        return self.pictures.read(values, where)
-
-    def _picture_cells(self, row: Row, groups: Sequence[Sequence[str]]) -> list[list[Any]]:
-        """Return what the columns of pictures hold, by the groups that belong together; empty groups are left out."""
-        if len(groups) == len(groups[0]) == 1:  # one column, as in most files
-            cell = self._first(row, groups[0])
-            return [] if cell is None else [[cell]]
-        return [cells for group in groups if (cells := self._filled(row, group))]
-
-    def _several_pictures(self, row: Row, places: Places, where: str) -> DataError:
-        names = [group[0] for group in places.images if self._filled(row, group)]
-        fix = f"say which with --map images={','.join(names)} (all of them) or --map images={names[0]}"
-        return DataError(f"{where} has pictures in columns {' and '.join(names)}; {fix}")
-
-    def _filled(self, row: Row, columns: Sequence[str]) -> list[Any]:
-        return [row[column] for column in columns if not self._absent(row[column])]
-
-    def _pictures_of(self, name: str, where: str) -> tuple[Image, ...]:
-        """Return the pictures of the row that a cell names; one that comes later is looked for once."""
-        if self.pictures.of_row(name) is None:
-            for number, row in read_rows(self.path):
-                identity = str(self._first(row, [column for column in self.rows.id if column in row]))
-                cells = picture_values(row.get("image"))
-                if self.pictures.of_row(identity) is None and cells and not is_row_name(cells[0]):
-                    self.pictures.remember(identity, self.pictures.read(cells, f"{self.path.name} record {number}"))
-        found = self.pictures.of_row(name)
-        if found is None:
-            raise DataError(f"{where}: image {name!r} is neither a picture nor the index of a row that has one")
         return found
 
     def _identity(self, row: Row, places: Places, more: tuple[Any, ...], where: str) -> str:
@@ -355,22 +322,16 @@ class RowReader:
             tags["round"] = _round(row[column], where)
         return tags
 
-    def _first(self, row: Row, columns: Sequence[str]) -> Any:
-        """Return what the first of these columns that has something holds, or None."""
-        for column in columns:
-            value = row[column]
-            if value is not None and value != "" and not (type(value) in self._doubtful and self._absent(value)):
-                return value
-        return None
-
-    def _absent(self, value: Any) -> bool:
-        if value is None or value == "":
-            return True
-        # NaN stands for an empty cell in tables that came through pandas.
-        return value in self.rows.absent if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
-
     def _note(self, text: str, who: str = "") -> None:
         self.notes.setdefault(text, Counter())[who] += 1
+
+
+def _remembered(files: Sequence[Path], context: LoadContext) -> Remembered:
+    """Return what was found out about the embedded pictures of these files, as long as they are the same."""
+    stats = [(str(file), file.stat()) for file in files if file.is_file()]
+    key = ("pictures", *((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats))
+    found: Remembered = context.memory.setdefault(key, Remembered())
+    return found
 
 
 def _round(value: Any, where: str) -> int:
@@ -386,8 +347,3 @@ def _tag(value: Any) -> str | int | float | bool | None:
 
 def _hint(field: str, row: Row) -> str:
     return did_you_mean(field, row) or f" (columns: {', '.join(row)})"
-
-
-def resolve(path: str, root: Path | None) -> Path:
-    """Return a path under the data root, if there is one."""
-    return Path(path) if root is None else root / path

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import msgspec
 
 from ...core.config import convert
-from ...core.errors import UsageError, not_among
+from ...core.errors import DataError, UsageError, not_among
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
-from ...core.types import Sample, Turn
+from ...core.types import Form, Sample, Turn
 from .row_dialogues import DIALOGUES, ROUNDS, last_rounds, with_rounds
-from .row_reader import RowReader, TableSource, resolve
+from .row_reader import RowReader
+from .row_source import TableSource
 
 DUPLICATES = ("error", "keep", "drop")
 
@@ -21,10 +22,10 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield one Sample a row (of a dialogue in one row: one a round). Columns that are not fields become tags."""
     source = convert(task.dataset, TableSource, f"task {task.name!r}, dataset")
     _check(source)
-    path = resolve(source.path, context.root)
-    reader = RowReader(task, source, path, context)
+    reader = RowReader(task, source, source.files(context.root), context)
     samples = reader.samples()
     if task.infer in DIALOGUES:
+        samples = map(_refuse_sets, samples)
         samples = with_rounds(samples, needs_answers=task.infer not in ("every", "every_likelihood"))
     if source.rounds == "last":
         samples = last_rounds(samples)
@@ -36,6 +37,14 @@ def _check(source: TableSource) -> None:
         raise UsageError(f"--duplicates {not_among(source.duplicates, DUPLICATES, ' is unknown')}")
     if source.rounds not in ROUNDS:
         raise UsageError(f"dataset.rounds {not_among(source.rounds, ROUNDS, ' is unknown')}")
+
+
+def _refuse_sets(sample: Sample) -> Sample:
+    """Refuse a round of which several options may be right: a history has room for one answer."""
+    if sample.form is Form.MULTIPLE and "round" in sample.tags:
+        fix = "ask the rows alone (--infer-method generation)"
+        raise DataError(f"sample {sample.id!r}: a round of a dialogue cannot have several right options yet; {fix}")
+    return sample
 
 
 def capitalise(sample: Sample) -> Sample:

@@ -1,0 +1,95 @@
+"""Excel workbooks to rows: the first row of a sheet names the columns (extra `xlsx`)."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import DataError, MissingExtra, UsageError, did_you_mean
+from .delimited import check_header
+from .picture_zip import BAD_ZIP
+
+UNPACKED_LIMIT = 512 * 2**20
+"""A workbook is a ZIP of XML; one that unpacks to more is no sheet of questions."""
+CHUNK = 2**20
+
+
+def read_sheet(file: Path, sheet: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (row number from 1, row) of the named sheet, or of the only one that has rows; empty rows are none."""
+    try:
+        import python_calamine
+    except ImportError:
+        raise MissingExtra("xlsx", f"reading {file.name}") from None
+    _check_size(file)
+    try:
+        workbook = python_calamine.CalamineWorkbook.from_path(str(file))
+        rows = _choose_sheet(workbook, sheet, file)
+    except (python_calamine.CalamineError, OSError) as error:
+        raise DataError(f"{file.name} is not a readable workbook: {error}") from None
+    header = _header(rows[0], file)
+    for number, cells in enumerate(rows[1:], 1):
+        if any(cell != "" for cell in cells):
+            yield number, _row(header, cells, file, number)
+
+
+def _header(cells: list[Any], file: Path) -> list[str]:
+    header = [str(cell).strip() for cell in cells]
+    while header and not header[-1]:
+        header.pop()
+    check_header(header, file.name)
+    return header
+
+
+def _check_size(file: Path) -> None:
+    """Refuse what is no ZIP, or unpacks to more than a table has, before anything else unpacks it."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            size = 0
+            for member in archive.infolist():
+                size += _unpacked_size(archive, member, UNPACKED_LIMIT - size)
+    except BAD_ZIP as error:
+        raise DataError(f"{file.name} is not a readable workbook: {error}") from None
+    if size > UNPACKED_LIMIT:
+        raise DataError(f"{file.name} unpacks to more than {UNPACKED_LIMIT >> 20} MB; save it as CSV")
+
+
+def _unpacked_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> int:
+    """Return how much a member really unpacks to, without going on beyond the limit."""
+    size = 0
+    with archive.open(member) as stream:  # one that lies about its size fails its checksum here
+        while size <= limit and (data := stream.read(CHUNK)):
+            size += len(data)
+    return size
+
+
+def _choose_sheet(workbook: Any, wanted: str, file: Path) -> list[list[Any]]:
+    names = list(workbook.sheet_names)
+    if wanted and wanted not in names:
+        has = ", ".join(names)
+        raise UsageError(f"{file.name} has no sheet {wanted!r}{did_you_mean(wanted, names)}; it has: {has}")
+    filled = {name: workbook.get_sheet_by_name(name).to_python() for name in ([wanted] if wanted else names)}
+    filled = {name: rows for name, rows in filled.items() if rows}
+    if len(filled) > 1:
+        raise UsageError(f"{file.name} has several sheets ({', '.join(filled)}): choose one with --sheet")
+    if not filled:
+        raise DataError(f"{file.name} has no rows")
+    return next(iter(filled.values()))
+
+
+def _row(header: list[str], cells: list[Any], file: Path, number: int) -> dict[str, Any]:
+    beyond = next((cell for cell in cells[len(header) :] if cell != ""), None)
+    if beyond is not None:
+        raise DataError(f"{file.name} record {number} has more cells than the header: {beyond!r} is in no column")
+    return {name: _plain(cell) for name, cell in zip(header, cells, strict=False) if name or cell != ""}
+
+
+def _plain(cell: Any) -> Any:
+    """Return a cell as JSON would have it; Excel knows no whole numbers, and dates only as dates."""
+    if isinstance(cell, float) and cell.is_integer():
+        return int(cell)
+    if isinstance(cell, datetime | date | time):
+        return cell.isoformat()
+    return str(cell) if isinstance(cell, timedelta) else cell

@@ -1,0 +1,67 @@
+"""The pictures of a row: in which of its columns they stand, in which row if a cell names one, and which pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import DataError
+from ...core.types import Image
+from ..files.rows import Row, read_rows
+from .row_cells import Cells
+from .row_map import Places, RowMap
+from .row_pictures import Pictures, is_row_name, picture_values
+
+
+class RowImages:
+    """Finds the pictures of rows of the same files."""
+
+    def __init__(self, files: Sequence[Path], rows: RowMap, cells: Cells, pictures: Pictures) -> None:
+        self._files = files
+        self._rows = rows
+        self._cells = cells
+        self._pictures = pictures
+
+    def of_places(self, row: Row, places: Places, where: str) -> tuple[Image, ...]:
+        """Return the pictures of a row in order."""
+        filled = self._picture_cells(row, places.images) if places.images else ()
+        if not filled:
+            return ()
+        if len(filled) > 1 and not self._rows.same_pictures:
+            raise self._several(row, places, where)
+        values = [value for cell in filled[0] for value in picture_values(cell)]
+        if self._rows.row_images and len(values) == 1 and is_row_name(values[0]):
+            return self._of_row(str(values[0]), where)
+        return self._pictures.read_pages(values, where, self._cells.first(row, places.fields["pages"]))
+
+    def _picture_cells(self, row: Row, groups: Sequence[Sequence[str]]) -> list[list[Any]]:
+        """Return what the columns of pictures hold, by the groups that belong together; empty groups are left out."""
+        if len(groups) == len(groups[0]) == 1:  # one column, as in most files
+            cell = self._cells.first(row, groups[0])
+            return [] if cell is None else [[cell]]
+        return [cells for group in groups if (cells := self._cells.filled(row, group))]
+
+    def _several(self, row: Row, places: Places, where: str) -> DataError:
+        names = [group[0] for group in places.images if self._cells.filled(row, group)]
+        fix = f"say which with --map images={','.join(names)} (all of them) or --map images={names[0]}"
+        return DataError(f"{where} has pictures in columns {' and '.join(names)}; {fix}")
+
+    def _of_row(self, name: str, where: str) -> tuple[Image, ...]:
+        """Return the pictures of the row that a cell names; one that comes later is looked for once."""
+        if self._pictures.of_row(name) is None:
+            self._remember_all()
+        found = self._pictures.of_row(name)
+        if found is None:
+            raise DataError(f"{where}: image {name!r} is neither a picture nor the index of a row that has one")
+        return found
+
+    def _remember_all(self) -> None:
+        for place, row in self._all_rows():
+            identity = str(self._cells.first(row, [column for column in self._rows.id if column in row]))
+            cells = picture_values(row.get("image"))
+            if self._pictures.of_row(identity) is None and cells and not is_row_name(cells[0]):
+                self._pictures.remember(identity, self._pictures.read_pages(cells, place, None))
+
+    def _all_rows(self) -> Iterable[tuple[str, Row]]:
+        return ((f"{file.name} record {number}", row) for file in self._files for number, row in read_rows(file))

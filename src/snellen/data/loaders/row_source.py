@@ -1,0 +1,48 @@
+"""What the table loader can be told, and the files it stands for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ..files.folder_tables import find_tables
+
+
+class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of the table loader."""
+
+    loader: str
+    path: str
+    """A file, or a folder with one table, or with the shards of one config and split."""
+    columns: dict[str, str] = {}
+    """Our field -> the file's column (`question = "prompt"`)."""
+    image_root: str | None = None
+    """The folder, or the ZIP archive, that the names of pictures are looked for in."""
+    answer_kind: str = "auto"
+    capitalise: bool = False
+    preset: str = ""
+    """The row map (catalog/rows); empty: recognised by the columns."""
+    duplicates: str = "error"
+    """What to do with a row that has an option twice: refuse the file, keep the row, or drop it."""
+    not_pictures: tuple[str, ...] = ()
+    """Columns that look like pictures and are tags all the same."""
+    rounds: str = "all"
+    """Which rounds of a dialogue are asked: all, or the last."""
+    split: str = ""
+    config: str = ""
+    """Of a folder with several: which is meant."""
+    sheet: str = ""
+    """Of a workbook with several sheets: which is meant."""
+    pdf_dpi: int = 144
+    """How fine the pages of a PDF are drawn."""
+
+    def files(self, root: Path | None) -> list[Path]:
+        """Return the files whose rows are read, in order."""
+        path = resolve(self.path, root)
+        return find_tables(path, self.config, self.split) if path.is_dir() else [path]
+
+
+def resolve(path: str, root: Path | None) -> Path:
+    """Return a path under the data root, if there is one."""
+    return Path(path) if root is None else root / path

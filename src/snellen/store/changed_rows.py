@@ -1,0 +1,64 @@
+"""Rows of now beside the rows a run has stored: were some only appended, and if not, what differs."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+import msgspec
+
+from ..core.tasks import RunHeader
+from ..core.types import Sample
+from ..data.dataset import fingerprint_of, without_places
+from .difference import describe_difference
+
+SHOWN_ROWS = 3
+STORED_SAMPLES = "SELECT body FROM samples WHERE task = ? ORDER BY position"
+
+Data = Mapping[str, Iterable[Sample]]
+"""The rows of now, by task; each can be read again."""
+
+
+def rows_appended(stored: RunHeader, header: RunHeader, data: Data, task: str) -> str:
+    """Return `8 → 10 rows` if the first rows are those the stored run was planned with, else nothing."""
+    before, now = _row_count(stored, task), _row_count(header, task)
+    if task not in data or not 0 < before < now:
+        return ""
+    known = stored.config["tasks"][task].get("data")
+    return f"{before} → {now} rows" if fingerprint_of(islice(data[task], before)) == known else ""
+
+
+def _row_count(header: RunHeader, task: str) -> int:
+    config = header.config["tasks"][task]
+    trials_a_row: int = config["repeats"] * len(config["variants"])
+    return header.planned.get(task, 0) // trials_a_row
+
+
+def describe_rows_changed(database: sqlite3.Connection, stored: RunHeader, header: RunHeader, data: Data) -> str:
+    """Return which asked rows of tasks whose data differs are other rows now, or are gone; nothing if none is."""
+    before, now = stored.config.get("tasks") or {}, header.config.get("tasks") or {}
+    differ = [task for task in data if task in before and before[task].get("data") != now[task].get("data")]
+    changes = [change for task in differ for change in islice(_changes(database, task, data[task]), SHOWN_ROWS + 1)]
+    more = "; and more" if len(changes) > SHOWN_ROWS else ""
+    return "; ".join(changes[:SHOWN_ROWS]) + more
+
+
+def _changes(database: sqlite3.Connection, task: str, samples: Iterable[Sample]) -> Iterator[str]:
+    rows = database.execute(STORED_SAMPLES, (task,)).fetchall()
+    asked = {old.id: old for old in (msgspec.json.decode(body, type=Sample) for (body,) in rows)}
+    for sample in samples:
+        old = asked.pop(sample.id, None)
+        pair = [] if old is None else [msgspec.to_builtins(_bare(one)) for one in (old, sample)]
+        if pair and pair[0] != pair[1]:
+            yield f"row {sample.id!r}: {describe_difference(*pair)}"
+    if asked:
+        yield f"{len(asked)} rows that were asked are gone ({', '.join(map(repr, islice(asked, SHOWN_ROWS)))})"
+
+
+def _bare(sample: Sample) -> Sample:
+    """Return a sample without where its pictures lie and without its form as a tag, which only mixed files have."""
+    tags = {key: value for key, value in sample.tags.items() if key != "form"}
+    names = tuple([image.ref.rpartition("/")[2] for image in sample.images])
+    bare = without_places(sample)
+    return msgspec.structs.replace(bare, tags=tags, meta={**bare.meta, "pictures": names} if names else bare.meta)
