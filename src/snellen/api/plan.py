@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..core.builtins import INFERENCERS, default_registry
-from ..core.config import convert, set_by_path
+from ..core.config import convert, dotted_names, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
 from ..core.ids import content_hash
 from ..core.jobs import Item, Job
@@ -304,7 +304,7 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings, form: Form 
 def refuse_keys(settings: RunSettings) -> None:
     """Refuse a key where settings are stored: it would stand in run.db, results.json and report.html."""
     places = {"--model-arg": settings.model_arguments, "extra_body": settings.extra_body or {}}
-    named = [(place, name) for place, table in places.items() for name in table]
+    named = [(place, name) for place, table in places.items() for name in dotted_names(table)]
     named += [("-p", name) for name, _ in settings.overrides]
     for place, name in named:
         if names_a_key(name):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from ..core.protocols import Capability, TellsSampling
 from ..data.images.decode import short_name
-from .plan import PlannedTask, first_of_each_form
+from .plan import Plan, PlannedTask, first_of_each_form
 
 
 def describe_rows(planned: PlannedTask) -> Iterator[str]:
@@ -20,6 +21,18 @@ def describe_rows(planned: PlannedTask) -> Iterator[str]:
         has = (f"{counts.images} pictures", f"{counts.options} options", f"{counts.answered} answers")
         asks = f"the first asks {shorten(sample.question)}"
         yield f"  {sample.form.value}: {counts.samples} rows, {', '.join(has)}; {asks}"
+
+
+def describe_params(planned: PlannedTask, plan: Plan) -> Iterator[str]:
+    """Say how replies are sampled, what was left open included; nothing of a task that generates none."""
+    task, model = planned.task, plan.model
+    if Capability.GENERATE not in plan.registry.get("inferencer", task.infer).needs:
+        return
+    if isinstance(model, TellsSampling):
+        yield f"  sampling: {model.describe_sampling(task.params)}"
+    elif Capability.STREAM in model.capabilities:
+        asked = task.params.temperature
+        yield "  sampling: " + ("temperature not sent: the server's own" if asked is None else f"temperature {asked:g}")
 
 
 def shorten(text: str, width: int = 60) -> str:

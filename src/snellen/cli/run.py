@@ -12,7 +12,7 @@ import click
 from click import option
 
 from ..api.settings import RunSettings, perturbations
-from ..core.config import parse_assignment, read_config_file
+from ..core.config import parse_assignment, read_config_file, set_by_path
 from ..core.errors import ConfigError, UsageError, not_among
 from ..core.protocols import ImagePolicy
 from ..core.secret import Secret, hide_passwords
@@ -113,7 +113,9 @@ Examples:
 @option("--profile", help="Read answers as another tool does: reform, vqa-scripts, flageval …")
 @options.CATALOGS
 @repeated("--plugin", "plugins", type=PATH, help="Python file with register(registry).")
-@repeated("--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…")
+@repeated(
+    "--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific: dtype=…, engine.enforce_eager=true"
+)
 @option("--price", metavar="IN,OUT", help="Price of a million input and output tokens, to show the cost while it runs.")
 @flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
 @option("--until-ci", type=HALF_WIDTH, help="Stop when the interval is ± this many points.")
@@ -200,7 +202,9 @@ def _model_name(flag: str | None, from_file: str | None) -> str:
 
 def _model_arguments(flags: dict[str, Any]) -> dict[str, Any]:
     """Take the flags of local models out of `flags`; `--half` and `--batch-size` are short for --model-arg."""
-    arguments = dict(map(parse_assignment, flags.pop("model_arguments")))
+    arguments: dict[str, Any] = {}
+    for key, value in map(parse_assignment, flags.pop("model_arguments")):
+        set_by_path(arguments, key, value)  # `engine.enforce_eager=true` is a field of the table `engine`
     return arguments | {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from ..api.listing import published_card
 from ..api.plan import Plan
-from ..api.plan_words import describe_rows, show_prompts
+from ..api.plan_words import describe_params, describe_rows, show_prompts
 from ..api.run import RunResult
 from ..report.boards.headline import dimension_means
 from ..report.boards.published import comparison_table
@@ -38,7 +38,8 @@ class TerminalWatcher:
             task, content = planned.task, planned.survey
             shape = f"{content.samples} samples × {len(task.variants)} variants × {task.repeats} inferences"
             self.console.print(plain(f"{task.name}: {planned.trials} trials ({shape}), {content.images} images"))
-            for line in (*describe_rows(planned), *show_prompts(planned, self._prompts)):
+            lines = (*describe_rows(planned), *describe_params(planned, plan), *show_prompts(planned, self._prompts))
+            for line in lines:
                 self.console.print(plain(line))
             once = content.characters * TOKENS_PER_CHARACTER + content.images * TOKENS_PER_IMAGE
             tokens += planned.trials / content.samples * once

@@ -55,6 +55,10 @@ def write_results(folder: Path, results: Mapping[str, Any]) -> Path:
     return path
 
 
+USED = frozenset({"temperature", "top_p", "max_tokens", "repetition_penalty", "route", "boundary", "untested"})
+"""What of a prediction's `detail` stands in its record."""
+
+
 class Record(Struct, gc=False):
     """One line of records.jsonl."""
 
@@ -78,6 +82,8 @@ class Record(Struct, gc=False):
     cached: bool
     error: dict[str, Any] | None
     tags: Mapping[str, Any]
+    used: Mapping[str, Any]
+    """What the model really did where a request left it open: temperature, top_p, the likelihood route."""
 
 
 def write_records(folder: Path) -> Path:
@@ -126,6 +132,7 @@ def record(sample: Sample, prediction: Prediction, scores: Sequence[Score]) -> R
         prediction.cached,
         msgspec.structs.asdict(failure) if failure else None,
         sample.tags,
+        {name: value for name, value in prediction.detail.items() if name in USED},
     )
 
 
