@@ -63,8 +63,12 @@ class LLM:
             raise TypeError("EngineArgs.__init__() got an unexpected keyword argument 'enforce_eagr'")
         self.arguments, self.calls = arguments, []
         config = SimpleNamespace(try_get_generation_config=lambda: LLM.generation_config)
-        self.llm_engine = SimpleNamespace(model_config=config)
+        self.ended = False
+        self.llm_engine = SimpleNamespace(model_config=config, engine_core=SimpleNamespace(shutdown=self._end))
         LLM.made.append(self)
+
+    def _end(self):
+        self.ended = True
 
     def chat(self, messages, sampling_params=None, **arguments):
         assert set(arguments) <= CHAT_ARGUMENTS, set(arguments) - CHAT_ARGUMENTS

@@ -137,3 +137,5 @@ def test_the_engine_is_let_go():
     predict(model, ask())
     asyncio.run(model.close())
     assert model._engine is None
+    assert LLM.made[0].ended, "its processes would hold the weights until ours ends"
+    asyncio.run(create("m", ModelOptions()).close())

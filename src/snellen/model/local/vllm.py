@@ -97,7 +97,10 @@ class VllmModel:
         return describe_sampling(self._checkpoint, params)
 
     async def close(self) -> None:
-        """Let go of the engine."""
+        """End the engine: its processes hold the weights as long as they live."""
+        core = getattr(getattr(self._engine, "llm_engine", None), "engine_core", None)
+        if core is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, core.shutdown)
         self._engine = None
         await asyncio.to_thread(self._thread.shutdown)
 

@@ -23,6 +23,10 @@ PROBE = Request(
 PROBE_TOKENS = 8
 RIVALS = 6
 """How many rivals of the first word are scored at most."""
+TAIL = " and so on"
+"""Stands after each rival: a value that belongs to the token after it is found out, too."""
+ENOUGH = 3
+"""How many values must agree before a route is believed, if there are as many to compare."""
 TOLERANCE, TOLERANCE_SHARE = 0.3, 0.05
 """Two runs of one server in half precision differ by less; a value that belongs to another token differs by more."""
 UNHEARD = "the server gives no log-probabilities of what it generates, so nothing can be checked"
@@ -56,16 +60,16 @@ async def judge_scores(calls: LogprobCalls, route: str) -> Verdict:
     prompt = await calls.prompt(PROBE, {}, route)
     spoken = compare(words, (await calls.continued(PROBE, {}, route, prompt, text)).tokens) if text else []
     firsts = spoken[:1]
-    rivals = plain_rivals(tops[0] if tops else [], route)
+    rivals = plain_rivals([token for top in tops[:1] for token in top if token.name != words[0].name], route)
     while not _is_decided(spoken, firsts) and rivals:
         rival = rivals.pop(0)
-        scored = (await calls.continued(PROBE, {}, route, prompt, rival.name)).tokens
-        firsts += compare([rival], scored) if len(scored) == 1 else []
+        firsts += compare([rival], (await calls.continued(PROBE, {}, route, prompt, rival.name + TAIL)).tokens)
     return _conclude(spoken, firsts, text)
 
 
 def _is_decided(spoken: Sequence[Pair], firsts: Sequence[Pair]) -> bool:
-    return any(not pair.agrees for pair in (*spoken, *firsts)) or tells_apart(spoken, firsts)
+    pairs = {*spoken, *firsts}
+    return any(not pair.agrees for pair in pairs) or (len(pairs) >= ENOUGH and tells_apart(spoken, firsts))
 
 
 def _conclude(spoken: Sequence[Pair], firsts: Sequence[Pair], text: str) -> Verdict:
