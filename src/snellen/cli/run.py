@@ -66,7 +66,7 @@ Examples:
 @option("--sampling-seed", type=int, help="Seed sent to the server (plus the index of the inference).")
 @defaulted("--seed", type=int, default=0, help="Seed of everything Snellen draws itself.")
 @option("--stream/--no-stream", default=None, help="Stream replies: gives time to first token.")
-@option("--infer-method", help="generation (default) or likelihood.")
+@option("--infer-method", help="generation (default), likelihood, or perplexity (a template a label).")
 @option("--likelihood-reduction", help="sum (default), mean, per-byte, none or prompt-mean.")
 @option("--candidates", help="Likelihood of the option text (default) or of the letters: text, letters.")
 @option("--calibration", help="Likelihood less its prior: none (default), unconditional, content-free.")

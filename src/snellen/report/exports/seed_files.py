@@ -16,6 +16,7 @@ from ...store.reader import RunReader
 from ..files import write_atomically
 from . import page_script_files
 from .flageval_files import flageval_records
+from .perplexity_list import perplexity_fields
 from .trial_files import FORMATS, write_export
 
 Files = dict[str, Any]
@@ -116,6 +117,7 @@ def aisbench(reader: RunReader) -> Files:
                 continue
             name = uuid.uuid5(uuid.NAMESPACE_OID, "/".join(map(str, msgspec.structs.astuple(prediction.key)))).hex
             record |= {"success": True, "uuid": name, "origin_prompt": prompt, "prediction": prediction.text}
+            record |= perplexity_fields(request, prediction)
             done.append(record | ({"gold": _gold(sample, request)} if sample.answers else {}))
         files[f"{_stem(task.name)}.jsonl"] = done
         if failed:

@@ -1,0 +1,27 @@
+"""A likelihood trial to AISBench's fields: `ppl_list` with a label and its mean negative log-likelihood each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.types import Prediction, Request
+from ...scoring.scorers.option_likelihood import IMPOSSIBLE, option_values
+
+WHOLE = "prompt-mean"
+
+
+def perplexity_fields(request: Request, prediction: Prediction) -> dict[str, Any]:
+    """Return `ppl_list` and the label of its smallest entry, where the whole text was scored; else nothing.
+
+    As there, the figure is the mean over all tokens of prompt and answer, not its exponential, and the first of equals
+    wins. An impossible label has none.
+    """
+    if prediction.loglikelihoods is None or not prediction.detail.get("prompt_logprobs"):
+        return {}
+    values = option_values(request, prediction, WHOLE)
+    labels = request.marks if len(request.marks) == len(values) else request.shown or request.choices
+    figures = [-value if value > IMPOSSIBLE else None for value in values]
+    possible = [pair for pair in zip(labels, figures, strict=True) if pair[1] is not None]
+    chosen = min(possible, key=lambda pair: pair[1] or 0.0)[0] if possible else None
+    listed = [{"label": label, "ppl": figure} for label, figure in zip(labels, figures, strict=True)]
+    return {"prediction": chosen, "ppl_list": listed}
