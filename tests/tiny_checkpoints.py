@@ -270,6 +270,22 @@ def write_instructblip(folder: Path) -> None:
     t.InstructBlipProcessor(blip_images(), tokenizer(), tokenizer(), num_query_tokens=4).save_pretrained(folder)
 
 
+def write_instructblip_llama(folder: Path) -> None:
+    """InstructBLIP with a decoder-only language half: its processor pads between the picture and the words."""
+    import transformers as t
+
+    tok = tokenizer()
+    config = t.InstructBlipConfig(
+        vision_config=vision_config("instructblip_vision_model"),
+        qformer_config=qformer_config("instructblip_qformer"),
+        text_config=llama_config(),
+        num_query_tokens=4,
+        image_token_index=tok.convert_tokens_to_ids("<image>"),
+    )
+    t.InstructBlipForConditionalGeneration(config).save_pretrained(folder)
+    t.InstructBlipProcessor(blip_images(), tok, tokenizer(), num_query_tokens=4).save_pretrained(folder)
+
+
 def write_gemma3(folder: Path) -> None:
     """Gemma 3: image tokens see each other both ways, most layers have a sliding window."""
     import transformers as t
@@ -336,8 +352,9 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     "instructblip": write_instructblip,
     "gemma3": write_gemma3,
     "qwen2vl": write_qwen2vl,
+    "instructblip_llama": write_instructblip_llama,
 }
-VISION = ("llava", "idefics3", "blip2", "instructblip", "gemma3")
+VISION = ("llava", "idefics3", "blip2", "instructblip", "gemma3", "instructblip_llama")
 LOADABLE = tuple(kind for kind in WRITERS if kind != "qwen2vl")
 """Those whose processor loads without torchvision."""
 

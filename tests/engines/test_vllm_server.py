@@ -7,12 +7,14 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from command_line import run_command
 from engine_questions import NAME, answers_of, questions, values_of
 from exchanges import Recording
 from line_doubles import ask
+from snellen.core.types import Likelihood
 from snellen.model.local.transformers import create as create_local
 from snellen.model.options import ModelOptions
 from snellen.model.served.http_client import AiohttpClient
@@ -44,6 +46,17 @@ def test_served_likelihood_equals_the_checkpoint_run_here(server, local):
     assert [reply.detail["tokens"] for reply in served] == [reply.detail["tokens"] for reply in local]
 
 
+def test_whole_texts_are_scored_alike(server, wide_checkpoint):
+    """What perplexity needs: the values of the prompt's own tokens, those of the picture among them."""
+    whole = [msgspec.structs.replace(request, likelihood=Likelihood(with_prompt=True)) for request in questions()[:4]]
+    options = ModelOptions(arguments={"dtype": "float32", "device": "cpu"})
+    mine = answers_of(create_local, str(wide_checkpoint), options, whole)
+    theirs = answers_of(create_served, NAME, ModelOptions(base_url=server), whole)
+    for here, there in zip(mine, theirs, strict=True):
+        assert there.detail["prompt_logprobs"] == pytest.approx(here.detail["prompt_logprobs"], abs=1e-3)
+        assert len(here.detail["prompt_logprobs"]) > 20
+
+
 @pytest.mark.parametrize("route", ["text-prompt-logprobs", "echo"])
 def test_text_routes_pass_their_test_too(server, route):
     blind = [_without_picture(request) for request in questions()[:2]]
@@ -52,8 +65,6 @@ def test_text_routes_pass_their_test_too(server, route):
 
 
 def _without_picture(request):
-    import msgspec
-
     (turn,) = request.messages
     return msgspec.structs.replace(request, messages=(msgspec.structs.replace(turn, images=()),))
 

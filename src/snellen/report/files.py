@@ -55,7 +55,7 @@ def write_results(folder: Path, results: Mapping[str, Any]) -> Path:
     return path
 
 
-USED = frozenset({"temperature", "top_p", "max_tokens", "repetition_penalty", "route", "boundary", "untested"})
+USED = frozenset({"temperature", "top_p", "max_tokens", "repetition_penalty", "route", "boundary", "untested", "batch"})
 """What of a prediction's `detail` stands in its record."""
 
 

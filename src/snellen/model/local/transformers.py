@@ -136,6 +136,7 @@ class TransformersModel:
             prompter = LocalPrompter(processor, checkpoint.kind, use_template=self._options.chat_template)
             replica = Replica(weights, prompter, checkpoint, device, self._clock.monotonic)
             replica.choose_route()
+            replica.choose_batch()
             replicas.append(replica)
         return replicas
 
