@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -145,22 +145,31 @@ def find_label(templates: Mapping[str, object], mark: str, text: str) -> str | N
 
 def join_labels(parts: Sequence[Part], replies: Sequence[Prediction]) -> Prediction:
     """Return one prediction of all labels: a log-likelihood a label, and every text's values as they came."""
-    details = [reply.detail for reply in replies]
-    detail = {"route": details[0].get("route"), STORED: [part.request.messages[-1].text for part in parts]}
-    detail["answers"] = [part.request.choices[0] for part in parts]
-    for name in ("tokens", "token_logprobs", "bytes"):
-        detail[name] = [each[name][0] for each in details]
-    detail["prompt_logprobs"] = [each["prompt_logprobs"] for each in details]
-    times = [reply.timing for reply in replies if reply.timing is not None]
     return Prediction(
         parts[0].request.key,
-        loglikelihoods=tuple((reply.loglikelihoods or (0.0,))[0] for reply in replies),
+        loglikelihoods=tuple(sum(reply.loglikelihoods or ()) for reply in replies),
         usage=_sum_usage([reply.usage for reply in replies if reply.usage is not None]),
-        timing=Timing(min(time.sent for time in times), max(time.done for time in times)) if times else None,
+        timing=_span([reply.timing for reply in replies if reply.timing is not None]),
         cached=all(reply.cached for reply in replies),
         images=replies[0].images,
-        detail=detail,
+        detail=_join_details(parts, [reply.detail for reply in replies]),
     )
+
+
+def _join_details(parts: Sequence[Part], details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    joined: dict[str, Any] = {
+        name: [each[name][0] for each in details] for name in ("tokens", "token_logprobs", "bytes")
+    }
+    return joined | {
+        "route": details[0].get("route"),
+        STORED: [part.request.messages[-1].text for part in parts],
+        "answers": [part.request.choices[0] for part in parts],
+        "prompt_logprobs": [each["prompt_logprobs"] for each in details],
+    }
+
+
+def _span(times: Sequence[Timing]) -> Timing | None:
+    return Timing(min(time.sent for time in times), max(time.done for time in times)) if times else None
 
 
 def _sum_usage(usages: Sequence[Usage]) -> Usage | None:

@@ -132,8 +132,12 @@ def record(sample: Sample, prediction: Prediction, scores: Sequence[Score]) -> R
         prediction.cached,
         msgspec.structs.asdict(failure) if failure else None,
         sample.tags,
-        {name: value for name, value in prediction.detail.items() if name in USED},
+        _used(prediction.detail),
     )
+
+
+def _used(detail: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in detail.items() if name in USED} if detail else {}
 
 
 record_lines = msgspec.json.Encoder().encode_lines

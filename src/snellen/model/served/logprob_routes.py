@@ -43,6 +43,10 @@ class Token(NamedTuple):
         return self.name == other.name if None in (self.id, other.id) else self.id == other.id
 
 
+Words = tuple[str, list[Token], list[list[Token]]]
+"""A text, its tokens with values, and for each of them the likeliest in its place."""
+
+
 def scoring_request(request: Request, continuation: str) -> Request:
     """Return the chat request whose prompt ends with the continuation as the assistant's words, if there is any."""
     extra: dict[str, Any] = {"prompt_logprobs": 0}
@@ -103,18 +107,23 @@ def read_echo(value: Mapping[str, Any], start: int, end: int) -> list[Token]:
     ]
 
 
-def read_generated(value: Mapping[str, Any]) -> tuple[str, list[Token], list[list[Token]]]:
+def read_generated(value: Mapping[str, Any]) -> Words:
     """Return the text of a chat or text completion, its tokens with values, and for each the likeliest in its place."""
     choice = _first(value.get("choices"))
-    logprobs = choice.get("logprobs") or {}
-    if "text" in choice:
-        pairs = zip(logprobs.get("tokens") or [], logprobs.get("token_logprobs") or [], strict=False)
-        tokens = [_token(name, logprob) for name, logprob in pairs]
-        tops = [[_token(*pair) for pair in (row or {}).items()] for row in logprobs.get("top_logprobs") or []]
-        return str(choice["text"] or ""), _numbered(tokens, choice), tops
+    read = _read_text_words if "text" in choice else _read_chat_words
+    text, tokens, tops = read(choice, choice.get("logprobs") or {})
+    return text, _numbered(tokens, choice), tops
+
+
+def _read_text_words(choice: Mapping[str, Any], logprobs: Mapping[str, Any]) -> Words:
+    pairs = zip(logprobs.get("tokens") or [], logprobs.get("token_logprobs") or [], strict=False)
+    tops = [[_token(*pair) for pair in (row or {}).items()] for row in logprobs.get("top_logprobs") or []]
+    return str(choice["text"] or ""), [_token(name, logprob) for name, logprob in pairs], tops
+
+
+def _read_chat_words(choice: Mapping[str, Any], logprobs: Mapping[str, Any]) -> Words:
     rows = logprobs.get("content") or []
-    tops = [_tokens(row.get("top_logprobs") or []) for row in rows]
-    return _content(choice), _numbered(_tokens(rows), choice), tops
+    return _content(choice), _tokens(rows), [_tokens(row.get("top_logprobs") or []) for row in rows]
 
 
 def _content(choice: Mapping[str, Any]) -> str:

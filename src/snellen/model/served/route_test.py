@@ -121,20 +121,21 @@ def plain_rivals(top: Sequence[Token], route: str) -> list[Token]:
     The farther their values lie apart, the more they prove.
     """
     names = [token.name for token in top]
-    plain = [token for token in top if token.logprob is not None and _is_plain(token.name)]
-    single = [token for token in plain if names.count(token.name) == 1]
-    found: list[Token] = []
-    for may_be_trimmed in (False, True) if route == CHAT else (None,):  # by the chat template
-        of_kind = [token for token in single if may_be_trimmed in (None, token.name != token.name.strip())]
-        rising = sorted(of_kind, key=lambda token: token.logprob or 0.0)
-        both_ends = [token for ends in zip(rising, reversed(rising), strict=True) for token in ends]
-        found += list(dict.fromkeys(both_ends))
-    return found[:RIVALS]
+    single = [token for token in top if _is_plain(token) and names.count(token.name) == 1]
+    trimmed = [token for token in single if route == CHAT and token.name != token.name.strip()]  # a template may
+    return [*_from_both_ends([token for token in single if token not in trimmed]), *_from_both_ends(trimmed)][:RIVALS]
 
 
-def _is_plain(name: str) -> bool:
-    is_special = name.startswith(("<", "[", NUMBERED))
-    return bool(name.strip()) and name.isprintable() and "\ufffd" not in name and not is_special
+def _from_both_ends(tokens: Sequence[Token]) -> list[Token]:
+    rising = sorted(tokens, key=lambda token: token.logprob or 0.0)
+    pairs = zip(rising, reversed(rising), strict=True)
+    return list(dict.fromkeys(token for ends in pairs for token in ends))
+
+
+def _is_plain(token: Token) -> bool:
+    name, is_special = token.name, token.name.startswith(("<", "[", NUMBERED))
+    has_value = token.logprob is not None and bool(name.strip())
+    return has_value and name.isprintable() and "\ufffd" not in name and not is_special
 
 
 async def judge_letters(calls: LogprobCalls) -> Verdict:

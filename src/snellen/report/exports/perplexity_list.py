@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.types import Prediction, Request
-from ...scoring.scorers.option_likelihood import IMPOSSIBLE, option_values
+from ...scoring.scorers.option_likelihood import IMPOSSIBLE, choose, option_values
 
 WHOLE = "prompt-mean"
 
@@ -20,8 +20,7 @@ def perplexity_fields(request: Request, prediction: Prediction) -> dict[str, Any
         return {}
     values = option_values(request, prediction, WHOLE)
     labels = request.marks if len(request.marks) == len(values) else request.shown or request.choices
+    best = choose(values).likeliest
     figures = [-value if value > IMPOSSIBLE else None for value in values]
-    possible = [pair for pair in zip(labels, figures, strict=True) if pair[1] is not None]
-    chosen = min(possible, key=lambda pair: pair[1] or 0.0)[0] if possible else None
     listed = [{"label": label, "ppl": figure} for label, figure in zip(labels, figures, strict=True)]
-    return {"prediction": chosen, "ppl_list": listed}
+    return {"prediction": labels[best[0]] if best else None, "ppl_list": listed}
