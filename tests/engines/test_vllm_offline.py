@@ -13,6 +13,7 @@ from engine_questions import answers_of, questions, to_generate, values_of
 from snellen.model.local.transformers import create as create_local
 from snellen.model.local.vllm import create as create_vllm
 from snellen.model.options import ModelOptions
+from waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # the engine warns of its own libraries
 DATA = Path(__file__).resolve().parents[2] / "examples" / "colours" / "questions.jsonl"
@@ -28,7 +29,7 @@ def both(wide_checkpoint):
         answers_of(create_local, str(wide_checkpoint), local, requests),
         answers_of(create_vllm, str(wide_checkpoint), ModelOptions(arguments=ENGINE), requests),
     )
-    assert not multiprocessing.active_children(), "a closed model leaves no process behind"
+    wait_until(lambda: not multiprocessing.active_children(), "a closed model leaves no process behind")
     return replies
 
 
