@@ -6,10 +6,11 @@ comma := ,
 TEST_EXTRAS := dev,docs,ocr,parquet,xlsx,caption,view,browser,plots,pdf,hf-test
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
+ENGINES := build/engines
 GATED := core stats scoring store engine prompt infer
 COVERED := 92
 
-.PHONY: demo test check coverage mutants bench crash fault hostile recount pages docs lock release clean help
+.PHONY: demo test check coverage mutants bench crash fault hostile recount engines pages docs lock release clean help
 
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -71,6 +72,19 @@ hostile: $(VENV)/test.stamp ## 20,000 exchanges with drawn hostile servers
 
 recount: $(VENV)/test.stamp ## 2,000 random runs: every number of their results counted again in plain Python
 	$(BIN)/python tests/recount.py 2000
+
+# An environment of its own: vLLM pins the packages it shares with us. torch first, or a build for GPUs is taken; what only hears
+# and films is linked against CUDA and would not load. tests/engines/shim names torchvision's operators for the same reason.
+$(ENGINES)/engines.stamp: requirements/torch.txt requirements/engines.txt pyproject.toml
+	$(PYTHON) -m venv $(ENGINES)
+	$(ENGINES)/bin/python -m pip --disable-pip-version-check -q install -r requirements/torch.txt
+	$(ENGINES)/bin/python -m pip --disable-pip-version-check -q install -r requirements/engines.txt
+	$(ENGINES)/bin/python -m pip --disable-pip-version-check -q uninstall -y torchaudio torchcodec
+	$(ENGINES)/bin/python -m pip --disable-pip-version-check -q install --no-build-isolation -e .
+	touch $@
+
+engines: $(ENGINES)/engines.stamp ## real vLLM on the CPU, server and offline engine, against hf/ (3.5 GB and ten minutes, once)
+	PYTHONPATH=tests/engines/shim $(ENGINES)/bin/python -m pytest -s tests/engines
 
 docs: $(VENV)/test.stamp ## the documentation as a site: build/site/index.html
 	$(BIN)/python tools/decisions.py

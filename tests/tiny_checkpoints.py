@@ -271,6 +271,22 @@ def write_instructblip(folder: Path) -> None:
     t.InstructBlipProcessor(blip_images(), tokenizer(), tokenizer(), num_query_tokens=4).save_pretrained(folder)
 
 
+def write_instructblip_llama(folder: Path) -> None:
+    """InstructBLIP with a decoder-only language half: its processor pads between the picture and the words."""
+    import transformers as t
+
+    tok = tokenizer()
+    config = t.InstructBlipConfig(
+        vision_config=vision_config("instructblip_vision_model"),
+        qformer_config=qformer_config("instructblip_qformer"),
+        text_config=llama_config(),
+        num_query_tokens=4,
+        image_token_index=tok.convert_tokens_to_ids("<image>"),
+    )
+    t.InstructBlipForConditionalGeneration(config).save_pretrained(folder)
+    t.InstructBlipProcessor(blip_images(), tok, tokenizer(), num_query_tokens=4).save_pretrained(folder)
+
+
 def write_gemma3(folder: Path) -> None:
     """Gemma 3: image tokens see each other both ways, most layers have a sliding window."""
     import transformers as t
@@ -404,22 +420,6 @@ def write_paligemma(folder: Path) -> None:
     images = t.SiglipImageProcessorPil(size={"height": IMAGE_SIDE, "width": IMAGE_SIDE})
     images.image_seq_length = (IMAGE_SIDE // PATCH) ** 2
     t.PaliGemmaProcessor(images, tok).save_pretrained(folder)
-
-
-def write_instructblip_llama(folder: Path) -> None:
-    """InstructBLIP with a decoder-only language half, and a question that its querying half reads too."""
-    import transformers as t
-
-    tok = tokenizer()
-    config = t.InstructBlipConfig(
-        vision_config=vision_config("instructblip_vision_model"),
-        qformer_config=qformer_config("instructblip_qformer"),
-        text_config=llama_config(),
-        num_query_tokens=4,
-        image_token_index=tok.convert_tokens_to_ids("<image>"),
-    )
-    t.InstructBlipForConditionalGeneration(config).save_pretrained(folder)
-    t.InstructBlipProcessor(blip_images(), tokenizer(), tokenizer(), num_query_tokens=4).save_pretrained(folder)
 
 
 WRITERS: dict[str, Callable[[Path], None]] = {

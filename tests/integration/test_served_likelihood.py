@@ -155,3 +155,24 @@ def test_the_prompt_is_scored_once_and_the_test_is_made_once():
     paths = [path for path, _ in http.asked]
     assert paths == ["/chat/completions"] * (3 + 2 * 3)
     assert all(body["temperature"] == 0 for _, body in http.asked)
+
+
+def test_a_confident_server_that_is_off_by_one_is_found_out_by_rivals_of_its_first_word():
+    """All it says itself is certain, so its neighbours' values agree; what it could have said instead is not."""
+    from snellen.model.served.openai import OpenAI
+
+    truth = {"cat": -5.0, "dog": -1.0}
+
+    def answer(path, body):
+        words = [word for message in body["messages"] for word in message["content"].split()]
+        values = [0.0, *(truth.get(word, -0.01) for word in words)]
+        rows = [None, *({word: {"logprob": value}} for word, value in zip(words, values[:-1], strict=True))]
+        rivals = [{"token": word, "logprob": truth.get(word, -0.01)} for word in ("The", "cat", "dog")]
+        said = [{"token": word, "logprob": -0.01, "top_logprobs": rivals} for word in ("The", "sky")]
+        choice = {"message": {"content": "The sky"}, "logprobs": {"content": said}}
+        return {"choices": [choice], "prompt_logprobs": rows}
+
+    options = ModelOptions(base_url="http://x/v1", arguments={"likelihood": "chat-prompt-logprobs"})
+    model = ServedModel(OpenAI(), "m", options, http=Recorder(answer))
+    with pytest.raises(StopRun, match=r"not aligned: 'cat' has -5\.00 as generated and -0\.01 as scored"):
+        asyncio.run(model.predict(ask(choices=("cat", "dog")), {}))

@@ -305,6 +305,13 @@ def test_samples_of_the_fixture_are_what_they_seem(tmp_path: Path) -> None:
 
 
 class TestTrialPage:
+    def test_the_page_says_in_words_why_the_reply_was_read_so_and_marks_the_place(
+        self, app: Any, keys: list[str]
+    ) -> None:
+        page = get(app, f"/run/{keys[0]}/trial?task=shapes&sample=shape-00001").text
+        assert '<p class="why"><b>Why: </b>' in page
+        assert '<mark title="this decided the answer">' in page
+
     def put(self, folder: Path, sample: Sample, prediction: Prediction) -> str:
         """Write a run of one trial and return its page."""
         task = make_task()

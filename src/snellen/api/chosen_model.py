@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.config import convert
+from ..core.config import convert, dotted_names
 from ..core.errors import UsageError, did_you_mean
 from ..core.protocols import Model
 from ..core.registry import Registry
@@ -37,7 +37,7 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
         infer_method="likelihood" if "likelihood" in (settings.infer_method or "") else "generation",
     )
     if provider in cards:
-        from ..model.served.provider_card import ProviderCard, create_by_card
+        from ..model.providers.card import ProviderCard, create_by_card
 
         card = convert(catalog.card("providers", provider), ProviderCard, f"provider {provider!r}")
         return create_by_card(provider, card, name, options)
@@ -48,7 +48,7 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
 def refuse_keys(settings: RunSettings) -> None:
     """Refuse a key where settings are stored: it would stand in run.db, results.json and report.html."""
     places = {"--model-arg": settings.model_arguments, "extra_body": settings.extra_body or {}}
-    named = [(place, name) for place, table in places.items() for name in table]
+    named = [(place, name) for place, table in places.items() for name in dotted_names(table)]
     named += [("-p", name) for name, _ in settings.overrides]
     for place, name in named:
         if names_a_key(name):

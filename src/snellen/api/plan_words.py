@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from ..core.protocols import Capability, TellsSampling
 from ..core.text import plural
 from ..data.images.decode import short_name
 from ..data.marked_rows import MarkerCount
@@ -65,6 +66,18 @@ def places_pictures(planned: PlannedTask) -> bool:
     prompter = planned.prompter
     prompts = prompter.prompts.values() if isinstance(prompter, PrompterByForm) else [prompter.prompt]
     return any(prompt.place_pictures for prompt in prompts)
+
+
+def describe_params(planned: PlannedTask, plan: Plan) -> Iterator[str]:
+    """Say how replies are sampled, what was left open included; nothing of a task that generates none."""
+    task, model = planned.task, plan.model
+    if Capability.GENERATE not in plan.registry.get("inferencer", task.infer).needs:
+        return
+    if isinstance(model, TellsSampling):
+        yield f"  sampling: {model.describe_sampling(task.params)}"
+    elif Capability.STREAM in model.capabilities:
+        asked = task.params.temperature
+        yield "  sampling: " + ("temperature not sent: the server's own" if asked is None else f"temperature {asked:g}")
 
 
 def shorten(text: str, width: int = 60) -> str:

@@ -13,7 +13,7 @@ import click
 from click import option
 
 from ..api.settings import RunSettings, perturbations
-from ..core.config import parse_assignment
+from ..core.config import parse_assignment, set_by_path
 from ..core.errors import UsageError
 from ..core.protocols import ImagePolicy
 from ..core.secret import Secret, hide_passwords
@@ -59,7 +59,7 @@ Examples:
 @option("--sampling-seed", type=int, help="Seed sent to the server (plus the index of the inference).")
 @defaulted("--seed", type=int, default=0, help="Seed of everything Snellen draws itself.")
 @option("--stream/--no-stream", default=None, help="Stream replies: gives time to first token.")
-@option("--infer-method", help="generation (default) or likelihood.")
+@option("--infer-method", help="generation (default), likelihood, or perplexity (a template a label).")
 @option("--likelihood-reduction", help="sum (default), mean, per-byte, none or prompt-mean.")
 @option("--candidates", help="Likelihood of the option text (default) or of the letters: text, letters.")
 @option("--calibration", help="Likelihood less its prior: none (default), unconditional, content-free.")
@@ -118,7 +118,9 @@ Examples:
 @option("--profile", help="Read answers as another tool does: reform, vqa-scripts, flageval …")
 @options.CATALOGS
 @repeated("--plugin", "plugins", type=PATH, help="Python file with register(registry).")
-@repeated("--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific: dtype=…, device=…")
+@repeated(
+    "--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific: dtype=…, engine.enforce_eager=true"
+)
 @option("--price", metavar="IN,OUT", help="Price of a million input and output tokens, to show the cost while it runs.")
 @flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
 @option("--until-ci", type=HALF_WIDTH, help="Stop when the interval is ± this many points.")
@@ -229,7 +231,9 @@ def _model_name(flag: str | None, from_file: str | None) -> str:
 
 def _model_arguments(flags: dict[str, Any]) -> dict[str, Any]:
     """Take the flags of local models out of `flags`; `--half` and `--batch-size` are short for --model-arg."""
-    arguments = dict(map(parse_assignment, flags.pop("model_arguments")))
+    arguments: dict[str, Any] = {}
+    for key, value in map(parse_assignment, flags.pop("model_arguments")):
+        set_by_path(arguments, key, value)  # `engine.enforce_eager=true` is a field of the table `engine`
     return arguments | {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}
 
 

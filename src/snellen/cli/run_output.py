@@ -8,7 +8,7 @@ import click
 
 from ..api.listing import published_card
 from ..api.plan import Plan
-from ..api.plan_words import describe_leaving, describe_rows, show_prompts
+from ..api.plan_words import describe_leaving, describe_params, describe_rows, show_prompts
 from ..api.run import RunResult
 from ..core.text import plural
 from ..report.boards.headline import dimension_means
@@ -43,7 +43,8 @@ class TerminalWatcher:
             shape = " × ".join(plural(*pair) for pair in counts)
             trials, images = plural(planned.trials, "trial"), plural(content.images, "image")
             self.console.print(plain(f"{task.name}: {trials} ({shape}), {images}"))
-            for line in (*describe_rows(planned), *show_prompts(planned, self._prompts)):
+            lines = (*describe_rows(planned), *describe_params(planned, plan), *show_prompts(planned, self._prompts))
+            for line in lines:
                 self.console.print(plain(line))
             once = content.characters * TOKENS_PER_CHARACTER + content.images * TOKENS_PER_IMAGE
             tokens += planned.trials / content.samples * once

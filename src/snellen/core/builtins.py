@@ -29,6 +29,7 @@ INFERENCERS = {
     "generate": "snellen.infer.generate:GENERATE",
     "generation": "snellen.infer.generate:GENERATE",
     "likelihood": "snellen.infer.likelihood:LIKELIHOOD",
+    "perplexity": "snellen.infer.perplexity:PERPLEXITY",
     "document": "snellen.infer.document:DOCUMENT",
     "chain": "snellen.infer.chain:CHAIN",
     "every": "snellen.infer.dialogue:EVERY",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -69,6 +70,14 @@ def set_by_path(table: dict[str, Any], dotted: str, value: Any) -> None:
         if not isinstance(table, dict):
             raise ConfigError(f"{dotted!r}: {parent!r} is not a table")
     table[last] = value
+
+
+def dotted_names(table: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every name in nested tables as `a.b.c`, those of the tables too."""
+    for name, value in table.items():
+        yield name
+        if isinstance(value, Mapping):
+            yield from (f"{name}.{inner}" for inner in dotted_names(value))
 
 
 def _explain(message: str, kind: type[Any]) -> str:

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from .jobs import Item, Job, RequestBuilder
 from .tasks import Task
-from .types import Estimate, Image, ImageSent, Prediction, Request, Sample, Score
+from .types import Estimate, Image, ImageSent, Params, Prediction, Request, Sample, Score
 
 
 class Capability(StrEnum):
@@ -140,6 +140,15 @@ class Model(Protocol):
 
     async def close(self) -> None:
         """Release connections and memory."""
+        ...
+
+
+@runtime_checkable
+class TellsSampling(Protocol):
+    """A model that knows, before it is asked, how it samples what a request leaves open."""
+
+    def describe_sampling(self, params: Params) -> str:
+        """Say how requests with these parameters are sampled."""
         ...
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 USERINFO = re.compile(r"(?<=://)[^/\s'\"]+@")
 KEY_NAMES = re.compile(
-    r"(?:^|[._-])(?:api[_-]?key|apikey|secret|password|passwd|credentials?|authorization|bearer|(?:access|auth)[_-]?token)$",
+    r"(?:^|[._-])(?:api[_-]?key|apikey|secret|password|passwd|credentials?|authorization|bearer|(?:access|auth|hf)[_-]?token)$",
     re.IGNORECASE,
 )
 """Names of settings that hold a key."""

@@ -204,7 +204,7 @@ class MockServer:
             return None
         tokens = (tokenize(ask.text) if ask.body.echo else []) + completion.tokens
         shifted, generated = self.options.logprobs == "shifted", len(completion.tokens)
-        return wire.echo_logprobs(tokens, wanted, shifted=shifted, prompt=ask.text, generated=generated)
+        return wire.echo_logprobs(ask, tokens, wanted, shifted=shifted, generated=generated)
 
     def _reply(self, ask: Ask, entry: Entry | None, index: int) -> Reply:
         if entry is None:

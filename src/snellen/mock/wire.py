@@ -115,18 +115,19 @@ def shift(values: list[float]) -> list[float]:
     return [values[0], *values[:-1]] if values else []
 
 
-def echo_logprobs(
-    tokens: list[str], answers: tuple[str, ...], *, shifted: bool, prompt: str, generated: int = 0
-) -> Json:
+def echo_logprobs(ask: Ask, tokens: list[str], answers: tuple[str, ...], *, shifted: bool, generated: int = 0) -> Json:
     """Return `logprobs` of a text completion; `tokens` hold those of the prompt too where it is echoed."""
     scored = tokens[: len(tokens) - generated]
-    values, before = sequence_log_probabilities(scored, answers), prompt[-64:]
+    values, before = sequence_log_probabilities(scored, answers), ask.text[-64:]
+    rivals: list[dict[str, float]] = []
     for token in tokens[len(scored) :]:
-        values.append(log_probability(token, before, token))
+        rivals.append(dict(alternatives(ask, token, before, int(ask.body.logprobs or 0), ())))
+        values.append(rivals[-1][token])
         before = (before + token)[-64:]
     values = shift(values) if shifted and scored else values
     offsets = list(accumulate(map(len, tokens[:-1]), initial=0))[: len(tokens)]
-    top = [{token: value} for token, value in zip(tokens, values, strict=True)]
+    echoed = [{token: value} for token, value in zip(scored, values, strict=False)]
+    top = echoed + rivals
     return {
         "tokens": tokens,
         "token_logprobs": [None, *values[1:]] if scored else values,

@@ -56,6 +56,10 @@ def write_results(folder: Path, results: Mapping[str, Any], reading: str | None 
     return path
 
 
+USED = frozenset({"temperature", "top_p", "max_tokens", "repetition_penalty", "route", "boundary", "untested", "batch"})
+"""What of a prediction's `detail` stands in its record."""
+
+
 class Record(Struct, gc=False):
     """One line of records.jsonl."""
 
@@ -79,6 +83,8 @@ class Record(Struct, gc=False):
     cached: bool
     error: dict[str, Any] | None
     tags: Mapping[str, Any]
+    used: Mapping[str, Any]
+    """What the model really did where a request left it open: temperature, top_p, the likelihood route."""
 
 
 def write_records(folder: Path) -> Path:
@@ -127,7 +133,12 @@ def record(sample: Sample, prediction: Prediction, scores: Sequence[Score]) -> R
         prediction.cached,
         msgspec.structs.asdict(failure) if failure else None,
         sample.tags,
+        _used(prediction.detail),
     )
+
+
+def _used(detail: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in detail.items() if name in USED} if detail else {}
 
 
 record_lines = msgspec.json.Encoder().encode_lines

@@ -6,7 +6,6 @@ import asyncio
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +14,6 @@ from line_doubles import Scripted, jobs, work
 from snellen.core.errors import FailureKind, ModelError
 from snellen.core.types import Prediction, Request
 from snellen.engine.pace import Pace
-from snellen.engine.policy import Policy
 
 
 @given(st.floats(0.1, 1000.0), st.lists(st.floats(0.0, 3.0), min_size=2, max_size=12))

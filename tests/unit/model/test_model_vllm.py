@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import ClassVar
 
-import PIL.Image
 import pytest
 
 from snellen.core.errors import ConfigError, MissingExtra, ModelError, UsageError
@@ -16,130 +13,14 @@ from snellen.core.protocols import BatchModel, Capability
 from snellen.core.types import FailureKind, Image, Likelihood, Params, Request, TrialKey, Turn
 from snellen.model.local.vllm import create
 from snellen.model.options import ModelOptions
+from vllm_standin import LLM, make_module
 
 PICTURE = Image(ref=str(Path(__file__).resolve().parents[3] / "examples" / "colours" / "red.png"))
-ids = {}
-
-
-def token(word):
-    return ids.setdefault(word, len(ids))
-
-
-LLM_ARGUMENTS = {
-    "task", "tokenizer", "tokenizer_mode", "skip_tokenizer_init", "trust_remote_code", "allowed_local_media_path",
-    "tensor_parallel_size", "dtype", "quantization", "revision", "tokenizer_revision", "seed", "gpu_memory_utilization",
-    "swap_space", "cpu_offload_gb", "enforce_eager", "max_seq_len_to_capture", "disable_custom_all_reduce", "hf_token",
-    "hf_overrides", "mm_processor_kwargs", "compilation_config", "max_model_len", "limit_mm_per_prompt", "max_num_seqs",
-}  # fmt: skip
-"""What `vllm.LLM` takes by keyword: its own arguments, and those of its engine that users give most."""
-DTYPES = {"auto", "half", "float16", "bfloat16", "float", "float32"}
-CHAT_ARGUMENTS = {
-    "use_tqdm", "lora_request", "chat_template", "chat_template_content_format", "add_generation_prompt",
-    "continue_final_message", "tools", "chat_template_kwargs", "mm_processor_kwargs",
-}  # fmt: skip
-PARTS = {"text": str, "image_pil": PIL.Image.Image}
-"""The parts of a message that we send, by their type and the type of what they carry."""
-
-
-def check_messages(messages):
-    """Refuse a conversation as vLLM's chat parser would: roles, and parts that carry what their type says."""
-    for message in messages:
-        assert set(message) == {"role", "content"} and message["role"] in ("system", "user", "assistant")
-        if isinstance(message["content"], str):
-            continue
-        for part in message["content"]:
-            assert set(part) == {"type", part["type"]}
-            assert isinstance(part[part["type"]], PARTS[part["type"]])
-
-
-class LLM:
-    """Words are tokens; a word's log-probability is minus its length; a picture is the token <image>.
-
-    It takes what the library takes, by the library's names and bounds, and nothing else.
-    """
-
-    made: ClassVar[list[LLM]] = []
-
-    def __init__(self, model, **arguments):
-        assert isinstance(model, str)
-        assert set(arguments) <= LLM_ARGUMENTS, set(arguments) - LLM_ARGUMENTS
-        assert arguments.get("dtype", "auto") in DTYPES
-        assert arguments.get("tensor_parallel_size", 1) >= 1
-        arguments["model"] = model
-        if arguments["model"] == "broken":
-            raise ValueError("no such checkpoint\nmore")
-        self.arguments, self.calls = arguments, []
-        LLM.made.append(self)
-
-    def chat(self, messages, sampling_params=None, **arguments):
-        assert set(arguments) <= CHAT_ARGUMENTS, set(arguments) - CHAT_ARGUMENTS
-        assert arguments["use_tqdm"] is False, "no bar of its own in our terminal"
-        continue_final_message = arguments.get("continue_final_message", False)
-        if continue_final_message and arguments.get("add_generation_prompt", True):
-            raise ValueError("continue_final_message and add_generation_prompt are not compatible")
-        for conversation in messages:
-            check_messages(conversation)
-            assert not continue_final_message or conversation[-1]["role"] == "assistant", "nothing to continue"
-        self.calls.append(len(messages))
-        return [
-            self._one(each, params, continue_final_message)
-            for each, params in zip(messages, sampling_params, strict=True)
-        ]
-
-    def _one(self, messages, params, continued):
-        words = ["<s>"]
-        for message in messages:
-            parts = (
-                message["content"]
-                if isinstance(message["content"], list)
-                else [{"type": "text", "text": message["content"]}]
-            )
-            for part in parts:
-                words += ["<image>"] if part["type"] == "image_pil" and part["image_pil"].size else part["text"].split()
-            words += [f"<{message['role']}>"] if message["role"] != "assistant" else []
-        if len(words) > 20:
-            raise ValueError("The decoder prompt (length 21) is longer than the maximum model length of 20.")
-        numbers = [token(word) for word in words]
-        logprobs = [None, *({token(word): SimpleNamespace(logprob=-float(len(word)))} for word in words[1:])]
-        answer = f"{params.given.get('temperature')} {params.given['max_tokens']} {params.given.get('seed', 0) > 0}"
-        made = SimpleNamespace(text=answer, token_ids=[1, 2], finish_reason="stop")
-        return SimpleNamespace(
-            outputs=[made],
-            prompt_token_ids=numbers,
-            prompt_logprobs=logprobs if params.given.get("prompt_logprobs") == 0 else None,
-        )
-
-
-class SamplingParams:
-    """The library's sampling parameters: its names, its types and its bounds; what it does not know it refuses."""
-
-    FIELDS: ClassVar[dict[str, type | tuple[type, ...]]] = {
-        "n": int, "presence_penalty": float, "frequency_penalty": float, "repetition_penalty": float,
-        "temperature": (int, float), "top_p": (int, float), "top_k": int, "min_p": float, "seed": int, "stop": (str, list),
-        "stop_token_ids": list, "ignore_eos": bool, "max_tokens": int, "min_tokens": int, "logprobs": int,
-        "prompt_logprobs": int, "detokenize": bool, "skip_special_tokens": bool,
-    }  # fmt: skip
-
-    def __init__(self, **given):
-        for name, value in given.items():
-            if name not in self.FIELDS:
-                raise TypeError(f"Unexpected keyword argument '{name}'")
-            assert isinstance(value, self.FIELDS[name]), (name, value)
-        assert given.get("temperature", 1.0) >= 0.0
-        assert 0.0 < given.get("top_p", 1.0) <= 1.0
-        assert given.get("max_tokens", 16) >= 1
-        assert given.get("prompt_logprobs", 0) >= -1
-        assert 0 <= given.get("seed", 0) < 2**63, "the generator takes 63 bits"
-        assert all(given.get("stop") or ["x"]), "a stop text is not empty"
-        self.given = given
 
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch):
-    module = ModuleType("vllm")
-    module.LLM, module.SamplingParams = LLM, SamplingParams
-    monkeypatch.setitem(sys.modules, "vllm", module)
-    LLM.made.clear()
+    monkeypatch.setitem(sys.modules, "vllm", make_module())
 
 
 def ask(text="What is it?", name="s", **changes):
@@ -155,17 +36,49 @@ def test_text_with_pictures_and_parameters_in_one_call():
     assert isinstance(model, BatchModel)
     assert Capability.LIKELIHOOD in model.capabilities
     first, second = predict(model, ask(params=Params(temperature=0.5, max_tokens=9)), ask(name="2"))
-    assert (first.text, second.text) == ("0.5 9 True", "None 512 True")
+    assert (first.text, second.text) == ("0.5 9 True", "0.0 512 True"), "greedy where nothing is said"
     assert first.usage.output_tokens == 2
     (engine,) = LLM.made
     assert engine.calls == [2]
     assert engine.arguments == {
         "model": "some/checkpoint",
-        "dtype": "half",
+        "dtype": "bfloat16",
         "trust_remote_code": False,
         "tensor_parallel_size": 1,
         "enforce_eager": True,
     }
+
+
+def test_what_is_left_open_is_the_checkpoints_own_and_stands_in_the_record(monkeypatch):
+    own = {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "repetition_penalty": 1.05, "max_new_tokens": 64}
+    monkeypatch.setattr(LLM, "generation_config", own)
+    first, second = predict(
+        create("m", ModelOptions()), ask(), ask(name="2", params=Params(temperature=0.0, top_p=1.0))
+    )
+    assert (first.text, second.text) == ("0.7 64 True", "0.0 64 True")
+    assert first.detail == {"temperature": 0.7, "top_p": 0.8, "max_tokens": 64, "repetition_penalty": 1.05}
+    assert (second.detail["temperature"], second.detail["top_p"]) == (0.0, 1.0)
+    monkeypatch.setattr(LLM, "generation_config", {"temperature": 0.7, "top_k": 20})
+    (reply,) = predict(create("m", ModelOptions()), ask())
+    assert reply.detail["temperature"] == 0.0, "a temperature without do_sample is not used, as in hf/"
+
+
+def test_the_files_of_a_checkpoint_are_part_of_its_identity(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    before = create(str(tmp_path), ModelOptions()).identity()
+    (tmp_path / "config.json").write_text('{"a": 1}')
+    after = create(str(tmp_path), ModelOptions()).identity()
+    assert before != after
+    assert str(tmp_path) not in str(after), "where it lies changes nothing"
+
+
+def test_options_of_the_engine_are_checked_by_name():
+    with pytest.raises(ConfigError, match=r"engine\.dtype: give it as --model-arg dtype="):
+        create("m", ModelOptions(arguments={"engine": {"dtype": "half"}}))
+    with pytest.raises(ConfigError, match="named by --model"):
+        create("m", ModelOptions(arguments={"engine": {"model": "x"}}))
+    with pytest.raises(UsageError, match="unexpected keyword argument 'enforce_eagr'"):
+        asyncio.run(create("m", ModelOptions(arguments={"engine": {"enforce_eagr": True}})).check())
 
 
 def test_candidates_are_what_comes_after_the_prompt():
@@ -224,3 +137,5 @@ def test_the_engine_is_let_go():
     predict(model, ask())
     asyncio.run(model.close())
     assert model._engine is None
+    assert LLM.made[0].ended, "its processes would hold the weights until ours ends"
+    asyncio.run(create("m", ModelOptions()).close())

@@ -33,7 +33,7 @@ def test_the_candidate_stands_as_the_assistants_unfinished_words():
 
 def test_prompt_logprobs_of_chat_and_completions():
     rows = [None, {"5": {"logprob": -1.5, "rank": 3, "decoded_token": "x"}, "9": {"logprob": -0.1, "rank": 1}}]
-    wanted = [Token("", None), Token("5", -1.5)]
+    wanted = [Token("", None), Token("x", -1.5, "5")]
     assert routes.read_prompt_logprobs({"prompt_logprobs": rows}) == wanted
     assert routes.read_prompt_logprobs({"choices": [{"prompt_logprobs": rows}]}) == wanted
     with pytest.raises(ModelError, match="ignored"):

@@ -24,6 +24,8 @@ from snellen.model.options import ModelOptions
 from tiny_checkpoints import LOADABLE, VISION, checkpoint
 
 CHOICES = ("orange", "blue and orange", "blue and red", "yes", "blue and orange and a dog")
+TORN = ("instructblip_llama",)
+"""Whose processor pads between the picture and the words, and whose language half counts the padding as places."""
 DECODERS = tuple(kind for kind in LOADABLE if kind not in ("t5", "instructblip"))
 WINDOWED = ("sliding", "gemma3")
 BY_ROWS = (*WINDOWED, "git")
@@ -411,9 +413,7 @@ def test_odd_requests_are_answered_or_fail_alone(kind):
         "system": (Turn("system", "be brief"), Turn("user", "q", one)),
         "image later": (Turn("user", "hi"), Turn("assistant", "yes"), Turn("user", "look", one)),
         "no image": (Turn("user", "hello there"),),
-        "empty": (
-            Turn("user", "" if "instructblip" not in kind else "?"),
-        ),  # their tokenizer makes no tensor of nothing
+        "empty": (Turn("user", "" if "instructblip" not in kind else "?"),),  # its tokenizer makes no tensor of nothing
     }
     scored = predict(
         model_of(kind), *(Request(TrialKey("t", name), messages, choices=choices) for name, messages in odd.items())
@@ -560,3 +560,12 @@ def test_prefetched_images_are_used_and_forgotten():
     predict(model, ask("llava", name="0"))
     assert model.prepared_ahead == 3
     asyncio.run(model.close())
+
+
+@pytest.mark.parametrize("kind", LOADABLE)
+def test_only_what_a_batch_would_change_is_generated_alone(kind):
+    replica = model_of(kind, batch_size=16).replicas[0]
+    (reply,) = predict(model_of(kind, batch_size=16), ask(kind, params=Params(max_tokens=2)))
+    assert replica.alone is (kind in TORN)
+    assert (replica.sizer.size == 1) is (kind in TORN)
+    assert reply.detail.get("batch") == ("alone" if kind in TORN else None)

@@ -43,6 +43,11 @@ class BatchSizer:
         self._free_share = free_share
         self._on_full = on_full
 
+    @property
+    def can_grow(self) -> bool:
+        """Tell whether there may ever be more than one at a time."""
+        return self._limit > 1
+
     def run(self, items: Sequence[Item], work: Callable[[Sequence[Item]], list[Result]]) -> list[Result]:
         """Work on `items` in order, in batches; a batch that does not fit is cut in two and tried again."""
         results: list[Result] = []

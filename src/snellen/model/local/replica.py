@@ -15,6 +15,7 @@ from ...core.types import FailureKind, Image, Prediction, Request, Timing, Trial
 from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
 from . import encoder_decoder
 from .batch_size import CPU_LIMIT, BatchSizer, free_share
+from .batch_test import rows_agree
 from .candidate_scores import ROWS, SCRATCH, TREE, Candidates, TokenLogprobs, score_candidates, score_from_scratch
 from .checkpoint import Checkpoint
 from .inputs import LocalPrompter, Prepared, grey
@@ -24,6 +25,7 @@ from .sampling import RowSampler, cut_at_stop, make_row
 
 ENCODER_DECODER_ROUTE = "encoder-decoder"
 PROBE = "What colour is the bus in the picture? Answer in a word or two."
+LONGER_PROBE = f"There is one bus, and it is near the tree; look at the whole picture first. {PROBE}"
 PROBE_CHOICES = ("red", "red and blue", "red and green")
 TOLERANCE = {torch.float32: 2e-3}
 HALF_TOLERANCE = 0.25
@@ -54,6 +56,8 @@ class Replica:
             model.config.is_encoder_decoder or getattr(text_model.config, "is_encoder_decoder", False)
         )
         self.route = SCRATCH
+        self.alone = False
+        """Whether replies are generated one at a time because a batch would change them."""
         if self.is_encoder_decoder:
             # An encoder reads the prompt whole and its decoder starts afresh: no prompt has to end flush right.
             prompter.tokenizer.padding_side = "right"
@@ -71,15 +75,24 @@ class Replica:
                 break
         self.memory.clear()  # the probe's prefix is of no further use
 
+    def choose_batch(self) -> None:
+        """Answer one at a time where a reply would depend on the others in its batch."""
+        prompts = [self._probe(), self._probe(LONGER_PROBE)]
+        if self.sizer.can_grow and not rows_agree(
+            self.model, self.inputs, prompts, self.prompter.tokenizer.pad_token_id
+        ):
+            self.sizer = BatchSizer(1, 1, lambda: 0.0, self.free_memory)
+            self.alone = True
+
     def _fast_routes(self) -> list[str]:
         if self.is_encoder_decoder:
             return [ENCODER_DECODER_ROUTE]
         return [ROWS] if self._has_windows() else [TREE, ROWS]
 
-    def _probe(self) -> Prepared:
-        """Return the fixed question, with a grey picture for a model that sees."""
+    def _probe(self, question: str = PROBE) -> Prepared:
+        """Return a fixed question, with a grey picture for a model that sees."""
         seen = (Image(ref="grey"),) if self.prompter.sees else ()
-        messages = (Turn("user", PROBE, seen),)
+        messages = (Turn("user", question, seen),)
         request = Request(TrialKey("probe", "probe"), messages, choices=PROBE_CHOICES)
         return Prepared(request, self.prompter.render(messages, answer=True), tuple(grey() for _ in seen))
 
@@ -148,7 +161,11 @@ class Replica:
                 finish=row.finish or "length",
                 usage=Usage(input_tokens=length, output_tokens=len(row.tokens)),
                 timing=Timing(sent=sent, first_token=row.first_token, done=done),
-                detail={"temperature": row.temperature, "top_p": row.top_p},
+                detail={
+                    "temperature": row.temperature,
+                    "top_p": row.top_p,
+                    **({"batch": "alone"} if self.alone else {}),
+                },
             )
             for prepared, row, length in zip(batch, rows, lengths, strict=True)
         ]

@@ -11,8 +11,7 @@ import torch
 
 from ...core.ids import derive_seed
 from ...core.types import Request
-
-DEFAULT_TOKENS = 512
+from .own_sampling import read_own_sampling
 
 
 @dataclass(slots=True)
@@ -32,15 +31,10 @@ class Row:
 def make_row(request: Request, defaults: Any, room_tokens: int) -> Row:
     """Return the state of one request; what it does not set is the checkpoint's own default."""
     params, key = request.params, request.key
-    own = (defaults.temperature or 1.0, defaults.top_p or 1.0) if getattr(defaults, "do_sample", False) else (0.0, 1.0)
-    temperature, top_p = (
-        given if given is not None else default
-        for given, default in zip((params.temperature, params.top_p), own, strict=True)
-    )
-    wanted = params.max_tokens or getattr(defaults, "max_new_tokens", None) or DEFAULT_TOKENS
+    used = read_own_sampling(vars(defaults)).settle(params)
     seed = derive_seed(params.seed or 0, key.task, key.sample, key.variant, key.repeat, "sampling")
     generator = random.Random(seed)  # noqa: S311 - a draw that can be repeated, not a secret
-    return Row(temperature, top_p, max(1, min(wanted, room_tokens)), params.stop or (), generator)
+    return Row(used.temperature, used.top_p, max(1, min(used.max_tokens, room_tokens)), params.stop or (), generator)
 
 
 class RowSampler:

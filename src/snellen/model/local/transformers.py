@@ -11,12 +11,13 @@ from typing import Any
 
 from ...core.errors import ModelError, UsageError
 from ...core.protocols import EncodedImages, ImagePolicy
-from ...core.types import Failure, FailureKind, Prediction, Request, TrialKey
+from ...core.types import Failure, FailureKind, Params, Prediction, Request, TrialKey
 from ..options import ModelOptions
 from .batch_size import is_out_of_memory, predict_alone
 from .checkpoint import choose_devices, first_line, load_processor, load_weights, read_checkpoint
 from .inputs import LocalPrompter, Prepared
 from .local_options import read_options
+from .own_sampling import describe_sampling
 
 PREFETCH_BATCHES = 2
 MODEL_ERRORS = (RuntimeError, ValueError, IndexError)
@@ -107,6 +108,10 @@ class TransformersModel:
         """Return the checkpoint's content and number format."""
         return {**self._checkpoint.identity(), **({} if self._options.chat_template else {"chat_template": False})}
 
+    def describe_sampling(self, params: Params) -> str:
+        """Say how a request is sampled, what it leaves open included."""
+        return describe_sampling(self._checkpoint.name, params)
+
     async def close(self) -> None:
         """Stop the threads and let go of the weights."""
         self._prefetched.clear()
@@ -131,6 +136,7 @@ class TransformersModel:
             prompter = LocalPrompter(processor, checkpoint.kind, use_template=self._options.chat_template)
             replica = Replica(weights, prompter, checkpoint, device, self._clock.monotonic)
             replica.choose_route()
+            replica.choose_batch()
             replicas.append(replica)
         return replicas
 

@@ -5,27 +5,34 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from ...core.config import convert
-from ...core.errors import EnvironmentProblem, MissingExtra, ModelError, UsageError
+from ...core.errors import ConfigError, EnvironmentProblem, MissingExtra, ModelError, UsageError
 from ...core.ids import derive_seed
 from ...core.protocols import Capability, EncodedImages, ImagePolicy
-from ...core.types import Failure, FailureKind, Prediction, Request, Timing, Usage
+from ...core.types import Failure, FailureKind, Params, Prediction, Request, Timing, Usage
 from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
 from ..options import ModelOptions
 from ..served.logprob_routes import Token, continuation_values
 from .batch_size import predict_alone
+from .checkpoint import fingerprint, first_line
 from .local_options import check_pinned
+from .own_sampling import OwnSampling, describe_sampling, read_own_sampling
 from .vllm_talk import Talk, converse, scoring_talks
 
 TOO_LONG = ("maximum model length", "max_model_len", "context length")
 
 
+GIVEN_APART = ("model", "dtype", "revision", "trust_remote_code", "tensor_parallel_size", "max_model_len")
+"""Arguments of the engine that have a name of their own here."""
+
+
 class VllmOptions(Struct, frozen=True, forbid_unknown_fields=True):
-    """`--model-arg` of a vLLM model; `engine` goes to `vllm.LLM` as it is."""
+    """`--model-arg` of a vLLM model; `engine` goes to `vllm.LLM` as it is (`engine.enforce_eager=true`)."""
 
     dtype: str = "auto"
     half: bool = False
@@ -54,11 +61,11 @@ class VllmModel:
         self.capabilities = frozenset({Capability.GENERATE, Capability.LIKELIHOOD, Capability.IMAGES, Capability.BATCH})
         self.image_policy = options.image_policy or ImagePolicy()
         self._checkpoint = name
-        self._options = convert(dict(options.arguments), VllmOptions, "--model-arg of vllm")
-        check_pinned(trusted=self._options.trust_remote_code, revision=self._options.revision)
+        self._options = read_vllm_options(options.arguments)
         self.batch_size = self._options.batch_size
         self._clock = options.clock
         self._engine: Any = None
+        self._own = OwnSampling()
         self._thread = ThreadPoolExecutor(1, "snellen-vllm")
 
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
@@ -79,17 +86,26 @@ class VllmModel:
             self._engine = await asyncio.get_running_loop().run_in_executor(self._thread, self._start)
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the checkpoint, its revision and number format."""
-        revision, engine = self._options.revision, self._options.engine
-        return {"vllm": self._checkpoint, "revision": revision, "dtype": self._dtype(), "engine": engine}
+        """Return the checkpoint (of a folder its files), its revision, number format, engine and sampling rule."""
+        revision, engine, folder = self._options.revision, self._options.engine, Path(self._checkpoint).expanduser()
+        files = {"files": fingerprint(folder)} if folder.is_dir() else {}
+        how = {"revision": revision, "dtype": self._dtype(), "engine": engine, "unset": "checkpoint"}
+        return {"vllm": folder.name if files else self._checkpoint, **how, **files}
+
+    def describe_sampling(self, params: Params) -> str:
+        """Say how a request is sampled, what it leaves open included."""
+        return describe_sampling(self._checkpoint, params)
 
     async def close(self) -> None:
-        """Let go of the engine."""
+        """End the engine: its processes hold the weights as long as they live."""
+        core = getattr(getattr(self._engine, "llm_engine", None), "engine_core", None)
+        if core is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, core.shutdown)
         self._engine = None
         await asyncio.to_thread(self._thread.shutdown)
 
     def _dtype(self) -> str:
-        return "half" if self._options.half and self._options.dtype == "auto" else self._options.dtype
+        return "bfloat16" if self._options.half and self._options.dtype == "auto" else self._options.dtype
 
     def _start(self) -> Any:
         try:
@@ -99,16 +115,22 @@ class VllmModel:
         options = self._options
         given = {"revision": options.revision, "max_model_len": options.max_model_len}
         try:
-            return vllm.LLM(
-                model=self._checkpoint,
+            engine = vllm.LLM(
+                model=str(Path(self._checkpoint).expanduser())
+                if self._checkpoint.startswith("~")
+                else self._checkpoint,
                 dtype=self._dtype(),
                 trust_remote_code=options.trust_remote_code,
                 tensor_parallel_size=options.tensor_parallel_size,
                 **{key: value for key, value in given.items() if value is not None},
                 **options.engine,
             )
+        except TypeError as error:
+            raise UsageError(f"--model-arg engine of vllm: {first_line(error)}") from None
         except (OSError, ValueError, RuntimeError) as error:
-            raise EnvironmentProblem(f"vLLM cannot load {self._checkpoint}: {str(error).splitlines()[0]}") from None
+            raise EnvironmentProblem(f"vLLM cannot load {self._checkpoint}: {first_line(error)}") from None
+        self._own = read_own_sampling(engine.llm_engine.model_config.try_get_generation_config())
+        return engine
 
     def _answer(self, requests: list[Request]) -> list[Prediction]:
         """Answer together; if the engine refuses the lot, one by one, so that only the bad one fails."""
@@ -121,15 +143,15 @@ class VllmModel:
 
     def _answer_all(self, requests: Sequence[Request]) -> list[Prediction]:
         sent = self._clock.monotonic()
-        talks = [_talks_of(request) for request in requests]
+        settled = [self._own.settle(request.params) for request in requests]
+        talks = [_talks_of(request, used) for request, used in zip(requests, settled, strict=True)]
         outputs = iter(self._talk([talk for group in talks for talk in group]))
         answers = []
-        for request, group in zip(requests, talks, strict=True):
+        for request, used, group in zip(requests, settled, talks, strict=True):
             mine = [next(outputs) for _ in group]
             timing = Timing(sent, self._clock.monotonic())
-            answers.append(
-                _read_scores(request, mine, timing) if request.choices else _read_text(request, mine[0], timing)
-            )
+            scored = _read_scores(request, mine, timing) if request.choices else None
+            answers.append(scored or _read_text(request, mine[0], timing, used))
         return answers
 
     def _talk(self, talks: Sequence[Talk]) -> list[Any]:
@@ -157,28 +179,42 @@ class VllmModel:
         return results
 
 
-def _talks_of(request: Request) -> list[Talk]:
+def read_vllm_options(arguments: Mapping[str, Any]) -> VllmOptions:
+    """Check the arguments by name; the engine's own are its to check, unless they have a name here."""
+    options = convert(dict(arguments), VllmOptions, "--model-arg of vllm")
+    check_pinned(trusted=options.trust_remote_code, revision=options.revision)
+    for name in GIVEN_APART:
+        if name in options.engine:
+            raise ConfigError(f"--model-arg engine.{name}: " + _own_name(name))
+    return options
+
+
+def _own_name(name: str) -> str:
+    return "the model is named by --model vllm/…" if name == "model" else f"give it as --model-arg {name}=…"
+
+
+def _talks_of(request: Request, used: OwnSampling) -> list[Talk]:
     if not request.choices:
-        return [converse(request, _sampling(request))]
+        return [converse(request, _sampling(request, used))]
     check_choices(request, byte_counts(request))
     talks = scoring_talks(request)
     return [*talks, *scoring_talks(ask_for_priors(request))] if request.likelihood.baseline else talks
 
 
-def _sampling(request: Request) -> dict[str, Any]:
-    """Return the engine's sampling parameters; unset ones are left to its defaults, each trial has its own seed."""
+def _sampling(request: Request, used: OwnSampling) -> dict[str, Any]:
+    """Return the engine's sampling parameters, nothing left to its defaults; each trial has its own seed."""
     params, key = request.params, request.key
-    stop = None if params.stop is None else list(params.stop)
-    sampling = {"max_tokens": params.max_tokens or 512, "temperature": params.temperature, "top_p": params.top_p}
+    stop = {} if params.stop is None else {"stop": list(params.stop)}
     seed = derive_seed(params.seed or 0, key.task, key.sample, key.variant, key.repeat, "sampling") % 2**63
-    return {name: value for name, value in (sampling | {"stop": stop, "seed": seed}).items() if value is not None}
+    return {**used._asdict(), **stop, "seed": seed}
 
 
-def _read_text(request: Request, output: Any, timing: Timing) -> Prediction:
+def _read_text(request: Request, output: Any, timing: Timing, used: OwnSampling) -> Prediction:
     made = output.outputs[0]
     usage = Usage(len(output.prompt_token_ids or ()), len(made.token_ids))
+    text = request.prefix + made.text
     return Prediction(
-        request.key, text=request.prefix + made.text, finish=made.finish_reason, usage=usage, timing=timing
+        request.key, text=text, finish=made.finish_reason, usage=usage, timing=timing, detail=used._asdict()
     )
 
 
@@ -211,4 +247,4 @@ def _read_group(request: Request, outputs: Sequence[Any]) -> tuple[list[Token], 
 
 def _scored_prompt(output: Any) -> list[Token]:
     rows = zip(output.prompt_token_ids, output.prompt_logprobs, strict=True)
-    return [Token(str(token), row[token].logprob if row else None) for token, row in rows]
+    return [Token("", row[token].logprob if row else None, str(token)) for token, row in rows]

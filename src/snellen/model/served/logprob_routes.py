@@ -23,13 +23,28 @@ ROUTES = (CHAT, TEXT, ECHO, LETTERS)
 WITH_IMAGES = (CHAT, LETTERS)
 LONGEST_MARK = 3
 TOP_LOGPROBS = 20
+TOP_LOGPROBS_OF_TEXT = 5
+"""What text completions give at most where they follow the first of them."""
+TOKEN_IDS = {"return_token_ids": True}
+"""Asks vLLM for the numbers of the tokens it generates; servers that do not know it pass over it."""
+NUMBERED = "token_id:"
+"""How vLLM writes a token whose text is not wanted (`--return-tokens-as-token-ids`)."""
 
 
 class Token(NamedTuple):
-    """One token as a server scored it; the first of a text has no value."""
+    """One token as a server wrote it, with its number where that is told; the first of a text has no value."""
 
     name: str
     logprob: float | None
+    id: str | None = None
+
+    def is_same(self, other: Token) -> bool:
+        """Tell whether both are one token: by their numbers, or by their text where one number is not known."""
+        return self.name == other.name if None in (self.id, other.id) else self.id == other.id
+
+
+Words = tuple[str, list[Token], list[list[Token]]]
+"""A text, its tokens with values, and for each of them the likeliest in its place."""
 
 
 def scoring_request(request: Request, continuation: str) -> Request:
@@ -44,10 +59,21 @@ def scoring_request(request: Request, continuation: str) -> Request:
     return replace(request, messages=messages, choices=(), prefix="", params=_params(request, 1, extra))
 
 
-def letters_request(request: Request, tokens: int = 1) -> Request:
+def letters_request(request: Request) -> Request:
     """Return the chat request for the likeliest first tokens of the answer."""
-    extra = {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+    return words_request(request, 1, {})
+
+
+def words_request(request: Request, tokens: int, more: dict[str, Any]) -> Request:
+    """Return the chat request for the first tokens of the answer, each with its likeliest rivals."""
+    extra = {"logprobs": True, "top_logprobs": TOP_LOGPROBS, **more}
     return replace(request, choices=(), prefix="", params=_params(request, tokens, extra))
+
+
+def words_body(model: str, request: Request, tokens: int, more: dict[str, Any]) -> dict[str, Any]:
+    """Return the body of a text completion for the first tokens after a prompt, each with its likeliest rivals."""
+    wish = {"max_tokens": tokens, "temperature": 0, "logprobs": TOP_LOGPROBS_OF_TEXT}
+    return {"model": model, "prompt": prompt_text(request), **wish, **more}
 
 
 def text_body(model: str, request: Request, continuation: str, *, echo: bool) -> dict[str, Any]:
@@ -81,13 +107,21 @@ def read_echo(value: Mapping[str, Any], start: int, end: int) -> list[Token]:
     ]
 
 
-def read_generated(value: Mapping[str, Any]) -> tuple[str, list[Token], list[list[Token]]]:
+def read_generated(value: Mapping[str, Any]) -> Words:
     """Return the text of a chat or text completion, its tokens with values, and for each the likeliest in its place."""
     choice = _first(value.get("choices"))
-    logprobs = choice.get("logprobs") or {}
-    if "text" in choice:
-        pairs = zip(logprobs.get("tokens") or [], logprobs.get("token_logprobs") or [], strict=False)
-        return str(choice["text"] or ""), [Token(str(name), logprob) for name, logprob in pairs], []
+    read = _read_text_words if "text" in choice else _read_chat_words
+    text, tokens, tops = read(choice, choice.get("logprobs") or {})
+    return text, _numbered(tokens, choice), tops
+
+
+def _read_text_words(choice: Mapping[str, Any], logprobs: Mapping[str, Any]) -> Words:
+    pairs = zip(logprobs.get("tokens") or [], logprobs.get("token_logprobs") or [], strict=False)
+    tops = [[_token(*pair) for pair in (row or {}).items()] for row in logprobs.get("top_logprobs") or []]
+    return str(choice["text"] or ""), [_token(name, logprob) for name, logprob in pairs], tops
+
+
+def _read_chat_words(choice: Mapping[str, Any], logprobs: Mapping[str, Any]) -> Words:
     rows = logprobs.get("content") or []
     return _content(choice), _tokens(rows), [_tokens(row.get("top_logprobs") or []) for row in rows]
 
@@ -97,7 +131,28 @@ def _content(choice: Mapping[str, Any]) -> str:
 
 
 def _tokens(rows: Sequence[Mapping[str, Any]]) -> list[Token]:
-    return [Token(str(row.get("token")), row.get("logprob")) for row in rows]
+    return [_token(row.get("token"), row.get("logprob")) for row in rows]
+
+
+def _token(name: Any, logprob: float | None) -> Token:
+    text = str(name)
+    return Token(text, logprob, text.removeprefix(NUMBERED) if text.startswith(NUMBERED) else None)
+
+
+def _numbered(tokens: list[Token], choice: Mapping[str, Any]) -> list[Token]:
+    """Return the tokens with the numbers the server told of them, if it told as many."""
+    numbers = choice.get("token_ids") or []
+    if len(numbers) != len(tokens):
+        return tokens
+    return [token._replace(id=str(number)) for token, number in zip(tokens, numbers, strict=True)]
+
+
+def continuation_tokens(whole: Sequence[Token], prompt: Sequence[Token]) -> tuple[list[Token], list[Token]]:
+    """Return the tokens that `whole` has after what it shares with `prompt`, and what the prompt has there instead."""
+    shared = 0
+    while shared < min(len(whole), len(prompt)) and whole[shared].is_same(prompt[shared]):
+        shared += 1
+    return list(whole[shared:]), list(prompt[shared:])
 
 
 def continuation_values(whole: Sequence[Token], prompt: Sequence[Token]) -> list[float]:
@@ -105,12 +160,14 @@ def continuation_values(whole: Sequence[Token], prompt: Sequence[Token]) -> list
 
     Where the prompt's last token grows into the continuation, the first value is the grown token's less the old one's.
     """
-    shared = 0
-    while shared < min(len(whole), len(prompt)) and whole[shared].name == prompt[shared].name:
-        shared += 1
-    values = [token.logprob or 0.0 for token in whole[shared:]]
-    if values and shared < len(prompt):
-        values[0] -= sum(token.logprob or 0.0 for token in prompt[shared:])
+    return token_values(*continuation_tokens(whole, prompt))
+
+
+def token_values(tokens: Sequence[Token], replaced: Sequence[Token]) -> list[float]:
+    """Return the values of a continuation's tokens, less those of the prompt's tokens that its first one replaced."""
+    values = [token.logprob or 0.0 for token in tokens]
+    if values and replaced:
+        values[0] -= sum(token.logprob or 0.0 for token in replaced)
     return values
 
 
@@ -118,7 +175,7 @@ def letter_values(top: Sequence[Token], marks: Sequence[str]) -> list[float]:
     """Return each mark's log-probability, over all its spellings (`A`, ` A`, `(A)`); absent ones are impossible."""
     wanted = [bare(mark) for mark in marks]
     values: dict[str, list[float]] = {mark: [] for mark in wanted}
-    for name, logprob in top:
+    for name, logprob, _ in top:
         if bare(name) in values and logprob is not None:
             values[bare(name)].append(logprob)
     return [float(np.logaddexp.reduce(values[mark])) if values[mark] else MINUS_INFINITY for mark in wanted]
@@ -146,8 +203,11 @@ def _read_row(row: Any) -> Token:
     """Read {token id: {logprob, …}}; the token itself comes first, likelier ones after it."""
     if not row:
         return Token("", None)
-    name, entry = next(iter(row.items()))
-    return Token(str(name), entry["logprob"] if isinstance(entry, dict) else float(entry))
+    number, entry = next(iter(row.items()))
+    if not isinstance(entry, dict):
+        return Token(str(number), float(entry), str(number))
+    name = entry.get("decoded_token")
+    return Token(str(number if name is None else name), entry["logprob"], str(number))
 
 
 def _first(rows: Any) -> dict[str, Any]:

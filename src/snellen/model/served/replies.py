@@ -11,7 +11,7 @@ import msgspec
 from ...core.clock import SystemClock
 from ...core.errors import ModelError
 from ...core.types import FailureKind, Usage
-from .server_errors import MESSAGE_LIMIT, classify, describe_error, error_of
+from ..providers.server_errors import MESSAGE_LIMIT, classify, describe_error, error_of
 
 P = ParamSpec("P")
 T = TypeVar("T")

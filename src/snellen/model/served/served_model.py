@@ -18,13 +18,14 @@ from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, Prediction, Request, Timing
 from ..options import ModelOptions
+from ..providers.negotiation import REFUSED_BY, Quirks
+from ..providers.reasoning import merge_fields, reasoning_fields
+from ..providers.server_errors import status_error
 from .candidate_scorer import CandidateScorer
 from .dialect import Dialect, build_body, plain_body
 from .events import read_events
 from .http_client import AiohttpClient, Body, HttpClient
-from .negotiation import REFUSED_BY, Quirks
 from .post import HttpResponse
-from .reasoning import merge_fields, reasoning_fields
 from .replies import (
     GAVE_UP,
     Reply,
@@ -37,7 +38,6 @@ from .replies import (
     refuse_error,
     told_error,
 )
-from .server_errors import status_error
 
 VERSION = "/v1"
 SERVICES = ("/chat/completions", "/completions", "/messages", "/models")

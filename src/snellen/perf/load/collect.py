@@ -10,11 +10,11 @@ import msgspec
 from ...core.clock import SystemClock
 from ...core.errors import ModelError
 from ...core.types import FailureKind, Usage
+from ...model.providers.server_errors import status_error
 from ...model.served.dialect import Dialect
 from ...model.served.events import DONE, EventLines
 from ...model.served.http1 import Response
 from ...model.served.replies import Reply, check_reply, check_streamed, decode_body, read_safely
-from ...model.served.server_errors import status_error
 from ..timeline import CANCELLED, RequestRecord
 
 PARSE_EVERY = 64

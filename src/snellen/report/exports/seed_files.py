@@ -13,11 +13,11 @@ from ...core.errors import UsageError
 from ...core.message_parts import write_markers
 from ...core.tasks import Task
 from ...core.types import Form, Prediction, Request, Sample, Score
-from ...scoring.scorers.option_likelihood import option_values
 from ...store.reader import RunReader
 from ..files import write_atomically
 from . import page_script_files
 from .flageval_files import flageval_records
+from .perplexity_list import perplexity_fields
 from .trial_files import FORMATS, write_export
 
 Files = dict[str, Any]
@@ -109,7 +109,7 @@ def aisbench(reader: RunReader) -> Files:
     files: Files = {}
     for task in reader.header().tasks:
         done, failed = [], []
-        for number, (sample, request, prediction, score) in enumerate(_trials(reader, task)):
+        for number, (sample, request, prediction, _) in enumerate(_trials(reader, task)):
             turns = write_markers(request.messages)
             prompt = [{"role": turn.role, "content": turn.text, "images": len(turn.images)} for turn in turns]
             record: dict[str, Any] = {"data_abbr": task.name, "id": number}
@@ -118,26 +118,12 @@ def aisbench(reader: RunReader) -> Files:
                 continue
             name = uuid.uuid5(uuid.NAMESPACE_OID, "/".join(map(str, msgspec.structs.astuple(prediction.key)))).hex
             record |= {"success": True, "uuid": name, "origin_prompt": prompt, "prediction": prediction.text}
-            if prediction.loglikelihoods is not None:
-                record |= _perplexities(request, prediction, score)
+            record |= perplexity_fields(request, prediction)
             done.append(record | ({"gold": _gold(sample, request)} if sample.answers else {}))
         files[f"{_stem(task.name)}.jsonl"] = done
         if failed:
             files[f"{_stem(task.name)}_failed.jsonl"] = failed
     return files
-
-
-def _perplexities(request: Request, prediction: Prediction, score: Score | None) -> dict[str, Any]:
-    """Return what AISBench stores of a choice by likelihood: a value an option, the smaller the likelier; its label.
-
-    The value is that of the run's reduction, negative; `prompt-mean` is AISBench's own.
-    """
-    names = request.shown or request.choices
-    labels = request.marks if len(request.marks) == len(names) else names
-    values = option_values(request, prediction)
-    listed = [{"label": label, "ppl": -value} for label, value in zip(labels, values, strict=True)]
-    chosen = score.answer if score is not None else None
-    return {"prediction": labels[names.index(chosen)] if chosen in names else None, "ppl_list": listed}
 
 
 def _gold(sample: Sample, request: Request) -> str:

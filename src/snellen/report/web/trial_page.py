@@ -14,6 +14,7 @@ from ...scoring.table import TrialColumns
 from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, outcome_tag, reply_text
 from ..pages.tables import head, numbers, row
+from .reading_words import explain_score
 from .shelf import OpenRun
 from .shell import link, pager, shell, trial_address
 
@@ -41,7 +42,7 @@ def trial_page(run: OpenRun, shown: Shown) -> Html:
         "div", tag("h2", "What it saw"), _pictures(run, shown), tag("h2", "Messages as sent"), *_messages(run, shown)
     )
     answer = (tag("h2", "What it answered"), *_answer(run, shown))
-    score = (tag("h2", "Score"), *_scores(shown), *_options(shown))
+    score = (tag("h2", "Score"), *_why(shown), *_scores(shown), *_options(shown))
     right = tag("div", *answer, *score, tag("h2", "Facts"), _facts(run, shown))
     parts += [tag("div", left, right, class_="two"), *_siblings(run, columns, key)]
     trials = link("trials", f"/run/{run.key}/trials")
@@ -165,10 +166,15 @@ def _likelihoods(choices: Sequence[str], values: Sequence[float]) -> Html:
 
 
 def _reply(run: OpenRun, shown: Shown, text: str) -> Iterator[Child]:
-    yield reply_text(text, shown.span, most=REPLY_SHOWN, tall=True)
+    yield reply_text(text, explain_score(shown).span, most=REPLY_SHOWN, tall=True)
     if len(text) > REPLY_SHOWN:
         words = f"Download the whole reply ({len(text):,} characters)"
         yield tag("p", link(words, trial_address(run, shown.prediction.key, "reply")))
+
+
+def _why(shown: Shown) -> Iterator[Html]:
+    if sentence := explain_score(shown).sentence:
+        yield tag("p", tag("b", "Why: "), sentence, class_="why")
 
 
 def _scores(shown: Shown) -> Iterator[Child]:

@@ -114,6 +114,7 @@ def _reduce(prediction: Prediction, place: int, reduction: str) -> float:
         return value / max(1, int(_counts(prediction, "bytes")[place]))
     if reduction == "prompt-mean":
         prompt = _counts(prediction, "prompt_logprobs")
+        prompt = prompt[place] if isinstance(prompt[0], list) else prompt  # a prompt of its own for each candidate
         return float(sum(prompt) + total) / (len(prompt) + int(_counts(prediction, "tokens")[place]))
     return value
 

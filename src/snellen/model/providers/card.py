@@ -10,12 +10,12 @@ import msgspec
 from ...core.errors import ConfigError, UsageError
 from ...core.protocols import ImagePolicy
 from ..options import ModelOptions
-from .anthropic import Anthropic
-from .dialect import Dialect
-from .gemini import Gemini
+from ..served.anthropic import Anthropic
+from ..served.dialect import Dialect
+from ..served.gemini import Gemini
+from ..served.openai import OpenAI
+from ..served.served_model import ServedModel
 from .negotiation import Quirks
-from .openai import OpenAI
-from .served_model import ServedModel
 
 DIALECTS: dict[str, type[OpenAI] | type[Anthropic] | type[Gemini]] = {
     "openai": OpenAI,

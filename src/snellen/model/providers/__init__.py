@@ -1,0 +1,1 @@
+"""What is known of servers beyond their dialect: cards, refusals, waits, parameters they want otherwise."""

@@ -1,0 +1,72 @@
+"""A scored trial to one sentence: which rule read the answer and why, and the part of the reply that decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...core.types import Score
+from ...extract.choice import extract_choice
+from ...extract.explain import RULE_NAMES, why
+from ...extract.extraction import RULE_SET, Extraction
+from ...extract.mark_patterns import derive_marks
+from ..pages.gallery import Shown
+
+LIKELIHOOD = "likelihood"
+
+
+class Explained(NamedTuple):
+    """Why a trial was read as it was; empty where its scorer reads no options."""
+
+    sentence: str = ""
+    span: Sequence[int] | None = None
+
+
+def explain_score(shown: Shown) -> Explained:
+    """Return the words for a trial's first score: the reader's own for a reply, the values for likelihoods."""
+    if not shown.scores:
+        return Explained()
+    score = shown.scores[0]
+    if shown.prediction.loglikelihoods is not None:
+        return Explained(_values_in_words(score))
+    if shown.prediction.text is None or score.rule is None:
+        return Explained("", shown.span)
+    found = _read_again(shown, score) or _as_stored(shown, score)
+    if found is None:
+        return Explained("", shown.span)
+    return Explained(why(found, shown.prediction.text), found.span or shown.span)
+
+
+def _read_again(shown: Shown, score: Score) -> Extraction | None:
+    """Return the reading whole, its place too where no option was read; None if other rules read it than today's."""
+    options = shown.request.shown or shown.sample.options
+    if score.detail.get("rules") != RULE_SET or not options:
+        return None
+    marks = shown.request.marks or derive_marks(len(options))
+    offered = dict(zip(marks, options, strict=True))
+    found = extract_choice(shown.prediction.text or "", offered, finish=shown.prediction.finish)
+    same = found.rule == score.rule and (None if found.letter is None else offered[found.letter]) == score.answer
+    return found if same else None
+
+
+def _as_stored(shown: Shown, score: Score) -> Extraction | None:
+    """Return the reading as far as the score keeps it, where a rule of ours or of a profile read it."""
+    if score.rule not in RULE_NAMES and "profile" not in score.detail:
+        return None
+    named = dict(zip(shown.request.shown, shown.request.marks, strict=False))
+    letter = None if score.answer is None else named.get(score.answer, score.answer)
+    start, end = shown.span if isinstance(shown.span, list | tuple) and len(shown.span) == 2 else (0, 0)
+    return Extraction(letter, str(score.rule), None if letter else score.reason, (start, end) if end > start else None)
+
+
+def _values_in_words(score: Score) -> str:
+    values = sorted(score.detail.get("values") or (), reverse=True)
+    if score.answer is None or len(values) < 2:
+        return "No option has a likelihood above zero, so none was chosen." if score.answer is None else ""
+    if score.detail.get("ties", 1) > 1:
+        tied = f"{score.detail['ties']} options are equally likely ({values[0]:.4f})"
+        return f"{tied}; the one that stands first in the sample is taken."
+    _, _, reduction = (score.rule or LIKELIHOOD).partition(":")
+    return (
+        f"The likeliest option is taken: {values[0]:.4f} against {values[1]:.4f} of the next (by {reduction or 'sum'})."
+    )
