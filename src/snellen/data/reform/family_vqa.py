@@ -113,7 +113,9 @@ def read_aokvqa(corpus: Corpus) -> Iterator[Item]:
             item = msgspec.structs.replace(item, question=told, slots={"rationale": rationale})
         elif ask == "rationale":
             told, accepted = f"{question} Answer: {answer}", tuple(row["rationales"])
-            item = Item(item.id, item.image, (), told, rationale, accepted, data={"asked": question})
+            # Reasons for the same answer come first: of others, the answer in the question would tell them apart.
+            kinds = (f"reasons for {answer!r}",)
+            item = Item(item.id, item.image, (), told, rationale, accepted, kinds=kinds, data={"asked": question})
         yield item
 
 
@@ -190,7 +192,7 @@ def _kinds(item: Item) -> tuple[str, ...]:
 
 def _kind_pairs(item: Item) -> Iterator[tuple[str, str]]:
     if normalise(item.answer) not in YES_NO:
-        yield from ((kind, item.answer) for kind in _kinds(item))
+        yield from ((kind, item.answer) for kind in (*_kinds(item), ""))
 
 
 def _wrong(item: Item, pool: AnswerPool, recipe: Recipe, latest: int | None) -> Iterable[Distractor]:
@@ -205,7 +207,9 @@ def _wrong(item: Item, pool: AnswerPool, recipe: Recipe, latest: int | None) -> 
     first = [Distractor(opposite, "opposite")] if opposite and opposite not in item.accepted else []
     accepted = (*item.accepted, *(wrong.text for wrong in first))
     more = pool.negatives(_kinds(item), item.answer, accepted, count - len(first), generator)
-    return require(first + more, count, f"record {item.id}")
+    # Fewer options of the answer's kind are better than more: one of another kind is no option, and tells the others.
+    found = first + more or pool.negatives(("",), item.answer, accepted, count, generator)
+    return require(found, 1, f"record {item.id}")
 
 
 READERS = {
