@@ -170,6 +170,16 @@ def test_blink_with_several_pictures(tmp_path: Path) -> None:
     assert [len(sample.images) for sample in samples[:2]] == [1, 2]
 
 
+def test_the_published_table_is_data() -> None:
+    card = Catalog().card("published", "reform")
+    assert len(card["rows"]) == 16
+    assert all(set(card["metrics"]) < set(row) for row in card["rows"])
+    best = {
+        kind: max(card["rows"], key=lambda row: row[f"{kind}_score"])["name"] for kind in ("generation", "likelihood")
+    }
+    assert best == {"generation": "BLIP-2", "likelihood": "BLIVA"}, "ranked apart, they are led by different models"
+
+
 def test_the_page_of_examples_is_up_to_date() -> None:
     """It is read by people: what a re-formulator makes now is what it must show."""
     tools = Path(__file__).resolve().parents[2] / "tools/reform_examples.py"
