@@ -582,3 +582,16 @@ def test_rooms_leave_out_what_is_nothing_and_what_is_there_twice(raw: Any) -> No
     assert "void" not in words, "no thing in particular"
     assert "table" not in words, "two of them are in view"
     assert "lamp" in words
+
+
+def test_options_of_the_dataset_lose_their_full_stop_too(raw: Any) -> None:
+    root = raw("scienceqa")
+
+    def write_sentences(rows: Any) -> None:
+        for row in rows.values():
+            row["choices"] = [f"It is {choice}." for choice in row["choices"]]
+
+    change_json(root / "problems.json", write_sentences)
+    for sample in read("scienceqa", root):
+        assert not any(option.endswith(".") for option in sample.options)
+        assert sample.answers[0] in sample.options
