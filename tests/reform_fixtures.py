@@ -22,7 +22,62 @@ from PIL import Image, ImageDraw
 SIZE = (96, 72)
 COLOURS = ("red", "green", "blue", "yellow", "purple", "brown", "black", "white", "orange", "gray", "pink", "cyan")
 THINGS = ("cat", "dog", "bus", "kite", "cup", "chair", "bird", "boat", "clock", "apple", "horse", "lamp")
+ANIMALS = ("cat", "dog", "horse", "cow", "sheep", "bird", "zebra", "giraffe", "elephant", "bear", "rabbit", "goat")
+FOLK = (
+    "boys",
+    "women",
+    "men",
+    "girls",
+    "players",
+    "children",
+    "friends",
+    "students",
+    "people",
+    "neighbours",
+    "sailors",
+    "nurses",
+)
 N = 12
+CAPTIONS = (
+    ("A red bus waits at the corner of a wet street.", "Passengers board a double decker in the rain."),
+    ("Two dogs chase a ball across the lawn.", "Puppies play together in a green garden."),
+    ("A blue kite hangs above the dunes.", "Somebody flies a kite by the sea."),
+    ("Fresh fruit is piled up in a wooden bowl.", "Apples and pears lie on a kitchen counter."),
+    ("A small boat drifts past the lighthouse.", "The harbour is quiet at dawn."),
+    ("Brown horses graze behind a fence.", "Animals stand in tall grass near a barn."),
+    ("An old clock ticks over the fireplace.", "Books fill every shelf of the study."),
+    ("White birds rest along the telephone wire.", "Pigeons gather on a roof in winter."),
+    ("The child drinks cocoa from a striped cup.", "A girl sits at breakfast with her toys."),
+    ("An empty chair faces the window.", "Sunlight falls onto bare floorboards."),
+    ("A lamp glows beside the unmade bed.", "Someone reads late into the night."),
+    ("Snow covers parked cars and benches.", "Footprints lead through a white park."),
+)
+
+
+WORDS = (
+    "BAKERY",
+    "EXIT",
+    "MUSEUM",
+    "TICKETS",
+    "OPEN",
+    "Harbour",
+    "COFFEE",
+    "Station",
+    "LIBRARY",
+    "Garden",
+    "HOTEL",
+    "Market",
+)
+
+
+def a(noun: str) -> str:
+    """The noun with its article."""
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+def many(noun: str) -> str:
+    """The plural."""
+    return noun if noun == "sheep" else f"{noun}es" if noun.endswith("s") else f"{noun}s"
 
 
 def picture(text: str, size: tuple[int, int] = SIZE) -> Image.Image:
@@ -167,11 +222,25 @@ def _tdiuc(root: Path) -> None:
         "counting": ("1", "2", "3", "5", "8", "12"),
         "absurd": ("doesnotapply",),
     }
+    asked = {
+        "sport_recognition": "What sport are the {folk} playing?",
+        "scene_recognition": "What room or place are the {folk} in?",
+        "color": "What color is the {thing}?",
+        "utility_affordance": "What could the {folk} use the {thing} for?",
+        "positional_reasoning": "Where is the {thing}?",
+        "object_recognition": "What are the {folk} looking at?",
+        "counting": "How many {animals} are there?",
+        "absurd": "What color is the {animal}'s hat?",
+    }
     questions, labels, number = [], [], 0
     for kind, answers in kinds.items():
         for i in range(N):
             number += 1
-            questions.append({"question_id": number, "image_id": number % 5, "question": f"what about {kind} {i}?"})
+            words = {"folk": FOLK[i], "thing": THINGS[i], "animal": ANIMALS[i], "animals": many(ANIMALS[i])}
+            question = asked[kind].format(**words)
+            if answers[i % len(answers)] in ("yes", "no"):
+                question = f"Are the {FOLK[i]} indoors?"
+            questions.append({"question_id": number, "image_id": number % 5, "question": question})
             given = [{"answer": answers[i % len(answers)], "answer_confidence": "yes", "answer_id": 1}]
             labels.append(
                 {
@@ -222,12 +291,8 @@ def _coco(root: Path) -> None:
                     "segmentation": [],
                 }
             )
-        for k in range(2):
-            name = THINGS[(i + 2 * k) % len(THINGS)]
-            words = " ".join(f"{stem}{i}" for stem in ("resting", "near", "wall", "by"))
-            captions.append(
-                {"id": 10 * i + k, "image_id": 100 + i, "caption": f"{COLOURS[i % 12]} {name} {words} {k}\n"}
-            )
+        told = enumerate(CAPTIONS[i])
+        captions += [{"id": 10 * i + k, "image_id": 100 + i, "caption": f"{text}\n"} for k, text in told]
     put(
         root / "annotations/instances_val2017.json",
         {"info": {}, "images": images, "annotations": boxes, "categories": categories},
@@ -251,7 +316,7 @@ def _refcoco(root: Path) -> None:
             )
             sentences = [
                 {
-                    "sent": f"{COLOURS[number % 12]} {THINGS[k]} number {number}",
+                    "sent": f"{COLOURS[number % 12]} {THINGS[k]} {('on the left', 'in the middle', 'at the right')[k]}",
                     "sent_id": number,
                     "tokens": [],
                     "raw": "",
@@ -295,10 +360,16 @@ def _vqa_files(root: Path, questions: str, annotations: str, okvqa: bool) -> Non
     for i in range(3 * N):
         image, number = i // 3, 1000 + i
         kind = ("what color is", "is the", "how many", "what animal is")[i % 4]
-        answer = {0: COLOURS[i % 12], 1: ("yes", "no")[i // 4 % 2], 2: str(i % 6), 3: THINGS[i % 12]}[i % 4]
-        asked.append({"image_id": image, "question": f"{kind} thing {i}?", "question_id": number})
+        answer = {0: COLOURS[i % 12], 1: ("yes", "no")[i // 4 % 2], 2: str(i % 6), 3: ANIMALS[i % 12]}[i % 4]
+        rest = (
+            f"the {THINGS[i % 12]}",
+            f"{ANIMALS[i % 12]} asleep",
+            f"{many(THINGS[i % 12])} are there",
+            f"near the {THINGS[i // 3]}",
+        )
+        asked.append({"image_id": image, "question": f"{kind} {rest[i % 4]}?", "question_id": number})
         answers = [{"answer": answer, "answer_confidence": "yes", "answer_id": k + 1} for k in range(9)] + [
-            {"answer": "dark " + answer, "answer_confidence": "no", "answer_id": 10}
+            {"answer": f"dark {answer}" if i % 4 == 0 else "not sure", "answer_confidence": "no", "answer_id": 10}
         ]
         label = {
             "question_id": number,
@@ -337,11 +408,16 @@ def _okvqa(root: Path) -> None:
 def _gqa(root: Path) -> None:
     rows = {}
     for i in range(2 * N):
-        kind = ("query", "verify")[i % 2]
-        answer = THINGS[i % 12] if i % 2 == 0 else ("yes", "no")[i // 2 % 2]
+        kind = ("query", "verify", "choose", "verify")[i % 4]
+        answer = (THINGS[i % 12], ("yes", "no")[i // 2 % 2], COLOURS[i // 4 % 2])[(0, 1, 2, 1)[i % 4]]
         types = {"detailed": "categoryThat", "semantic": "obj", "structural": kind}
+        question = {
+            "query": f"What is in front of the {ANIMALS[i % 12]}?",
+            "verify": f"Is there a {THINGS[(i + 5) % 12]} to the left of the {ANIMALS[i % 12]}?",
+            "choose": f"Is the {THINGS[i % 12]} red or green?",
+        }[kind]
         rows[f"20{i:06d}"] = {
-            "question": f"what is thing {i}?",
+            "question": question,
             "imageId": f"n{i}",
             "answer": answer,
             "types": types,
@@ -358,8 +434,8 @@ def _whoops(root: Path) -> None:
     rows = []
     for i in range(N):
         pairs = [
-            [f"What is odd here {i}?", f"a {COLOURS[i]} {THINGS[i]}"],
-            [f"What does it hold {i}?", f"one {THINGS[-1 - i]} toy"],
+            ["What is on the plate?", f"{a(COLOURS[i])} {THINGS[i]}"],
+            [f"What does the {ANIMALS[i]} hold?", f"a toy {THINGS[-1 - i]}"],
         ]
         rows.append(
             {
@@ -379,8 +455,8 @@ def _scienceqa(root: Path) -> None:
     rows = {}
     for i in range(N):
         rows[str(i)] = {
-            "question": f"Which one is heavier {i}?", "choices": ["the first", "the second", "neither"][: 2 + i % 2], "answer": i % 2,
-            "hint": "Look at the picture." if i % 3 else "", "image": "image.png" if i % 4 != 3 else None, "task": "closed choice", "grade": "grade4",
+            "question": f"Which of them is heavier, the {ANIMALS[i]} or the {THINGS[(i + 4) % 12]}?", "choices": [f"the {ANIMALS[i]}", f"the {THINGS[(i + 4) % 12]}", "neither"][: 2 + i % 2], "answer": i % 2,
+            "hint": "The scale leans to one side." if i % 3 else "", "image": "image.png" if i % 4 != 3 else None, "task": "closed choice", "grade": "grade4",
             "subject": "natural science", "topic": "physics", "category": "", "skill": "", "lecture": "", "solution": "", "split": "test",
         }  # fmt: skip
         save(root / f"test/{i}/image.png", f"science {i}")
@@ -408,24 +484,20 @@ def _vizwiz(root: Path) -> None:
 
 @raw_for("viquae", "k-viquae")
 def _viquae(root: Path) -> None:
-    people = (
-        "Ada Lovelace",
-        "Alan Turing",
-        "Grace Hopper",
-        "Emmy Noether",
-        "Marie Curie",
-        "Hedy Lamarr",
-        "Karl Popper",
-        "Hannah Arendt",
-    )
+    people = ("Ada Lovelace", "Alan Turing", "Grace Hopper", "Emmy Noether")
+    countries = ("Portugal", "Norway", "Peru", "Japan")
+    asked = (("Who is this mathematician?", people), ("In which country was this bridge built?", countries))
+    asked += (("In what year was this tower finished?", ("1889", "1931", "1973", "2004")),)
     rows = []
     for i in range(N):
-        name = people[i % 8]
-        output = {"answer": [name, name.split()[1]], "original_answer": name, "provenance": [{"title": [name]}]}
+        question, answers = asked[i % 3]
+        name = answers[i // 3]
+        given = [name, name.split()[1]] if i % 3 == 0 else [name]
+        output = {"answer": given, "original_answer": name, "provenance": [{"title": [name]}]}
         rows.append(
             {
                 "id": f"qw_{i}",
-                "input": f"who is this person {i}?",
+                "input": question,
                 "output": output,
                 "image": f"p{i}.jpg",
                 "url": "",
@@ -434,7 +506,10 @@ def _viquae(root: Path) -> None:
         )
         save(root / f"images/p{i}.jpg", name)
     put(root / "test.jsonl", lines(rows))
-    put(root / "passages.jsonl", lines([{"index": i, "passage": f" Passage {i} tells of a life. "} for i in range(N)]))
+    put(
+        root / "passages.jsonl",
+        lines([{"index": i, "passage": f" Chapter {i + 1} tells the story in full. "} for i in range(N)]),
+    )
 
 
 @raw_for("a-okvqa", "a-okvqra", "a-okvqar")
@@ -442,8 +517,9 @@ def _aokvqa(root: Path) -> None:
     rows = []
     for i in range(N):
         choices = [THINGS[(i + k) % 12] for k in range(4)]
-        reasons = [f"The {COLOURS[i]} {choices[i % 4]} stands where number {i} usually waits {k}." for k in range(3)]
-        rows.append({"split": "val", "image_id": i, "question_id": f"q{i}", "question": f"what is near {i}?", "choices": choices, "correct_choice_idx": i % 4,
+        why = ("stands right beside it", "is the nearest thing in the picture", "can be seen at its side")
+        reasons = [f"The {COLOURS[i]} {choices[i % 4]} {reason}." for reason in why]
+        rows.append({"split": "val", "image_id": i, "question_id": f"q{i}", "question": f"What is next to the {ANIMALS[i]}?", "choices": choices, "correct_choice_idx": i % 4,
                      "direct_answers": [choices[i % 4]] * 10, "difficult_direct_answer": False, "rationales": reasons})  # fmt: skip
         save(root / f"val2017/{i:012d}.jpg", f"aok {i}")
     put(root / "aokvqa_v1p0_val.json", rows)
@@ -465,7 +541,11 @@ def _imagenetvc(root: Path) -> None:
                 [
                     {
                         "category": names[i % 3],
-                        "question": f"What is its {kind} {i}?",
+                        "question": {
+                            "color": f"What is the color of a {names[i % 3]}?",
+                            "shape": f"What shape is a {names[i % 3]}?",
+                            "component": f"Does a {names[i % 3]} have {('wings', 'wheels', 'a tail', 'fins')[i % 4]}?",
+                        }[kind],
                         "answer": values[i % len(values)],
                     }
                     for i in range(N)
@@ -486,6 +566,14 @@ def _clevr(root: Path) -> None:
         ("count", "3"),
         ("query_material", "metal"),
     )
+    questions = (
+        "What color is the thing left of the big cube?",
+        "What shape is the thing behind the red sphere?",
+        "What size is the cylinder in front of the green thing?",
+        "Is there a metal cube to the right of the small sphere?",
+        "How many things are left of the purple cylinder?",
+        "What is the ball to the right of the brown block made of?",
+    )
     rows = []
     for i in range(N):
         kind, answer = kinds[i % 6]
@@ -500,7 +588,7 @@ def _clevr(root: Path) -> None:
                 "image_filename": f"CLEVR_val_{i:06d}.png",
                 "image_index": i,
                 "question_index": i,
-                "question": f"What is left of it {i}?",
+                "question": questions[i % 6],
                 "answer": answer,
                 "program": program,
             }
@@ -551,8 +639,18 @@ def _mp3d(root: Path) -> None:
 
 @raw_for("visdial")
 def _visdial(root: Path) -> None:
-    answers = [f"{COLOURS[i % 12]} {THINGS[i % 11]} {i}" for i in range(120)] + ["yes", "no"]
-    questions = [f"what about round {i}" for i in range(12)]
+    answers = [f"{a(COLOURS[i % 12])} {THINGS[i // 12]}" for i in range(120)] + ["yes", "no"]
+    places = (
+        "on the table",
+        "by the door",
+        "on the wall",
+        "in the corner",
+        "near the window",
+        "on the floor",
+        "behind her",
+    )
+    places += ("in his hand", "under the bed", "on the shelf", "across the street", "at the back")
+    questions = [f"what do you see {place}" for place in places]
     dialogs, dense = [], []
     for d in range(4):
         turns = []
@@ -584,16 +682,21 @@ def _wikihow(root: Path) -> None:
     rows = []
     for i in range(3):
         steps = [
-            {"headline": f"{verb} the {THINGS[i]} well.", "description": "", "img": "", "step_id": f"{i}_0_{k}"}
+            {
+                "headline": f"{verb} the {('carrots', 'rice', 'beans')[i]} well.",
+                "description": "",
+                "img": "",
+                "step_id": f"{i}_0_{k}",
+            }
             for k, verb in enumerate(("Wash", "Cut", "Boil", "Serve", "Eat"))
         ]
         rows.append(
             {
                 "file_id": str(i),
-                "goal": f"How to Cook {i}",
+                "goal": f"How to Cook {('Carrots', 'Rice', 'Beans')[i]}",
                 "goal_description": "",
                 "category_hierarchy": [],
-                "methods": [{"name": f"Cooking {i}", "steps": steps}],
+                "methods": [{"name": f"Cooking {('Carrots', 'Rice', 'Beans')[i]}", "steps": steps}],
             }
         )
         for step in steps:
@@ -619,7 +722,7 @@ def _snli(root: Path) -> None:
             "Flickr30K_ID": str(i),
             "gold_label": labels[i % 3],
             "sentence1": "p",
-            "sentence2": f"A person holds {i}.",
+            "sentence2": f"Some {FOLK[i]} look at a {THINGS[i]}.",
             "pairID": f"{i}.jpg#0r1",
             "captionID": "",
             "annotator_labels": [],
@@ -636,8 +739,8 @@ def _mocheg(root: Path) -> None:
     claims = [
         {
             "claim_id": i,
-            "Claim": f" Claim {i} is made. ",
-            "Evidence": f"Evidence {i}.",
+            "Claim": f" {a(ANIMALS[i]).capitalize()} was elected mayor of a small town. ",
+            "Evidence": f"<p>The town's council voted on Sunday.</p><p>Report {i} says so.</p>",
             "cleaned_truthfulness": ("supported", "refuted", "NEI")[i % 3],
         }
         for i in range(N)
@@ -685,7 +788,7 @@ def _regions(root: Path, name: str, folder: str, image_id: Callable[[int], Any])
                 "id": f"{i}{k}",
                 "image_id": image_id(i),
                 "bbox": [5.0 + 40 * k, 30.0, 35.0, 20.0],
-                "utf8_string": f"TEXT{i}{k}" if k == 0 or i % 2 else ".",
+                "utf8_string": WORDS[2 * i + k] if k == 0 or i % 2 else ".",
                 "legibility": "legible",
             }
     put(root / name, {"imgs": images, "anns": anns, "imgToAnns": {}})
@@ -703,14 +806,14 @@ def _textocr(root: Path) -> None:
 
 @raw_for("cute80")
 def _cute(root: Path) -> None:
-    put(root / "label.txt", "".join(f"{i}.jpg WORD{i}\n" for i in range(N)))
+    put(root / "label.txt", "".join(f"{i}.jpg {WORDS[i]}\n" for i in range(N)))
     for i in range(N):
         save(root / f"images/{i}.jpg", f"WORD{i}")
 
 
 @raw_for("wordart")
 def _wordart(root: Path) -> None:
-    put(root / "test_label.txt", "".join(f"test_image/{i}.png\tART {i}\n" for i in range(N)))
+    put(root / "test_label.txt", "".join(f"test_image/{i}.png\t{WORDS[i].title()}\n" for i in range(N)))
     for i in range(N):
         save(root / f"test_image/{i}.png", f"ART {i}")
 
@@ -722,7 +825,7 @@ def _iiit5k(root: Path) -> None:
 
     kinds = [("ImgName", object), ("GroundTruth", object), ("smallLexi", object)]
     rows = np.array(
-        [[(f"test/{i}.png", f"LONGWORD{i}", np.array(["A", "B"], dtype=object)) for i in range(N)]], dtype=kinds
+        [[(f"test/{i}.png", f"{WORDS[-1 - i]}", np.array(["A", "B"], dtype=object)) for i in range(N)]], dtype=kinds
     )
     root.mkdir(parents=True, exist_ok=True)
     savemat(root / "testdata.mat", {"testdata": rows}, do_compression=True)
@@ -738,7 +841,7 @@ def _funsd(root: Path) -> None:
             form.append(
                 {
                     "id": 2 * k,
-                    "text": f"FIELD {k}:",
+                    "text": ("NAME:", "DATE:", "AMOUNT:")[k],
                     "box": [1, 1, 9, 9],
                     "label": "question",
                     "linking": [[2 * k, 2 * k + 1]],
@@ -748,7 +851,7 @@ def _funsd(root: Path) -> None:
             form.append(
                 {
                     "id": 2 * k + 1,
-                    "text": f"value {i}-{k}",
+                    "text": (("J. Smith", "A. Jones", "B. Brown")[i], f"{i + 1} May 1996", f"${i + 2}00")[k],
                     "box": [1, 1, 9, 9],
                     "label": "answer",
                     "linking": [[2 * k, 2 * k + 1]],
@@ -791,7 +894,7 @@ def _sroie(root: Path) -> None:
 def _textvqa(root: Path) -> None:
     rows = [
         {
-            "question": f"what is the brand {i}?",
+            "question": f"what is the brand of the {THINGS[i]}?",
             "image_id": f"i{i}",
             "image_classes": [],
             "answers": [f"brand{i}"] * 9 + ["other"],
@@ -814,7 +917,7 @@ def _docvqa(root: Path) -> None:
     rows = [
         {
             "questionId": i,
-            "question": f"What is the date {i}?",
+            "question": f"What is the date of invoice {100 + i}?",
             "image": f"documents/d{i}.png",
             "docId": i,
             "ucsf_document_id": "",
@@ -838,7 +941,7 @@ def _ocrvqa(root: Path) -> None:
         f"B{i}": {
             "imageURL": "",
             "questions": ["What is the title?", "Who wrote it?"],
-            "answers": [f"Book {i}", f"Author {i}"],
+            "answers": [f"The {WORDS[i].title()}", f"{FOLK[i].title()} & Sons"],
             "title": "",
             "authorName": "",
             "genre": "",
@@ -858,7 +961,9 @@ def _textcaps(root: Path) -> None:
             "image_id": f"t{i}",
             "caption_id": 5 * i + k,
             "caption_str": f"a sign {k}",
-            "reference_strs": [f"a sign saying {i} number {j}" for j in range(3)],
+            "reference_strs": [
+                f"{a(COLOURS[i])} sign {words}" for words in ("says stop", "with white letters", "on a pole")
+            ],
         }
         for i in range(N)
         for k in range(2)
@@ -885,7 +990,9 @@ def _nocaps(root: Path) -> None:
         for i in range(N)
     ]
     captions = [
-        {"id": 10 * i + k, "image_id": i, "caption": f"thing {i} is seen {k}"} for i in range(N) for k in range(3)
+        {"id": 10 * i + k, "image_id": i, "caption": f"{CAPTIONS[i][k % 2]}" if k < 2 else f"a {THINGS[i]} is seen"}
+        for i in range(N)
+        for k in range(3)
     ]
     put(root / "nocaps_val_4500_captions.json", {"licenses": [], "info": {}, "images": images, "annotations": captions})
     for i in range(N):
@@ -896,7 +1003,9 @@ def _nocaps(root: Path) -> None:
 def _flickr(root: Path) -> None:
     put(
         root / "results_20130124.token",
-        "".join(f"{i}.jpg#{k}\tPeople {i} walk outside number {k} .\n" for i in range(N) for k in range(5)),
+        "".join(
+            f"{i}.jpg#{k}\t{FOLK[i].title()} walk past the {THINGS[k]} outside .\n" for i in range(N) for k in range(5)
+        ),
     )
     put(root / "test.txt", "".join(f"{i}\n" for i in range(N - 2)))
     for i in range(N):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import tomllib
 from pathlib import Path
@@ -167,3 +168,26 @@ def test_blink_with_several_pictures(tmp_path: Path) -> None:
     assert result.results["tasks"]["blink"]["metrics"]["accuracy"]["value"] == 0.25
     samples = list(load(Catalog().task("blink"), LoadContext(root=tmp_path)))
     assert [len(sample.images) for sample in samples[:2]] == [1, 2]
+
+
+def test_the_published_table_is_data() -> None:
+    card = Catalog().card("published", "reform")
+    assert len(card["rows"]) == 16
+    assert all(set(card["metrics"]) < set(row) for row in card["rows"])
+    best = {
+        kind: max(card["rows"], key=lambda row: row[f"{kind}_score"])["name"] for kind in ("generation", "likelihood")
+    }
+    assert best == {"generation": "BLIP-2", "likelihood": "BLIVA"}, "ranked apart, they are led by different models"
+
+
+def test_the_page_of_examples_is_up_to_date() -> None:
+    """It is read by people: what a re-formulator makes now is what it must show."""
+    tools = Path(__file__).resolve().parents[2] / "tools/reform_examples.py"
+    spec = importlib.util.spec_from_file_location("reform_examples", tools)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.main(["--check"]) == 0, "run python tools/reform_examples.py and read what changed"
+    page = module.PAGE.read_text(encoding="utf-8")
+    assert all(f"`reform/{slug}`" in page for slug in SLUGS)
+    assert ".." not in page.replace("...", "")

@@ -24,8 +24,8 @@ class Excerpt(Struct, frozen=True):
 
 def draw_excerpts(samples: Sequence[Sample], count: int = COUNT) -> tuple[Excerpt, ...]:
     """Draw some of the samples, the same at every look, in the order of the data."""
-    places = sorted(rng("excerpts", len(samples)).sample(range(len(samples)), min(count, len(samples))))
-    return tuple(_excerpt(samples[place]) for place in places)
+    places = rng("excerpts", len(samples)).sample(range(len(samples)), min(count, len(samples)))
+    return tuple(_excerpt(samples[place]) for place in sorted(places))
 
 
 def _excerpt(sample: Sample) -> Excerpt:

@@ -47,9 +47,9 @@ def test_kinds(question: str, answer: str, kind: str) -> None:
     assert answer_kind(question, answer) == kind
 
 
-def test_kinds_run_from_narrow_to_any() -> None:
+def test_kinds_run_from_narrow_to_wide() -> None:
     kinds = answer_kinds("In which film did he play?", "Collateral", ("who", "other"))
-    assert kinds == ("who: title", "other: title", "title (film)", "title", "name", "")
+    assert kinds == ("who: title", "other: title", "title (film)", "title", "name")
 
 
 @pytest.mark.parametrize(

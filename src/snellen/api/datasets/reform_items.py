@@ -223,7 +223,7 @@ def load_reform_dataset(
     Example:
         >>> dataset = snellen.load_reform_dataset("VQA", "SingleChoice", "VQA_vqa_v2_val.yaml", source="raw", limit=1)
         >>> len(dataset), dataset[0]["question"]
-        (5, 'What color is thing 0?')
+        (5, 'What color is the cat?')
     """
     defaults: dict[str, Any] = {"data_duplication": 5, "option_mark": None}
     defaults |= dict.fromkeys(("in_context_sample", "random_instruct", "shuffle_options", "capitalize"), True)

@@ -96,12 +96,13 @@ def _kind_of_noun() -> dict[str, str]:
 
 
 def answer_kinds(question: str, answer: str, own: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the kinds of an answer from narrow to wide; `own` are the dataset's. The last is any."""
+    """Return the kinds of an answer from narrow to wide; `own` are the dataset's."""
     kind, noun = answer_kind(question, answer), asked_kind(question)[1]
     narrow = [f"{name}: {kind}" for name in own if name]
     if noun:
         narrow.append(f"{kind} ({noun})")
-    return tuple(dict.fromkeys((*narrow, kind, "name" if _is_name(answer) else "thing", "")))
+    shape = () if plain_kind(question, answer) else ("name" if _is_name(answer) else "thing",)
+    return tuple(dict.fromkeys((*narrow, kind, *shape)))
 
 
 @lru_cache(maxsize=1)

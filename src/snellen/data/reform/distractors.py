@@ -276,7 +276,7 @@ def _all_meanings(names: Sequence[str]) -> set[object]:
 def _nearly(left: str, right: str) -> bool:
     a, b = normalise(left), normalise(right)
     digits = [re.findall(r"\d+", form) for form in (a, b)]
-    return digits[0] == digits[1] and fuzz.ratio(a, b, score_cutoff=MAX_SIMILARITY) > 0
+    return digits[0] == digits[1] and _same_form(a, b)
 
 
 def _ancestors(label: str, parents: Mapping[str, str]) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ def read_medic(corpus: Corpus) -> Iterator[Item]:
 def name_medic(corpus: Corpus) -> Names:
     """Return the seven disaster types."""
     kinds = ("earthquake", "fire", "flood", "hurricane", "landslide", "other disaster", "not disaster")
-    return {kind: (kind,) for kind in kinds}
+    return {kind: (kind.replace("not ", "no "),) for kind in kinds}
 
 
 def read_quality(corpus: Corpus) -> Iterator[Item]:

@@ -113,7 +113,9 @@ def read_aokvqa(corpus: Corpus) -> Iterator[Item]:
             item = msgspec.structs.replace(item, question=told, slots={"rationale": rationale})
         elif ask == "rationale":
             told, accepted = f"{question} Answer: {answer}", tuple(row["rationales"])
-            item = Item(item.id, item.image, (), told, rationale, accepted, data={"asked": question})
+            # Reasons for the same answer come first: of others, the answer in the question would tell them apart.
+            kinds = (f"reasons for {answer!r}",)
+            item = Item(item.id, item.image, (), told, rationale, accepted, kinds=kinds, data={"asked": question})
         yield item
 
 
@@ -169,14 +171,16 @@ def make_choices(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Itera
     """Open question to choice: yes/no as such, two that it names, numbers among near ones, else answers of its kind."""
     gathered = list(items)
     known = [(COLOUR, word) for word in word_lists()["colours"]["common"]]
-    pool = AnswerPool([*(pair for item in gathered for pair in _kind_pairs(item)), *known])
+    kinds = [_kinds(item) for item in gathered]
+    pairs = (pair for item, own in zip(gathered, kinds, strict=True) for pair in _kind_pairs(item, own))
+    pool = AnswerPool([*pairs, *known])
     years = (int(item.answer) for item in gathered if is_year(_asked(item), item.answer))
     latest = max(years, default=None)
-    for item in gathered:
+    for item, own in zip(gathered, kinds, strict=True):
         if normalise(item.answer) in YES_NO:
             yield fixed(msgspec.structs.replace(item, answer=normalise(item.answer)), corpus, recipe, YES_NO)
         else:
-            yield choice(item, corpus, recipe, _wrong(item, pool, recipe, latest))
+            yield choice(item, corpus, recipe, _wrong(item, own, pool, recipe, latest))
 
 
 def _asked(item: Item) -> str:
@@ -188,12 +192,14 @@ def _kinds(item: Item) -> tuple[str, ...]:
     return answer_kinds(_asked(item), item.answer, item.kinds)
 
 
-def _kind_pairs(item: Item) -> Iterator[tuple[str, str]]:
+def _kind_pairs(item: Item, kinds: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     if normalise(item.answer) not in YES_NO:
-        yield from ((kind, item.answer) for kind in _kinds(item))
+        yield from ((kind, item.answer) for kind in (*kinds, ""))
 
 
-def _wrong(item: Item, pool: AnswerPool, recipe: Recipe, latest: int | None) -> Iterable[Distractor]:
+def _wrong(
+    item: Item, kinds: tuple[str, ...], pool: AnswerPool, recipe: Recipe, latest: int | None
+) -> Iterable[Distractor]:
     count, generator = recipe.wrong, recipe.rng(item.id, "distractors")
     other = other_alternative(_asked(item), item.answer)
     if other is not None and not any(same_answer(other, text) for text in item.accepted):
@@ -204,8 +210,10 @@ def _wrong(item: Item, pool: AnswerPool, recipe: Recipe, latest: int | None) -> 
     opposite = opposite_of(item.answer)
     first = [Distractor(opposite, "opposite")] if opposite and opposite not in item.accepted else []
     accepted = (*item.accepted, *(wrong.text for wrong in first))
-    more = pool.negatives(_kinds(item), item.answer, accepted, count - len(first), generator)
-    return require(first + more, count, f"record {item.id}")
+    more = pool.negatives(kinds, item.answer, accepted, count - len(first), generator)
+    # Fewer options of the answer's kind are better than more: one of another kind is no option, and tells the others.
+    found = first + more or pool.negatives(("",), item.answer, accepted, count, generator)
+    return require(found, 1, f"record {item.id}")
 
 
 READERS = {

@@ -148,12 +148,13 @@ def _answers(item: Item) -> tuple[str, ...]:
 
 
 def native(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
-    """Keep the options the dataset brings; fewer than two different ones is an error."""
+    """Keep the options the dataset brings, sentences without their full stop; fewer than two is an error."""
     from ..checks import check_options
 
     for item in items:
-        check_options(item.id, item.options, item.answer)
-        yield sample(item, corpus, recipe)
+        options, answer = tuple(map(plain_end, item.options)), plain_end(item.answer)
+        check_options(item.id, options, answer)
+        yield sample(msgspec.structs.replace(item, options=options, answer=answer), corpus, recipe)
 
 
 def open_ended(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
