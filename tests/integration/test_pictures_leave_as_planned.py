@@ -162,7 +162,9 @@ def test_a_ledger_knows_edits_of_one_file_apart() -> None:
     ledger = PictureLedger([])
     ledger._keep([plain, cut], [_sent("11"), _sent("22")])
     ledger.check_sent([(plain, _sent("11")), (cut, _sent("22")), (Image("/data/new.png"), _sent("33"))])
-    assert len(ledger) == 2
+    ledger._keep([Image("/data/1.png"), Image("/data/2.png")], [_sent("44")])  # the vote of one part of a document
+    ledger._keep([Image("data:image/png;base64,AAAA")], [_sent("55")])
+    assert (len(ledger), len(ledger.some)) == (3, 2)
     with pytest.raises(RunMismatch, match=r"/data/a\.png"):
         ledger.check_sent([(cut, _sent("11"))])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count, takewhile
 
 from msgspec.structs import replace
@@ -125,3 +125,11 @@ def all_pictures(sample: Sample) -> tuple[Image, ...]:
     if not sample.turns:
         return sample.images
     return (*(image for turn in sample.turns for image in turn.images), *sample.images)
+
+
+def change_pictures(sample: Sample, change: Callable[[Image], Image]) -> Sample:
+    """Return the sample with every picture changed, those of its earlier rounds too."""
+    turns = tuple(
+        replace(turn, images=tuple(map(change, turn.images))) if turn.images else turn for turn in sample.turns
+    )
+    return replace(sample, images=tuple(map(change, sample.images)), turns=turns)

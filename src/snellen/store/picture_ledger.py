@@ -36,9 +36,11 @@ class PictureLedger:
                 self._keep(images, sent.decode(body).images)
 
     def _keep(self, images: Sequence[Image], sent: Sequence[ImageSent]) -> None:
-        for image, record in zip(images, sent, strict=False):
+        if len(images) != len(sent):  # the vote of a document's parts: which part it was of is not known
+            return
+        for image, record in zip(images, sent, strict=True):
             self._sent.setdefault(_name(image), bytes.fromhex(record.sha256)[:16])
-            if len(self.some) < SAMPLED:
+            if len(self.some) < SAMPLED and not image.ref.startswith("data:"):
                 self.some.setdefault(image, record.sha256)
 
     def check_sent(self, pictures: Iterable[tuple[Image, ImageSent]]) -> None:

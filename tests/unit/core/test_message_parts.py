@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from snellen.core.message_parts import (
     all_pictures,
     assemble_turn,
+    change_pictures,
     holds_marker,
     keep_pictures,
     marked_pictures,
@@ -100,3 +101,5 @@ def test_some_pictures_of_a_message_keep_their_places() -> None:
 def test_pictures_of_earlier_rounds_come_before_the_questions_own() -> None:
     sample = Sample("1", "t", Form.OPEN, "?", images=(B,), turns=(Turn("user", "x", (A,)), Turn("assistant", "y")))
     assert all_pictures(sample) == (A, B)
+    moved = change_pictures(sample, lambda image: Image(image.ref.replace("/data", "/else")))
+    assert [image.ref for image in all_pictures(moved)] == ["/else/a.png", "/else/b.png"]

@@ -101,14 +101,23 @@ def test_changed_items_are_refused(samples: list[Sample], tmp_path: Path) -> Non
         list(read_bundle(out))
 
 
-def test_pictures_outside_the_bundle_are_refused(samples: list[Sample], tmp_path: Path) -> None:
+def test_pictures_of_earlier_rounds_travel_with_the_bundle(samples: list[Sample], tmp_path: Path) -> None:
+    asked = (Turn("user", "hi", samples[1].images), Turn("assistant", "yo"))
+    out = tmp_path / "bundle"
+    assert write_bundle([msgspec.structs.replace(samples[0], turns=asked)], out, name="d").images == 2
+    (found,) = read_bundle(out)
+    assert Path(found.turns[0].images[0].ref).is_relative_to(out)
+
+
+@pytest.mark.parametrize("place", ["images", "turns"])
+def test_pictures_outside_the_bundle_are_refused(place: str, samples: list[Sample], tmp_path: Path) -> None:
     import hashlib
 
     out = tmp_path / "bundle"
     write_bundle(iter(samples[:1]), out, name="d")
     items = out / "items.jsonl"
     row = json.loads(items.read_text())
-    row["images"][0]["ref"] = "../../etc/passwd"
+    (row if place == "images" else row["turns"][0])["images"] = [{"ref": "../../etc/passwd"}]
     items.write_text(json.dumps(row))
     manifest = json.loads((out / MANIFEST).read_text())
     manifest["items_sha256"] = hashlib.sha256(items.read_bytes()).hexdigest()

@@ -20,11 +20,15 @@ from reportlab.pdfgen.canvas import Canvas
 from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from snellen.core.errors import SnellenError
+from snellen.core.message_parts import MARKER, holds_marker, without_markers, write_markers
 from snellen.core.types import Form
 from snellen.data.loaders.row_options import options_in_text, parse_list, parse_literal
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=12)
-WORD = st.sampled_from(["cat", "dog", "a red car", "None", "nan", "12", "A", "(B)", "yes", "<image>", "[x]", "%s {x}"])
+WORD = st.sampled_from([
+    *("cat", "dog", "a red car", "None", "nan", "12", "A", "(B)", "yes", "[x]", "%s {x}"),
+    *("<image>", "<image 1>", "<image_2>", "the <image1> cat"),
+])  # fmt: skip
 PICTURE = st.sampled_from(
     ["in.pdf", "a.png", "sub/b.jpg", "https://example.org/c.png", "data:image/png;base64,iVBORw0KGgo="]
 )
@@ -151,15 +155,22 @@ def test_what_is_accepted_is_asked_whole(rows: list[dict[str, Any]]) -> None:
         samples = list(planned.dataset)
         for sample in samples:
             request = planned.prompter.build(sample)
-            said = "\n".join(turn.text for turn in request.messages)
-            assert all(option in said for option in sample.options)
-            assert sum(len(turn.images) for turn in request.messages) == len(sample.images)
+            said = " ".join(" ".join(turn.text for turn in write_markers(request.messages)).split())
+            assert all(
+                " ".join(piece.split()) in without_markers(said)
+                for text in sample.options
+                for piece in MARKER.split(text)[::2]
+            )
+            shown = [image for turn in request.messages for image in turn.images]
+            assert set(shown) == set(sample.images)
+            assert len(shown) >= len(sample.images)
+            assert not sample.images or not any(map(holds_marker, (turn.text for turn in request.messages)))
         if len(samples) == len(rows):
             for row, sample in zip(rows, samples, strict=True):
                 assert len(sample.images) >= min(1, pictures_of(row))
                 options = row.get("options")
                 if isinstance(options, list) and options:
-                    assert sample.options == tuple(map(str, options))
+                    assert list(map(without_markers, sample.options)) == [without_markers(str(one)) for one in options]
 
 
 @given(st.lists(st.sampled_from(["red", "dark blue", "It's", "a. b", "7 cm", "green;"]), min_size=2, max_size=6, unique=True),

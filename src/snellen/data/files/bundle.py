@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from msgspec import Struct
 
 from ...core.errors import DataError, MissingExtra, UsageError
 from ...core.ids import sha256_hex
+from ...core.message_parts import change_pictures
 from ...core.types import Image, Sample
 from ..images.decode import read_bytes, read_header
 from ..images.embedded import ImageStore
@@ -65,8 +67,7 @@ def _fill(folder: Path, samples: Iterable[Sample], parquet: bool, facts: dict[st
                 raise DataError(f"record {count + 1}: id {sample.id!r} occurs twice")
             seen.add(sample.id)
             count += 1
-            images = tuple(store.keep(image, f"record {count} ({sample.id})") for image in sample.images)
-            writer.write(msgspec.structs.replace(sample, images=images))
+            writer.write(change_pictures(sample, partial(store.keep, where=f"record {count} ({sample.id})")))
     return Manifest(samples=count, images=store.count, items=items.name, items_sha256=_file_hash(items), **facts)
 
 
@@ -189,7 +190,7 @@ def decode_items(items: Path, folder: Path) -> Iterator[Sample]:
             sample = decoder.decode(text)
         except msgspec.DecodeError as error:
             raise DataError(f"{items.name} record {number}: {error}") from None
-        yield msgspec.structs.replace(sample, images=tuple(_absolute(image, root, number) for image in sample.images))
+        yield change_pictures(sample, partial(_absolute, root=root, number=number))
 
 
 def _texts(items: Path) -> Iterator[str | bytes]:
