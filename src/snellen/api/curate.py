@@ -77,18 +77,18 @@ def draft(
     drafting = Drafting(words, settings.seed)
     config = {"prompt": msgspec.to_builtins(words), "seed": settings.seed, "sources": content_hash(sources)}
     errand = Errand(workshop.drafting, model, plan_drafts(sources, drafting), {DRAFT_TASK: 2 * len(sources)}, config)
-    state, interrupted, over_budget = run_errand(errand, settings, watcher, requests_at_most)
+    ran = run_errand(errand, settings, watcher, requests_at_most)
     drafts, set_aside = _read_drafts(workshop, drafting, unusable)
     return DraftResult(
         sources=len(records),
         drafts=len(drafts),
         set_aside=len(set_aside),
         reasons=_tally(set_aside),
-        requests=state.done - state.cached,
-        cached=state.cached,
-        failed=state.failed,
-        interrupted=interrupted,
-        over_budget=over_budget,
+        requests=ran.sent,
+        cached=ran.state.cached,
+        failed=ran.state.failed,
+        interrupted=ran.interrupted,
+        over_budget=ran.over_budget,
     )
 
 

@@ -45,7 +45,7 @@ def curate() -> None:
 @repeated("--map", "columns", metavar="FIELD=COLUMN", help=COLUMNS_HELP)
 @defaulted("--prompt", default="draft", help="Card in catalog/curate with the words of drafting.")
 @click.option("--limit", type=COUNT, help="Use the first N annotations.")
-@click.option("--max-requests", type=COUNT, help="Budget: stop after so many paid requests; the same command goes on.")
+@click.option("--max-requests", type=COUNT, help="Budget: send at most so many requests; the same command goes on.")
 @click.option("--max-workers", type=COUNT, help="Requests in flight at most.  [default: 32]")
 @SEED
 @NO_CACHE

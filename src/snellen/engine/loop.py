@@ -24,6 +24,7 @@ from .batch import Batcher
 from .call import check_members, failed
 from .limit import Limiter
 from .policy import Policy
+from .purse import BudgetSpentError, Purse
 from .request_images import ImageDesk, RequestImages
 from .retry import Retrier
 from .state import RunState
@@ -48,6 +49,7 @@ class Engine:
         *,
         door: ImageDoor | None = None,
         cache: ResponseCache | None = None,
+        purse: Purse | None = None,
     ) -> None:
         check_members(model)
         self.state = RunState()
@@ -64,7 +66,7 @@ class Engine:
             # Waiting for one's turn in a batch is no server's silence: no timeout counts it.
             call, adaptive, policy = Batcher(model).predict, False, replace(policy, timeout_s=None)
         self._limiter = Limiter(workers, policy.max_bytes_in_flight, clock, adaptive=adaptive)
-        self._retrier = Retrier(call, policy, self._limiter, clock, self._note_attempt)
+        self._retrier = Retrier(call, policy, self._limiter, clock, self._note_attempt, purse=purse or Purse())
         self._finished: dict[str, set[tuple[str, str, int]]] = {}
         self._stop = asyncio.Event()
         self._problem: SnellenError | None = None
@@ -126,6 +128,8 @@ class Engine:
                     self.state.resumed += len(job.keys)
                     continue
                 await job.run(self._ask)
+            except BudgetSpentError:  # no halt: what others paid for comes back in its own time
+                return
             except SnellenError as error:  # the others get their time to finish what they asked
                 self._halt(error)
             if probe:

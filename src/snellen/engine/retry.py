@@ -17,6 +17,7 @@ from .call import call_model, failed
 from .deadline import Deadlines
 from .limit import Limiter
 from .policy import Policy
+from .purse import Purse
 
 Call = Callable[[Request, EncodedImages], Awaitable[Prediction]]
 NoteAttempt = Callable[[Request, ModelError], None]
@@ -32,6 +33,7 @@ class Retrier:
     clock: Clock
     note: NoteAttempt
     deadlines: Deadlines = field(default_factory=Deadlines)
+    purse: Purse = field(default_factory=Purse)
 
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Ask until it is answered or it is clear that it will not be."""
@@ -54,6 +56,7 @@ class Retrier:
 
     async def _attempt(self, request: Request, images: EncodedImages) -> Prediction:
         timeout_s = self.policy.timeout_of(request.params)
+        self.purse.pay()
         try:
             return await self.deadlines.within(_limit_s(timeout_s, request), call_model(self.call, request, images))
         except TimeoutError:
