@@ -180,15 +180,20 @@ def review(
         lock.release()
 
 
-def publish(folder: Path, out: Path | None = None, *, name: str = "", licence: str = "") -> Published:
-    """Write the accepted items as a dataset with its card."""
+def publish(
+    folder: Path, out: Path | None = None, *, name: str = "", licence: str = "", despite_gates: str = ""
+) -> Published:
+    """Write the accepted items as a dataset with its card.
+
+    A set that failed its gates is refused, unless `despite_gates` says why it goes out; the card prints that.
+    """
     workshop = Workshop(folder)
     if not workshop.ledger.is_file():
         raise UsageError(f"{folder} has no review yet: run `snellen curate review {folder} --reviewer NAME` first")
     desk = workshop.open_desk()
     with closing(desk.ledger):
         gate_report: dict[str, Any] = msgspec.json.decode(workshop.gate_report.read_bytes())
-        title = Title(name or workshop.name, licence)
+        title = Title(name or workshop.name, licence, despite_gates)
         return write_published(desk, out or workshop.published, title, gate_report, workshop.read_set_aside())
 
 

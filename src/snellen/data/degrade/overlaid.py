@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageOps
 
-from ..documents.fonts import TextFont, default_font
+from ..documents.font_files import default_font
+from ..documents.fonts import TextFont
 
 Generator = np.random.Generator
 

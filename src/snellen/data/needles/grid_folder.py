@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ..documents.page_style import PageStyle
-from ..documents.publish import publish
+from ..documents.publish import REFUSE, publish
 from ..documents.render import Accent, page_font
 from ..documents.texts import Document
 from .haystack import Haystack
@@ -19,11 +19,13 @@ from .overlays import Overlay
 from .plant import Grid, Planted, instance_of, plant
 
 
-def write_needles(haystack: Haystack, grid: Grid, folder: Path, styles: Mapping[str, PageStyle]) -> dict[str, Any]:
+def write_needles(
+    haystack: Haystack, grid: Grid, folder: Path, styles: Mapping[str, PageStyle], missing_glyphs: str = REFUSE
+) -> dict[str, Any]:
     """Plant the grid and render it once per style into `folder/NAME/images`; positions are those in the first style."""
     documents = list(plant(haystack, grid))
     folder.mkdir(parents=True, exist_ok=True)
-    shared: dict[str, Any] = {"tokenizer": grid.tokenizer}
+    shared: dict[str, Any] = {"tokenizer": grid.tokenizer, "missing_glyphs": missing_glyphs}
     shared["source"] = {"name": haystack.source, "sha256": haystack.sha256}
     pages: dict[str, int] = {}
     for index, (name, style) in enumerate(styles.items()):
