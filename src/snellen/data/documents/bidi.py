@@ -17,6 +17,11 @@ _STRONG = {"L": "L", "R": "R", "EN": "R", "AN": "R"}
 """What a type counts as where neutrals look for their neighbours."""
 
 
+_INSIDE_NUMBERS = {("ES", "EN"), ("CS", "EN"), ("CS", "AN")}
+"""A separator of the first type between two numbers of the second is one of them."""
+_FIRST, _LEFT_OVER = {"AL": "R"}, dict.fromkeys(("ES", "ET", "CS"), "ON")
+
+
 def is_right_to_left(text: str) -> bool:
     """Tell whether any of a text runs from right to left."""
     return not text.isascii() and _RTL.search(text) is not None
@@ -71,15 +76,15 @@ def _resolve_marks(kinds: list[str], edge: str) -> None:
 def _resolve_numbers(kinds: list[str], edge: str) -> None:
     """W2–W7: what kind of number it is, and which signs belong to it."""
     _by_last_strong(kinds, edge, "AL", "AN")
-    kinds[:] = ["R" if kind == "AL" else kind for kind in kinds]
+    kinds[:] = [_FIRST.get(kind, kind) for kind in kinds]
     for place in range(1, len(kinds) - 1):
         before, kind, after = kinds[place - 1 : place + 2]
-        if before == after and ((kind == "ES" and before == "EN") or (kind == "CS" and before in ("EN", "AN"))):
+        if before == after and (kind, before) in _INSIDE_NUMBERS:
             kinds[place] = before
     for start, end in _stretches(kinds, ("ET",)):
         if "EN" in (*kinds[start - 1 : start], *kinds[end : end + 1]):
             kinds[start:end] = ["EN"] * (end - start)
-    kinds[:] = ["ON" if kind in ("ES", "ET", "CS") else kind for kind in kinds]
+    kinds[:] = [_LEFT_OVER.get(kind, kind) for kind in kinds]
     _by_last_strong(kinds, edge, "L", "L")
 
 

@@ -113,20 +113,16 @@ def _turned(rows: Iterable[_Row], paragraph: str, base: int, font: TextFont) -> 
     side = base_level(paragraph)
     levels = bidi_levels(paragraph, side)
     for row in rows:
-        yield _reordered(row, paragraph, levels, base, font)._replace(begins="right" if side else "left")
+        turned = _reordered(row, paragraph, levels, base, font) if row.words else row
+        yield turned._replace(begins="right" if side else "left")
 
 
 def _reordered(row: _Row, paragraph: str, levels: Sequence[int], base: int, font: TextFont) -> _Row:
-    if not row.words:
-        return row
     begin, end = row.words[0][2] - base, row.words[-1][2] - base + len(row.words[-1][0])
     pieces = list(_pieces(paragraph, levels, begin, end))
     odd = [levels[start] % 2 == 1 for start, _ in pieces]
     texts = [paragraph[start:stop] for start, stop in pieces]
-    widths = [
-        len(text) * font.advance(" ") if text.isspace() else font.word(text, leftward=turn)[3]
-        for text, turn in zip(texts, odd, strict=True)
-    ]
+    widths = [_width(text, turn, font) for text, turn in zip(texts, odd, strict=True)]
     x, places = row.words[0][1], [0] * len(pieces)
     for piece in visual_order([levels[start] for start, _ in pieces]):
         places[piece] = x
@@ -135,6 +131,10 @@ def _reordered(row: _Row, paragraph: str, levels: Sequence[int], base: int, font
     words = [(texts[piece], places[piece], base + pieces[piece][0]) for piece in inked]
     leftward = frozenset(place for place, piece in enumerate(inked) if odd[piece])
     return row._replace(words=words, width=x, leftward=leftward)
+
+
+def _width(text: str, leftward: bool, font: TextFont) -> int:
+    return len(text) * font.advance(" ") if text.isspace() else font.word(text, leftward=leftward)[3]
 
 
 def _pieces(paragraph: str, levels: Sequence[int], begin: int, end: int) -> Iterator[tuple[int, int]]:
@@ -201,11 +201,15 @@ def _justified(row: _Row, slack: int) -> tuple[Word, ...]:
     return tuple((word, x + slack * index // gaps, at) for index, (word, x, at) in enumerate(row.words))
 
 
+def _side(row: _Row, align: str) -> str:
+    """A paragraph begins where its script does, unless it is told otherwise."""
+    return row.begins if row.begins and align in ("left", "justify") else align
+
+
 def _aligned(row: _Row, width: int, align: str) -> tuple[tuple[Word, ...], int]:
     """Return the words where the alignment puts them, and the right edge they then reach."""
     slack = width - row.width
-    if row.begins and align in ("left", "justify"):
-        align = row.begins  # a paragraph begins where its script does
+    align = _side(row, align)
     ragged = align == "left" or (align == "justify" and (row.last or len(row.words) < 2))
     if ragged or not row.words or slack <= 0:
         return tuple(row.words), row.width
