@@ -14,7 +14,7 @@ from ..core.errors import UsageError, did_you_mean
 from ..core.ids import derive_seed
 from .assign import assign
 from .decisions import MODES, UNDO, Decision, Ledger
-from .outcome import Outcome, Status, apply_edit, outcome_of
+from .outcome import Outcome, Status, apply_edit, outcome_of, text_mark
 from .records import Draft, Gated
 
 REASONS = (
@@ -115,7 +115,7 @@ class Desk:
         hidden = {"right": None} if mode == "answer" else {}
         own = self.ledger.current.get((mode, item), {}).get(reviewer)
         questions = [{"name": name, **msgspec.to_builtins(question)} | hidden for name, question in draft.questions()]
-        shown: dict[str, Any] = {"id": item, "status": status.value, "questions": questions}
+        shown: dict[str, Any] = {"id": item, "status": status.value, "questions": questions, "mark": text_mark(draft)}
         shown["own"] = own.action if own else None
         if not hidden:
             shown |= {"clue": draft.source.clue, "inference": draft.source.inference, "provenance": draft.provenance}

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from ..core.errors import DataError
+from ..core.ids import content_hash
 from .decisions import Decision, Ledger
 from .gates_item import check_schema, check_unique
 from .records import Draft, Gated, Question
@@ -86,8 +87,22 @@ def _verdict(decision: Decision, draft: Draft, reviews: Sequence[Decision]) -> t
         return Status.REJECTED, draft
     if decision.action == EDIT:
         return Status.ACCEPTED, apply_edit(draft, decision.body)
-    earlier = [review for review in reviews if review.id < decision.id] if decision.mode == "review" else []
-    return Status.ACCEPTED, _as_shown(draft, earlier)
+    if decision.mode != "review":
+        return Status.ACCEPTED, draft
+    return Status.ACCEPTED, _seen(decision, draft, reviews)
+
+
+def text_mark(draft: Draft) -> str:
+    """Return a short name of an item's text: the page sends it back with an acceptance."""
+    return content_hash([draft.steps, draft.inference], 16)
+
+
+def _seen(decision: Decision, draft: Draft, reviews: Sequence[Decision]) -> Draft:
+    """Return the text an acceptance was about: the one whose mark it bears, else the last that was edited before it."""
+    mark = decision.body.get("seen") if isinstance(decision.body, dict) else None
+    edited = (apply_edit(draft, review.body) for review in reviews if review.action == EDIT)
+    known = next((text for text in (draft, *edited) if text_mark(text) == mark), None) if mark else None
+    return known or _as_shown(draft, [review for review in reviews if review.id < decision.id])
 
 
 def _as_shown(draft: Draft, reviews: Sequence[Decision]) -> Draft:

@@ -107,6 +107,18 @@ def test_two_who_differ_may_come_to_agree_but_neither_decides_alone(tmp_path: Pa
     assert desk.ledger.agreement.items == 1, "agreement counts what each found alone"
 
 
+def test_an_acceptance_is_of_the_text_that_was_seen(tmp_path: Path) -> None:
+    desk = new_desk(tmp_path)
+    stale = desk.show("0001", "review", "ben")["mark"]  # ben's page is open when ana edits
+    decide(desk, "ana", "0001", "edit", body=edit_of(desk, "0001", question="What does ana see?"))
+    fresh = desk.show("0001", "review", "ben")["mark"]
+    decide(desk, "ben", "0001", "accept", body={"seen": stale})
+    assert desk.outcome("0001").status is Status.DISPUTED, "ben never saw what ana wrote"
+    decide(desk, "ben", "0001", "accept", body={"seen": fresh})
+    assert desk.outcome("0001").status is Status.ACCEPTED
+    assert desk.outcome("0001").draft.inference.question == "What does ana see?"
+
+
 def test_who_is_answered_is_asked_again(tmp_path: Path) -> None:
     desk = new_desk(tmp_path)
     decide(desk, "ana", "0001", "accept")

@@ -203,7 +203,7 @@ function act(action) {
   if (action === "undo") undo();
   else if (action === "edit") edit(true);
   else if (action === "reject") { $("reasontext").value = ""; $("reasons").showModal(); $("reasonlist").focus(); }
-  else decide(action);
+  else decide(action, "", action === "accept" && mode === "review" ? { seen: item.mark } : undefined);   // another may edit it meanwhile
 }
 function fillReasons(reasons) {
   $("reasonlist").replaceChildren(...reasons.map((reason) => { const line = make("li", reason); line.addEventListener("click", () => reject(reason)); return line; }));
