@@ -26,6 +26,7 @@ from ..core.types import Form, Sample
 from ..core.variants import parse_variant
 from ..data.catalog import DEFAULT_SCORERS, Catalog, with_defaults
 from ..data.dataset import Dataset, Survey, survey
+from ..data.degrade.calibrations import calibrated_variant
 from ..data.loaders.row_dialogues import DIALOGUES
 from ..data.selection import choose
 from ..extract.profiles import profile_named
@@ -210,6 +211,7 @@ def _identity_of(planned: PlannedTask) -> dict[str, Any]:
         table.pop(field)
     for field in ("path", "image_root", "image_list", "documents_in_flight"):
         table["dataset"].pop(field, None)  # the data's content counts, not where it lies
+    table["variants"] = [calibrated_variant(variant) for variant in planned.task.variants]
     for field in ("timeout_s", "stream"):
         table["params"].pop(field, None)
     prompter = planned.prompter

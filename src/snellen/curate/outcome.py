@@ -70,7 +70,8 @@ def outcome_of(gated: Gated, ledger: Ledger, due: int = 1) -> Outcome:
     if others:
         settled = max(others, key=lambda decision: decision.id)
         return Outcome(*_verdict(settled, draft, reviews), [*reviews, settled])
-    positions = {decision.reviewer: decision for decision in (*reviews, *said)}
+    latest = sorted((*reviews, *said), key=lambda decision: decision.id)
+    positions = {decision.reviewer: decision for decision in latest}
     verdicts = [_verdict(decision, draft, reviews) for decision in positions.values()]
     if any(verdict != verdicts[0] for verdict in verdicts):
         return Outcome(Status.DISPUTED, draft, [*reviews, *said])

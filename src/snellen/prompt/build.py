@@ -15,6 +15,7 @@ from ..core.ids import derive_seed, rng
 from ..core.tasks import Prompt, Task
 from ..core.types import BASE_VARIANT, Form, Image, Params, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
+from ..data.degrade.calibrations import CALIBRATION
 from . import meta
 from .document import choose_pages, with_context
 from .history import example_turns, history_turns, shot_turns, show_options
@@ -179,7 +180,9 @@ class Prompter:
         steps = axes["perturb"].split("+")
         seeds = [derive_seed(self.seed, document, page) % 2**32 for page in range(len(images))]
         return tuple(
-            msgspec.structs.replace(image, edits=(*image.edits, *(f"perturb:{step}:{seed}" for step in steps)))
+            msgspec.structs.replace(
+                image, edits=(*image.edits, *(f"perturb:{step}:{seed}:{CALIBRATION}" for step in steps))
+            )
             for image, seed in zip(images, seeds, strict=True)
         )
 

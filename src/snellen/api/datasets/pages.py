@@ -11,7 +11,8 @@ import msgspec
 
 from ...core.config import convert
 from ...core.errors import UsageError
-from ...data.degrade.degrade_folder import PAGE_FAMILIES, Variant, degrade, read_recipe, safe_name
+from ...data.degrade.calibrations import CALIBRATION
+from ...data.degrade.degrade_folder import PAGE_FAMILIES, Recipe, Variant, degrade, read_recipe, safe_name
 from ...data.degrade.perturb import FAMILIES
 from ...data.documents.manifest import Manifest, total_tokens
 from ...data.documents.page_style import PageStyle, degrade_style, render_families, style_of
@@ -90,10 +91,12 @@ def degrade_pages(
     if bool(steps) == bool(recipe):
         raise UsageError("name one of --family, --chain or --recipe")
     with _transcriber(reader) if reader else nullcontext() as transcribe:
-        for variant in read_recipe(recipe).variants() if recipe else [Variant(tuple(steps))]:
+        told = read_recipe(recipe) if recipe else Recipe((Variant(tuple(steps)),))
+        for variant in told.variants():
             folder = output / safe_name(variant.folder) if recipe else output
             own_seed = seed if variant.seed is None else variant.seed
-            yield describe_pages(degrade(source, folder, variant.steps, own_seed, transcribe), folder)
+            made = degrade(source, folder, variant.steps, own_seed, transcribe, calibrated=told.calibration)
+            yield describe_pages(made, folder)
 
 
 def _transcriber(reader: str) -> Any:
@@ -126,6 +129,7 @@ def plant_needles(
 def list_families() -> dict[str, Any]:
     """Return every degradation with its levels at severities 1–5, and the names of all other families."""
     return {
+        "calibration": CALIBRATION,
         "perturb": {name: list(family.levels) for name, family in FAMILIES.items()},
         "pages": list(PAGE_FAMILIES),
         "render": list(render_families()),

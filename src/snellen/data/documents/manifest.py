@@ -54,6 +54,8 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     tokenizer: str = ""
     source: dict[str, str] = {}
     perturbation: tuple[str, ...] = ()
+    calibration: int | None = None
+    """The table of levels of the degradations; none stated: that of releases 0.1 and 0.2."""
     seed: int = 0
     version: int = 1
 
