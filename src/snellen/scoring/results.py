@@ -10,6 +10,7 @@ import msgspec
 from ..core.registry import Registry
 from ..core.tasks import RunHeader, Task
 from ..core.types import Estimate
+from ..data.degrade.calibrations import stated_calibration
 from ..store.reader import RunReader
 from .aggregates.variance import advise, split_variance
 from .gathered import USAGE
@@ -36,7 +37,9 @@ def frame_results(
     """Return the parts of tasks as results.json frames them: which run, which model, how far it is."""
     run: dict[str, Any] = {name: getattr(header, name) for name in ("id", "created", "command", "config")}
     return {
-        "run": run | {"profile": profile or "snellen", "servers": reader.meta("servers") or []},
+        "run": run
+        | {"profile": profile or "snellen", "servers": reader.meta("servers") or []}
+        | stated_calibration(header.config),
         "model": header.model,
         "tasks": tasks,
         "usage": usage,

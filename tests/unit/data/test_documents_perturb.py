@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from snellen.core.errors import DataError, UsageError
-from snellen.data.degrade.calibrations import calibrated_variant
+from snellen.data.degrade.calibrations import calibrated_variant, stated_calibration
 from snellen.data.degrade.perturb import FAMILIES, apply, calibration, edits_of, page_seed, parse_variants
 from snellen.data.degrade.quality import character_error_rate, degradation
 from snellen.data.documents.page_style import PageStyle
@@ -94,6 +94,13 @@ def test_an_old_name_never_means_a_new_picture() -> None:
 
 def test_a_runs_identity_names_the_calibration_of_what_it_degrades() -> None:
     assert calibrated_variant("perturb=jpeg:3&wording=1") == "perturb=jpeg:3@2&wording=1"
+    for variants, told in (
+        (["base", "perturb=jpeg:3@2"], {"perturb_calibration": 2}),
+        (["order=1&perturb=jpeg:3"], {"perturb_calibration": 1}),  # as 0.2 stored it
+        (["base"], {}),
+    ):
+        assert stated_calibration({"tasks": {"t": {"variants": variants}}}) == told
+    assert stated_calibration({}) == {}
     assert calibrated_variant("base") == "base" and calibrated_variant("wording=1") == "wording=1"
 
 

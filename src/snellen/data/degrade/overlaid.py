@@ -23,6 +23,18 @@ def shadow(image: Image.Image, strength: float, generator: Generator) -> Image.I
     return _scaled(image, light.astype(np.float32))
 
 
+def cast_shadow(image: Image.Image, level: tuple[float, float], generator: Generator) -> Image.Image:
+    """Darken a share of the page towards one side by a share of the light, with a soft edge: (light lost, area)."""
+    strength, area = level
+    angle = generator.uniform(0, 2 * math.pi)
+    across = np.linspace(-0.5, 0.5, image.width, dtype=np.float32)[None, :] * math.cos(angle)
+    down = np.linspace(-0.5, 0.5, image.height, dtype=np.float32)[:, None] * math.sin(angle)
+    place = across + down
+    edge = np.quantile(place[:: max(1, image.height // 64), :: max(1, image.width // 64)], 1 - area)
+    light = 1 - np.float32(strength) / (1 + np.exp(np.clip(-(place - np.float32(edge)) * 40, -60, 60)))
+    return _scaled(image, light.astype(np.float32))
+
+
 def bleed_through(image: Image.Image, alpha: float, _: Generator) -> Image.Image:
     """Show the mirrored page itself through the paper, softened."""
     back = ImageOps.mirror(ImageChops.offset(image, 7, 5)).filter(ImageFilter.GaussianBlur(0.7))
