@@ -44,24 +44,33 @@ def bleed_through(image: Image.Image, alpha: float, _: Generator) -> Image.Image
 
 def watermark(image: Image.Image, alpha: float, generator: Generator) -> Image.Image:
     """Print a large slanted word many times over the page."""
+    return overprint(image, (alpha, 0.55), generator)
+
+
+def overprint(image: Image.Image, level: tuple[float, float], generator: Generator) -> Image.Image:
+    """Print a large slanted word many times: (opacity, distance of its rows in its height)."""
+    alpha, spacing = level
     font = TextFont(default_font(), max(12.0, image.width / 14))
     words = ("CONFIDENTIAL", "SPECIMEN", "DO NOT COPY")[int(generator.integers(3))]
-    pieces = [font.glyph(character) for character in words]
-    width = sum(piece[3] for piece in pieces)
-    stamp = Image.new("L", (width + 8, round(font.size_px * 1.4)))
-    pen = 4
-    for bitmap, left, top, advance in pieces:
-        if bitmap.size:
-            stamp.paste(Image.fromarray(bitmap), (pen + left, font.ascent_px + top))
-        pen += advance
-    slanted = stamp.rotate(float(generator.uniform(15, 40)), expand=True)
+    slanted = _stamp_of(words, font).rotate(float(generator.uniform(15, 40)), expand=True)
     cover = Image.new("L", image.size)
-    step_y = max(20, round(slanted.height * 0.55))
+    step_y = max(20, round(slanted.height * spacing))
     for row, y in enumerate(range(-step_y, image.height, step_y)):
         for x in range(-(slanted.width // 2) * (row % 2), image.width, slanted.width):
             cover.paste(slanted, (x, y), slanted)
     mask = cover.point([round(value * alpha) for value in range(256)])
     return Image.composite(Image.new(image.mode, image.size, "#505050"), image, mask)
+
+
+def _stamp_of(words: str, font: TextFont) -> Image.Image:
+    pieces = [font.glyph(character) for character in words]
+    stamp = Image.new("L", (sum(piece[3] for piece in pieces) + 8, round(font.size_px * 1.4)))
+    pen = 4
+    for bitmap, left, top, advance in pieces:
+        if bitmap.size:
+            stamp.paste(Image.fromarray(bitmap), (pen + left, font.ascent_px + top))
+        pen += advance
+    return stamp
 
 
 def photocopy(image: Image.Image, strength: float, generator: Generator) -> Image.Image:
