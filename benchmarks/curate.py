@@ -70,9 +70,8 @@ def bench_gates(drafts: list[Draft]) -> bool:
 
 
 async def review(link: str, decisions: int, times: list[float], number: int) -> None:
-    base = link.partition("/?")[0]
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
-        await session.get(link)
+        base = str((await session.get(link)).url).rstrip("/")
         answer = await (await session.get(f"{base}/api/next?mode=review")).json()
         for turn in range(decisions):
             item = answer["item"]["id"]

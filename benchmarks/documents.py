@@ -29,7 +29,7 @@ from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Params, Prediction, Request, Sample
 from snellen.core.types import Image as ImageReference
 from snellen.data.degrade.perturb import FAMILIES, SEVERITIES, apply
-from snellen.data.documents.fonts import default_font, font_file
+from snellen.data.documents.font_files import default_font, font_file
 from snellen.data.documents.layout import lay_out
 from snellen.data.documents.page_style import style_of
 from snellen.data.documents.publish import publish

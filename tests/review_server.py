@@ -24,6 +24,11 @@ class ReviewServer:
     links: dict[str, str]
     port: int
 
+    @property
+    def root(self) -> str:
+        """Where the server answers."""
+        return f"http://127.0.0.1:{self.port}"
+
     def kill(self, number: int = signal.SIGKILL) -> None:
         """End it, by default without a chance to tidy up."""
         os.kill(self.process.pid, number)

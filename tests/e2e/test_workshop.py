@@ -111,7 +111,7 @@ def test_drafting_goes_on_where_it_stopped(mock_server: Callable[..., Any], tmp_
         "--no-cache",
     ]
     first = snellen(*flags, "--max-requests", 10, "--max-workers", 2, codes=(1,))
-    assert first["over_budget"] and 10 <= first["requests"] <= 14
+    assert first["over_budget"] and first["requests"] == 10 == len(log.read_text().splitlines())
     second = snellen(*flags)
     assert second["drafts"] == 20 and first["requests"] + second["requests"] == 40
     assert len(log.read_text().splitlines()) == 40
@@ -185,10 +185,10 @@ def review_rest(browser: Any, server: ReviewServer, ana: Person) -> set[str]:
         else:
             ben.press("a")
     disputes = 0
-    ben.mode("settle")
-    while not ben.done:
+    ana.mode("settle")  # ben's own rejections: only when ana comes round to them are they settled
+    while not ana.done:
         disputes += 1
-        ben.press("r", "1")
+        ana.press("r", "1")
     assert disputes > 0
     for person in (ana, ben):
         person.mode("audit")

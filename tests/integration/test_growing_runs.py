@@ -63,6 +63,22 @@ def test_anything_else_is_refused_with_the_difference(settings: dict[str, Any], 
         ask(**settings)
 
 
+def test_a_run_of_another_calibration_is_not_continued_with_new_pictures(
+    ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as old:  # a run of 0.2 stated no calibration
+        old.setattr("snellen.api.plan.calibrated_variant", lambda variant: variant)
+        ask(variants=("base", "perturb=jpeg:3"))
+    with pytest.raises(RunMismatch, match="jpeg:3@2"):
+        ask(variants=("base", "perturb=jpeg:3"))
+
+
+def test_degraded_variants_are_growth(ask: Any) -> None:
+    ask(variants=("base",))
+    result = ask(variants=("base", "perturb=jpeg:3"))
+    assert (result.state.resumed, result.state.done) == (8, 8)
+
+
 def test_what_differs_elsewhere_is_no_growth() -> None:
     task = {"repeats": 1, "variants": ["base"], "data": "x"}
     stored = {"seed": 0, "tasks": {"t": task}}

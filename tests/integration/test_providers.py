@@ -18,7 +18,7 @@ from snellen.core.protocols import ImagePolicy
 from snellen.core.secret import Secret
 from snellen.data.catalog import Catalog
 from snellen.model.options import ModelOptions
-from snellen.model.providers.card import ProviderCard, create_by_card
+from snellen.model.providers.provider_card import ProviderCard, create_by_card
 from snellen.model.providers.reasoning import merge_fields, reasoning_fields
 
 CATALOG = Catalog()

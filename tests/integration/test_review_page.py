@@ -65,10 +65,12 @@ class Session:
 def talk(server: ReviewServer, work: Callable[[Session, str], Awaitable[None]], who: str | None = "ana") -> None:
     async def run() -> None:
         async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as opened:
-            session = Session(opened)
+            session, base = Session(opened), server.root
             if who:
-                assert (await session.get(server.links[who])).status == 200
-            await work(session, f"http://127.0.0.1:{server.port}")
+                page = await session.get(server.links[who])
+                assert page.status == 200
+                base = page.url.rstrip("/")
+            await work(session, base)
 
     asyncio.run(run())
 
@@ -83,30 +85,55 @@ def test_only_the_own_link_opens_the_page(shop: Path) -> None:
         async def stranger(session: Session, base: str) -> None:
             for path in (
                 "/",
-                "/api/next",
-                "/api/state",
-                "/image/0001",
-                "/api/item/0001",
+                "/r/0123456789abcdef/",
+                "/r/0123456789abcdef/api/next",
+                "/r/0123456789abcdef/image/0001",
                 f"/?reviewer=ben&token={'0' * 32}",
             ):
                 assert (await session.get(base + path)).status == 403
-            assert (await session.post(f"{base}/api/decide", data=save("0001", "t"), headers=POST)).status == 403
+            nobodys = f"{base}/r/0123456789abcdef/api/decide"
+            assert (await session.post(nobodys, data=save("0001", "t"), headers=POST)).status == 403
             forged = {"Cookie": "snellen-review=" + b"ana:123".hex()}
-            assert (await session.get(f"{base}/api/state", headers=forged)).status == 403
+            for path in ("/", "/api/state", "/image/0001"):
+                assert (await session.get(homes[0] + path, headers=forged)).status == 403
 
+        async def visit(session: Session, base: str) -> None:
+            homes.append(base)
+
+        homes: list[str] = []
+        talk(server, visit)
         talk(server, stranger, who=None)
 
         async def reviewer(session: Session, base: str) -> None:
-            page = await session.get(base)
+            page = await session.get(f"{base}/")
             assert page.status == 200 and "token" not in page.url
             policy = page.headers["Content-Security-Policy"]
             assert "default-src 'none'" in policy and "unsafe" not in policy
             picture = await session.get(f"{base}/image/0001")
             assert picture.headers["Content-Type"] == "image/png" and picture.body != (shop / "a.png").read_bytes()
             assert (await session.get(f"{base}/image/none")).status == 404
-            assert (await session.get(f"{base}/static/../web.py")).status == 404
+            assert (await session.get(f"{server.root}/static/../web.py")).status == 404
 
         talk(server, reviewer)
+
+
+def test_two_links_in_one_browser_are_two_people(shop: Path) -> None:
+    with review_server(shop, "--reviewer", "ana", "--reviewer", "ben", "--overlap", "1") as server:
+
+        async def both(session: Session, base: str) -> None:
+            homes = {who: (await session.get(link)).url.rstrip("/") for who, link in server.links.items()}
+            assert len(set(homes.values())) == 2
+            for turn, who in enumerate(("ana", "ben", "ana")):
+                state = (await session.get(f"{homes[who]}/api/state")).json()
+                assert state["reviewer"] == who
+                body = save("0001", f"t{turn}", "reject" if who == "ben" else "accept", reason="why")
+                assert (await session.post(f"{homes[who]}/api/decide", data=body, headers=POST)).status == 200
+
+        talk(server, both, who=None)
+    database = sqlite3.connect(shop / "review.db")
+    rows = database.execute("SELECT reviewer, action FROM decisions ORDER BY id").fetchall()
+    database.close()
+    assert rows == [("ana", "accept"), ("ben", "reject"), ("ana", "accept")]
 
 
 def test_other_pages_cannot_post(shop: Path) -> None:
@@ -123,7 +150,7 @@ def test_other_pages_cannot_post(shop: Path) -> None:
             ):
                 assert (await session.post(url, data=save("0001", "t1"), headers=headers)).status == 403
             assert (await session.get(base, headers={"Host": "evil.example"})).status == 403
-            answer = await session.post(url, data=save("0001", "t1"), headers={**POST, "Origin": base})
+            answer = await session.post(url, data=save("0001", "t1"), headers={**POST, "Origin": server.root})
             assert answer.status == 200 and answer.json()["saved"] == 1
 
         talk(server, attack)

@@ -37,7 +37,7 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
         infer_method="likelihood" if "likelihood" in (settings.infer_method or "") else "generation",
     )
     if provider in cards:
-        from ..model.providers.card import ProviderCard, create_by_card
+        from ..model.providers.provider_card import ProviderCard, create_by_card
 
         card = convert(catalog.card("providers", provider), ProviderCard, f"provider {provider!r}")
         return create_by_card(provider, card, name, options)

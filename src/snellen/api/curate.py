@@ -77,18 +77,18 @@ def draft(
     drafting = Drafting(words, settings.seed)
     config = {"prompt": msgspec.to_builtins(words), "seed": settings.seed, "sources": content_hash(sources)}
     errand = Errand(workshop.drafting, model, plan_drafts(sources, drafting), {DRAFT_TASK: 2 * len(sources)}, config)
-    state, interrupted, over_budget = run_errand(errand, settings, watcher, requests_at_most)
+    ran = run_errand(errand, settings, watcher, requests_at_most)
     drafts, set_aside = _read_drafts(workshop, drafting, unusable)
     return DraftResult(
         sources=len(records),
         drafts=len(drafts),
         set_aside=len(set_aside),
         reasons=_tally(set_aside),
-        requests=state.done - state.cached,
-        cached=state.cached,
-        failed=state.failed,
-        interrupted=interrupted,
-        over_budget=over_budget,
+        requests=ran.sent,
+        cached=ran.state.cached,
+        failed=ran.state.failed,
+        interrupted=ran.interrupted,
+        over_budget=ran.over_budget,
     )
 
 
@@ -180,15 +180,20 @@ def review(
         lock.release()
 
 
-def publish(folder: Path, out: Path | None = None, *, name: str = "", licence: str = "") -> Published:
-    """Write the accepted items as a dataset with its card."""
+def publish(
+    folder: Path, out: Path | None = None, *, name: str = "", licence: str = "", despite_gates: str = ""
+) -> Published:
+    """Write the accepted items as a dataset with its card.
+
+    A set that failed its gates is refused, unless `despite_gates` says why it goes out; the card prints that.
+    """
     workshop = Workshop(folder)
     if not workshop.ledger.is_file():
         raise UsageError(f"{folder} has no review yet: run `snellen curate review {folder} --reviewer NAME` first")
     desk = workshop.open_desk()
     with closing(desk.ledger):
         gate_report: dict[str, Any] = msgspec.json.decode(workshop.gate_report.read_bytes())
-        title = Title(name or workshop.name, licence)
+        title = Title(name or workshop.name, licence, despite_gates)
         return write_published(desk, out or workshop.published, title, gate_report, workshop.read_set_aside())
 
 

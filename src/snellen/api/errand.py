@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from ..core.jobs import Job
 from ..core.protocols import Model
 from ..core.tasks import RunHeader, Task
 from ..engine.loop import Engine
+from ..engine.purse import Purse
 from ..engine.state import RunState
 from ..store.writer import RunWriter
 from .header import make_header
@@ -41,12 +42,14 @@ class Ran(NamedTuple):
     state: RunState
     interrupted: bool = False
     over_budget: bool = False
+    sent: int = 0
+    """Requests that left, each attempt counted."""
 
 
 def run_errand(
     errand: Errand, settings: RunSettings, watcher: Watcher | None = None, requests_at_most: int | None = None
 ) -> Ran:
-    """Ask everything that is not stored yet, within a budget of paid requests; the same call again continues."""
+    """Ask everything that is not stored yet, within a budget of requests; the same call again continues."""
     return run_to_end(_ask(errand, settings, watcher, requests_at_most))
 
 
@@ -55,12 +58,12 @@ async def _ask(errand: Errand, settings: RunSettings, watcher: Watcher | None, r
         if not (errand.folder / "run.db").exists():
             await errand.model.check()
         with closing(RunWriter(errand.folder, _header(errand, settings))) as writer, response_cache(settings) as cache:
-            engine = Engine(errand.model, writer, make_policy(settings), SystemClock(), cache=cache)
+            purse = Purse(requests_at_most)
+            engine = Engine(errand.model, writer, make_policy(settings), SystemClock(), cache=cache, purse=purse)
             engine.state.planned = sum(errand.planned.values())
-            budget = Budget(errand.jobs, engine.state, requests_at_most)
             with stop_on_signals(engine.stop, asyncio.current_task()), watching(watcher, engine.state):
-                await engine.run(iter(budget))
-            return Ran(engine.state, engine.stopping, budget.spent)
+                await engine.run(iter(errand.jobs))
+            return Ran(engine.state, engine.stopping, purse.held_back, purse.sent)
 
 
 def _header(errand: Errand, settings: RunSettings) -> RunHeader:
@@ -72,21 +75,3 @@ def _header(errand: Errand, settings: RunSettings) -> RunHeader:
         tasks=errand.tasks,
         planned=errand.planned,
     )
-
-
-class Budget:
-    """Hands out jobs until so many requests were paid for; what is stored or cached costs nothing."""
-
-    def __init__(self, jobs: Iterable[Job], state: RunState, requests_at_most: int | None) -> None:
-        self._jobs = jobs
-        self._state = state
-        self._most = requests_at_most
-        self.spent = False
-        """True once a job was held back."""
-
-    def __iter__(self) -> Iterator[Job]:
-        for job in self._jobs:
-            if self._most is not None and self._state.done - self._state.cached >= self._most:
-                self.spent = True
-                return
-            yield job

@@ -16,6 +16,7 @@ from ..core.message_parts import holds_marker
 from ..core.protocols import Model
 from ..core.tasks import PlannedCounts, RunHeader, Task
 from ..data.dataset import Survey
+from ..data.degrade.calibrations import calibrated_variant
 from ..prompt.build import Prompter
 from ..prompt.by_form import PrompterByForm
 
@@ -70,6 +71,7 @@ def identity_of(task: Task, prompter: Prompter | PrompterByForm, content: Survey
         table.pop(field)
     for field in ("path", "image_root", "image_list", "documents_in_flight"):
         table["dataset"].pop(field, None)  # the data's content counts, not where it lies
+    table["variants"] = [calibrated_variant(variant) for variant in task.variants]
     for field in ("timeout_s", "stream"):
         table["params"].pop(field, None)
     prompt = prompter.prompts if isinstance(prompter, PrompterByForm) else prompter.prompt

@@ -40,7 +40,7 @@ def ask_judge(folder: Path, judge: Judge, model: Model, settings: RunSettings) -
             tasks=tasks,
             versions=header.versions,
         )
-        state, interrupted, _ = run_errand(errand, settings)
+        state, interrupted, *_ = run_errand(errand, settings)
     if interrupted:
         raise KeyboardInterrupt  # half a jury gives no score
     return state

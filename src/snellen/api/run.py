@@ -166,11 +166,8 @@ async def _ask_all(
                 await check_pictures(ledger, plan.model.image_policy)
             server.keep(writer)
             engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache, ledger=ledger)
-            with ending_at(ends, engine):
-                try:
-                    return await _run_engine(engine, plan, settings, writer, watcher)
-                finally:
-                    server.keep_adjusted(writer)
+            with ending_at(ends, engine), server.keeping_adjusted(writer):
+                return await _run_engine(engine, plan, settings, writer, watcher)
 
 
 async def check_pictures(ledger: PictureLedger, policy: ImagePolicy) -> None:

@@ -46,7 +46,7 @@ def curate() -> None:
 @repeated("--map", "columns", metavar="FIELD=COLUMN", help=COLUMNS_HELP)
 @defaulted("--prompt", default="draft", help="Card in catalog/curate with the words of drafting.")
 @click.option("--limit", type=COUNT, help="Use the first N annotations.")
-@click.option("--max-requests", type=COUNT, help="Budget: stop after so many paid requests; the same command goes on.")
+@click.option("--max-requests", type=COUNT, help="Budget: send at most so many requests; the same command goes on.")
 @click.option("--max-workers", type=COUNT, help="Requests in flight at most.  [default: 32]")
 @SEED
 @NO_CACHE
@@ -148,8 +148,11 @@ def review(folder: Path, port: int, as_json: bool, **flags: Any) -> int:
 @click.option("-o", "--output-dir", "out", type=PATH, help="Where to write.  [default: DIR/published]")
 @click.option("--name", default="", help="The dataset's name.")
 @click.option("--licence", default="", help="The dataset's licence.")
+@click.option(
+    "--despite-gates", default="", metavar="REASON", help="Publish a set that failed its gates; the card says why."
+)
 @JSON
-def publish(folder: Path, out: Path | None, name: str, licence: str, as_json: bool) -> int:
+def publish(folder: Path, out: Path | None, as_json: bool, **titles: str) -> int:
     """Write the accepted items in the CURE format, with pictures, task file, provenance and data card.
 
     \b
@@ -159,9 +162,13 @@ def publish(folder: Path, out: Path | None, name: str, licence: str, as_json: bo
     from ..api.curate import audit_sentence
     from ..api.curate import publish as run_publish
 
-    result = run_publish(folder, out, name=name, licence=licence)
-    audit = audit_sentence(result.card["audit"])
+    result = run_publish(folder, out, **titles)
+    audit, outcomes = audit_sentence(result.card["audit"]), result.card["outcomes"]
+    left = ", ".join(f"{outcomes[status]} {status}" for status in ("open", "disputed", "rejected") if outcomes[status])
     text = f"{plural(result.items, 'item')}, {plural(result.questions, 'question')} in {result.folder}; audit: {audit}"
+    text += f"; left out: {left}" if left else ""
+    if result.card["despite_gates"]:
+        text += f"\nfailed gates: {', '.join(result.card['despite_gates']['failed'])}; the card says so and why"
     print_either(result, text, as_json)
     return 0
 

@@ -81,6 +81,25 @@ def check(path: Path, no_images: bool, as_json: bool) -> int:
     return 1 if report.errors else 0
 
 
+@data.command(epilog="\b\nExamples:\n  snellen data stats cure.json\n  snellen data stats bundles/vqa-v2 --json")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@MACHINE
+def stats(path: Path, as_json: bool) -> int:
+    """Describe a dataset: items, questions, mean steps, question words, options, pictures, boxes."""
+    from ..api.datasets.bundles import describe_data
+
+    figures = msgspec.to_builtins(describe_data(path))
+    known = {name.replace("_", " "): value for name, value in figures.items() if value not in (None, {})}
+    print_either(figures, "\n".join(f"{name:26} {_listed(value)}" for name, value in known.items()), as_json)
+    return 0
+
+
+def _listed(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count:,}" for name, count in value.items())
+    return f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
+
+
 @data.command(epilog=EXPORT_EXAMPLE)
 @click.argument("name")
 @click.option("-o", "--output", "out", required=True, type=PATH, help="A .json or .jsonl file; pictures go beside it.")

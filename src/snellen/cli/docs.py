@@ -32,7 +32,18 @@ Examples:
   snellen docs needle --haystack book.txt --lengths 8k,16k,32k --depths 11 --kinds kv-number,two-hop,absent -o niah
   snellen docs needle --kinds visual --variant dpi56:dpi=56 --variant dense:size_pt=7 -o niah
 """
-NEEDLE_GRID = ("haystack", "lengths", "depths", "kinds", "tokenizer", "repeats", "per_document", "seed")
+NEEDLE_GRID = (
+    "haystack",
+    "lengths",
+    "depths",
+    "kinds",
+    "tokenizer",
+    "repeats",
+    "per_document",
+    "seed",
+    "missing_glyphs",
+)
+MISSING_HELP = "Characters that no installed font has: refuse the text, or mark them with boxes and count them."
 STYLE_OPTIONS = add_options(
     defaulted("--preset", default="seed", help="Page style: seed, glyph or dense."),
     click.option("--dpi", type=float, help="Pixels per inch."),
@@ -47,6 +58,7 @@ STYLE_OPTIONS = add_options(
     click.option("--align", help="left, right, centre or justify."),
     click.option("--newlines", help="keep, space, paragraph or mark."),
     click.option("--crop", help="none, last or all."),
+    defaulted("--missing-glyphs", type=click.Choice(["refuse", "mark"]), default="refuse", help=MISSING_HELP),
     defaulted("--tokenizer", default="chars/4.2", help="chars/N, cl100k, o200k, or a tokenizer folder."),
     JSON,
 )
@@ -74,7 +86,7 @@ def render(*, source: Path, output: Path, as_json: bool, **flags: Any) -> int:
     """Render INPUT (text, markdown, LongBench-v2 JSON, a folder, a PDF) as page images."""
     from ..api.datasets.pages import make_style, render_pages
 
-    how = {name: flags.pop(name) for name in ("variant", "ratio", "family", "tokenizer")}
+    how = {name: flags.pop(name) for name in ("variant", "ratio", "family", "tokenizer", "missing_glyphs")}
     _print_pages(render_pages(source, output, make_style(**flags), **how), as_json)
     return 0
 
@@ -182,8 +194,10 @@ def _print_pages(summary: dict[str, Any], as_json: bool) -> None:
     shown = ", ".join(f"{family} {value:g}" for family, value in list(summary["compression_ratio"].items())[:4])
     line = f"{summary['folder']}: {plural(summary['documents'], 'document')}, {plural(summary['pages'], 'page')}"
     line += f"; text tokens per visual token: {shown}" if shown else ""
-    missing = summary["missing_glyphs"]
+    missing, faces = summary["missing_glyphs"], summary["fallback_faces"]
+    if faces:
+        line += f"\nalso drawn with: {', '.join(faces)}"
     if missing:
-        line += f"\nwarning: {len(missing)} documents hold characters no font has"
+        line += f"\nwarning: {len(missing)} documents hold characters no font has, drawn as boxes"
         line += f" (worst {max(missing.values()):.1%}); see manifest.json"
     print_either(summary, line, as_json)

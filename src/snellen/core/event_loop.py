@@ -32,6 +32,10 @@ def _in_a_thread(work: Coroutine[Any, Any, Result]) -> Result:
             return result.result()
         except KeyboardInterrupt:  # the notebook's stop button: what is stored stays, the rest ends
             for loop, task in running:
-                if task is not None and not loop.is_closed():
-                    loop.call_soon_threadsafe(task.cancel)
+                _cancel(loop, task)
             raise
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | None) -> None:
+    if task is not None and not loop.is_closed():
+        loop.call_soon_threadsafe(task.cancel)

@@ -25,7 +25,12 @@ def card_lines(card: dict[str, Any]) -> Iterator[str]:
     licence = _cell(card["licence"]) or "not stated"
     yield f"{card['items']} items, {card['questions']} questions; chains: {lengths}. Licence: {licence}."
     drafted = ", ".join(map(_cell, card["drafted_by"]))
-    yield f"Drafted by {drafted}; reviewed by {card['reviewers']} people in {card['decisions']} decisions."
+    who = "1 person" if card["reviewers"] == 1 else f"{card['reviewers']} people"
+    yield f"Drafted by {drafted}; reviewed by {who} in {card['decisions']} decisions."
+    if card.get("despite_gates"):
+        failed = ", ".join(map(_cell, card["despite_gates"]["failed"]))
+        reason = _cell(card["despite_gates"]["reason"])
+        yield from ["", f"**Published although the set failed its gates** ({failed}). Reason given: {reason}"]
     yield ""
     yield f"**Audit**: {audit_sentence(card['audit'])}."
     yield ""
@@ -58,6 +63,8 @@ def _agreement_lines(card: dict[str, Any]) -> Iterator[str]:
     shared = f"{agreement['items_with_several_reviewers']} items were judged by several people"
     alpha = f"Krippendorff's α {_number(agreement['krippendorff_alpha'])}"
     yield f"{shared}; all agree on {_share(agreement['unanimous_share'])}; {alpha}."
+    for mode, people in card.get("people", {}).items():
+        yield f"Who decided ({mode}): " + ", ".join(f"{_cell(name)} {count}" for name, count in people.items()) + "."
     for pair in agreement["cohen_kappa"]:
         people = _cell(" and ".join(pair["reviewers"]))
         yield f"Cohen's κ of {people}: {_number(pair['kappa'])} ({pair['items']} items)."

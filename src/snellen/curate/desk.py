@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
@@ -13,7 +14,7 @@ from ..core.errors import UsageError, did_you_mean
 from ..core.ids import derive_seed
 from .assign import assign
 from .decisions import MODES, UNDO, Decision, Ledger
-from .outcome import Outcome, Status, apply_edit, outcome_of
+from .outcome import Outcome, Status, apply_edit, outcome_of, text_mark
 from .records import Draft, Gated
 
 REASONS = (
@@ -47,6 +48,8 @@ class Desk:
         self.settings = settings
         self.queues = assign(list(self.items), settings.reviewers, settings.overlap, settings.seed)
         self._places = {name: {item: place for place, item in enumerate(queue)} for name, queue in self.queues.items()}
+        self._due = Counter(item for queue in self.queues.values() for item in queue)
+        """Item -> how many reviews it awaits."""
         self._cursor = dict.fromkeys(self.queues, 0)
         self._orders: dict[str, list[str]] = {}
         """Mode -> all items in the order in which they would be drawn as its sample."""
@@ -86,14 +89,16 @@ class Desk:
 
     def outcome(self, item: str) -> Outcome:
         """Return where an item stands."""
-        return outcome_of(self._item(item), self.ledger)
+        return outcome_of(self._item(item), self.ledger, self._due[item])
 
     def next_item(self, mode: str, reviewer: str, after: str = "") -> str | None:
         """Return the next item for a reviewer, or None when the queue is done; skipped ones come back at the end."""
         if mode == "review":
             return self._next_review(reviewer, after)
+        if mode == "settle":
+            return next((item for item in self.queue(mode) if self._awaited(item, reviewer) and item != after), None)
         open_items = (item for item in self.queue(mode) if not self._has(mode, item, reviewer) and item != after)
-        return next((item for item in open_items if mode == "settle" or not self._knows(item, reviewer)), None)
+        return next((item for item in open_items if not self._knows(item, reviewer)), None)
 
     def queue(self, mode: str) -> list[str]:
         """Return the items of a mode other than the review itself."""
@@ -110,14 +115,15 @@ class Desk:
         hidden = {"right": None} if mode == "answer" else {}
         own = self.ledger.current.get((mode, item), {}).get(reviewer)
         questions = [{"name": name, **msgspec.to_builtins(question)} | hidden for name, question in draft.questions()]
-        shown: dict[str, Any] = {"id": item, "status": status.value, "questions": questions}
+        shown: dict[str, Any] = {"id": item, "status": status.value, "questions": questions, "mark": text_mark(draft)}
         shown["own"] = own.action if own else None
         if not hidden:
             shown |= {"clue": draft.source.clue, "inference": draft.source.inference, "provenance": draft.provenance}
             shown["findings"] = [msgspec.to_builtins(finding) for finding in gated.findings]
         if mode in ("settle", "audit"):
-            names = ("reviewer", "action", "reason", "body")
+            names = ("mode", "reviewer", "action", "reason", "body")
             shown["decisions"] = [{name: getattr(decision, name) for name in names} for decision in decisions]
+            shown["party"] = self._has("review", item, reviewer)
         return shown
 
     def state(self, reviewer: str) -> dict[str, Any]:
@@ -161,6 +167,13 @@ class Desk:
         held = self.ledger.current.get(("review", item), {}).get(reviewer)
         return held is not None and held.action == "skip"
 
+    def _awaited(self, item: str, reviewer: str) -> bool:
+        """Tell whether a dispute waits for this person: not while the others have not answered what was said last."""
+        said = self.ledger.current.get(("settle", item), {})
+        own = said.get(reviewer)
+        held = (*said.values(), *self.ledger.current.get(("review", item), {}).values())
+        return own is None or any(decision.id > own.id for decision in held)
+
     def _knows(self, item: str, reviewer: str) -> bool:
         """Tell whether somebody else should audit or answer an item: who reviewed it knows it already."""
         return len(self.queues) > 1 and self._has("review", item, reviewer)
@@ -171,7 +184,7 @@ class Desk:
     def _note(self, gated: Gated) -> None:
         """Keep the lists by status right after a decision."""
         name = gated.draft.id
-        status = outcome_of(gated, self.ledger).status
+        status = self.outcome(name).status
         before = self._status.get(name)
         if before is not status:
             if before is not None:

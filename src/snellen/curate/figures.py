@@ -28,6 +28,15 @@ def agreement_figures(ledger: Ledger) -> dict[str, Any]:
     }
 
 
+def people_figures(ledger: Ledger) -> dict[str, dict[str, int]]:
+    """Return mode -> who decided -> on how many items; who only skipped, or took everything back, decided nothing."""
+    counts: dict[str, Counter[str]] = {}
+    for (mode, _), held in sorted(ledger.current.items()):
+        named = (name for name, decision in held.items() if decision.action != "skip")
+        counts.setdefault(mode, Counter()).update(named)
+    return {mode: dict(sorted(people.items())) for mode, people in counts.items() if people}
+
+
 def audit_figures(desk: Desk) -> dict[str, Any] | None:
     """Return the share of audited items that are valid, with its 95 % Wilson interval.
 

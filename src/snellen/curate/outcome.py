@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from ..core.errors import DataError
+from ..core.ids import content_hash
 from .decisions import Decision, Ledger
 from .gates_item import check_schema, check_unique
 from .records import Draft, Gated, Question
@@ -54,30 +55,58 @@ def apply_edit(draft: Draft, body: Any) -> Draft:
     return edited
 
 
-def outcome_of(gated: Gated, ledger: Ledger) -> Outcome:
-    """Return what became of one item: a settled dispute counts for more than the reviews it settles."""
+def outcome_of(gated: Gated, ledger: Ledger, due: int = 1) -> Outcome:
+    """Return what became of one item once its `due` reviews are in; until then it is open, whoever liked it.
+
+    Reviewers who differ make a dispute. Somebody else settles it, or they come to agree: nobody settles their own.
+    """
     draft = gated.draft
     reviews = [review for review in _held(ledger, "review", draft.id) if review.action != "skip"]
-    settled = max(_held(ledger, "settle", draft.id), key=lambda decision: decision.id, default=None)
-    if settled is not None:
-        return Outcome(_status(settled), _text(draft, [settled]), [*reviews, settled])
-    if not reviews:
-        return Outcome(Status.OPEN, draft, [])
-    verdicts = {_status(review) for review in reviews}
-    edits = {msgspec.json.encode(review.body) for review in reviews if review.action == EDIT}
-    if len(verdicts) > 1 or len(edits) > 1:
-        return Outcome(Status.DISPUTED, draft, reviews)
-    return Outcome(verdicts.pop(), _text(draft, reviews), reviews)
+    if len(reviews) < max(1, due):
+        return Outcome(Status.OPEN, _as_shown(draft, reviews), reviews)
+    parties = {review.reviewer for review in reviews}
+    said = _held(ledger, "settle", draft.id)
+    others = [decision for decision in said if decision.reviewer not in parties]
+    if others:
+        settled = max(others, key=lambda decision: decision.id)
+        return Outcome(*_verdict(settled, draft, reviews), [*reviews, settled])
+    latest = sorted((*reviews, *said), key=lambda decision: decision.id)
+    positions = {decision.reviewer: decision for decision in latest}
+    verdicts = [_verdict(decision, draft, reviews) for decision in positions.values()]
+    if any(verdict != verdicts[0] for verdict in verdicts):
+        return Outcome(Status.DISPUTED, draft, [*reviews, *said])
+    return Outcome(*verdicts[0], [*reviews, *said])
 
 
 def _held(ledger: Ledger, mode: str, item: str) -> list[Decision]:
     return list(ledger.current.get((mode, item), {}).values())
 
 
-def _status(decision: Decision) -> Status:
-    return Status.REJECTED if decision.action == "reject" else Status.ACCEPTED
+def _verdict(decision: Decision, draft: Draft, reviews: Sequence[Decision]) -> tuple[Status, Draft]:
+    """Return what one decision wants: away with the item, or this very text of it."""
+    if decision.action == "reject":
+        return Status.REJECTED, draft
+    if decision.action == EDIT:
+        return Status.ACCEPTED, apply_edit(draft, decision.body)
+    if decision.mode != "review":
+        return Status.ACCEPTED, draft
+    return Status.ACCEPTED, _seen(decision, draft, reviews)
 
 
-def _text(draft: Draft, decisions: Sequence[Decision]) -> Draft:
-    edited = next((decision for decision in decisions if decision.action == EDIT), None)
-    return apply_edit(draft, edited.body) if edited is not None else draft
+def text_mark(draft: Draft) -> str:
+    """Return a short name of an item's text: the page sends it back with an acceptance."""
+    return content_hash([draft.steps, draft.inference], 16)
+
+
+def _seen(decision: Decision, draft: Draft, reviews: Sequence[Decision]) -> Draft:
+    """Return the text an acceptance was about: the one whose mark it bears, else the last that was edited before it."""
+    mark = decision.body.get("seen") if isinstance(decision.body, dict) else None
+    edited = (apply_edit(draft, review.body) for review in reviews if review.action == EDIT)
+    known = next((text for text in (draft, *edited) if text_mark(text) == mark), None) if mark else None
+    return known or _as_shown(draft, [review for review in reviews if review.id < decision.id])
+
+
+def _as_shown(draft: Draft, reviews: Sequence[Decision]) -> Draft:
+    """Return the text that the next reviewer sees: as it was last edited. Who accepts it accepts that."""
+    edits = [review for review in reviews if review.action == EDIT]
+    return apply_edit(draft, max(edits, key=lambda edit: edit.id).body) if edits else draft

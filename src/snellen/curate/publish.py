@@ -22,7 +22,7 @@ from ..data.images.decode import FORMATS, read_bytes, read_header
 from ..data.loaders.cure import load
 from .card import write_card
 from .desk import Desk
-from .figures import agreement_figures, audit_figures, ceiling_figures, outcome_counts
+from .figures import agreement_figures, audit_figures, ceiling_figures, outcome_counts, people_figures
 from .outcome import Outcome, Status
 from .records import Draft, Question, SetAside, write_lines
 
@@ -35,6 +35,8 @@ class Title(NamedTuple):
 
     name: str
     licence: str = ""
+    despite_gates: str = ""
+    """Why it goes out although the set failed its gates."""
 
     @property
     def slug(self) -> str:
@@ -57,6 +59,10 @@ def publish(desk: Desk, out: Path, title: Title, gates: Mapping[str, Any], set_a
     drafts = [outcome.draft for outcome in outcomes.values() if outcome.status is Status.ACCEPTED]
     if not drafts:
         raise UsageError(f"nothing to publish: {outcome_counts(desk)}; review first with `snellen curate review`")
+    failed = failed_gates(gates)
+    if failed and not title.despite_gates.strip():
+        fix = 'repair it and run `snellen curate gates` again, or say why it goes out: --despite-gates "REASON"'
+        raise UsageError(f"the set failed its gates ({', '.join(failed)}): {fix}")
     if out.exists() and not (out / ANNOTATIONS).is_file() and any(out.iterdir()):
         raise UsageError(f"{out} exists and is not a published dataset: choose another -o")
     part = out.with_name(f".{out.name}.part")
@@ -72,6 +78,11 @@ def publish(desk: Desk, out: Path, title: Title, gates: Mapping[str, Any], set_a
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return Published(str(out), len(drafts), card["questions"], card)
+
+
+def failed_gates(gates: Mapping[str, Any]) -> list[str]:
+    """Return the names of the gates that the set as a whole did not pass."""
+    return [gate["gate"] for gate in gates.get("gates", ()) if not gate["passed"]]
 
 
 def _write_data(part: Path, outcomes: Mapping[str, Outcome], title: Title) -> None:
@@ -99,6 +110,7 @@ def make_card(
 ) -> dict[str, Any]:
     """Return every figure of the data card."""
     lengths = Counter(str(len(draft.steps)) for draft in drafts)
+    people = people_figures(desk.ledger)
     return {
         "name": title.name,
         "licence": title.licence,
@@ -107,10 +119,14 @@ def make_card(
         "chain_lengths": dict(sorted(lengths.items())),
         "set_aside": dict(Counter(record.stage for record in set_aside)),
         "outcomes": outcome_counts(desk),
-        "reviewers": len(desk.settings.reviewers),
-        "decisions": desk.ledger.count,
+        "reviewers": len({name for mode in ("review", "settle") for name in people.get(mode, ())}),
+        "decisions": sum(count for mode in ("review", "settle") for count in people.get(mode, {}).values()),
+        "people": people,
         "drafted_by": sorted({str(draft.provenance.get("model", "people")) for draft in drafts}),
         "gates": dict(gates),
+        "despite_gates": {"failed": failed_gates(gates), "reason": title.despite_gates}
+        if failed_gates(gates)
+        else None,
         "agreement": agreement_figures(desk.ledger),
         "audit": audit_figures(desk),
         "human_ceiling": ceiling_figures(desk),

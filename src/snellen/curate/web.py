@@ -57,6 +57,10 @@ class Keys:
         """Return the reviewer's own token."""
         return hmac.new(self._secret, reviewer.encode(), hashlib.sha256).hexdigest()[:32]
 
+    def place(self, reviewer: str) -> str:
+        """Return the folder of the reviewer's own address: no secret, and no two people (or workshops) share it."""
+        return hmac.new(self._secret, f"place of {reviewer}".encode(), hashlib.sha256).hexdigest()[:16]
+
     def reviewer(self, claim: str) -> str | None:
         """Return the reviewer of `name:token`, or None."""
         name, _, token = claim.rpartition(":")
@@ -128,26 +132,33 @@ class Pages:
     def routes(self) -> list[Route]:
         """Return the addresses of the page."""
         return [
-            Route("/", self.page),
+            Route("/", self.enter),
+            Route("/r/{place}/", self.page),
             Route("/favicon.ico", self.no_icon),
             Route("/static/{name}", self.static),
-            Route("/image/{item:path}", self.image),
-            Route("/api/next", self.next),
-            Route("/api/item/{item:path}", self.item),
-            Route("/api/state", self.state),
-            Route("/api/decide", self.decide, methods=["POST"]),
-            Route("/api/undo", self.undo, methods=["POST"]),
+            Route("/r/{place}/image/{item:path}", self.image),
+            Route("/r/{place}/api/next", self.next),
+            Route("/r/{place}/api/item/{item:path}", self.item),
+            Route("/r/{place}/api/state", self.state),
+            Route("/r/{place}/api/decide", self.decide, methods=["POST"]),
+            Route("/r/{place}/api/undo", self.undo, methods=["POST"]),
         ]
 
-    async def page(self, request: Request) -> Response:
-        """Serve the page; a link with a token sets the cookie and leaves the address clean."""
+    async def enter(self, request: Request) -> Response:
+        """Lead a link with a token to the reviewer's own address; the cookie holds for nothing else on this host."""
         claim = f"{request.query_params.get('reviewer', '')}:{request.query_params.get('token', '')}"
-        if self._keys.reviewer(claim):
-            answer = RedirectResponse("/", 303, HEADERS)
-            answer.set_cookie(COOKIE, claim.encode().hex(), httponly=True, samesite="strict")
-            return answer
+        who = self._keys.reviewer(claim)
+        if who is None:
+            return NO_LINK
+        home = f"/r/{self._keys.place(who)}/"
+        answer = RedirectResponse(home, 303, HEADERS)
+        answer.set_cookie(COOKIE, claim.encode().hex(), path=home, httponly=True, samesite="strict")
+        return answer
+
+    async def page(self, request: Request) -> Response:
+        """Serve the page of one reviewer."""
         if self._who(request) is None:
-            return Response("open the link that `snellen curate review` printed for you\n", 403, HEADERS)
+            return NO_LINK
         return Response(_file("review.html"), 200, HEADERS, "text/html")
 
     async def no_icon(self, request: Request) -> Response:
@@ -238,10 +249,12 @@ class Pages:
         return stored
 
     def _who(self, request: Request) -> str | None:
+        """Return whose address this is, if the cookie proves it: a cookie of another address proves nothing."""
         try:
-            return self._keys.reviewer(bytes.fromhex(request.cookies.get(COOKIE, "")).decode())
+            who = self._keys.reviewer(bytes.fromhex(request.cookies.get(COOKIE, "")).decode())
         except ValueError:
             return None
+        return who if who is not None and self._keys.place(who) == request.path_params["place"] else None
 
     def _draw(self, item: str) -> bytes:
         gated = self._desk.items.get(item)
@@ -263,6 +276,7 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status, HEADERS, "application/json")
 
 
+NO_LINK = Response("open the link that `snellen curate review` printed for you\n", 403, HEADERS)
 STRANGER = _json({"error": "open your own link"}, 403)
 
 

@@ -26,6 +26,7 @@ from .call import check_members, failed
 from .limit import Limiter
 from .pace import Pace
 from .policy import Policy
+from .purse import BudgetSpentError, Purse
 from .request_images import ImageDesk, RequestImages
 from .retry import Retrier
 from .state import RunState
@@ -51,6 +52,7 @@ class Engine:
         door: ImageDoor | None = None,
         cache: ResponseCache | None = None,
         ledger: PictureLedger | None = None,
+        purse: Purse | None = None,
     ) -> None:
         check_members(model)
         self.state = RunState()
@@ -69,7 +71,9 @@ class Engine:
             call, adaptive, policy = Batcher(model).predict, False, replace(policy, timeout_s=None)
         self._limiter = Limiter(workers, policy.max_bytes_in_flight, clock, adaptive=adaptive)
         pace = Pace(policy.per_second, clock) if policy.per_second else None
-        self._retrier = Retrier(call, policy, self._limiter, clock, self._note_attempt, pace)
+        self._retrier = Retrier(
+            call, policy, self._limiter, clock, self._note_attempt, pace=pace, purse=purse or Purse()
+        )
         self._finished: dict[str, set[tuple[str, str, int]]] = {}
         self._stop = asyncio.Event()
         self._problem: SnellenError | None = None
@@ -131,6 +135,8 @@ class Engine:
                     self.state.resumed += len(job.keys)
                     continue
                 await job.run(self._ask)
+            except BudgetSpentError:  # no halt: what others paid for comes back in its own time
+                return
             except SnellenError as error:  # the others get their time to finish what they asked
                 self._halt(error)
             if probe:

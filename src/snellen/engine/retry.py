@@ -18,6 +18,7 @@ from .deadline import Deadlines
 from .limit import Limiter
 from .pace import Pace
 from .policy import Policy
+from .purse import Purse
 
 Call = Callable[[Request, EncodedImages], Awaitable[Prediction]]
 NoteAttempt = Callable[[Request, ModelError], None]
@@ -34,6 +35,7 @@ class Retrier:
     note: NoteAttempt
     pace: Pace | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
+    purse: Purse = field(default_factory=Purse)
 
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Ask until it is answered or it is clear that it will not be."""
@@ -58,6 +60,7 @@ class Retrier:
         if self.pace is not None:
             await self.pace.turn()
         timeout_s = self.policy.timeout_of(request.params)
+        self.purse.pay()
         try:
             return await self.deadlines.within(_limit_s(timeout_s, request), call_model(self.call, request, images))
         except TimeoutError:

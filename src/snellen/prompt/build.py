@@ -16,6 +16,7 @@ from ..core.message_parts import holds_marker, without_markers
 from ..core.tasks import Prompt, Task
 from ..core.types import BASE_VARIANT, OFFERED, Image, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
+from ..data.degrade.calibrations import CALIBRATION
 from . import meta
 from .document import choose_pages, with_context
 from .history import example_turns, history_turns, shot_turns, show_options
@@ -71,11 +72,11 @@ class Prompter:
             messages = mould.cast(sample.question, shown, sample.images)
         if mould is None or self._places(sample, messages):
             speech, marks, shown = self.speak(sample, variant, repeat, replies)
-            messages, prefix = self._messages(speech), "" if self._says_prefix() else speech.prefix
+            messages, prefix = self._messages(speech), self._prefix_left(speech)
             if plain:
                 self._keep_mould(shape, sample)
         key = TrialKey(self.task.name, sample.id, variant, repeat)
-        params = params_of_trial(self.task.params, sample, repeat) if repeat or sample.meta else self.task.params
+        params = params_of_trial(self.task.params, sample, repeat)
         return Request(key, messages, params, marks=marks, shown=shown, prefix=prefix)
 
     def speak(
@@ -160,11 +161,11 @@ class Prompter:
             text = STYLE_TAG.sub("", text)
         return place_parts((Turn("user", text, (*images, *speech.images)),), speech.placed)
 
-    def _says_prefix(self) -> bool:
-        """Tell whether the words of the prompt end with the prefix already: then no model has to add it."""
-        if self.prompt.style == "chat":
-            return False
-        return self.prompt.style.startswith("meta:") or load_style(self.prompt.style).takes_prefix
+    def _prefix_left(self, speech: Speech) -> str:
+        """Return what the model has to begin with: nothing where the words of the prompt end with it already."""
+        style = self.prompt.style
+        said = style != "chat" and (style.startswith("meta:") or load_style(style).takes_prefix)
+        return "" if said else speech.prefix
 
     def _before(
         self,
@@ -230,7 +231,9 @@ class Prompter:
         steps = axes["perturb"].split("+")
         seeds = [derive_seed(self.seed, document, page) % 2**32 for page in range(len(images))]
         return tuple(
-            msgspec.structs.replace(image, edits=(*image.edits, *(f"perturb:{step}:{seed}" for step in steps)))
+            msgspec.structs.replace(
+                image, edits=(*image.edits, *(f"perturb:{step}:{seed}:{CALIBRATION}" for step in steps))
+            )
             for image, seed in zip(images, seeds, strict=True)
         )
 

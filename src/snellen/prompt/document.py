@@ -12,7 +12,7 @@ CONTROLS = ("text", "oracle", "none", "transcript")
 
 
 def choose_pages(sample: Sample, axes: Mapping[str, str]) -> tuple[Image, ...]:
-    """Return a trial's images: a rendering (`pages=NAME`), only the page that answers (`control=oracle`), or none."""
+    """Return a trial's images: a rendering (`pages=NAME`), only the pages that answer (`control=oracle`), or none."""
     control = _control(axes)
     images = sample.images
     if "pages" in axes:
@@ -20,9 +20,19 @@ def choose_pages(sample: Sample, axes: Mapping[str, str]) -> tuple[Image, ...]:
         edits = tuple(sample.meta.get("edits", {}).get(axes["pages"], ()))
         images = tuple(Image(str(ref), page=number, edits=edits) for number, ref in pages)
     if control == "oracle":
-        wanted = set(sample.meta.get("needle_pages", ()))
+        wanted = needle_pages(sample, axes.get("pages", ""))
         return tuple(image for image in images if image.page in wanted)
     return images if control is None else ()
+
+
+def needle_pages(sample: Sample, name: str) -> set[int]:
+    """Return the pages that hold the answer in a rendering; none where it breaks its pages elsewhere, or may."""
+    known = sample.meta.get("needle_pages_in", {})
+    if name in known:
+        return set(known[name])
+    pages = sample.meta.get("pages", {}).get(name, ())
+    same = not name or len(pages) == len(sample.images)  # a degraded copy has the pages of what it was made from
+    return set(sample.meta.get("needle_pages", ())) if same else set()
 
 
 def with_context(sample: Sample, axes: Mapping[str, str], text: str) -> str:
@@ -50,8 +60,8 @@ def _no_pages(sample: Sample, name: str, *, oracle: bool) -> str | None:
         return skipped[name]
     if name and name not in sample.meta.get("pages", {}):
         return f"no pages in variant {name!r}"
-    if oracle and not sample.meta.get("needle_pages"):
-        return "the page that holds the answer is not known"
+    if oracle and not needle_pages(sample, name):
+        return "the page that holds the answer is not known" + (f" in variant {name!r}" if name else "")
     return None
 
 

@@ -88,21 +88,24 @@ def estimate_cells(
 def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:
     """Yield one table for each key that has a few groups."""
     for key, groups in result.get("groups", {}).items():
-        if not 2 <= len(groups) <= most:
-            continue
-        table = Table(title=plain(f"by {key}"), title_justify="left", title_style="dim")
-        table.add_column(plain(key))
-        metrics = [metric for metric in next(iter(groups.values())) if not metric.endswith(SIDE_METRICS)]
-        for metric in metrics:
-            table.add_column(plain(metric), justify="right")
-        first = [estimates[metrics[0]] for estimates in groups.values()]
-        counts = ("n", *told_counts(first, (*ALWAYS[1:], *AT_TIMES)))
-        for name in counts:  # "trials", not "n": a tag may be called so
-            table.add_column("trials" if name == "n" else name.replace("_", " "), justify="right")
-        for value, estimates in groups.items():
-            shown = [_with_interval(metric, estimates[metric]) for metric in metrics]
-            table.add_row(plain(value), *shown, *(count_text(estimates[metrics[0]].get(name, 0)) for name in counts))
-        yield table
+        if 2 <= len(groups) <= most:
+            yield _group_table(key, groups)
+
+
+def _group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
+    table = Table(title=plain(f"by {key}"), title_justify="left", title_style="dim")
+    table.add_column(plain(key))
+    metrics = [metric for metric in next(iter(groups.values())) if not metric.endswith(SIDE_METRICS)]
+    for metric in metrics:
+        table.add_column(plain(metric), justify="right")
+    first = [estimates[metrics[0]] for estimates in groups.values()]
+    counts = ("n", *told_counts(first, (*ALWAYS[1:], *AT_TIMES)))
+    for name in counts:  # "trials", not "n": a tag may be called so
+        table.add_column("trials" if name == "n" else name.replace("_", " "), justify="right")
+    for value, estimates in groups.items():
+        shown = [_with_interval(metric, estimates[metric]) for metric in metrics]
+        table.add_row(plain(value), *shown, *(count_text(estimates[metrics[0]].get(name, 0)) for name in counts))
+    return table
 
 
 def dimension_table(means: Mapping[str, tuple[float, int]]) -> Table:

@@ -10,6 +10,7 @@ import msgspec
 from ..core.registry import Registry
 from ..core.tasks import MOST_GROUPS, RunHeader, Task
 from ..core.types import Estimate
+from ..data.degrade.calibrations import stated_calibration
 from ..store.reader import RunReader
 from .aggregates.variance import advise, split_variance
 from .counts import TaskCounts
@@ -41,7 +42,8 @@ def frame_results(
             "reading": reading.described(),
             "servers": reader.meta("servers") or [],
             "adjusted": reader.meta("adjusted") or [],
-        },
+        }
+        | stated_calibration(header.config),
         "model": header.model,
         "tasks": tasks,
         "usage": usage,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +51,15 @@ class AskedServer:
             self._refuse(f"was asked when {here} said {key} {before[0][key]!r} of its model; now {said[key]!r}")
         writer.put_meta(KEY, [*known, {"base_url": here, "says": said}])
 
-    def keep_adjusted(self, writer: RunWriter) -> None:
-        """Keep what was sent otherwise than asked, because the server refused it."""
-        adjusted = list(getattr(self._model, "adjusted", ()))
-        if adjusted:
-            writer.put_meta("adjusted", list(dict.fromkeys([*(writer.meta("adjusted") or []), *adjusted])))
+    @contextmanager
+    def keeping_adjusted(self, writer: RunWriter) -> Iterator[None]:
+        """Keep, after the block, what was sent otherwise than asked because the server refused it."""
+        try:
+            yield
+        finally:
+            adjusted = list(getattr(self._model, "adjusted", ()))
+            if adjusted:
+                writer.put_meta("adjusted", list(dict.fromkeys([*(writer.meta("adjusted") or []), *adjusted])))
 
     def _address(self) -> str | None:
         """Return where the model is served, without a password; None for a model that is not."""

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from snellen.core.errors import DataError, UsageError
 from snellen.curate.assign import assign
+from snellen.curate.card import card_lines
 from snellen.curate.decisions import Decision, Ledger
 from snellen.curate.desk import Desk, ReviewSettings
-from snellen.curate.figures import agreement_figures, audit_figures, audit_sentence, ceiling_figures
+from snellen.curate.figures import agreement_figures, audit_figures, audit_sentence, ceiling_figures, people_figures
 from snellen.curate.outcome import Status
+from snellen.curate.publish import Title, make_card, publish
 from snellen.curate.records import Gated, Question
 from snellen.stats.agreement import Agreement
 from workshop_fixtures import make_draft as make
@@ -59,13 +61,143 @@ def edit_of(desk: Desk, item: str, **change: object) -> dict[str, object]:
 def test_two_reviewers_saving_the_same_item_both_count(tmp_path: Path) -> None:
     desk = new_desk(tmp_path)
     decide(desk, "ana", "0001", "accept")
-    assert desk.outcome("0001").status is Status.ACCEPTED
+    assert desk.outcome("0001").status is Status.OPEN, "ben's review is not in"
     decide(desk, "ben", "0001", "reject")
     assert desk.outcome("0001").status is Status.DISPUTED
     assert desk.queue("settle") == ["0001"]
     decide(desk, "ben", "0001", "reject", mode="settle")
+    assert desk.outcome("0001").status is Status.DISPUTED, "nobody settles their own"
+    decide(desk, "cy", "0001", "reject", mode="settle")
     assert desk.outcome("0001").status is Status.REJECTED and desk.queue("settle") == []
-    assert [row.action for row in desk.ledger.rows()] == ["accept", "reject", "reject"]
+    assert [row.action for row in desk.ledger.rows()] == ["accept", "reject", "reject", "reject"]
+
+
+@pytest.mark.parametrize("taken", ["ana", "ben", "merged", "draft"])
+def test_either_edit_of_a_dispute_is_shown_and_can_be_taken(tmp_path: Path, taken: str) -> None:
+    desk = new_desk(tmp_path)
+    drafted = desk.items["0001"].draft.inference.question
+    wordings = {"ana": "What does ana see?", "ben": "What does ben see?", "merged": "What do both see?"}
+    bodies = {who: edit_of(desk, "0001", question=question) for who, question in wordings.items()}
+    decide(desk, "ana", "0001", "edit", body=bodies["ana"])
+    decide(desk, "ben", "0001", "edit", body=bodies["ben"])
+    shown = desk.show("0001", "settle", "cy")
+    assert [each["body"] for each in shown["decisions"]] == [bodies["ana"], bodies["ben"]] and not shown["party"]
+    assert shown["questions"][-1]["question"] == drafted
+    if taken == "draft":
+        decide(desk, "cy", "0001", "accept", mode="settle")
+    else:
+        decide(desk, "cy", "0001", "edit", mode="settle", body=bodies[taken])
+    outcome = desk.outcome("0001")
+    assert outcome.status is Status.ACCEPTED
+    assert outcome.draft.inference.question == {**wordings, "draft": drafted}[taken]
+
+
+def test_two_who_differ_may_come_to_agree_but_neither_decides_alone(tmp_path: Path) -> None:
+    desk = new_desk(tmp_path)
+    body = edit_of(desk, "0001", question="What does ben see?")
+    decide(desk, "ana", "0001", "accept")
+    decide(desk, "ben", "0001", "edit", body=body)
+    assert desk.outcome("0001").status is Status.DISPUTED, "ana accepted another text"
+    decide(desk, "ben", "0001", "edit", mode="settle", body=body)
+    assert desk.outcome("0001").status is Status.DISPUTED and desk.next_item("settle", "ben") is None
+    assert desk.next_item("settle", "ana") == "0001" and desk.show("0001", "settle", "ana")["party"]
+    decide(desk, "ana", "0001", "edit", mode="settle", body=body)
+    assert desk.outcome("0001").status is Status.ACCEPTED
+    assert desk.outcome("0001").draft.inference.question == "What does ben see?"
+    assert desk.ledger.agreement.items == 1, "agreement counts what each found alone"
+
+
+def test_an_acceptance_is_of_the_text_that_was_seen(tmp_path: Path) -> None:
+    desk = new_desk(tmp_path)
+    stale = desk.show("0001", "review", "ben")["mark"]  # ben's page is open when ana edits
+    decide(desk, "ana", "0001", "edit", body=edit_of(desk, "0001", question="What does ana see?"))
+    fresh = desk.show("0001", "review", "ben")["mark"]
+    decide(desk, "ben", "0001", "accept", body={"seen": stale})
+    assert desk.outcome("0001").status is Status.DISPUTED, "ben never saw what ana wrote"
+    decide(desk, "ben", "0001", "accept", body={"seen": fresh})
+    assert desk.outcome("0001").status is Status.ACCEPTED
+    assert desk.outcome("0001").draft.inference.question == "What does ana see?"
+
+
+def test_who_is_answered_is_asked_again(tmp_path: Path) -> None:
+    desk = new_desk(tmp_path)
+    decide(desk, "ana", "0001", "accept")
+    decide(desk, "ben", "0001", "reject")
+    decide(desk, "ana", "0001", "reject", mode="settle")
+    assert desk.outcome("0001").status is Status.REJECTED
+    undo(desk, "ana", "settle")
+    decide(desk, "ben", "0001", "edit", mode="settle", body=edit_of(desk, "0001", question="Otherwise?"))
+    assert desk.next_item("settle", "ben") is None and desk.next_item("settle", "ana") == "0001"
+    decide(desk, "ana", "0001", "reject", mode="settle")
+    assert desk.next_item("settle", "ben") == "0001" and desk.next_item("settle", "ana") is None
+
+
+DECIDED = st.lists(
+    st.tuples(
+        st.sampled_from(["ana", "ben", "cy"]),
+        st.sampled_from(["review", "settle"]),
+        st.sampled_from(["accept", "reject", "skip", "one", "other"]),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(DECIDED)
+def test_an_item_is_decided_only_by_all_its_reviewers_or_by_somebody_else(
+    tmp_path_factory: pytest.TempPathFactory, made: list[tuple[str, str, str]]
+) -> None:
+    desk = new_desk(tmp_path_factory.mktemp("shop"), items=1)  # ana and ben review, cy is a third
+    wordings = {"one": "One wording?", "other": "Another wording?"}
+    for who, mode, action in made:
+        if (action == "skip" and mode == "settle") or (who == "cy" and mode == "review"):
+            continue
+        if action in wordings:
+            decide(desk, who, "0000", "edit", mode=mode, body=edit_of(desk, "0000", question=wordings[action]))
+        else:
+            decide(desk, who, "0000", action, mode=mode)
+    held = {mode: desk.ledger.current.get((mode, "0000"), {}) for mode in ("review", "settle")}
+    reviewed = {who for who, decision in held["review"].items() if decision.action != "skip"}
+    outcome = desk.outcome("0000")
+    if reviewed != {"ana", "ben"}:
+        assert outcome.status is Status.OPEN
+    elif "cy" in held["settle"]:
+        assert outcome.status is (Status.REJECTED if held["settle"]["cy"].action == "reject" else Status.ACCEPTED)
+    elif outcome.status is not Status.DISPUTED:
+        both = ([held["review"][who], held["settle"].get(who)] for who in ("ana", "ben"))
+        last = [max(filter(None, pair), key=lambda decision: decision.id) for pair in both]
+        assert len({decision.action == "reject" for decision in last}) == 1
+        texts = {decision.body["inference"]["question"] for decision in last if decision.action == "edit"}
+        assert len(texts) <= 1 and (not texts or outcome.draft.inference.question in texts)
+    desk.ledger.close()
+
+
+def test_the_card_counts_who_decided(tmp_path: Path) -> None:
+    desk = new_desk(tmp_path, people=("ana", "ben", "cy"), overlap=0.0)
+    for item in desk.queues["ana"]:
+        decide(desk, "ana", item, "accept")
+    decide(desk, "ben", desk.queues["ben"][0], "skip")
+    decide(desk, "cy", desk.queues["cy"][0], "accept")
+    undo(desk, "cy")
+    count = len(desk.queues["ana"])
+    assert people_figures(desk.ledger) == {"review": {"ana": count}}
+    card = make_card(desk, Title("t"), {}, [], [])
+    assert (card["reviewers"], card["decisions"]) == (1, count)
+
+
+def test_a_set_that_failed_its_gates_goes_out_only_with_a_reason(tmp_path: Path) -> None:
+    desk = new_desk(tmp_path, people=("ana",))
+    for item in desk.items:
+        decide(desk, "ana", item, "accept")
+    gates = {"gates": [{"gate": "blind", "passed": False}, {"gate": "leak", "passed": True}]}
+    with pytest.raises(UsageError, match=r"failed its gates \(blind\).*--despite-gates"):
+        publish(desk, tmp_path / "out", Title("t"), gates, [])
+    card = make_card(desk, Title("t", despite_gates="a pilot"), gates, [], [desk.items["0001"].draft])
+    counted = {"seen": 1, "failed": 0, "repaired": 0, "warned": 0}
+    card["gates"] = {"gates": [gate | counted for gate in gates["gates"]]}
+    told = "\n".join(card_lines(card))
+    assert "**Published although the set failed its gates** (blind). Reason given: a pilot" in told
+    assert "reviewed by 1 person in 10 decisions" in told and "Who decided (review): ana 10." in told
 
 
 def test_an_edit_is_checked_and_becomes_the_text(tmp_path: Path) -> None:
@@ -122,7 +254,7 @@ def test_rows_can_neither_be_changed_nor_deleted(tmp_path: Path) -> None:
 
 
 def test_undo_goes_back_step_by_step(tmp_path: Path) -> None:
-    desk = new_desk(tmp_path)
+    desk = new_desk(tmp_path, overlap=0.0)
     first = desk.next_item("review", "ana")
     decide(desk, "ana", first, "accept")
     decide(desk, "ana", first, "reject")
@@ -159,7 +291,7 @@ def test_who_reviewed_an_item_neither_audits_nor_answers_it(tmp_path: Path) -> N
 
 
 def test_audit_and_ceiling_have_their_figures(tmp_path: Path) -> None:
-    desk = new_desk(tmp_path, items=40, audit=30, ceiling=5)
+    desk = new_desk(tmp_path, items=40, audit=30, ceiling=5, overlap=0.0)
     for item in desk.items:
         decide(desk, "ana", item, "accept")
     assert audit_figures(desk) is None and ceiling_figures(desk) is None and audit_sentence(None) == "not audited"

@@ -65,6 +65,16 @@ def test_the_region_is_the_first_box_clamped_to_the_picture(tmp_path: Path, regi
     assert ("red box" in first.question) == (region == "box")
 
 
+@pytest.mark.parametrize("region", ["box", "crop", "coordinates"])
+def test_all_boxes_of_an_item_can_be_shown(tmp_path: Path, region: str) -> None:
+    first = samples(write_cure(tmp_path), region=region, boxes="all")[0]
+    picture = open_image(first.images[0])
+    assert picture.size == ((100, 39) if region == "crop" else (100, 80)), "a crop holds both boxes"
+    corners = [picture.convert("RGB").getpixel((x, 0)) for x in (0, picture.width - 1)]
+    assert (corners == [(232, 34, 46)] * 2) == (region == "box")
+    assert ("(60, 0) to (100, 39) and from (0, 0) to (1, 1)" in first.question) == (region == "coordinates")
+
+
 def test_settings_change_what_the_inference_is_told(tmp_path: Path) -> None:
     path = write_cure(tmp_path)
     assert LEAD not in samples(path)[2].question

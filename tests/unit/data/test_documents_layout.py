@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snellen.data.documents.fonts import BUILT_IN, TextFont
+from snellen.data.documents.font_files import BUILT_IN
+from snellen.data.documents.fonts import TextFont
 from snellen.data.documents.layout import clean_text, lay_out, normalise
 from snellen.data.documents.page_style import PageStyle, style_of
 from snellen.data.documents.render import span_boxes

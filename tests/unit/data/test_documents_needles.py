@@ -13,13 +13,19 @@ from PIL import Image
 
 from snellen.core.errors import DataError, UsageError
 from snellen.core.ids import rng
+from snellen.core.types import Form, Sample
+from snellen.data.documents.layout import lay_out
 from snellen.data.documents.page_style import PageStyle
+from snellen.data.documents.render import page_font
 from snellen.data.documents.visual_tokens import count_tokens
+from snellen.data.loaders.document import needle_facts
 from snellen.data.needles.grid_folder import write_needles
 from snellen.data.needles.haystack import BUILT_IN, chronicle, clean, parse_lengths, read_haystack, take
+from snellen.data.needles.locate import locate
 from snellen.data.needles.needle import COLOURS, NOT_FOUND, check_kinds, kinds
 from snellen.data.needles.plant import Grid, depth_bin, instance_of, parse_depths, plant
 from snellen.data.needles.unused_words import Vocabulary, boundaries, squash
+from snellen.prompt.document import choose_pages, skip_reason
 
 HAYSTACK = read_haystack(BUILT_IN, 6_000, 1)
 STYLE = PageStyle(width_pt=420, height_pt=420, dpi=72, font="built-in", size_pt=9, leading_pt=11)
@@ -112,6 +118,48 @@ def test_visual_needles_are_drawn_where_the_file_says(tmp_path: Path) -> None:
         if needle["kind"] in ("colour", "shape", "stamp"):
             assert (part.max(axis=2) - part.min(axis=2)).max() > 80
     assert (tmp_path / "small" / "manifest.json").is_file()
+
+
+def test_boxes_and_pages_cover_the_whole_sentence_over_lines_and_pages() -> None:
+    narrow = PageStyle(width_pt=90, height_pt=26, dpi=72, font="built-in", size_pt=9, leading_pt=11)
+    font = page_font(narrow)
+    over_pages = 0
+    for document in documents(kinds_=("kv-uuid", "sentence", "two-hop")):
+        pages = list(lay_out(document.text, narrow, font))
+        locate(document, narrow, font)
+        for statement in document.statements:
+            start, end = statement.char_start, statement.char_end
+            touched = {
+                number: [
+                    line for line in lines if any(at < end and at + len(word) > start for word, _, at in line.words)
+                ]
+                for number, lines in enumerate(pages, start=1)
+            }
+            touched = {number: lines for number, lines in touched.items() if lines}
+            assert statement.pages == sorted(touched) and statement.page == min(touched)
+            assert len(statement.boxes) == sum(map(len, touched.values())) and statement.bbox == statement.boxes[0].box
+            last = statement.boxes[-1]
+            line = touched[max(touched)][-1]
+            assert last.page == max(touched) and last.box[1] == line.y
+            over_pages += len(touched) > 2
+    assert over_pages, "some sentence runs over three pages and more"
+
+
+def test_every_rendering_knows_its_own_pages_of_a_needle(tmp_path: Path) -> None:
+    styles = {"clean": STYLE, "long": PageStyle(**{**_fields(STYLE), "height_pt": 60})}
+    write_needles(HAYSTACK, Grid((2_000,), (0.9,), ("kv-uuid",)), tmp_path, styles)
+    (instance,) = json.loads((tmp_path / "data.json").read_text())
+    (needle,) = instance["needles"]
+    clean, long = (instance["pages_in"][name][needle["id"]] for name in ("clean", "long"))
+    assert clean == sorted({place["page"] for place in needle["boxes"]}) and min(long) > max(clean)
+    meta = {**needle_facts(instance, 0), "pages": {"long": [(page, f"{page}.png") for page in range(1, 200)]}}
+    sample = Sample("s", "t", Form.OPEN, "?", meta=meta)
+    shown = choose_pages(sample, {"control": "oracle", "pages": "long"})
+    assert [image.page for image in shown] == long
+    other = {**meta, "pages": {"other": [(1, "1.png")]}}
+    assert "not known in variant 'other'" in skip_reason(
+        Sample("s", "t", Form.OPEN, "?", meta=other), {"control": "oracle", "pages": "other"}
+    )
 
 
 def test_a_document_holds_only_so_many_colours() -> None:

@@ -136,8 +136,8 @@ def test_all_questions_of_a_document_see_the_same_degraded_pixels() -> None:
     other = Sample("s2", "t", Form.OPEN, "why?", SAMPLE.images, group="doc")
     first, second = (prompter.build(sample, "perturb=blur:2+jpeg:3").messages[-1].images for sample in (SAMPLE, other))
     assert first == second
-    assert [edit.rpartition(":")[0] for edit in first[0].edits] == ["perturb:blur:2", "perturb:jpeg:3"]
-    assert first[0].edits[0].rpartition(":")[2] != first[1].edits[0].rpartition(":")[2]
+    assert [edit.rsplit(":", 2)[0] for edit in first[0].edits] == ["perturb:blur:2", "perturb:jpeg:3"]
+    assert first[0].edits[0].split(":")[3] != first[1].edits[0].split(":")[3]
 
 
 class Recorder:

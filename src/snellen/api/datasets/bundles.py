@@ -19,9 +19,10 @@ from ...data.files.rows import READERS
 from ...data.images.decode import encode_png, open_image
 from ...data.images.embedded import ImageStore
 from ...data.loaders.cure import load as load_cure
-from ...data.loaders.cure_file import is_cure_file
+from ...data.loaders.cure_file import is_cure_file, read_items
 from ...data.loaders.table import load as load_table
 from ...data.reform.card_loader import load, read_card
+from ...data.statistics import DatasetFigures, describe_samples
 from .reform_items import ReformDataset
 
 
@@ -64,6 +65,31 @@ def check_data(path: str | Path, *, images: bool = True) -> Report:
         return check_samples(load_cure(task, LoadContext()), task.licence, images)
     task = Catalog().task(str(file))
     return check_samples(load_table(task, LoadContext()), task.licence, images)
+
+
+def describe_data(path: str | Path) -> DatasetFigures:
+    """Return items, mean steps, question words and the like of a bundle or a data file of one's own."""
+    file = Path(path)
+    folder = file.parent if file.name == MANIFEST else file
+    if (folder / MANIFEST).is_file():
+        return describe_samples(decode_items(folder / read_manifest(folder).items, folder))
+    if file.suffix.lower() not in READERS or not file.is_file():
+        raise UsageError(f"{str(path)!r} is neither a bundle folder nor a data file ({', '.join(READERS)})")
+    if file.suffix == ".jsonl" and _holds_samples(file):
+        return describe_samples(decode_items(file, file.parent))
+    if file.suffix in (".json", ".jsonl") and is_cure_file(file):
+        return _describe_chains(file)
+    return describe_samples(load_table(Catalog().task(str(file)), LoadContext()))
+
+
+def _describe_chains(file: Path) -> DatasetFigures:
+    """Describe a CURE file: its questions as they are written, and its boxes, of which Samples show one."""
+    task = Catalog().task("cure", [("dataset.path", str(file)), ("dataset.region", "none")])
+    boxes = [len(item.bboxes) for item in read_items(file)]
+    figures = describe_samples(load_cure(task, LoadContext()))
+    return msgspec.structs.replace(
+        figures, boxes=sum(boxes), items_with_several_boxes=sum(count > 1 for count in boxes)
+    )
 
 
 def _check_bundle(folder: Path, images: bool) -> Report:

@@ -11,11 +11,12 @@ import msgspec
 
 from ...core.config import convert
 from ...core.errors import UsageError
-from ...data.degrade.degrade_folder import PAGE_FAMILIES, Variant, degrade, read_recipe, safe_name
+from ...data.degrade.calibrations import CALIBRATION
+from ...data.degrade.degrade_folder import PAGE_FAMILIES, Recipe, Variant, degrade, read_recipe, safe_name
 from ...data.degrade.perturb import FAMILIES
 from ...data.documents.manifest import Manifest, total_tokens
 from ...data.documents.page_style import PageStyle, degrade_style, render_families, style_of
-from ...data.documents.publish import publish, publish_pdf, solve_size, source_record
+from ...data.documents.publish import REFUSE, publish, publish_pdf, solve_size, source_record
 from ...data.documents.texts import read_documents
 from ...data.documents.visual_tokens import FAMILIES as MODEL_FAMILIES
 from ...data.needles.grid_folder import write_needles
@@ -56,6 +57,7 @@ def render_pages(
     variant: str | None = None,
     ratio: float | None = None,
     family: str = "qwen2.5-vl",
+    missing_glyphs: str = REFUSE,
 ) -> dict[str, Any]:
     """Render a text, a folder of them or a PDF into a variant folder and return what was drawn.
 
@@ -68,7 +70,8 @@ def render_pages(
         style = degrade_style(style, name, int(severity) if severity.isdigit() else 1)
     if ratio:
         style = solve_size(next(iter(read_documents(source))).text, style, ratio, family, tokenizer)
-    manifest = publish(read_documents(source), output, style, tokenizer=tokenizer, source=source_record(source))
+    how: dict[str, Any] = {"tokenizer": tokenizer, "missing_glyphs": missing_glyphs}
+    manifest = publish(read_documents(source), output, style, source=source_record(source), **how)
     return describe_pages(manifest, output)
 
 
@@ -88,10 +91,12 @@ def degrade_pages(
     if bool(steps) == bool(recipe):
         raise UsageError("name one of --family, --chain or --recipe")
     with _transcriber(reader) if reader else nullcontext() as transcribe:
-        for variant in read_recipe(recipe).variants() if recipe else [Variant(tuple(steps))]:
+        told = read_recipe(recipe) if recipe else Recipe((Variant(tuple(steps)),))
+        for variant in told.variants():
             folder = output / safe_name(variant.folder) if recipe else output
             own_seed = seed if variant.seed is None else variant.seed
-            yield describe_pages(degrade(source, folder, variant.steps, own_seed, transcribe), folder)
+            made = degrade(source, folder, variant.steps, own_seed, transcribe, calibrated=told.calibration)
+            yield describe_pages(made, folder)
 
 
 def _transcriber(reader: str) -> Any:
@@ -112,17 +117,19 @@ def plant_needles(
     repeats: int = 1,
     per_document: int = 5,
     seed: int = 0,
+    missing_glyphs: str = REFUSE,
 ) -> dict[str, Any]:
     """Plant a grid of needles (`4k,8k` by `0,50,100` by kinds), render it in every style, and return what was made."""
     tokens = parse_lengths(lengths)
     chosen = check_kinds([kind.strip() for kind in kinds.split(",") if kind.strip()])
     grid = Grid(tuple(tokens), parse_depths(depths), tuple(chosen), repeats, per_document, tokenizer, seed)
-    return write_needles(read_haystack(haystack, max(tokens), seed), grid, output, styles)
+    return write_needles(read_haystack(haystack, max(tokens), seed), grid, output, styles, missing_glyphs)
 
 
 def list_families() -> dict[str, Any]:
     """Return every degradation with its levels at severities 1–5, and the names of all other families."""
     return {
+        "calibration": CALIBRATION,
         "perturb": {name: list(family.levels) for name, family in FAMILIES.items()},
         "pages": list(PAGE_FAMILIES),
         "render": list(render_families()),
@@ -143,4 +150,7 @@ def describe_pages(manifest: Manifest, folder: Path) -> dict[str, Any]:
         "visual_tokens": visual,
         "compression_ratio": ratio,
         "missing_glyphs": {name: share for name, share in shares.items() if share},
+        "fallback_faces": sorted(
+            {face for document in manifest.documents.values() for face in document.fallback_faces}
+        ),
     }

@@ -31,6 +31,21 @@ def webp(image: Image.Image, quality: int, _: Generator) -> Image.Image:
     return _through(image.convert("RGB"), "WEBP", quality=quality, method=0).convert(image.mode)
 
 
+def jpeg_small(image: Image.Image, level: tuple[int, float], _: Generator) -> Image.Image:
+    """Shrink to a share of each side, encode with JPEG at a quality, and enlarge again."""
+    quality, scale = level
+    sent = _through(image.resize(_scaled(image, scale), Image.Resampling.BICUBIC), "JPEG", quality=quality)
+    return sent.resize(image.size, Image.Resampling.BICUBIC)
+
+
+def webp_small(image: Image.Image, level: tuple[int, float], _: Generator) -> Image.Image:
+    """Send it as a messenger does: shrunk to a share of each side, in lossy WebP of a quality, and enlarged again."""
+    quality, scale = level
+    small = image.convert("RGB").resize(_scaled(image, scale), Image.Resampling.BICUBIC)
+    sent = _through(small, "WEBP", quality=quality, method=0)
+    return sent.resize(image.size, Image.Resampling.BICUBIC).convert(image.mode)
+
+
 def resample(image: Image.Image, scale: float, _: Generator) -> Image.Image:
     """Down and up again: detail is lost, the size and so the visual tokens stay."""
     return image.resize(_scaled(image, scale), Image.Resampling.BICUBIC).resize(image.size, Image.Resampling.BICUBIC)

@@ -19,7 +19,8 @@ from ..documents.manifest import DocumentRecord, Manifest, document_record, page
 from ..documents.pages import PageFile, page_name, read_pages
 from ..documents.render import png_bytes
 from ..images.decode import decode
-from .perturb import FAMILIES, apply, edits_of, page_seed
+from .calibrations import CALIBRATION
+from .perturb import FAMILIES, apply, calibration, edits_of, page_seed
 from .quality import character_error_rate, degradation
 
 PAGE_FAMILIES = ("page_shuffle", "page_missing", "page_duplicate", "page_stitch")
@@ -49,6 +50,8 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
     families: tuple[str, ...] = ()
     severities: tuple[int, ...] = (1, 2, 3, 4, 5)
     seed: int = 0
+    calibration: int = CALIBRATION
+    """The table of levels: a recipe that names it means the same pictures in every release."""
 
     def variants(self) -> list[Variant]:
         """Return all variants, those of `families` × `severities` after the named ones."""
@@ -79,9 +82,16 @@ def check_steps(steps: Sequence[str]) -> None:
 
 
 def degrade(
-    source: Path, target: Path, steps: Sequence[str], seed: int = 0, transcribe: Transcribe | None = None
+    source: Path,
+    target: Path,
+    steps: Sequence[str],
+    seed: int = 0,
+    transcribe: Transcribe | None = None,
+    *,
+    calibrated: int = CALIBRATION,
 ) -> Manifest:
     """Apply the steps to every page of `source` and write `target`; documents with gaps or non-images are refused."""
+    calibration(calibrated)
     check_steps(steps)
     folder = read_pages(source)
     if folder.problems:
@@ -92,13 +102,14 @@ def degrade(
         raise DataError(f"{folder.root} holds no pages named ID_page_001.png")
     (target / "images").mkdir(parents=True, exist_ok=True)
     before = read_manifest(source) or Manifest("", {})
-    chain = _Chain(tuple(steps), seed, transcribe)
+    chain = _Chain(tuple(steps), seed, transcribe, calibrated)
     records = {
         document: _degrade_document(document, pages, target, chain, before.documents.get(document))
         for document, pages in folder.documents.items()
     }
     kept: dict[str, Any] = {name: getattr(before, name) for name in ("style", "font_sha256", "tokenizer")}
-    manifest = Manifest("perturb", records, source={"name": source.name}, perturbation=tuple(steps), seed=seed, **kept)
+    kept |= {"perturbation": tuple(steps), "seed": seed, "calibration": calibrated}
+    manifest = Manifest("perturb", records, source={"name": source.name}, **kept)
     write_manifest(target, manifest)
     return manifest
 
@@ -122,13 +133,14 @@ class _Chain(NamedTuple):
     steps: tuple[str, ...]
     seed: int
     transcribe: Transcribe | None
+    calibrated: int
 
     def apply(self, image: Image.Image, document: str, number: int) -> Image.Image:
         """Degrade one page by every step that touches pixels."""
         for step in self.steps:
             family, _, severity = step.partition(":")
             if family in FAMILIES:
-                image = apply(image, family, int(severity), page_seed(self.seed, document, number))
+                image = apply(image, family, int(severity), page_seed(self.seed, document, number), self.calibrated)
         return image
 
 

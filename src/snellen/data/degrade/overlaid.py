@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageOps
 
-from ..documents.fonts import TextFont, default_font
+from ..documents.font_files import default_font
+from ..documents.fonts import TextFont
 
 Generator = np.random.Generator
 
@@ -22,6 +23,18 @@ def shadow(image: Image.Image, strength: float, generator: Generator) -> Image.I
     return _scaled(image, light.astype(np.float32))
 
 
+def cast_shadow(image: Image.Image, level: tuple[float, float], generator: Generator) -> Image.Image:
+    """Darken a share of the page towards one side by a share of the light, with a soft edge: (light lost, area)."""
+    strength, area = level
+    angle = generator.uniform(0, 2 * math.pi)
+    across = np.linspace(-0.5, 0.5, image.width, dtype=np.float32)[None, :] * math.cos(angle)
+    down = np.linspace(-0.5, 0.5, image.height, dtype=np.float32)[:, None] * math.sin(angle)
+    place = across + down
+    edge = np.quantile(place[:: max(1, image.height // 64), :: max(1, image.width // 64)], 1 - area)
+    light = 1 - np.float32(strength) / (1 + np.exp(np.clip(-(place - np.float32(edge)) * 40, -60, 60)))
+    return _scaled(image, light.astype(np.float32))
+
+
 def bleed_through(image: Image.Image, alpha: float, _: Generator) -> Image.Image:
     """Show the mirrored page itself through the paper, softened."""
     back = ImageOps.mirror(ImageChops.offset(image, 7, 5)).filter(ImageFilter.GaussianBlur(0.7))
@@ -31,24 +44,33 @@ def bleed_through(image: Image.Image, alpha: float, _: Generator) -> Image.Image
 
 def watermark(image: Image.Image, alpha: float, generator: Generator) -> Image.Image:
     """Print a large slanted word many times over the page."""
+    return overprint(image, (alpha, 0.55), generator)
+
+
+def overprint(image: Image.Image, level: tuple[float, float], generator: Generator) -> Image.Image:
+    """Print a large slanted word many times: (opacity, distance of its rows in its height)."""
+    alpha, spacing = level
     font = TextFont(default_font(), max(12.0, image.width / 14))
     words = ("CONFIDENTIAL", "SPECIMEN", "DO NOT COPY")[int(generator.integers(3))]
-    pieces = [font.glyph(character) for character in words]
-    width = sum(piece[3] for piece in pieces)
-    stamp = Image.new("L", (width + 8, round(font.size_px * 1.4)))
-    pen = 4
-    for bitmap, left, top, advance in pieces:
-        if bitmap.size:
-            stamp.paste(Image.fromarray(bitmap), (pen + left, font.ascent_px + top))
-        pen += advance
-    slanted = stamp.rotate(float(generator.uniform(15, 40)), expand=True)
+    slanted = _stamp_of(words, font).rotate(float(generator.uniform(15, 40)), expand=True)
     cover = Image.new("L", image.size)
-    step_y = max(20, round(slanted.height * 0.55))
+    step_y = max(20, round(slanted.height * spacing))
     for row, y in enumerate(range(-step_y, image.height, step_y)):
         for x in range(-(slanted.width // 2) * (row % 2), image.width, slanted.width):
             cover.paste(slanted, (x, y), slanted)
     mask = cover.point([round(value * alpha) for value in range(256)])
     return Image.composite(Image.new(image.mode, image.size, "#505050"), image, mask)
+
+
+def _stamp_of(words: str, font: TextFont) -> Image.Image:
+    pieces = [font.glyph(character) for character in words]
+    stamp = Image.new("L", (sum(piece[3] for piece in pieces) + 8, round(font.size_px * 1.4)))
+    pen = 4
+    for bitmap, left, top, advance in pieces:
+        if bitmap.size:
+            stamp.paste(Image.fromarray(bitmap), (pen + left, font.ascent_px + top))
+        pen += advance
+    return stamp
 
 
 def photocopy(image: Image.Image, strength: float, generator: Generator) -> Image.Image:

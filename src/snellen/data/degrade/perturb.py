@@ -1,13 +1,15 @@
 """A clean page and a named degradation into the degraded page: 30 families at five severities, pure and seeded.
 
-Levels are tuned for text of 9–16 px; ImageNet-C's own, made for 224 px photographs, are the families
-`imagenet_c.NAME`. Lengths are pixels of the picture as it is: a larger rendering suffers less from the same severity.
+Levels are calibrated by a measured reader on 11 pt text at 96 dpi; ImageNet-C's own, made for 224 px photographs, are
+the families `imagenet_c.NAME`. Lengths are pixels of the picture as it is: a larger rendering suffers less.
+A calibration has a number; those of old runs stay, so that an old name never means a new picture.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 
 import numpy as np
@@ -18,6 +20,7 @@ from ...core.config import convert, read_config_file
 from ...core.errors import UsageError, not_among
 from ...core.ids import derive_seed
 from . import blurs, codecs, geometry, noise, overlaid, tones
+from .calibrations import CALIBRATION
 
 SEVERITIES = (1, 2, 3, 4, 5)
 Level = int | float | tuple[int | float, ...]
@@ -30,19 +33,34 @@ class Family(Struct, frozen=True, forbid_unknown_fields=True):
     """`module.function` of this folder."""
     levels: tuple[Level, Level, Level, Level, Level]
     resizes: bool = False
+    grain: float = 0.0
+    """Standard deviation in grey levels of what a sensor adds: without it a faint page is read to its last level."""
 
 
 _MODULES = {module.__name__.rpartition(".")[2]: module for module in (blurs, codecs, geometry, noise, overlaid, tones)}
-_TABLE = str(files("snellen") / "catalog" / "documents" / "degradations.toml")
-FAMILIES: Mapping[str, Family] = convert(read_config_file(_TABLE), dict[str, Family], "degradations")
 
+
+@cache
+def calibration(number: int) -> Mapping[str, Family]:
+    """Return the families with the levels of one calibration."""
+    if not 1 <= number <= CALIBRATION:
+        raise UsageError(f"calibration {number} of the degradations is unknown; known: 1 to {CALIBRATION}")
+    name = "degradations.toml" if number == CALIBRATION else f"degradations_{number}.toml"
+    table = read_config_file(str(files("snellen") / "catalog" / "documents" / name))
+    return convert(table, dict[str, Family], name)
+
+
+FAMILIES: Mapping[str, Family] = calibration(CALIBRATION)
 _STEP = re.compile(r"([a-z_.]+):(\d)")
 _RANGE = re.compile(r"([a-z_.]+)(?::(\d)(?:-(\d))?)?")
 
 
-def apply(image: Image.Image, family: str, severity: int, seed: int) -> Image.Image:
-    """Return the degraded picture in the same mode (grey or RGB); severity 0 returns it as it is."""
-    known = _family(family)
+def apply(image: Image.Image, family: str, severity: int, seed: int, calibrated: int = CALIBRATION) -> Image.Image:
+    """Return the degraded picture in the same mode (grey or RGB); severity 0 returns it as it is.
+
+    `calibrated` is the number of the table of levels; what an old run saw is drawn with its own.
+    """
+    known = _family(family, calibrated)
     if not 0 <= severity <= len(SEVERITIES):
         raise UsageError(f"perturbation {family}: severity {severity} is not in 0-5")
     if image.mode not in ("L", "RGB"):
@@ -50,9 +68,14 @@ def apply(image: Image.Image, family: str, severity: int, seed: int) -> Image.Im
     if severity == 0:
         return image
     generator = np.random.default_rng(derive_seed(seed, family))  # one draw for all severities: only the level grows
-    module, function = known.step.split(".")
-    degraded: Image.Image = getattr(_MODULES[module], function)(image, known.levels[severity - 1], generator)
-    return degraded
+    return degrade_to(image, known, known.levels[severity - 1], generator)
+
+
+def degrade_to(image: Image.Image, family: Family, level: Level, generator: np.random.Generator) -> Image.Image:
+    """Return the picture degraded to a level, with the sensor's grain over it."""
+    module, function = family.step.split(".")
+    degraded: Image.Image = getattr(_MODULES[module], function)(image, level, generator)
+    return noise.gaussian(degraded, family.grain / 255, generator) if family.grain else degraded
 
 
 def parse_variants(spec: str) -> list[str]:
@@ -64,14 +87,17 @@ def parse_variants(spec: str) -> list[str]:
 
 
 def edits_of(value: str, seed: int) -> tuple[str, ...]:
-    """Turn a variant's value (`jpeg:3`, `rotation:1+jpeg:2`) into edits of one page, `perturb:family:severity:seed`."""
+    """Turn a variant's value (`jpeg:3`, `rotation:1+jpeg:2`) into edits of one page.
+
+    An edit is `perturb:family:severity:seed:calibration`.
+    """
     edits = []
     for part in value.split("+"):
         match = _STEP.fullmatch(part)
         if not match:
             raise UsageError(f"perturbation {value!r}: write family:severity, chained with +")
         _family(match[1])
-        edits.append(f"perturb:{match[1]}:{match[2]}:{seed}")
+        edits.append(f"perturb:{match[1]}:{match[2]}:{seed}:{CALIBRATION}")
     return tuple(edits)
 
 
@@ -80,10 +106,11 @@ def page_seed(seed: int, document: str, page: int) -> int:
     return derive_seed(seed, document, page, "perturb")
 
 
-def _family(name: str) -> Family:
-    if name not in FAMILIES:
-        raise UsageError(f"unknown perturbation {not_among(name, FAMILIES)}")
-    return FAMILIES[name]
+def _family(name: str, calibrated: int = CALIBRATION) -> Family:
+    known = calibration(calibrated)
+    if name not in known:
+        raise UsageError(f"unknown perturbation {not_among(name, known)}")
+    return known[name]
 
 
 def _variants(part: str) -> list[str]:

@@ -59,6 +59,23 @@ def thin(image: Image.Image, amount: float, _: Generator) -> Image.Image:
     return Image.blend(image, image.filter(ImageFilter.MaxFilter(3)), amount)
 
 
+def erode(image: Image.Image, share: float, _: Generator) -> Image.Image:
+    """Eat strokes from their edges: only where at least `share` of the ink around a point is left does it stay."""
+    soft = 255 - np.asarray(image.filter(ImageFilter.GaussianBlur(0.5)), np.float32)
+    kept = np.clip((soft / 255 - share) / (1 - share), 0, 1) ** 0.5
+    return Image.fromarray(np.asarray(255 - 255 * kept + 0.5, np.uint8))
+
+
+def coarse(image: Image.Image, level: tuple[int, float], generator: Generator) -> Image.Image:
+    """Keep `levels` values of grey, after noise of a share of their distance: what a coarse converter makes of it."""
+    levels, share = level
+    step = 255 / (levels - 1)
+    values = np.asarray(image, np.float32)
+    noise = generator.standard_normal(values.shape[:2], dtype=np.float32) * np.float32(share * step)
+    rounded = np.round((values + (noise if values.ndim == 2 else noise[:, :, None])) / step) * step
+    return Image.fromarray(np.clip(rounded, 0, 255).astype(np.uint8))
+
+
 def bold(image: Image.Image, amount_px: float, _: Generator) -> Image.Image:
     """Swell strokes until letters close up."""
     grown = image

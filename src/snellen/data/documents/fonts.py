@@ -1,72 +1,89 @@
-"""Font names into drawn glyphs: finding files, falling back per character, counting what no font can draw."""
+"""Text into drawn glyphs: shaped by runs of one face, falling back per cluster, counting what no font can draw."""
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 import unicodedata
-from functools import cache
-from pathlib import Path
-from typing import TypeAlias
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import PIL
 from numpy.typing import NDArray
 from PIL import ImageFont, features
 
-from ...core.errors import UsageError, did_you_mean
-from ...core.ids import sha256_hex
+from ...core.errors import EnvironmentProblem
+from .font_files import BUILT_IN, FontFile, face_codes, find_face, font_set, open_face, try_face
 
 Bitmap: TypeAlias = NDArray[np.uint8]
 Glyph: TypeAlias = tuple[Bitmap, int, int, int]
 """Coverage, left offset, top offset from the baseline, advance; all in pixels."""
 Ink: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], Bitmap, int]
 
-BUILT_IN = "built-in"
-"""Pillow's own font: always there, Latin only."""
-FALLBACKS = ("DejaVu Sans", "Noto Sans", "Liberation Sans", "Noto Sans CJK", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei")
-SUFFIXES = (".ttf", ".otf", ".ttc")
 _NO_INK: Bitmap = np.zeros((0, 0), np.uint8)
-_CACHED_WIDTHS = 200_000
-_COMPLEX = re.compile("[\u0590-\u08ff\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff\ufb1d-\ufdff\ufe70-\ufefc]")
-"""Scripts whose glyphs join, reorder or run right to left: drawn a line at a time by the shaping library."""
+_CACHED = 200_000
+_COMPLEX = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u0590-\u109f\u1100-\u11ff\u135d-\u135f\u1700-\u18af\u1900-\u1cff\u1dc0-\u1dff"
+    "\u200c-\u200f\u202a-\u202e\u2066-\u2069\u20d0-\u20ff\u302a-\u302f\u3099\u309a\ua66f-\ua67d\ua800-\ua97f\ua980-\uabff"
+    "\ud7b0-\ud7ff\ufb1d-\ufdff\ufe00-\ufe0f\ufe20-\ufe2f\ufe70-\ufefc\U00010800-\U00011fff\U0001e800-\U0001efff"
+    "\U0001f3fb-\U0001f3ff\U000e0020-\U000e01ef]"
+)
+"""Letters that join, reorder, stack or run right to left, and marks that stand on others: shaped, not stamped."""
+_JOINERS = "\u200c\u200d"
+_VOWELS_BEFORE, _VOWELS_AFTER = "เแโใไເແໂໃໄ", "ะาำๅະາຳ"
+_VIRAMA = 9
+"""The combining class of the sign that binds consonants."""
+
+
+class _Face(NamedTuple):
+    file: FontFile
+    plain: ImageFont.FreeTypeFont
+    codes: frozenset[int] | None
+
+    def has(self, character: str) -> bool:
+        """Tell whether the face has a glyph of its own for a character."""
+        if self.codes is not None:
+            return ord(character) in self.codes
+        return _inked(self.plain, character)
 
 
 class TextFont:
-    """One font at one size with fallbacks: measures and draws characters, each only once."""
+    """One font at one size with fallbacks: measures and draws words and characters, each only once."""
 
     def __init__(self, name: str, size_px: float, letter_spacing_px: int = 0) -> None:
         self.name = name
         self.size_px = size_px
         self._spacing = letter_spacing_px
-        self._faces = _faces(name, size_px)
+        self._faces: list[_Face] = []
+        self._unopened = iter(_candidates(name))
+        self._face_of: dict[str, int | None] = {}
         self._glyphs: dict[str, Glyph] = {}
         self._inks: dict[str, Ink] = {}
+        self._words: dict[tuple[str, bool], Glyph] = {}
         self._advances: dict[str, int] = {}
-        self.missing: set[str] = set()
+        self._shapers: dict[int, ImageFont.FreeTypeFont] = {}
 
     @property
     def ascent_px(self) -> int:
         """Pixels above the baseline."""
-        return int(self._faces[0].getmetrics()[0])
+        return int(self._face(0).plain.getmetrics()[0])
 
     def advance(self, text: str) -> int:
         """Return the width of a word in pixels."""
         known = self._advances.get(text)
         if known is None:
-            known = self.draw_line(text)[3] if is_complex(text) else sum(self.glyph(character)[3] for character in text)
-            if len(self._advances) > _CACHED_WIDTHS:
+            known = self.word(text)[3] if is_complex(text) else sum(self.glyph(character)[3] for character in text)
+            if len(self._advances) > _CACHED:
                 self._advances.clear()
             self._advances[text] = known
         return known
 
     def glyph(self, character: str) -> Glyph:
-        """Return one drawn character; one that no font has is drawn as the first font's box and remembered."""
+        """Return one drawn character; one that no font has is drawn as a box."""
         known = self._glyphs.get(character)
         if known is None:
-            known = self._draw_glyph(character)
-            self._glyphs[character] = known
+            known = self._glyphs[character] = self._draw_glyph(character)
         return known
 
     def ink(self, character: str) -> Ink:
@@ -78,121 +95,173 @@ class TextFont:
             known = self._inks[character] = (rows + top, columns + left, bitmap[rows, columns], advance)
         return known
 
-    def draw_line(self, text: str) -> Glyph:
-        """Draw a whole line of a joining or right-to-left script with the shaping library."""
-        inked = {character for character in text if not character.isspace()}
-        complete = (face for face in self._faces if not any(_lacks(face, character) for character in inked))
-        return _draw(_shaping(next(complete, self._faces[0])), text)
+    def word(self, text: str, *, leftward: bool = False) -> Glyph:
+        """Return a shaped word: a run of every face it needs, in the order the eye meets them."""
+        known = self._words.get((text, leftward))
+        if known is None:
+            drawn = [self._shape(face, run, leftward) for face, run in self._runs(text)]
+            known = _side_by_side(drawn[::-1] if leftward else drawn)
+            if len(self._words) > _CACHED:
+                self._words.clear()
+            self._words[text, leftward] = known
+        return known
+
+    def lacking(self, text: str) -> Counter[str]:
+        """Return the characters of a text that no installed font has, with how often each occurs."""
+        counts = Counter(text)
+        return Counter({one: count for one, count in counts.items() if self.face_index(one) is None})
+
+    def fallbacks(self, text: str) -> dict[FontFile, int]:
+        """Return the faces other than the named one that a text needs, with how many of its characters each draws."""
+        used: Counter[FontFile] = Counter()
+        for character, count in Counter(text).items():
+            index = self.face_index(character)
+            if index:
+                used[self._face(index).file] += count
+        return dict(used)
+
+    def face_index(self, character: str) -> int | None:
+        """Return which face has a character (0: the named one; also for what needs no ink), or None."""
+        if character not in self._face_of:
+            places = (index for index, face in self._each_face() if face.has(character))
+            self._face_of[character] = 0 if _inkless(character) else next(places, None)
+        return self._face_of[character]
+
+    def _face(self, index: int) -> _Face:
+        while len(self._faces) <= index:
+            file = next(self._unopened)
+            self._faces.append(_Face(file, open_face(file, self.size_px), face_codes(file)))
+        return self._faces[index]
+
+    def _each_face(self) -> Iterator[tuple[int, _Face]]:
+        index = 0
+        while True:
+            try:
+                face = self._face(index)
+            except StopIteration:
+                return
+            yield index, face
+            index += 1
 
     def _draw_glyph(self, character: str) -> Glyph:
-        for face in self._faces:
-            if character.isspace() or not _lacks(face, character):
-                bitmap, left, top, advance = _draw(face, character)
-                return bitmap, left, top, advance + self._spacing
-        if unicodedata.category(character) in ("Cc", "Cf", "Mn"):
+        index = self.face_index(character)
+        if index is None:
+            return self._box
+        if _inkless(character) and not character.isspace():
             return _NO_INK, 0, 0, 0
-        self.missing.add(character)
-        return _draw(self._faces[0], "\U0010fffd")
+        bitmap, left, top, advance = _draw(self._face(index).plain, character)
+        return bitmap, left, top, advance + self._spacing
+
+    @cached_property
+    def _box(self) -> Glyph:
+        """A hollow box: seen, whatever a font would draw for what it lacks."""
+        width, height = max(4, round(self.size_px * 0.55)), max(5, round(self.size_px * 0.7))
+        box = np.full((height, width), 255, np.uint8)
+        edge = max(1, round(self.size_px / 16))
+        box[edge:-edge, edge:-edge] = 0
+        return box, 1, -height, width + 2 + self._spacing
+
+    def _runs(self, text: str) -> list[tuple[int | None, str]]:
+        """Cut a word where the face changes; a cluster of letter and marks is never cut if one face has it all."""
+        runs: list[tuple[int | None, str]] = []
+        for cluster in clusters(text):
+            before = runs[-1][0] if runs else None
+            index = self._cluster_face(cluster, before)
+            if runs and index == before:
+                runs[-1] = (index, runs[-1][1] + cluster)
+            else:
+                runs.append((index, cluster))
+        return runs
+
+    def _cluster_face(self, cluster: str, before: int | None) -> int | None:
+        inked = [character for character in cluster if not _inkless(character)]
+        if not inked:
+            return before if before is not None else 0
+        if before is not None and not inked[0].isalpha() and all(map(self._face(before).has, inked)):
+            return before  # signs and digits go with their neighbour
+        whole = (index for index, face in self._each_face() if all(map(face.has, inked)))
+        if any(self.face_index(character) is None for character in inked):
+            return None
+        return next(whole, self.face_index(inked[0]))
+
+    def _shape(self, index: int | None, text: str, leftward: bool) -> Glyph:
+        if index is None:
+            return _side_by_side([self._box] * sum(not _inkless(character) for character in text))
+        return _draw(self._shaper(index), text, "rtl" if leftward else "ltr")
+
+    def _shaper(self, index: int) -> ImageFont.FreeTypeFont:
+        if index not in self._shapers:
+            if not features.check("raqm"):
+                fix = "apt-get install libfribidi0, or install a Pillow wheel"
+                raise EnvironmentProblem(f"this text needs shaping, and Pillow finds no raqm and FriBiDi: {fix}")
+            plain = self._face(index).plain
+            self._shapers[index] = plain.font_variant(layout_engine=ImageFont.Layout.RAQM)
+        return self._shapers[index]
 
 
 def is_complex(text: str) -> bool:
-    """Tell whether a text needs shaping (Arabic, Hebrew, Devanagari …)."""
+    """Tell whether a text needs shaping (Arabic, Hebrew, Devanagari, Thai, marks on letters …)."""
     return not text.isascii() and _COMPLEX.search(text) is not None
 
 
-def font_file(name: str) -> Path | None:
-    """Return the file of a font by path, family name or file name; None for Pillow's own font."""
-    if name == BUILT_IN:
-        return None
-    if Path(name).suffix.lower() in SUFFIXES:
-        if not Path(name).is_file():
-            raise UsageError(f"font file {name!r} does not exist")
-        return Path(name)
-    files = _installed()
-    wanted = _squash(name)
-    longer = (key for key in sorted(files) if key.startswith(wanted))
-    for candidate in (wanted, wanted + "regular", wanted + "book", *longer):
-        if candidate in files:
-            return files[candidate]
-    hint = did_you_mean(name, [file.stem for file in files.values()])
-    raise UsageError(f"font {name!r} is not installed{hint}; use a path or {BUILT_IN!r}")
+def clusters(text: str) -> Iterator[str]:
+    """Yield what may not be torn apart: a letter with its marks, joined consonants, a vowel and what it belongs to."""
+    start = 0
+    for place in range(1, len(text)):
+        if not _bound(text[place - 1], text[place]):
+            yield text[start:place]
+            start = place
+    if text:
+        yield text[start:]
 
 
-def font_sha256(name: str) -> str:
-    """Return the hash of the font's file, so that a manifest says which glyphs were drawn."""
-    file = font_file(name)
-    return sha256_hex(file.read_bytes()) if file else f"pillow-{PIL.__version__}"
+def _bound(before: str, character: str) -> bool:
+    if character < "\u0300":
+        return False
+    marks = unicodedata.category(character)[0] == "M" or character in _JOINERS or character in _VOWELS_AFTER
+    return marks or before in _JOINERS or before in _VOWELS_BEFORE or unicodedata.combining(before) == _VIRAMA
 
 
-def default_font() -> str:
-    """Return the first of the free fonts that this machine has."""
-    return next((name for name in FALLBACKS if _find(name)), BUILT_IN)
+def _inkless(character: str) -> bool:
+    """Spaces, controls, signs of formatting and variation selectors need no glyph."""
+    if character.isspace() or "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef":
+        return True
+    return unicodedata.category(character) in ("Cc", "Cf", "Zs", "Zl", "Zp")
 
 
-def _squash(name: str) -> str:
-    return "".join(character for character in name.lower() if character.isalnum())
+def _candidates(name: str) -> Iterable[FontFile]:
+    found = (face for face in map(try_face, font_set().fallbacks) if face is not None)
+    return dict.fromkeys([find_face(name), *found, find_face(BUILT_IN)])
 
 
-@cache
-def _installed() -> dict[str, Path]:
-    """Every font file of the machine by its squashed file name; first folder wins."""
-    home = Path.home()
-    folders = [Path("/usr/share/fonts"), Path("/usr/local/share/fonts"), home / ".local/share/fonts", home / ".fonts"]
-    if sys.platform == "darwin":
-        folders += [Path("/System/Library/Fonts"), Path("/Library/Fonts"), home / "Library/Fonts"]
-    if os.name == "nt":
-        folders.append(Path(os.environ.get("WINDIR", "C:/Windows")) / "Fonts")
-    files: dict[str, Path] = {}
-    for folder in folders:
-        for file in sorted(folder.rglob("*")) if folder.is_dir() else []:
-            if file.suffix.lower() in SUFFIXES:
-                files.setdefault(_squash(file.stem), file)
-    return files
+def _inked(face: ImageFont.FreeTypeFont, character: str) -> bool:
+    """A font without a readable map lacks what it draws like a code point that no font has (or not at all)."""
+    mask, box = face.getmask(character, "L"), face.getmask("\U0010fffd", "L")
+    return 0 not in mask.size and (mask.size, bytes(mask)) != (box.size, bytes(box))
 
 
-@cache
-def _find(name: str) -> Path | None:
-    try:
-        return font_file(name)
-    except UsageError:
-        return None
+def _side_by_side(pieces: list[Glyph]) -> Glyph:
+    """Put drawn runs one after another on one baseline."""
+    if len(pieces) == 1:
+        return pieces[0]
+    pens = [0, *np.cumsum([advance for *_, advance in pieces]).tolist()]
+    placed = [
+        (pen + left, top, bitmap) for pen, (bitmap, left, top, _) in zip(pens, pieces, strict=False) if bitmap.size
+    ]
+    if not placed:
+        return _NO_INK, 0, 0, pens[-1]
+    x, y = min(left for left, _, _ in placed), min(top for _, top, _ in placed)
+    width = max(left + bitmap.shape[1] for left, _, bitmap in placed) - x
+    canvas = np.zeros((max(top + bitmap.shape[0] for _, top, bitmap in placed) - y, width), np.uint8)
+    for left, top, bitmap in placed:
+        target = canvas[top - y : top - y + bitmap.shape[0], left - x : left - x + bitmap.shape[1]]
+        np.maximum(target, bitmap, out=target)
+    return canvas, x, y, pens[-1]
 
 
-def _faces(name: str, size_px: float) -> list[ImageFont.FreeTypeFont]:
-    unique = list(dict.fromkeys([font_file(name), *filter(None, map(_find, FALLBACKS))]))
-    faces = [_open(file, size_px) for file in unique]
-    return faces if None in unique else [*faces, _open(None, size_px)]
-
-
-def _open(file: Path | None, size_px: float) -> ImageFont.FreeTypeFont:
-    if file is None:
-        built_in = ImageFont.load_default(size=size_px)
-        if not isinstance(built_in, ImageFont.FreeTypeFont):
-            raise UsageError("this Pillow was built without FreeType: install a Pillow wheel")
-        return built_in
-    return ImageFont.truetype(str(file), size_px, layout_engine=ImageFont.Layout.BASIC)
-
-
-@cache
-def _shaping(face: ImageFont.FreeTypeFont) -> ImageFont.FreeTypeFont:
-    return face.font_variant(layout_engine=ImageFont.Layout.RAQM) if features.check("raqm") else face
-
-
-@cache
-def _tofu(face: ImageFont.FreeTypeFont) -> tuple[tuple[int, int], bytes]:
-    mask = face.getmask("\U0010fffd", "L")
-    return mask.size, bytes(mask)
-
-
-def _lacks(face: ImageFont.FreeTypeFont, character: str) -> bool:
-    """A font lacks what it draws like a code point that no font has (or not at all)."""
-    mask = face.getmask(character, "L")
-    return 0 in mask.size or (mask.size, bytes(mask)) == _tofu(face)
-
-
-def _draw(face: ImageFont.FreeTypeFont, text: str) -> Glyph:
-    mask, (left, top) = face.getmask2(text, "L", anchor="ls")
+def _draw(face: ImageFont.FreeTypeFont, text: str, direction: str | None = None) -> Glyph:
+    mask, (left, top) = face.getmask2(text, "L", anchor="ls", direction=direction)
     width, height = mask.size
     empty = not (width and height)
     bitmap = _NO_INK if empty else np.frombuffer(bytes(mask), np.uint8).reshape(height, width)
-    return bitmap, int(left), int(top), round(face.getlength(text))
+    return bitmap, int(left), int(top), round(face.getlength(text, direction=direction))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from .fonts import TextFont
+from .bidi import base_level, bidi_levels, is_right_to_left, visual_order
+from .fonts import TextFont, clusters
 from .page_style import PageStyle
 
 MARK = "⏎"
@@ -28,7 +29,10 @@ Word: TypeAlias = tuple[str, int, int]
 
 
 class Line(NamedTuple):
-    """One line on a page. `words` are (text, x in the line, character offset); offsets count in the laid-out text."""
+    """One line on a page. `words` are (text, x in the line, character offset); offsets count in the laid-out text.
+
+    Words stand in the order of the text; `leftward` names those (by place) that run from right to left.
+    """
 
     page: int
     column: int
@@ -39,11 +43,13 @@ class Line(NamedTuple):
     start: int
     end: int
     words: tuple[Word, ...]
+    leftward: frozenset[int] = frozenset()
 
     @property
     def box(self) -> tuple[int, int, int, int]:
         """Return left, top, right and bottom of the inked part in pixels."""
-        return self.x + (self.words[0][1] if self.words else 0), self.y, self.x + self.width, self.y + self.height
+        left = min((x for _, x, _ in self.words), default=0)
+        return self.x + left, self.y, self.x + self.width, self.y + self.height
 
 
 class _Row(NamedTuple):
@@ -52,6 +58,9 @@ class _Row(NamedTuple):
     end: int
     width: int
     last: bool
+    leftward: frozenset[int] = frozenset()
+    begins: str = ""
+    """The side where lines of its paragraph begin, if the order of its words was turned."""
 
 
 def normalise(text: str, newlines: str) -> str:
@@ -87,15 +96,55 @@ def lay_out(text: str, style: PageStyle, font: TextFont) -> Iterator[list[Line]]
         column, line = divmod(slot, rows)
         words, row_width = _aligned(row, width, style.align)
         left, top = round(margin + column * (width + gutter)), round(margin + line * leading)
-        page.append(Line(number, column, left, top, row_width, round(leading), row.start, row.end, words))
+        page.append(Line(number, column, left, top, row_width, round(leading), row.start, row.end, words, row.leftward))
     yield page
 
 
 def _rows(text: str, width: int, tab_width: int, font: TextFont) -> Iterator[_Row]:
     start = 0
     for paragraph in text.split("\n"):
-        yield from _wrap(paragraph, start, width, tab_width * max(1, font.advance(" ")), font)
+        rows = _wrap(paragraph, start, width, tab_width * max(1, font.advance(" ")), font)
+        yield from _turned(rows, paragraph, start, font) if is_right_to_left(paragraph) else rows
         start += len(paragraph) + 1
+
+
+def _turned(rows: Iterable[_Row], paragraph: str, base: int, font: TextFont) -> Iterator[_Row]:
+    """Put the words of each row where the eye looks for them, in a paragraph with right-to-left text."""
+    side = base_level(paragraph)
+    levels = bidi_levels(paragraph, side)
+    for row in rows:
+        turned = _reordered(row, paragraph, levels, base, font) if row.words else row
+        yield turned._replace(begins="right" if side else "left")
+
+
+def _reordered(row: _Row, paragraph: str, levels: Sequence[int], base: int, font: TextFont) -> _Row:
+    begin, end = row.words[0][2] - base, row.words[-1][2] - base + len(row.words[-1][0])
+    pieces = list(_pieces(paragraph, levels, begin, end))
+    odd = [levels[start] % 2 == 1 for start, _ in pieces]
+    texts = [paragraph[start:stop] for start, stop in pieces]
+    widths = [_width(text, turn, font) for text, turn in zip(texts, odd, strict=True)]
+    x, places = row.words[0][1], [0] * len(pieces)
+    for piece in visual_order([levels[start] for start, _ in pieces]):
+        places[piece] = x
+        x += widths[piece]
+    inked = [piece for piece, text in enumerate(texts) if not text.isspace()]
+    words = [(texts[piece], places[piece], base + pieces[piece][0]) for piece in inked]
+    leftward = frozenset(place for place, piece in enumerate(inked) if odd[piece])
+    return row._replace(words=words, width=x, leftward=leftward)
+
+
+def _width(text: str, leftward: bool, font: TextFont) -> int:
+    return len(text) * font.advance(" ") if text.isspace() else font.word(text, leftward=leftward)[3]
+
+
+def _pieces(paragraph: str, levels: Sequence[int], begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the stretches of a row that are of one level, words and spaces apart."""
+    start = begin
+    for place in range(begin + 1, end + 1):
+        turns = place == end or levels[place] != levels[start]
+        if turns or paragraph[place].isspace() != paragraph[start].isspace():
+            yield start, place
+            start = place
 
 
 def _wrap(paragraph: str, base: int, width: int, tab_px: int, font: TextFont) -> Iterator[_Row]:
@@ -135,14 +184,15 @@ def _after_space(space: str, x: int, tab_px: int, font: TextFont) -> int:
 def _split(unit: str, offset: int, first_width: int, width: int, font: TextFont) -> list[tuple[str, int]]:
     """Cut a token that no line can hold into pieces of at most a line, each with its offset."""
     pieces: list[tuple[str, int]] = []
-    begin = used = 0
+    begin = used = index = 0
     room = first_width
-    for index, character in enumerate(unit):
-        step = font.advance(character)
+    for cluster in clusters(unit):
+        step = font.advance(cluster)
         if used + step > room and index > begin:
             pieces.append((unit[begin:index], offset + begin))
             begin, used, room = index, 0, width
         used += step
+        index += len(cluster)
     return [*pieces, (unit[begin:], offset + begin)]
 
 
@@ -151,9 +201,15 @@ def _justified(row: _Row, slack: int) -> tuple[Word, ...]:
     return tuple((word, x + slack * index // gaps, at) for index, (word, x, at) in enumerate(row.words))
 
 
+def _side(row: _Row, align: str) -> str:
+    """A paragraph begins where its script does, unless it is told otherwise."""
+    return row.begins if row.begins and align in ("left", "justify") else align
+
+
 def _aligned(row: _Row, width: int, align: str) -> tuple[tuple[Word, ...], int]:
     """Return the words where the alignment puts them, and the right edge they then reach."""
     slack = width - row.width
+    align = _side(row, align)
     ragged = align == "left" or (align == "justify" and (row.last or len(row.words) < 2))
     if ragged or not row.words or slack <= 0:
         return tuple(row.words), row.width

@@ -34,7 +34,10 @@ class DocumentRecord(Struct, frozen=True, omit_defaults=True):
     characters: int = 0
     text_tokens: int = 0
     missing_glyph_share: float = 0.0
+    missing_glyph_count: int = 0
     missing_glyphs: str = ""
+    fallback_faces: dict[str, int] = {}
+    """Face -> characters drawn with it because the style's own font lacks them."""
     visual_tokens: dict[str, int] = {}
     compression_ratio: dict[str, float] = {}
 
@@ -46,9 +49,13 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     documents: dict[str, DocumentRecord]
     style: dict[str, Any] = {}
     font_sha256: str = ""
+    faces: dict[str, str] = {}
+    """Fallback face -> hash of its file."""
     tokenizer: str = ""
     source: dict[str, str] = {}
     perturbation: tuple[str, ...] = ()
+    calibration: int | None = None
+    """The table of levels of the degradations; none stated: that of releases 0.1 and 0.2."""
     seed: int = 0
     version: int = 1
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import structs
 
-from ...core.errors import UsageError
+from ...core.errors import DataError, UsageError, not_among
 from ...core.ids import sha256_hex
 from ..needles.overlays import Overlay, draw_overlays
-from .fonts import TextFont, font_sha256
+from .font_files import FontFile, face_sha256, font_sha256
+from .fonts import TextFont
 from .layout import Line, clean_text, lay_out
 from .manifest import DocumentRecord, Manifest, PageRecord, document_record, page_record, write_manifest
 from .page_style import PageStyle
@@ -23,6 +26,8 @@ from .texts import Document, document_id, pdf_pages
 from .visual_tokens import DEFAULT_TOKENIZER, count_tokens, visual_tokens
 
 _SMALLEST_PT, _LARGEST_PT = 3.0, 48.0
+REFUSE = "refuse"
+MISSING = (REFUSE, "mark")
 
 
 Marks: TypeAlias = Callable[[str], tuple[Sequence[Accent], Mapping[int, Sequence[Overlay]]]]
@@ -37,13 +42,21 @@ def publish(
     tokenizer: str = DEFAULT_TOKENIZER,
     source: dict[str, str] | None = None,
     marks: Marks = lambda _: ((), {}),
+    missing_glyphs: str = REFUSE,
 ) -> Manifest:
-    """Render every document into `folder/images` and write lines and manifest beside it."""
+    """Render every document into `folder/images` and write lines and manifest beside it.
+
+    A text with characters that no installed font has is refused; with `mark` it is drawn with boxes and counted.
+    """
+    if missing_glyphs not in MISSING:
+        raise UsageError(f"--missing-glyphs {not_among(missing_glyphs, MISSING)}")
     (folder / "images").mkdir(parents=True, exist_ok=True)
     (folder / "lines").mkdir(exist_ok=True)
-    press = _Press(folder, style, page_font(style), tokenizer)
+    press = _Press(folder, style, page_font(style), tokenizer, missing_glyphs)
     records = {document.id: press.publish(document, *marks(document.id)) for document in documents}
-    manifest = Manifest("render", records, structs.asdict(style), font_sha256(style.font), tokenizer, source or {})
+    faces = {face.label: face_sha256(face) for face in sorted(press.used, key=lambda face: face.label)}
+    drawn: dict[str, Any] = {"style": structs.asdict(style), "font_sha256": font_sha256(style.font), "faces": faces}
+    manifest = Manifest("render", records, tokenizer=tokenizer, source=source or {}, **drawn)
     write_manifest(folder, manifest)
     return manifest
 
@@ -104,18 +117,24 @@ def _bisect(too_large: Callable[[float], bool], low: float, high: float) -> floa
     return round(low, 3)
 
 
-class _Press(NamedTuple):
+@dataclass(slots=True)
+class _Press:
     folder: Path
     style: PageStyle
     font: TextFont
     tokenizer: str
+    missing_glyphs: str
+    used: set[FontFile] = field(default_factory=set)
+    """Faces other than the style's own that something was drawn with."""
 
     def publish(
         self, document: Document, accents: Sequence[Accent], overlays: Mapping[int, Sequence[Overlay]]
     ) -> DocumentRecord:
         """Write the pages and lines of one document."""
         font = self.font
-        font.missing.clear()
+        lacking = font.lacking(document.text)
+        if lacking and self.missing_glyphs == REFUSE:
+            raise DataError(_refusal(document.id, lacking))
         pages: list[PageRecord] = []
         with (self.folder / "lines" / f"{document.id}.jsonl").open("wb") as stream:
             for page in render_pages(document.text, self.style, font, accents):
@@ -125,10 +144,20 @@ class _Press(NamedTuple):
                 (self.folder / "images" / name).write_bytes(data)
                 pages.append(page_record(name, data, (pixels.shape[1], pixels.shape[0])))
                 stream.writelines(msgspec.json.encode(_line_record(page.number, line)) + b"\n" for line in page.lines)
-        unknown = sum(document.text.count(character) for character in font.missing)
-        size, share = len(document.text), round(unknown / max(1, len(document.text)), 6)
-        glyphs = {"missing_glyph_share": share, "missing_glyphs": "".join(sorted(font.missing)[:40])}
+        size, fallbacks = len(document.text), font.fallbacks(document.text)
+        self.used |= fallbacks.keys()
+        glyphs: dict[str, Any] = {"fallback_faces": {face.label: count for face, count in fallbacks.items()}}
+        if lacking:
+            glyphs |= {"missing_glyph_share": round(lacking.total() / size, 6), "missing_glyph_count": lacking.total()}
+            glyphs["missing_glyphs"] = "".join(sorted(lacking)[:40])
         return document_record(pages, count_tokens(document.text, self.tokenizer), characters=size, **glyphs)
+
+
+def _refusal(document: str, lacking: Counter[str]) -> str:
+    shown = ", ".join(f"{one} U+{ord(one):04X} ×{count}" for one, count in lacking.most_common(5))
+    more = " …" if len(lacking) > 5 else ""
+    fix = "install fonts that have them (`snellen doctor` names packages), or draw boxes with --missing-glyphs mark"
+    return f"document {document!r}: no installed font has {lacking.total()} of its characters ({shown}{more}): {fix}"
 
 
 def _line_record(page: int, line: Line) -> dict[str, object]:

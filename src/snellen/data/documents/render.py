@@ -13,7 +13,7 @@ from PIL import Image, ImageColor
 
 from ...core.errors import UsageError
 from .fonts import Bitmap, Glyph, TextFont, is_complex
-from .layout import MARK, Line, clean_text, lay_out
+from .layout import MARK, Line, Word, clean_text, lay_out
 from .page_style import PageStyle
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -75,11 +75,24 @@ def span_boxes(
     for line in lines:
         touched = [word for word in line.words if word[2] < end and word[2] + len(word[0]) > start]
         if touched:
-            (first, x0, at), (last, x1, begin) = touched[0], touched[-1]
-            left = x0 + font.advance(first[: max(0, start - at)])
-            right = x1 + font.advance(last[: max(0, end - begin)])
+            left, right = _extent(line, touched, start, end, font)
             found.append((line, (line.x + left, line.y, line.x + right, line.y + line.height)))
     return found
+
+
+def _extent(line: Line, touched: Sequence[Word], start: int, end: int, font: TextFont) -> tuple[int, int]:
+    """Return the leftmost and rightmost pixel, from the line's edge, of the touched part of its words."""
+    if not line.leftward:
+        (first, x0, at), (last, x1, begin) = touched[0], touched[-1]
+        return x0 + font.advance(first[: max(0, start - at)]), x1 + font.advance(last[: max(0, end - begin)])
+    edges = []
+    turned = {line.words[place] for place in line.leftward}
+    for word in touched:
+        text, x, at = word
+        near, far = font.advance(text[: max(0, start - at)]), font.advance(text[: max(0, end - at)])
+        width = font.word(text, leftward=word in turned)[3]
+        edges += [x + width - far, x + width - near] if word in turned else [x + near, x + far]
+    return min(edges), max(edges)
 
 
 def cropped_size(lines: Sequence[Line], style: PageStyle) -> tuple[int, int]:
@@ -129,11 +142,11 @@ def _coverage(lines: Sequence[Line], job: _Job) -> Bitmap:
     simple: list[tuple[str, int, int]] = []
     for line in lines:
         baseline = line.y + font.ascent_px + frame
-        source = job.text[line.start : line.end]
-        if is_complex(source):
-            _blit(canvas, font.draw_line(" ".join(source.split())), line.x + frame, baseline)
-        else:
-            simple += [(word, line.x + x + frame, baseline) for word, x, _ in line.words]
+        for place, (word, x, _) in enumerate(line.words):
+            if is_complex(word) or place in line.leftward:
+                _blit(canvas, font.word(word, leftward=place in line.leftward), line.x + x + frame, baseline)
+            else:
+                simple.append((word, line.x + x + frame, baseline))
     if simple:
         _stamp(canvas, simple, font)
     return np.ascontiguousarray(canvas[frame:-frame, frame:-frame])

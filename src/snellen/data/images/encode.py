@@ -172,11 +172,7 @@ def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> Encoded
         return EncodedImage(pybase64.b64encode(data), sent)
     picture = apply_edits(decode(data, image.ref), image.edits)
     original = picture.size
-    wanted = target_size(Header(header.mime, *picture.size, picture.mode, True), policy)
-    if wanted != picture.size:
-        picture = picture.resize(wanted, PIL.Image.Resampling.LANCZOS)
-    if with_margin(wanted, policy) != wanted:
-        picture = _in_the_middle(picture, with_margin(wanted, policy))
+    picture = _sized(picture, target_size(Header(header.mime, *original, picture.mode, True), policy), policy)
     out, mime = _compress(picture, header.mime, policy, image.ref)
     if policy.strips_metadata:
         out = _stripped(out, mime) or out
@@ -190,6 +186,14 @@ def _stripped(data: bytes, mime: str) -> bytes | None:
         return without_metadata(data, mime)
     except PictureError:
         return None
+
+
+def _sized(picture: PIL.Image.Image, wanted: tuple[int, int], policy: ImagePolicy) -> PIL.Image.Image:
+    """Return the picture in the wanted size, with a margin where the policy asks for one."""
+    if wanted != picture.size:
+        picture = picture.resize(wanted, PIL.Image.Resampling.LANCZOS)
+    sheet = with_margin(wanted, policy)
+    return picture if sheet == wanted else _in_the_middle(picture, sheet)
 
 
 def _in_the_middle(picture: PIL.Image.Image, size: tuple[int, int]) -> PIL.Image.Image:

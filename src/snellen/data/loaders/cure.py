@@ -31,6 +31,9 @@ POINTERS = {
 """What stands before a sub-question, and the inference question (the file has none), by the way the region is shown."""
 
 
+Corners = tuple[float, float, float, float]
+
+
 class CureSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The arguments of the CURE loader."""
 
@@ -41,6 +44,8 @@ class CureSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     image_list: str | None = None
     """A table with columns `url` and `path`, for pictures that lie elsewhere."""
     region: Literal["box", "crop", "coordinates", "none"] = "box"
+    boxes: Literal["first", "all"] = "first"
+    """Which boxes of an item are shown; `all` draws each, and crops to what holds them together."""
     chain: Literal["none", "gold"] = "none"
     """What the inference question is told: nothing, or the right answers of its chain."""
     ask: Literal["all", "inference", "steps"] = "all"
@@ -119,14 +124,24 @@ def _show_region(item: CureItem, source: CureSource, find: PictureFinder) -> tup
     region = source.region if source.pictures and item.bboxes else "none"
     place, edits = "", tuple[str, ...]()
     if region != "none":
-        left, top, right, bottom = clamp(item.bboxes[0], picture)
-        corners = f"from ({left:.0f}, {top:.0f}) to ({right:.0f}, {bottom:.0f})"
+        shown = [clamp(box, picture) for box in (item.bboxes if source.boxes == "all" else item.bboxes[:1])]
+        corners = " and ".join(f"from ({x0:.0f}, {y0:.0f}) to ({x1:.0f}, {y1:.0f})" for x0, y0, x1, y1 in shown)
         place = f"{corners} of a picture of {picture.width} × {picture.height} px"
-        fractions = left / picture.width, top / picture.height, right / picture.width, bottom / picture.height
-        edits = (f"{region}:{','.join(f'{value:.6f}' for value in fractions)}",) if region in ("box", "crop") else ()
+        edits = _edits(region, shown, picture)
     before, question = POINTERS[region]
     images = (Image(find(picture.url), edits=edits),) if source.pictures else ()
     return images, (before.format(place=place), question.format(place=place))
+
+
+def _edits(region: str, boxes: Sequence[Corners], picture: CureImage) -> tuple[str, ...]:
+    if region == "coordinates":
+        return ()
+    if region == "crop":
+        lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+        boxes = [(min(lefts), min(tops), max(rights), max(bottoms))]
+    size = (picture.width, picture.height) * 2
+    shares = ([edge / side for edge, side in zip(corners, size, strict=True)] for corners in boxes)
+    return tuple(f"{region}:{','.join(f'{share:.6f}' for share in values)}" for values in shares)
 
 
 def clamp(box: CureBox, picture: CureImage) -> tuple[float, float, float, float]:

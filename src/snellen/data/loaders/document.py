@@ -106,16 +106,34 @@ def needle_facts(record: Mapping[str, Any], place: int) -> dict[str, Any]:
     tags["achieved_depth"] = query.get("achieved_depth")
     if needles and needles[0].get("page") is not None:
         tags |= {"page": needles[0]["page"], "row": tenth(needles[0]["row"]), "column": tenth(needles[0]["column"])}
-    return {"tags": tags, "answers": query["answers"], "match": query["match"], **_where(needles)}
-
-
-def _where(needles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the pages that needles stand on, and their boxes for whoever shows the page."""
-    drawn = [needle for needle in needles if needle.get("page") and needle.get("bbox")]
     return {
-        "needle_pages": sorted({needle["page"] for needle in needles if needle.get("page") is not None}),
-        "boxes": [{"page": needle["page"] - 1, "box": needle["bbox"]} for needle in drawn],
+        "tags": tags,
+        "answers": query["answers"],
+        "match": query["match"],
+        **_where(needles, record.get("pages_in") or {}),
     }
+
+
+def _where(needles: Sequence[Mapping[str, Any]], pages_in: Mapping[str, Mapping[str, list[int]]]) -> dict[str, Any]:
+    """Return the pages that needles stand on, in every rendering, and their boxes for whoever shows the page."""
+    names = [str(needle["id"]) for needle in needles]
+    pages = {
+        style: sorted({page for name in names for page in by_name.get(name, [])}) for style, by_name in pages_in.items()
+    }
+    boxes = [box for needle in needles for box in _boxes(needle)]
+    begun = {needle["page"] for needle in needles if needle.get("page") is not None}
+    return {
+        "needle_pages": sorted(begun | {box["page"] for box in boxes}),
+        "needle_pages_in": pages,
+        "boxes": [{"page": box["page"] - 1, "box": box["box"]} for box in boxes],
+    }
+
+
+def _boxes(needle: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return every box of a needle; what 0.2 wrote has only the one where it begins."""
+    if needle.get("boxes"):
+        return list(needle["boxes"])
+    return [{"page": needle["page"], "box": needle["bbox"]}] if needle.get("page") and needle.get("bbox") else []
 
 
 def tenth(share: float) -> float:

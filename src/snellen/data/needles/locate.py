@@ -12,7 +12,7 @@ from ..documents.fonts import TextFont
 from ..documents.layout import lay_out
 from ..documents.page_style import PageStyle
 from ..documents.render import Accent, span_boxes
-from .needle import COLOURS, Needle, Statement
+from .needle import COLOURS, Needle, PageBox, Statement
 from .overlays import Box, Overlay, overlay_size
 from .plant import Planted
 
@@ -57,9 +57,12 @@ class _Finder:
         """Note where a planted sentence stands; it may run over a line's or a page's end."""
         start, end = statement.char_start or 0, statement.char_end or 0
         first = max(0, bisect.bisect_right(self._starts, start) - 1)
-        for number in range(first, min(first + 2, len(self._pages))):
+        for number in range(first, len(self._pages)):
+            if self._starts[number] >= end and number > first:
+                break
             for line, box in span_boxes(self._pages[number], start, end, self._font):
                 self._blocked.setdefault(number + 1, []).append(box)
+                statement.boxes.append(PageBox(number + 1, box))
                 if statement.page is None:
                     statement.line = self._pages[number].index(line) + 1
                     self._set_place(statement, number + 1, box)
@@ -78,6 +81,7 @@ class _Finder:
         self.located.overlays.setdefault(page, []).append(Overlay(statement.kind, statement.value, box, labels))
         statement.char_depth = statement.token_depth = round((page - 0.5) / total, 4)
         needle.fields["page"] = str(page)
+        statement.boxes.append(PageBox(page, box))
         self._set_place(statement, page, box)
 
     def _set_place(self, statement: Statement, page: int, box: Box) -> None:

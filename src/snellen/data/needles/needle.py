@@ -17,6 +17,13 @@ NOT_FOUND = "not found"
 COLOURS = {"red": "#d00000", "blue": "#0030d0", "green": "#007000", "orange": "#d07000"}
 
 
+class PageBox(Struct, frozen=True):
+    """A part of a page, in pixels; pages count from 1."""
+
+    page: int
+    box: tuple[int, int, int, int]
+
+
 class Statement(Struct):
     """One sentence (or visual mark) to plant. Offsets, page, line and box are filled in once it stands somewhere."""
 
@@ -37,8 +44,16 @@ class Statement(Struct):
     page: int | None = None
     line: int | None = None
     bbox: tuple[int, int, int, int] | None = None
+    """Where it begins, on `page`; `boxes` has all of it."""
+    boxes: list[PageBox] = []
+    """Every line it touches, over a line's or a page's end."""
     row: float | None = None
     column: float | None = None
+
+    @property
+    def pages(self) -> list[int]:
+        """Return the pages it stands on."""
+        return sorted({place.page for place in self.boxes})
 
 
 class Query(Struct):

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from ..documents.fonts import TextFont, font_file
+from ..documents.font_files import font_file
+from ..documents.fonts import TextFont
 
 Box = tuple[int, int, int, int]
 INK = "#202020"

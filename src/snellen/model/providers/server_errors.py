@@ -60,10 +60,14 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Tell whether the rule is about this error."""
         if (self.status and error.status not in self.status) or (self.waits and wait_s is None):
             return False
-        if any(words in error.whole for words in self.exceptions):
-            return False
-        no_words = not (self.codes or self.says)
-        return no_words or not error.names.isdisjoint(self.codes) or any(words in error.whole for words in self.says)
+        if not (self.codes or self.says):
+            return True
+        named = not error.names.isdisjoint(self.codes)
+        return (named or _holds(error.whole, self.says)) and not _holds(error.whole, self.exceptions)
+
+
+def _holds(text: str, parts: tuple[str, ...]) -> bool:
+    return any(part in text for part in parts)
 
 
 @cache
@@ -90,8 +94,7 @@ def classify(error: ServerError, headers: Mapping[str, str], body: bytes, clock:
         return _typed(ModelError, kind, message, error, retryable=error.status >= 500, wait_s=wait_s)
     message += f" ({rule.fix})" if rule.fix else ""
     told = headers.get("x-should-retry")
-    again = rule.again or (error.status >= 500 and not rule.codes and not rule.says) or told == "true"
-    again = again and told != "false"
+    again = told == "true" or (rule.again and told != "false")
     return _typed(StopRun if rule.stop else ModelError, rule.kind, message, error, retryable=again, wait_s=wait_s)
 
 
@@ -134,14 +137,17 @@ def _parts(value: Any, depth: int) -> Iterable[dict[str, Any]]:
             value = msgspec.json.decode(value)
         except msgspec.DecodeError:
             return
-    if isinstance(value, list) and depth < DEPTH:
-        for item in value:
-            yield from _parts(item, depth + 1)
-    elif isinstance(value, dict):
+    if isinstance(value, dict):
         yield value
-        if depth < DEPTH:
-            for name in (*TEXTS, "metadata", "innererror", "details"):
-                yield from _parts(value.get(name), depth + 1)
+    if depth < DEPTH:
+        for item in _inside(value):
+            yield from _parts(item, depth + 1)
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [value.get(name) for name in (*TEXTS, "metadata", "innererror", "details")]
+    return value if isinstance(value, list) else []
 
 
 def _is_name(value: Any) -> bool:

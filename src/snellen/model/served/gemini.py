@@ -115,6 +115,9 @@ def _usage(value: Any) -> Usage | None:
     kinds = ("prompt", "candidates", "thoughts", "cachedContent")
     prompt, visible, thoughts, cached = (value.get(f"{kind}TokenCount") for kind in kinds)
     output = None if visible is None and thoughts is None else (visible or 0) + (thoughts or 0)
-    details = value.get("promptTokensDetails")
-    images = [row.get("tokenCount") or 0 for row in details or () if row.get("modality") == "IMAGE"]
-    return Usage(prompt, output, thoughts, cached, sum(images) if images else None)
+    return Usage(prompt, output, thoughts, cached, _image_tokens(value.get("promptTokensDetails") or ()))
+
+
+def _image_tokens(details: Sequence[Mapping[str, Any]]) -> int | None:
+    counts = [row.get("tokenCount") or 0 for row in details if row.get("modality") == "IMAGE"]
+    return sum(counts) if counts else None

@@ -149,9 +149,7 @@ def check_streamed(reply: Reply) -> None:
 def _check_finish(reply: Reply) -> None:
     """Raise if the reply was given up, refused, or cut before its first word: what text there is is no answer."""
     reason, has_text = (reply.finish or "").lower(), bool(reply.text and reply.text.strip())
-    if reply.refusal or reason in REFUSALS or (reason in REFUSALS_WITHOUT_TEXT and not has_text):
-        why = (reply.refusal or reply.finish or "")[:MESSAGE_LIMIT]
-        raise ModelError(FailureKind.REFUSED, f"the provider refused: {why}")
+    _check_refusal(reply, reason, has_text=has_text)
     if reason in GAVE_UP:
         raise told_error(f"it gave the reply up ({reply.finish})")
     if reason in TOOLS:
@@ -160,6 +158,13 @@ def _check_finish(reply: Reply) -> None:
         reply.finish = "length"
         if not has_text:
             raise _cut_before_text(reply, reason)
+
+
+def _check_refusal(reply: Reply, reason: str, *, has_text: bool) -> None:
+    """Raise if the provider refused, in a field of its own or as a reason to finish."""
+    if reply.refusal or reason in REFUSALS or (reason in REFUSALS_WITHOUT_TEXT and not has_text):
+        why = (reply.refusal or reply.finish or "")[:MESSAGE_LIMIT]
+        raise ModelError(FailureKind.REFUSED, f"the provider refused: {why}")
 
 
 def _cut_before_text(reply: Reply, reason: str) -> ModelError:

@@ -105,10 +105,16 @@ def boxes_of(shown: Shown, number: int, image: Image) -> Iterator[tuple[float, f
     """Yield regions to outline on a picture, as fractions: `boxes` (or `box`) in the sample's meta, of its page."""
     meta = shown.sample.meta
     told = meta.get("boxes") or [meta.get("box")]
+    number = _page_of(image, number)
     for each in told if isinstance(told, list) else []:
         page, values = (each.get("page", 0), each.get("box")) if isinstance(each, dict) else (0, each)
         if page == number and _is_box(values) and (max(values) <= 1.0 or (image.width and image.height)):
             yield _fractions(values, image)
+
+
+def _page_of(image: Image, number: int) -> int:
+    """Return which page a picture is, from 0: one of some pages keeps its own number."""
+    return number if image.page is None else image.page - 1
 
 
 def _is_box(values: Any) -> TypeGuard[list[float]]:
