@@ -48,6 +48,7 @@ def stored_tables(
     reader: RunReader, task: str, *, metrics: Sequence[str] = (), tag_keys: Sequence[str] | None = None
 ) -> dict[str, ScoreTable]:
     """Return one table a metric of a stored task; `metrics` are there even when every trial failed."""
+    reader.check_scores(task)
     scores, trials = reader.rows(_SCORES, (task,)), reader.rows(_TRIALS.format(""), (task,))
     return read_tables(scores, trials, _labels(_facts(reader, task)), tag_keys=tag_keys, metrics=metrics)
 
@@ -68,6 +69,7 @@ def read_columns(reader: RunReader, task: Task, metric: str | None = None) -> Tr
     chosen = metric if metric in known else next(iter(known), "")
     scores: Iterable[ScoreRow]
     if chosen:
+        reader.check_scores(task.name)
         scores = reader.rows(f"{_SCORES} AND metric = ?", (task.name, chosen))
     else:
         scores = _live_scores(reader, task)

@@ -16,6 +16,7 @@ from ..core.errors import EnvironmentProblem
 from ..core.ids import canonical_json, sha256_hex
 from ..core.types import Prediction, Request, TrialKey
 from .database import Row, connect, insert_rows, set_journal
+from .seal import is_intact, seal
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS responses
@@ -24,6 +25,8 @@ CREATE TABLE IF NOT EXISTS responses
 PUT = "INSERT OR REPLACE INTO responses VALUES {rows}"
 GROUP_ROWS = 256
 KNOWN_KEYS = 200_000
+SEALED = 1
+"""Version of a cache in which every reply has a checksum."""
 
 
 def request_digest(identity: str, request: Request, image_hashes: Sequence[str]) -> str:
@@ -50,13 +53,21 @@ class ResponseCache:
             self._database = connect(path)
             set_journal(self._database, "WAL")
             self._database.execute("PRAGMA synchronous=NORMAL")
-            self._database.executescript(SCHEMA)
+            self._strict = self._open_table()
             self._known = self._load_known()
         except (OSError, sqlite3.Error) as error:
             advice = "run with --no-cache, or name another folder with SNELLEN_CACHE_DIR"
             raise EnvironmentProblem(f"the response cache {path} cannot be used: {error}; {advice}") from None
         self._pending: list[Row] = []
         self._writing = ThreadPoolExecutor(1, "snellen-cache")
+
+    def _open_table(self) -> bool:
+        """Make the table if there is none; tell whether every reply has a seal: in older caches some have none."""
+        fresh = not self._database.execute("SELECT 1 FROM sqlite_master WHERE name = 'responses'").fetchone()
+        self._database.executescript(SCHEMA)
+        if fresh:
+            self._database.execute(f"PRAGMA user_version={SEALED}")
+        return int(self._database.execute("PRAGMA user_version").fetchone()[0]) == SEALED
 
     def get(self, digest: str, key: TrialKey) -> Prediction | None:
         """Return the cached reply as that of trial `key`, marked as cached."""
@@ -65,10 +76,12 @@ class ResponseCache:
             return None
         try:
             row = self._database.execute("SELECT body FROM responses WHERE key = ?", (digest,)).fetchone()
-            prediction = msgspec.json.decode(row[0], type=Prediction) if row is not None else None
+            if row is None or not is_intact(row[0], digest, strict=self._strict):
+                return None
+            prediction = msgspec.json.decode(row[0], type=Prediction)
         except (sqlite3.Error, msgspec.DecodeError):
             return None  # damaged, or of another version: asking again costs less than stopping
-        if prediction is None or prediction.failure is not None:
+        if prediction.failure is not None:
             return None
         return msgspec.structs.replace(prediction, key=key, cached=True)
 
@@ -76,7 +89,7 @@ class ResponseCache:
         """Keep a success; a failure is never kept."""
         if prediction.failure is not None or prediction.cached:
             return
-        self._pending.append((digest, model, time.time(), msgspec.json.encode(prediction)))
+        self._pending.append((digest, model, time.time(), seal(msgspec.json.encode(prediction), digest)))
         if len(self._pending) >= GROUP_ROWS:
             self._write_pending()
 
