@@ -18,11 +18,12 @@ from .table import Costs, SampleFacts, ScoreTable, TrialColumns
 
 LIVE_SCORING = 20_000
 """A run that was never scored is scored while it is read, up to so many trials."""
-_SCORES = "SELECT sample, variant, repeat, metric, value, answer, rule, reason FROM scores WHERE task = ?"
+# `+task`: read the table itself. An index holds copies of its columns, and nothing checks those.
+_SCORES = "SELECT sample, variant, repeat, metric, value, answer, rule, reason FROM scores WHERE +task = ?"
 _TRIALS = (
     "SELECT sample, variant, repeat, CASE failed WHEN 1 "
     "THEN coalesce(json_extract(CAST(body AS TEXT), '$.failure.kind'), 'failed') END{} "
-    "FROM predictions WHERE task = ?"
+    "FROM predictions WHERE +task = ?"
 )
 _SAMPLES = "SELECT body FROM samples WHERE task = ? ORDER BY position"
 

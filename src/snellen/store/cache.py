@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -24,7 +25,10 @@ CREATE TABLE IF NOT EXISTS responses
 """
 PUT = "INSERT OR REPLACE INTO responses VALUES {rows}"
 GROUP_ROWS = 256
-KNOWN_KEYS = 200_000
+KNOWN_KEYS = 4_000_000
+"""A cache of more replies is asked for every key; to read all of them first would take too long."""
+FILTER_BITS = 2**25
+"""Of the keys only a bit each is kept: a miss costs no query, and a long run does not grow with every trial."""
 SEALED = 1
 """Version of a cache in which every reply has a checksum."""
 
@@ -71,8 +75,7 @@ class ResponseCache:
 
     def get(self, digest: str, key: TrialKey) -> Prediction | None:
         """Return the cached reply as that of trial `key`, marked as cached."""
-        known = self._known
-        if known is not None and digest not in known:
+        if self._known is not None and not self._known[(place := _place(digest)) >> 3] >> (place & 7) & 1:
             return None
         try:
             row = self._database.execute("SELECT body FROM responses WHERE key = ?", (digest,)).fetchone()
@@ -105,16 +108,16 @@ class ResponseCache:
         with contextlib.suppress(sqlite3.Error):  # a full disk costs the cache, never the run
             insert_rows(self._database, PUT, rows)
             if self._known is not None:
-                self._known.update(row[0] for row in rows)
-                if len(self._known) > KNOWN_KEYS:  # a long run must not grow with every trial
-                    self._known = None
+                _mark(self._known, (row[0] for row in rows))
 
-    def _load_known(self) -> set[str] | None:
-        """Return all keys, so that a miss costs no query; None when there are too many to hold."""
+    def _load_known(self) -> bytearray | None:
+        """Return a bit for every key, so that a miss costs no query; None when there are too many to read."""
         bounded = "SELECT COUNT(*) FROM (SELECT 1 FROM responses LIMIT ?)"
         if self._database.execute(bounded, (KNOWN_KEYS + 1,)).fetchone()[0] > KNOWN_KEYS:
             return None
-        return {key for (key,) in self._database.execute("SELECT key FROM responses")}
+        known = bytearray(FILTER_BITS // 8)
+        _mark(known, (key for (key,) in self._database.execute("SELECT key FROM responses")))
+        return known
 
     def info(self) -> dict[str, Any]:
         """Return path, count, bytes and count by model."""
@@ -135,3 +138,13 @@ class ResponseCache:
         self.flush()
         self._writing.shutdown()
         self._database.close()
+
+
+def _place(digest: str) -> int:
+    return crc32(digest.encode("utf-8", "surrogatepass")) % FILTER_BITS
+
+
+def _mark(known: bytearray, digests: Iterable[str]) -> None:
+    for digest in digests:
+        place = _place(digest)
+        known[place >> 3] |= 1 << (place & 7)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,7 @@ from ..core.tasks import RunHeader
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
 from .database import Row, connect, insert_rows, open_for_writing
 from .lock import RunLock
+from .reader import RunReader
 from .seal import is_intact, is_sealed, seal
 
 LOST = Failure(FailureKind.DECODE, "the stored reply could not be read again: the file was damaged")
@@ -122,13 +124,14 @@ def look_at_run(folder: Path) -> Health:
         raise EnvironmentProblem(f"no run at {folder}: run.db is missing")
     with closing(connect(path, read_only=True)) as database:
         try:
-            verdict = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
+            verdict = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         except sqlite3.Error as error:
             return Health(folder, False, f"SQLite cannot read it at all: {error}")
         found = tuple(_health_of(database, table, path) for table in KEPT if table in tables)
         header = _has_header(database, path)
         verdict = _orphans(database) if verdict == "ok" else verdict
+    verdict = _first_problem(folder) if verdict == "ok" else verdict
     sound = verdict == "ok" and header and len(found) == len(KEPT) and not any(table.unreadable for table in found)
     return Health(folder, sound, verdict, found, header)
 
@@ -139,6 +142,18 @@ def _orphans(database: sqlite3.Connection) -> str:
     except sqlite3.Error as error:
         return str(error)
     return f"{count} replies without the sample they belong to" if count else "ok"
+
+
+def _first_problem(folder: Path) -> str:
+    """Return what whoever reads the run would be told, or `ok`: its version, its scores."""
+    try:
+        with RunReader(folder) as reader:
+            for task in reader.tasks():
+                deque(reader.trials(task), maxlen=0)
+                deque(reader.scores(task), maxlen=0)
+    except (EnvironmentProblem, sqlite3.Error, ValueError) as error:
+        return str(error)
+    return "ok"
 
 
 def _has_header(database: sqlite3.Connection, path: Path) -> bool:

@@ -55,5 +55,5 @@ def reading(path: Path) -> Iterator[None]:
         if known:
             raise EnvironmentProblem(f"cannot read {path}: {error}; {known[0]}") from None
         raise damaged(path, error) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise damaged(path, f"a stored record is none: {error}") from None

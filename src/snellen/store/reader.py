@@ -98,8 +98,9 @@ class RunReader:
                     self._require(is_intact(body, task, name, position, strict=strict), f"sample {name!r}")
                     known = (name, samples(body))
                 whole = is_intact(request, strict=strict) and is_intact(reply, failed, digest, strict=strict)
+                self._require(whole, f"a trial of sample {name!r}")
                 prediction = predictions(reply)
-                self._require(whole and prediction.key.sample == name, f"a trial of sample {name!r}")
+                self._require(prediction.key.sample == name, f"a trial of sample {name!r}")
                 left -= 1
                 yield Trial(known[1], requests(request), prediction, row)
         self._require(left <= 0, f"{left} trials of task {task!r} without their samples")
@@ -120,11 +121,11 @@ class RunReader:
         )
 
     def scores(self, task: str) -> Iterator[Score]:
-        """Yield the stored scores of a task, in the order of the plan."""
+        """Yield the stored scores of a task, in the order of the plan; not by an index, which nothing checks."""
         self.check_scores(task)
         rows = self.rows(
             "SELECT c.sample, c.variant, c.repeat, c.metric, c.value, c.answer, c.rule, c.reason, c.detail "
-            "FROM scores c JOIN samples s ON s.task = c.task AND s.id = c.sample "
+            "FROM scores c NOT INDEXED JOIN samples s ON s.task = c.task AND s.id = c.sample "
             "WHERE c.task = ? ORDER BY s.position, c.variant, c.repeat, c.rowid",
             (task,),
         )
