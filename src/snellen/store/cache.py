@@ -17,6 +17,7 @@ from ..core.errors import EnvironmentProblem
 from ..core.ids import canonical_json, sha256_hex
 from ..core.types import Prediction, Request, TrialKey
 from .database import Row, connect, insert_rows, set_journal
+from .problems import BROKEN
 from .seal import is_intact, seal
 
 SCHEMA = """
@@ -59,7 +60,7 @@ class ResponseCache:
             self._database.execute("PRAGMA synchronous=NORMAL")
             self._strict = self._open_table()
             self._known = self._load_known()
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, *BROKEN) as error:
             advice = "run with --no-cache, or name another folder with SNELLEN_CACHE_DIR"
             raise EnvironmentProblem(f"the response cache {path} cannot be used: {error}; {advice}") from None
         self._pending: list[Row] = []
@@ -82,7 +83,7 @@ class ResponseCache:
             if row is None or not is_intact(row[0], digest, strict=self._strict):
                 return None
             prediction = msgspec.json.decode(row[0], type=Prediction)
-        except (sqlite3.Error, msgspec.DecodeError):
+        except (*BROKEN, msgspec.DecodeError):
             return None  # damaged, or of another version: asking again costs less than stopping
         if prediction.failure is not None:
             return None
@@ -105,7 +106,7 @@ class ResponseCache:
         return self._writing.submit(self._write, rows)
 
     def _write(self, rows: list[Row]) -> None:
-        with contextlib.suppress(sqlite3.Error):  # a full disk costs the cache, never the run
+        with contextlib.suppress(*BROKEN):  # a full disk costs the cache, never the run
             insert_rows(self._database, PUT, rows)
             if self._known is not None:
                 _mark(self._known, (row[0] for row in rows))

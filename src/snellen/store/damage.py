@@ -17,6 +17,7 @@ from ..core.tasks import RunHeader
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
 from .database import Row, connect, insert_rows, open_for_writing
 from .lock import RunLock
+from .problems import BROKEN
 from .reader import RunReader
 from .seal import is_intact, is_sealed, seal
 
@@ -126,7 +127,7 @@ def look_at_run(folder: Path) -> Health:
         try:
             verdict = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        except sqlite3.Error as error:
+        except BROKEN as error:
             return Health(folder, False, f"SQLite cannot read it at all: {error}")
         found = tuple(_health_of(database, table, path) for table in KEPT if table in tables)
         header = _has_header(database, path)
@@ -139,7 +140,7 @@ def look_at_run(folder: Path) -> Health:
 def _orphans(database: sqlite3.Connection) -> str:
     try:
         count = database.execute(f"SELECT COUNT(*) FROM predictions WHERE {ORPHANED}").fetchone()[0]  # noqa: S608 - ours
-    except sqlite3.Error as error:
+    except BROKEN as error:
         return str(error)
     return f"{count} replies without the sample they belong to" if count else "ok"
 
@@ -174,7 +175,7 @@ def _rows_left(database: sqlite3.Connection, table: str, path: Path) -> Iterator
 def _strict(database: sqlite3.Connection) -> bool:
     try:
         return every_record_is_sealed(database)
-    except (sqlite3.Error, UnicodeDecodeError):
+    except BROKEN:
         return False  # without its header nothing of the run can be used anyway
 
 
@@ -209,7 +210,7 @@ def _read_stretch(database: sqlite3.Connection, table: str, first: int, end: int
             (first, end),
         ):
             rows.append(tuple(row))
-    except sqlite3.Error:
+    except BROKEN:
         return rows, number + 1
     return rows, None
 

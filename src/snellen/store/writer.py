@@ -24,7 +24,7 @@ from .database import Row, insert_rows, open_for_writing
 from .difference import describe_difference
 from .growth import growth
 from .lock import RunLock
-from .problems import GO_ON, damaged, write_problem
+from .problems import BROKEN, GO_ON, damaged, write_problem
 from .seal import is_intact, is_sealed, seal
 
 GROUP_ROWS = 128
@@ -70,11 +70,11 @@ class RunWriter:
             self._write_header(header)
             self.lost = fail_unreadable(self._database)
             """So many stored trials could not be read; they count as failed and are asked again."""
-        except (sqlite3.Error, EnvironmentProblem, RunMismatch) as error:
+        except (*BROKEN, EnvironmentProblem, RunMismatch) as error:
             if hasattr(self, "_database"):
                 self._database.close()
             self._lock.release()
-            raise write_problem(folder / "run.db", error) if isinstance(error, sqlite3.Error) else error from None
+            raise write_problem(folder / "run.db", error) if isinstance(error, BROKEN) else error from None
         self._samples_seen: set[tuple[str, str]] = set()
         self._waiting: deque[Entry] = deque()
         self._group: list[Entry] = []
