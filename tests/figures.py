@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,9 +38,16 @@ def today() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d}"
 
 
+@cache
 def commit() -> str:
-    """Return the commit that was measured; a + behind it tells of changes in the sources that are not in it."""
-    told = ["git", "-C", str(ROOT)]
-    name = subprocess.run([*told, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    changed = subprocess.run([*told, "status", "--porcelain", "--", "src"], capture_output=True, text=True, check=False)
+    """Return the commit that was measured (SNELLEN_COMMIT for an exported tree); + tells of sources not in it."""
+    if told := os.environ.get("SNELLEN_COMMIT"):
+        return told
+    git = ["git", "-C", str(ROOT)]
+    name = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    changed = subprocess.run([*git, "status", "--porcelain", "--", "src"], capture_output=True, text=True, check=False)
     return (name.stdout.strip() or "–") + ("+" if changed.stdout.strip() else "")
+
+
+if os.environ.get("SNELLEN_FIGURES"):
+    commit()  # what is imported now is what will be measured, however long that takes
