@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, ParamSpec, TypeVar
 
@@ -12,6 +12,7 @@ import msgspec
 
 from ...core.clock import Clock
 from ...core.errors import ModelError, StopRun
+from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, Usage
 
@@ -46,6 +47,15 @@ class Reply(msgspec.Struct, gc=False):
     choices: int = 0
     closed: bool = False
     """True once the server said that the stream is complete."""
+
+
+def scrub_reply(reply: Reply, secrets: Iterable[Secret]) -> None:
+    """Mask keys wherever a reply quotes them: some gateways echo what they were sent. A short key may be an answer."""
+    for secret in secrets:
+        if not secret.is_placeholder:
+            for name in ("text", "reasoning", "finish", "model", "refusal"):
+                if quoted := getattr(reply, name):
+                    setattr(reply, name, secret.scrub(quoted))
 
 
 def decode_body(body: bytes) -> Any:

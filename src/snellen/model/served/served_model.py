@@ -29,6 +29,7 @@ from .replies import (
     expect_object,
     read_safely,
     refuse_error,
+    scrub_reply,
     status_error,
     told_error,
 )
@@ -136,8 +137,7 @@ class ServedModel:
     async def _generate(self, request: Request, images: EncodedImages) -> Prediction:
         body = build_body(self.dialect, self.remote_name, request, images)
         reply, timing = await (self._stream(request, body) if request.params.stream else self._send(body))
-        if self._key is not None and not self._key.is_placeholder:  # some gateways echo what they were sent
-            reply.text, reply.reasoning = (text and self._key.scrub(text) for text in (reply.text, reply.reasoning))
+        scrub_reply(reply, self._secrets())
         return _to_prediction(request, reply, timing, images)
 
     def _body_of(self, response: HttpResponse) -> bytes:
@@ -185,13 +185,16 @@ class ServedModel:
         event_at, thought_at, text_at = map(first.get, ("event", "reasoning", "content"))
         return reply, Timing(sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times))
 
-    def _scrubbed(self, error: ModelError) -> ModelError:
+    def _secrets(self) -> list[Secret]:
+        """Return the key, the user with password and the password alone: whichever there are."""
         alone = None if self._password is None else Secret(self._password.reveal().partition(":")[2])
-        for key in (self._key, self._password, alone):
-            if key is not None:
-                error.args = (key.scrub(str(error)),)
-                texts = {name: text for name, text in error.detail.items() if isinstance(text, str)}
-                error.detail = error.detail | {name: key.scrub(text) for name, text in texts.items()}
+        return [secret for secret in (self._key, self._password, alone) if secret is not None]
+
+    def _scrubbed(self, error: ModelError) -> ModelError:
+        for secret in self._secrets():
+            error.args = (secret.scrub(str(error)),)
+            texts = {name: text for name, text in error.detail.items() if isinstance(text, str)}
+            error.detail = error.detail | {name: secret.scrub(text) for name, text in texts.items()}
         return error
 
 

@@ -11,12 +11,12 @@ import msgspec
 from msgspec import Struct
 
 from ...core.errors import ModelError
-from ...core.secret import Secret
+from ...core.secret import secrets_of_header
 from ...core.text import clean_text
 from ...core.types import FailureKind, ImageSent
 from ...model.served.connection import Connection, Pool, Target, parse_url, request_head
 from ...model.served.dialect import Dialect
-from ...model.served.replies import Reply
+from ...model.served.replies import Reply, scrub_reply
 from ..timeline import RequestRecord
 from .collect import Collector, Outcome, cancelled
 from .journal import Journal
@@ -85,6 +85,8 @@ class Generator:
         self._taken = 0
         self._start = 0.0
         self._journal = Journal(job.journal)
+        keys = [value for name, value in job.headers.items() if name.lower() in KEY_HEADERS]
+        self._secrets = [secret for value in keys for secret in secrets_of_header(value)]
 
     async def run(self, start_at: float | None = None) -> LoadResult:
         """Make the load, wait for what is in flight, and return everything."""
@@ -216,6 +218,7 @@ class Generator:
         }
 
     def _keep(self, item: Item, number: int, record: RequestRecord, reply: Reply) -> None:
+        scrub_reply(reply, self._secrets)
         if record.message:
             record = msgspec.structs.replace(record, message=self._scrub(record.message))
         text = clean_text(reply.text or "") if record.ok else None
@@ -226,9 +229,8 @@ class Generator:
 
     def _scrub(self, message: str) -> str:
         """Mask the key where a server's error quotes it."""
-        for name, value in self._job.headers.items():
-            if name.lower() in KEY_HEADERS:
-                message = Secret(value.removeprefix("Bearer ")).scrub(message)
+        for secret in self._secrets:
+            message = secret.scrub(message)
         return message
 
     async def _pause_until(self, moment: float) -> None:
