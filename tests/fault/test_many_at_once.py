@@ -6,13 +6,18 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from asgi import call
 from figures import note_figure
 from line_doubles import Scripted, jobs, work
+from made_runs import make_run, make_task
+from snellen.api.look.view import make_viewer
 from snellen.core.types import Prediction, TrialKey
+from snellen.report.web.guard import cookie_name
 from snellen.store.cache import ResponseCache
 
 OPENER = """
@@ -109,3 +114,34 @@ def test_a_run_that_grew_while_it_was_closed_is_counted_anew(tmp_path: Path) -> 
     assert run.close()
     work(tmp_path / "one", Scripted(), jobs(5))
     assert run.progress().stored == 5
+
+
+@pytest.mark.slow
+def test_the_viewer_shows_a_thousand_runs_with_few_files(tmp_path: Path) -> None:
+    """As many pages as a reader would open; the time of the first one is work (CPU), whatever else the machine does."""
+    pytest.importorskip("starlette")
+    count = 1000
+    make_run(tmp_path / "run0", model="openai/one", skill=0.5, count=30, task=make_task(repeats=1))
+    for number in range(1, count):
+        (tmp_path / f"run{number}").mkdir()
+        for name in ("run.db", "results.json"):
+            shutil.copy(tmp_path / "run0" / name, tmp_path / f"run{number}" / name)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        cookie = {"cookie": f"{cookie_name('the-key')}=the-key"}
+        app = make_viewer([tmp_path], "the-key")
+        before = time.process_time()
+        first = call(app, "/", headers=cookie)
+        took = time.process_time() - before
+        assert first.status == 200 and first.text.count("<tr") >= count
+        keys = [part.partition(":")[0] for part in call(app, "/state", headers=cookie).text.split()]
+        assert len(keys) == count
+        pages = ["/", "/leaderboard", *(f"/run/{key}" for key in keys[::5])]
+        answers = [call(app, page, headers=cookie).status for page in pages]
+        assert set(answers) == {200}, dict(zip(pages, answers, strict=True))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    told = f"first page {took:.2f} s of CPU; {len(pages)} pages: all 200"
+    note_figure("fault", "the viewer with 1,000 runs at 256 open files", told)
+    assert took < 2.5, "a list that reads only what it shows"
