@@ -16,6 +16,7 @@ from figures import note_figure
 from hostile_corpus import ESCAPES, FORMULAS, PAYLOADS, Case, hostile_replies, write_corpus
 from waiting import CEILING_S
 
+pytestmark = pytest.mark.slow
 CEILING_MB, CEILING_CPU_S = 512, 10.0
 TESTS = Path(__file__).resolve().parents[1]
 

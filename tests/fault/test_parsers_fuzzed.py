@@ -18,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from figures import note_figure
+from snellen.api.datasets.bundles import check_data
 from snellen.core.config import parse_assignment, read_config_file
 from snellen.core.errors import ModelError, SnellenError
 from snellen.core.protocols import ImagePolicy
@@ -89,6 +90,7 @@ PARSERS: dict[str, Callable[[bytes, Path], None]] = {
     "records": file_parser("records.jsonl", lambda path: list(read_records(path))),
     "timeline": file_parser("timeline.json", read_timeline),
     "partial": partial,
+    "check": file_parser("check.jsonl", lambda path: check_data(path)),
     "image": file_parser("a.png", lambda path: asyncio.run(ImageDoor().encode(Image(str(path)), ImagePolicy()))),
     "bundle": bundle,
     "run": run_folder,
