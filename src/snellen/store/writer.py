@@ -30,7 +30,8 @@ from .seal import is_intact, is_sealed, seal
 GROUP_ROWS = 128
 """At most so many rows a commit; what is waiting goes together, nobody waits for company: all would stand still."""
 
-REMEMBERED_SAMPLES = 10_000
+REMEMBERED_SAMPLES = 1_000
+"""Variants and repeats of a sample are asked near each other; to remember more would only fill memory."""
 
 STORED = "SELECT body FROM predictions WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? AND failed = 0"
 PUT_SAMPLES = "INSERT OR IGNORE INTO samples (task, id, position, body) VALUES {rows}"
