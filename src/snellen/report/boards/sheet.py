@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 from rich import box
@@ -53,11 +53,14 @@ def to_markdown(sheet: Sheet) -> str:
 
 def to_csv(sheet: Sheet) -> str:
     """Return CSV, formulas defused."""
+    return "".join(quoted_line([safe_cell(cell) for cell in row]) for row in (sheet.head, *sheet.rows))
+
+
+def quoted_line(cells: Iterable[object]) -> str:
+    """Return a line of CSV. A cell with a lone CR goes in quotes, too: a spreadsheet would begin a row there."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([safe_cell(cell) for cell in sheet.head])
-    writer.writerows([[safe_cell(cell) for cell in row] for row in sheet.rows])
-    return out.getvalue()
+    csv.writer(out, lineterminator="\r\n").writerow(cells)
+    return out.getvalue()[:-2] + "\n"
 
 
 def to_latex(sheet: Sheet) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import msgspec
 from ...core.errors import MissingExtra
 from ...core.types import Usage
 from ...store.reader import RunReader
-from ..boards.sheet import safe_cell
+from ..boards.sheet import quoted_line, safe_cell
 from ..files import record_lines, records
 
 COLUMNS = (
@@ -47,15 +46,9 @@ def flat_records(reader: RunReader) -> Iterator[dict[str, Any]]:
 
 def csv_lines(reader: RunReader) -> Iterator[str]:
     """Yield the lines of a CSV file; cells that a spreadsheet would run as formulas are defused."""
-    yield _csv_line(COLUMNS)
+    yield quoted_line(COLUMNS)
     for row in flat_records(reader):
-        yield _csv_line([safe_cell(value) if isinstance(value, str) else value for value in row.values()])
-
-
-def _csv_line(cells: Any) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(cells)
-    return out.getvalue()
+        yield quoted_line([safe_cell(value) if isinstance(value, str) else value for value in row.values()])
 
 
 def jsonl_lines(reader: RunReader) -> Iterator[str]:
