@@ -9,8 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ENGINES := build/engines
 GATED := core stats scoring store engine prompt infer
 COVERED := 92
+FIGURES := SNELLEN_FIGURES=docs/reliability.md
 
-.PHONY: demo test check coverage mutants bench crash fault hostile recount engines pages docs lock release clean help
+.PHONY: demo test check coverage mutants bench crash fault soak hostile recount engines pages docs lock release clean help
 
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -61,11 +62,14 @@ mutants: $(VENV)/test.stamp ## 400 small faults in stats, scoring, store and eng
 bench: $(VENV)/test.stamp ## every benchmark; each prints ratios measured in one run
 	status=0; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || status=1; done; exit $$status
 
-crash: $(VENV)/test.stamp ## 100 kills of a running measurement
-	$(BIN)/python -m pytest -m crash tests/fault
+crash: $(VENV)/test.stamp ## 100 kills of each kind of work, 1,000 cuts and flipped bits, power cuts; writes docs/reliability.md
+	$(FIGURES) $(BIN)/python -m pytest -m crash tests/fault
 
-fault: $(VENV)/test.stamp ## scripted server faults and poisoned inputs
-	$(BIN)/python -m pytest tests/fault -m "not crash"
+fault: $(VENV)/test.stamp ## scripted server faults, poisoned inputs, keys, many at once; writes docs/reliability.md
+	$(FIGURES) $(BIN)/python -m pytest tests/fault -m "not crash and not soak"
+
+soak: $(VENV)/test.stamp ## 20 minutes of faults with a kill a minute, the limit against a cap; writes docs/reliability.md
+	$(FIGURES) $(BIN)/python -m pytest -m soak tests/fault
 
 hostile: $(VENV)/test.stamp ## 20,000 exchanges with drawn hostile servers
 	$(BIN)/python -m pytest tests/fault/test_hostile_servers.py

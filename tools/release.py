@@ -1,4 +1,4 @@
-"""Builds wheel and sdist, checks what is in them, tries the wheel in an empty environment and writes checksums.
+"""Builds wheel and sdist, checks both, tries the wheel in an empty environment; writes a bill of materials, checksums.
 
 python tools/release.py dist
 """
@@ -16,6 +16,9 @@ from email import message_from_bytes
 from pathlib import Path
 
 from packaging.metadata import Metadata
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from bill import NOT_ASKED, write_bill
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "snellen"
@@ -117,7 +120,11 @@ def release(folder: Path) -> None:
     check_wheel(wheel)
     check_sdist(sdist)
     try_wheel(wheel)
-    print(f"{wheel.name} and {sdist.name} are fit for release; {write_checksums((wheel, sdist))}")
+    parts, problems, asked = write_bill(folder)
+    require(not problems, "; ".join(problems))
+    if not asked:
+        print(NOT_ASKED)
+    print(f"{wheel.name} and {sdist.name} are fit for release; {write_checksums((wheel, sdist, parts))}")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from ..data.catalog import Catalog
 from ..model.served.served_model import ServedModel
 from ..perf.charts import latency_throughput, pictures, to_svg
 from ..perf.load.generator import Item
+from ..perf.load.journal import PARTIAL, partial_files
 from ..perf.load.measure import LoadPlan, Measured, measure
 from ..perf.load.synthetic import TASK as SYNTHETIC
 from ..perf.load.synthetic import Synthetic, make_dialogues
@@ -85,27 +87,51 @@ class _Load(msgspec.Struct):
     plan: Plan | None
     stream: bool
 
-    async def put_on(self, level: LoadPlan) -> Measured:
-        """Load the servers as the level says."""
-        return await measure(level, self.items, self.provider, self.urls, self.headers, stream=self.stream)
+    async def put_on(self, level: LoadPlan, folder: Path | None = None) -> Measured:
+        """Load the servers as the level says; with a folder what is measured is kept there meanwhile."""
+        where = (self.items, self.provider, self.urls, self.headers)
+        return await measure(level, *where, stream=self.stream, folder=folder)
 
 
 def run_perf(settings: PerfSettings) -> PerfReport:
     """Measure every level; Ctrl-C ends it with a valid report of what was measured."""
     folder = settings.run.output_dir or Path("runs") / f"perf-{_label(settings)}"
     report = PerfReport(folder, settings.run.model, _task_name(settings), [])
-    if (folder / "perf.json").exists() or (folder / "run.db").exists():
-        raise UsageError(f"{folder} holds a measurement already; a load cannot be continued: choose another -o")
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
+    _refuse_full(folder)
+    try:  # from here on Ctrl-C leaves a report, wherever it strikes
+        folder.mkdir(parents=True, exist_ok=True)
         _measure_levels(settings, folder, report)
     except KeyboardInterrupt:
         report.interrupted = True
+    with _undisturbed():
+        _write_report(folder, report)
+    return report
+
+
+def _refuse_full(folder: Path) -> None:
+    if (folder / "perf.json").exists() or (folder / "run.db").exists():
+        raise UsageError(f"{folder} holds a measurement already; a load cannot be continued: choose another -o")
+    if left := [path for path in folder.rglob(f"{PARTIAL}*.jsonl") if path.stat().st_size]:
+        see = f"`snellen perf summarize {left[0].parent}` sums up what it had measured"
+        raise UsageError(f"{folder} holds a load that was killed; it cannot be continued: choose another -o; {see}")
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is done."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _write_report(folder: Path, report: PerfReport) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     _keep(folder, report)
     names = {level["level"]: level.get("pictures", ()) for level in report.levels}
     drawn = {level: {name: (folder / name).read_text() for name in files} for level, files in names.items()}
     (folder / "perf.html").write_text(render_page(f"{report.task} · {report.model}", report.levels, drawn))
-    return report
 
 
 def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) -> None:
@@ -117,12 +143,14 @@ def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) ->
         level_folder.mkdir(parents=True, exist_ok=True)
         entry: dict[str, Any] = {"level": level_name(level), "plan": level.told()}
         report.levels.append(entry)
-        measured = run_to_end(load.put_on(level))
+        measured = run_to_end(load.put_on(level, level_folder))
         report.interrupted = measured.timeline.interrupted
         entry |= describe_level(measured.timeline, settings.objectives)
         if not measured.timeline.requests:
             return
         write_timeline(level_folder / "timeline.json", measured.timeline)
+        for path in partial_files(level_folder):
+            path.unlink()
         if load.plan is not None:
             entry["value"] = _score(level_folder, load, load.plan, measured, settings)
         if settings.draw:

@@ -8,6 +8,7 @@ from typing import Any
 from ..core.errors import DataError
 from ..perf.definitions import COMMON, DEFINITIONS, DIFFERENCES, FILE_FORM, STEADY_RULE
 from ..perf.export import export
+from ..perf.load.journal import partial_files, read_partial
 from ..perf.metrics import STATS, summarize
 from ..perf.profile_aisbench import summarize_aisbench
 from ..perf.read import read_json, read_timeline
@@ -19,8 +20,10 @@ __all__ = ["explain_metrics", "export", "parse_objectives", "read_any", "read_tr
 
 
 def read_any(path: Path) -> Timeline:
-    """Read a timeline file, or the timings of a run folder."""
+    """Read a timeline file, the timings of a run folder, or what a killed load left."""
     file = path / "timeline.json" if path.is_dir() else path
+    if path.is_dir() and not file.is_file() and partial_files(path):
+        return read_partial(path)
     return timeline_of_run(path) if (path / "run.db").is_file() and not file.is_file() else read_timeline(file)
 
 

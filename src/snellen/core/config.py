@@ -14,7 +14,8 @@ from .errors import ConfigError, did_you_mean
 
 T = TypeVar("T")
 TOML_LIMIT = 2**20
-LONG_KEY = re.compile(r"(?:[\w\-\"']+[ \t]*\.[ \t]*){40}")
+LONG_KEY = re.compile(r"(?<![\w\-\"'])(?:[\w\-\"']+[ \t]*\.[ \t]*){40}")
+"""Looked for only where a word begins: from every letter on it would take time by the square of a long one."""
 
 
 def read_config_file(path: str | Path) -> dict[str, Any]:
@@ -39,7 +40,12 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise tomllib.TOMLDecodeError(f"it is longer than {TOML_LIMIT:,} characters")
     if LONG_KEY.search(text):
         raise tomllib.TOMLDecodeError("a key has more than 40 parts")
-    return tomllib.loads(text)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError as error:  # a number or a date that Python refuses
+        raise tomllib.TOMLDecodeError(str(error)) from None
 
 
 def convert(value: Any, kind: type[T], where: str) -> T:

@@ -53,3 +53,15 @@ class Secret:
             for form in self._forms:
                 text = text.replace(form, "****")
         return text
+
+
+def secrets_of_header(value: str) -> tuple[Secret, ...]:
+    """Return all that must not be shown of a header that carries a key: the key, or name and password and each form."""
+    scheme, _, rest = value.partition(" ")
+    if scheme != "Basic":
+        return (Secret(rest if scheme == "Bearer" else value),)
+    try:
+        pair = base64.b64decode(rest).decode()
+    except ValueError:
+        return (Secret(rest),)
+    return tuple(Secret(part) for part in (rest, pair, pair.partition(":")[2]) if part)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -69,6 +71,13 @@ def tag_text(value: Any) -> str:
     if value is None:
         return NO_TAG
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def quoted_line(cells: Iterable[object]) -> str:
+    """Return a line of CSV. A cell with a lone CR goes in quotes, too: a spreadsheet would begin a row there."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n").writerow(cells)
+    return out.getvalue()[:-2] + "\n"
 
 
 def json_objects(text: str) -> Iterator[Any]:

@@ -157,10 +157,11 @@ def notes(timeline: Timeline) -> list[str]:
     guessed = sum(record.counted_by != "server" or record.output_tokens is None for record in done)
     whole = sum(not record.streamed for record in done) if timeline.stream else 0
     unknown = sum(record.input_tokens is None for record in done)
-    limited = timeline.watch.get("limited")
+    limited, killed = timeline.watch.get("limited"), timeline.load.get("killed")
     counted = "their output tokens are counted by event or by word, not by the server"
     remarks = (
-        (timeline.interrupted, "stopped by hand: a partial run"),
+        (timeline.interrupted and not killed, "stopped by hand: a partial run"),
+        (killed, "killed while it ran: a partial run; what was in flight is missing"),
         (guessed, f"{guessed} replies came without usage: {counted}"),
         (unknown, f"{unknown} of {len(done)} replies came without a count of input tokens: sums leave them out"),
         (whole, f"{whole} replies came whole though a stream was asked for: they have no TTFT, TPOT or ITL"),

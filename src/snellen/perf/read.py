@@ -11,6 +11,7 @@ import msgspec
 from ..core.errors import ConfigError, DataError
 from .timeline import CANCELLED, RequestRecord, Timeline, timeline_from_dict
 
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _OUTCOMES = {"successful": None, "incomplete": CANCELLED, "errored": "server"}
 """guidellm's lists of requests -> our outcome."""
 
@@ -37,11 +38,11 @@ def read_json(path: Path) -> Any:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     try:
         return msgspec.json.decode(raw)
-    except msgspec.DecodeError as error:
-        first_error = error
+    except NOT_JSON as error:
+        first_error: Exception = error
     try:
         return msgspec.json.Decoder().decode_lines(raw)
-    except msgspec.DecodeError:
+    except NOT_JSON:
         raise ConfigError(f"{path} is neither JSON nor JSON lines: {first_error}") from None
 
 

@@ -85,7 +85,9 @@ class Timeline(Struct, frozen=True, omit_defaults=True):
 
 def write_timeline(path: Path, timeline: Timeline) -> None:
     """Write a timeline file that `read_timeline` reads back equal."""
-    path.write_bytes(msgspec.json.format(canonical_json(timeline), indent=1) + b"\n")
+    draft = path.with_name(f".{path.name}")
+    draft.write_bytes(msgspec.json.format(canonical_json(timeline), indent=1) + b"\n")
+    draft.replace(path)  # whole or not at all: what a killed load left beside it counts until then
 
 
 def timeline_from_dict(data: dict[str, Any], where: str) -> Timeline:

@@ -21,11 +21,12 @@ from .table import Costs, SampleFacts, ScoreTable, TrialColumns
 
 LIVE_SCORING = 20_000
 """A run that was never scored is scored while it is read, up to so many trials."""
-_SCORES = "SELECT sample, variant, repeat, metric, value, answer, rule, reason FROM scores WHERE task = ?"
+# `+task`: read the table itself. An index holds copies of its columns, and nothing checks those.
+_SCORES = "SELECT sample, variant, repeat, metric, value, answer, rule, reason FROM scores WHERE +task = ?"
 _TRIALS = (
     "SELECT sample, variant, repeat, CASE failed WHEN 1 "
     "THEN coalesce(json_extract(CAST(body AS TEXT), '$.failure.kind'), 'failed') END{} "
-    "FROM predictions WHERE task = ?"
+    "FROM predictions WHERE +task = ?"
 )
 _SAMPLES = "SELECT body FROM samples WHERE task = ? ORDER BY position"
 
@@ -51,6 +52,7 @@ def stored_tables(
     reader: RunReader, task: str, *, metrics: Sequence[str] = (), tag_keys: Sequence[str] | None = None
 ) -> dict[str, ScoreTable]:
     """Return one table a metric of a stored task; `metrics` are there even when every trial failed."""
+    reader.check_scores(task)
     scores, trials = reader.rows(_SCORES, (task,)), reader.rows(_TRIALS.format(""), (task,))
     return read_tables(scores, trials, _labels(_facts(reader, task)), tag_keys=tag_keys, metrics=metrics)
 
@@ -83,6 +85,7 @@ def read_columns(reader: RunReader, task: Task, metric: str | None = None) -> Tr
     chosen = metric if metric in known else next(iter(known), "")
     scores: Iterable[ScoreRow]
     if chosen:
+        reader.check_scores(task.name)
         scores = reader.rows(f"{_SCORES} AND metric = ?", (task.name, chosen))
     else:
         scores = _live_scores(reader, task)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -16,6 +17,8 @@ from ..core.errors import EnvironmentProblem
 from ..core.ids import canonical_json, sha256_hex
 from ..core.types import Prediction, Request, TrialKey
 from .database import Row, connect, insert_rows, set_journal
+from .problems import BROKEN
+from .seal import is_intact, seal
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS responses
@@ -23,7 +26,12 @@ CREATE TABLE IF NOT EXISTS responses
 """
 PUT = "INSERT OR REPLACE INTO responses VALUES {rows}"
 GROUP_ROWS = 256
-KNOWN_KEYS = 200_000
+KNOWN_KEYS = 4_000_000
+"""A cache of more replies is asked for every key; to read all of them first would take too long."""
+FILTER_BITS = 2**25
+"""Of the keys only a bit each is kept: a miss costs no query, and a long run does not grow with every trial."""
+SEALED = 1
+"""Version of a cache in which every reply has a checksum."""
 
 
 def request_digest(identity: str, request: Request, image_hashes: Sequence[str]) -> str:
@@ -52,25 +60,34 @@ class ResponseCache:
             self._database = connect(path)
             set_journal(self._database, "WAL")
             self._database.execute("PRAGMA synchronous=NORMAL")
-            self._database.executescript(SCHEMA)
+            self._strict = self._open_table()
             self._known = self._load_known()
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, *BROKEN) as error:
             advice = "run with --no-cache, or name another folder with SNELLEN_CACHE_DIR"
             raise EnvironmentProblem(f"the response cache {path} cannot be used: {error}; {advice}") from None
         self._pending: list[Row] = []
         self._writing = ThreadPoolExecutor(1, "snellen-cache")
 
+    def _open_table(self) -> bool:
+        """Make the table if there is none; tell whether every reply has a seal: in older caches some have none."""
+        fresh = not self._database.execute("SELECT 1 FROM sqlite_master WHERE name = 'responses'").fetchone()
+        self._database.executescript(SCHEMA)
+        if fresh:
+            self._database.execute(f"PRAGMA user_version={SEALED}")
+        return int(self._database.execute("PRAGMA user_version").fetchone()[0]) == SEALED
+
     def get(self, digest: str, key: TrialKey) -> Prediction | None:
         """Return the cached reply as that of trial `key`, marked as cached."""
-        known = self._known
-        if known is not None and digest not in known:
+        if self._known is not None and not self._known[(place := _place(digest)) >> 3] >> (place & 7) & 1:
             return None
         try:
             row = self._database.execute("SELECT body FROM responses WHERE key = ?", (digest,)).fetchone()
-            prediction = msgspec.json.decode(row[0], type=Prediction) if row is not None else None
-        except (sqlite3.Error, msgspec.DecodeError):
+            if row is None or not is_intact(row[0], digest, strict=self._strict):
+                return None
+            prediction = msgspec.json.decode(row[0], type=Prediction)
+        except (*BROKEN, msgspec.DecodeError):
             return None  # damaged, or of another version: asking again costs less than stopping
-        if prediction is None or prediction.failure is not None:
+        if prediction.failure is not None:
             return None
         return msgspec.structs.replace(prediction, key=key, cached=True)
 
@@ -78,7 +95,7 @@ class ResponseCache:
         """Keep a success; a failure is never kept."""
         if prediction.failure is not None or prediction.cached:
             return
-        self._pending.append((digest, model, time.time(), msgspec.json.encode(prediction)))
+        self._pending.append((digest, model, time.time(), seal(msgspec.json.encode(prediction), digest)))
         if len(self._pending) >= GROUP_ROWS:
             self._write_pending()
 
@@ -91,19 +108,19 @@ class ResponseCache:
         return self._writing.submit(self._write, rows)
 
     def _write(self, rows: list[Row]) -> None:
-        with contextlib.suppress(sqlite3.Error):  # a full disk costs the cache, never the run
+        with contextlib.suppress(*BROKEN):  # a full disk costs the cache, never the run
             insert_rows(self._database, PUT, rows)
             if self._known is not None:
-                self._known.update(row[0] for row in rows)
-                if len(self._known) > KNOWN_KEYS:  # a long run must not grow with every trial
-                    self._known = None
+                _mark(self._known, (row[0] for row in rows))
 
-    def _load_known(self) -> set[str] | None:
-        """Return all keys, so that a miss costs no query; None when there are too many to hold."""
+    def _load_known(self) -> bytearray | None:
+        """Return a bit for every key, so that a miss costs no query; None when there are too many to read."""
         bounded = "SELECT COUNT(*) FROM (SELECT 1 FROM responses LIMIT ?)"
         if self._database.execute(bounded, (KNOWN_KEYS + 1,)).fetchone()[0] > KNOWN_KEYS:
             return None
-        return {key for (key,) in self._database.execute("SELECT key FROM responses")}
+        known = bytearray(FILTER_BITS // 8)
+        _mark(known, (key for (key,) in self._database.execute("SELECT key FROM responses")))
+        return known
 
     def info(self) -> dict[str, Any]:
         """Return path, count, bytes and count by model."""
@@ -124,3 +141,13 @@ class ResponseCache:
         self.flush()
         self._writing.shutdown()
         self._database.close()
+
+
+def _place(digest: str) -> int:
+    return crc32(digest.encode("utf-8", "surrogatepass")) % FILTER_BITS
+
+
+def _mark(known: bytearray, digests: Iterable[str]) -> None:
+    for digest in digests:
+        place = _place(digest)
+        known[place >> 3] |= 1 << (place & 7)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,12 +17,16 @@ from ..core.tasks import RunHeader
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
 from .database import Row, connect, insert_rows, open_for_writing
 from .lock import RunLock
+from .problems import BROKEN
+from .reader import RunReader
+from .seal import is_intact, is_sealed, seal
 
 LOST = Failure(FailureKind.DECODE, "the stored reply could not be read again: the file was damaged")
 SMALLEST_ROW = 16
 """Bytes: so the size of a file bounds how many rows it can hold."""
 GROUP_ROWS = 64
 SPARE = "run.db.damaged"
+ORPHANED = "NOT EXISTS (SELECT 1 FROM samples s WHERE s.task = predictions.task AND s.id = predictions.sample)"
 KEPT = ("meta", "samples", "predictions", "attempts")
 """Tables that are saved; scores are derived, and made again by `snellen score`."""
 
@@ -30,21 +35,33 @@ _request = msgspec.json.Decoder(Request).decode
 _prediction = msgspec.json.Decoder(Prediction).decode
 
 
-def _is_sample(row: Row) -> bool:
-    return _read(lambda: _sample(row[3]).id == row[1])
+def _is_sample(row: Row, strict: bool) -> bool:
+    return is_intact(row[3], *row[:3], strict=strict) and _read(lambda: _sample(row[3]).id == row[1])
 
 
-def _is_trial(row: Row) -> bool:
-    *key, _, _, request, body = row
+def _is_trial(row: Row, strict: bool) -> bool:
+    *key, failed, digest, request, body = row
+    if not (is_intact(request, strict=strict) and is_intact(body, failed, digest, strict=strict)):
+        return False
     return _read(lambda: bool(_request(request)) and _prediction(body).key == TrialKey(*key))
 
 
-def _is_meta(row: Row) -> bool:
+def _is_meta(row: Row, _: bool) -> bool:
     kind: Any = RunHeader if row[0] == "header" else object
-    return _read(lambda: msgspec.json.decode(row[1], type=kind) is not None)
+    return is_intact(row[1]) and _read(lambda: msgspec.json.decode(row[1], type=kind) is not None)
 
 
-CHECKS: dict[str, Callable[[Row], bool]] = {"meta": _is_meta, "samples": _is_sample, "predictions": _is_trial}
+def _is_row(row: Row, _: bool) -> bool:
+    return bool(row)
+
+
+CHECKS: dict[str, Callable[[Row, bool], bool]] = {"meta": _is_meta, "samples": _is_sample, "predictions": _is_trial}
+
+
+def every_record_is_sealed(database: sqlite3.Connection) -> bool:
+    """Tell whether a record without a seal is a damaged one: the header of a run that has them is sealed, too."""
+    row = database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
+    return bool(row) and is_sealed(row[0])
 
 
 def _read(whether: Callable[[], bool]) -> bool:
@@ -60,23 +77,26 @@ def fail_unreadable(database: sqlite3.Connection) -> int:
     A sample that cannot be read goes, and its trials with it: it is stored anew when one of them is asked.
     """
     bodies = database.execute("SELECT task, id, position, body FROM samples")
-    lost = {(row[0], row[1]) for row in bodies if not _is_sample(row)}
+    strict = every_record_is_sealed(database)
+    samples = {(row[0], row[1]): _is_sample(row, strict) for row in bodies}
+    lost = [name for name, readable in samples.items() if not readable]
     rows = database.execute("SELECT rowid, * FROM predictions")
-    bad = [row[:5] for row in rows if (row[1], row[2]) in lost or not _is_trial(row[1:])]
+    bad = [(row[:5], row[6]) for row in rows if not (samples.get((row[1], row[2])) and _is_trial(row[1:], strict))]
     if not (lost or bad):
         return 0
     database.execute("BEGIN IMMEDIATE")
-    database.executemany("DELETE FROM samples WHERE task = ? AND id = ?", list(lost))
+    database.executemany("DELETE FROM samples WHERE task = ? AND id = ?", lost)
     database.executemany(
         "UPDATE predictions SET failed = 1, request = ?, body = ? WHERE rowid = ?",
-        [(*_lost_bodies(TrialKey(*key)), number) for number, *key in bad],
+        [(*_lost_bodies(TrialKey(*key), digest), number) for (number, *key), digest in bad],
     )
     database.execute("COMMIT")
     return len(bad)
 
 
-def _lost_bodies(key: TrialKey) -> tuple[bytes, bytes]:
-    return msgspec.json.encode(Request(key, ())), msgspec.json.encode(Prediction(key, failure=LOST))
+def _lost_bodies(key: TrialKey, digest: str) -> tuple[bytes, bytes]:
+    body = msgspec.json.encode(Prediction(key, failure=LOST))
+    return seal(msgspec.json.encode(Request(key, ()))), seal(body, 1, digest)
 
 
 class TableHealth(NamedTuple):
@@ -105,14 +125,36 @@ def look_at_run(folder: Path) -> Health:
         raise EnvironmentProblem(f"no run at {folder}: run.db is missing")
     with closing(connect(path, read_only=True)) as database:
         try:
-            verdict = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
+            verdict = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        except sqlite3.Error as error:
+        except BROKEN as error:
             return Health(folder, False, f"SQLite cannot read it at all: {error}")
         found = tuple(_health_of(database, table, path) for table in KEPT if table in tables)
         header = _has_header(database, path)
+        verdict = _orphans(database) if verdict == "ok" else verdict
+    verdict = _first_problem(folder) if verdict == "ok" else verdict
     sound = verdict == "ok" and header and len(found) == len(KEPT) and not any(table.unreadable for table in found)
     return Health(folder, sound, verdict, found, header)
+
+
+def _orphans(database: sqlite3.Connection) -> str:
+    try:
+        count = database.execute(f"SELECT COUNT(*) FROM predictions WHERE {ORPHANED}").fetchone()[0]  # noqa: S608 - ours
+    except BROKEN as error:
+        return str(error)
+    return f"{count} replies without the sample they belong to" if count else "ok"
+
+
+def _first_problem(folder: Path) -> str:
+    """Return what whoever reads the run would be told, or `ok`: its version, its scores."""
+    try:
+        with RunReader(folder) as reader:
+            for task in reader.tasks():
+                deque(reader.trials(task), maxlen=0)
+                deque(reader.scores(task), maxlen=0)
+    except (EnvironmentProblem, sqlite3.Error, ValueError) as error:
+        return str(error)
+    return "ok"
 
 
 def _has_header(database: sqlite3.Connection, path: Path) -> bool:
@@ -120,14 +162,21 @@ def _has_header(database: sqlite3.Connection, path: Path) -> bool:
 
 
 def _health_of(database: sqlite3.Connection, table: str, path: Path) -> TableHealth:
-    check = CHECKS.get(table, bool)
-    rows = [check(row) if row is not None else False for row in _all_rows(database, table, path)]
+    check, strict = CHECKS.get(table, _is_row), _strict(database)
+    rows = [row is not None and check(row, strict) for row in _all_rows(database, table, path)]
     return TableHealth(table, sum(rows), len(rows) - sum(rows))
 
 
 def _rows_left(database: sqlite3.Connection, table: str, path: Path) -> Iterator[Row]:
-    check = CHECKS.get(table, bool)
-    return (row for row in _all_rows(database, table, path) if row is not None and check(row))
+    check, strict = CHECKS.get(table, _is_row), _strict(database)
+    return (row for row in _all_rows(database, table, path) if row is not None and check(row, strict))
+
+
+def _strict(database: sqlite3.Connection) -> bool:
+    try:
+        return every_record_is_sealed(database)
+    except BROKEN:
+        return False  # without its header nothing of the run can be used anyway
 
 
 def _all_rows(database: sqlite3.Connection, table: str, path: Path) -> Iterator[Row | None]:
@@ -161,7 +210,7 @@ def _read_stretch(database: sqlite3.Connection, table: str, first: int, end: int
             (first, end),
         ):
             rows.append(tuple(row))
-    except sqlite3.Error:
+    except BROKEN:
         return rows, number + 1
     return rows, None
 
@@ -204,8 +253,7 @@ def _save(path: Path, fresh: Path) -> dict[str, int]:
         new.execute("BEGIN IMMEDIATE")
         saved = {table: _copy(_rows_left(old, table, path), new, table) for table in KEPT}
         saved["predictions"] -= new.execute(
-            "DELETE FROM predictions WHERE NOT EXISTS "
-            "(SELECT 1 FROM samples s WHERE s.task = predictions.task AND s.id = predictions.sample)"
+            f"DELETE FROM predictions WHERE {ORPHANED}"  # noqa: S608 - ours
         ).rowcount
         new.execute("COMMIT")
         new.execute("PRAGMA journal_mode=DELETE")  # all in one file, which is renamed

@@ -11,6 +11,8 @@ import msgspec
 
 from ..core.errors import EnvironmentProblem
 
+BROKEN = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises for a damaged file; the second where even its message quotes broken bytes."""
 DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 GO_ON = "run the same command again, nothing stored is lost"
 ADVICE = {
@@ -27,7 +29,7 @@ ADVICE = {
 def write_problem(path: Path, error: Exception) -> EnvironmentProblem:
     """Return why a database cannot be written, and what helps."""
     name = getattr(error, "sqlite_errorname", "") or ""
-    if name.startswith(DAMAGED):
+    if name.startswith(DAMAGED) or isinstance(error, UnicodeDecodeError):
         return damaged(path, error)
     advice = next((text for start, text in ADVICE.items() if name.startswith(start)), GO_ON)
     return EnvironmentProblem(f"cannot write {path}: {error}; {advice}")
@@ -55,5 +57,5 @@ def reading(path: Path) -> Iterator[None]:
         if known:
             raise EnvironmentProblem(f"cannot read {path}: {error}; {known[0]}") from None
         raise damaged(path, error) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise damaged(path, f"a stored record is none: {error}") from None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
+from zlib import crc32
 
 import msgspec
 
@@ -15,9 +16,16 @@ from ..core.tasks import RunHeader
 from ..core.types import Prediction, Request, Sample, Score, TrialKey
 from .database import Row, connect, insert_rows, open_for_reading
 from .problems import damaged, reading
+from .seal import is_intact, is_sealed
 
 GROUP_ROWS = 100
 """Scores that go in by one statement."""
+ALL_SCORES = "SELECT * FROM scores WHERE +task = ? ORDER BY rowid"
+TRIALS = (
+    "SELECT s.id, s.position, s.body, p.failed, p.digest, p.request, p.body, p.rowid "
+    "FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample "
+    "WHERE p.task = ? ORDER BY s.position, p.variant, p.repeat"
+)
 
 
 class Trial(NamedTuple):
@@ -56,6 +64,8 @@ class RunReader:
             raise EnvironmentProblem(
                 f"{self.folder} has no header: the run was stopped before it began; run the command again"
             )
+        if not is_intact(row[0]):
+            raise damaged(self.folder / "run.db", "its header is not what was written")
         try:
             return msgspec.json.decode(row[0], type=RunHeader)
         except msgspec.DecodeError as error:
@@ -73,27 +83,40 @@ class RunReader:
 
     def samples(self, task: str) -> Iterator[Sample]:
         """Yield the samples of a task in the order of the plan."""
-        decode = msgspec.json.Decoder(Sample).decode
+        decode, strict = msgspec.json.Decoder(Sample).decode, self._strict()
         with reading(self.folder / "run.db"):
-            for (body,) in self.rows("SELECT body FROM samples WHERE task = ? ORDER BY position", (task,)):
+            rows = self.rows("SELECT id, position, body FROM samples WHERE task = ? ORDER BY position", (task,))
+            for name, position, body in rows:
+                self._require(is_intact(body, task, name, position, strict=strict), f"sample {name!r}")
                 yield decode(body)
 
     def trials(self, task: str) -> Iterator[Trial]:
         """Yield every stored trial of a task: by position of its sample, then variant, then repeat."""
         samples, requests = msgspec.json.Decoder(Sample).decode, msgspec.json.Decoder(Request).decode
-        predictions = msgspec.json.Decoder(Prediction).decode
-        rows = self.rows(
-            "SELECT s.id, s.body, p.request, p.body, p.rowid "
-            "FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample "
-            "WHERE p.task = ? ORDER BY s.position, p.variant, p.repeat",
-            (task,),
-        )
+        predictions, strict = msgspec.json.Decoder(Prediction).decode, self._strict()
         known: tuple[str, Sample] | None = None
+        left = next(self.rows("SELECT COUNT(*) FROM predictions WHERE task = ?", (task,)))[0]
         with reading(self.folder / "run.db"):
-            for name, body, request, prediction, row in rows:
+            for name, position, body, failed, digest, request, reply, row in self.rows(TRIALS, (task,)):
                 if known is None or known[0] != name:
+                    self._require(is_intact(body, task, name, position, strict=strict), f"sample {name!r}")
                     known = (name, samples(body))
-                yield Trial(known[1], requests(request), predictions(prediction), row)
+                whole = is_intact(request, strict=strict) and is_intact(reply, failed, digest, strict=strict)
+                self._require(whole, f"a trial of sample {name!r}")
+                prediction = predictions(reply)
+                self._require(prediction.key.sample == name, f"a trial of sample {name!r}")
+                left -= 1
+                yield Trial(known[1], requests(request), prediction, row)
+        self._require(left <= 0, f"{left} trials of task {task!r} without their samples")
+
+    def _strict(self) -> bool:
+        """Tell whether every record of this run has a seal."""
+        row = next(self.rows("SELECT value FROM meta WHERE key = 'header'"), None)
+        return row is not None and is_sealed(row[0])
+
+    def _require(self, holds: bool, what: str) -> None:
+        if not holds:
+            raise damaged(self.folder / "run.db", f"{what}: not what was written")
 
     def attempts(self) -> Iterator[tuple[Any, ...]]:
         """Yield every failed attempt as (task, sample, variant, repeat, at, kind, status, message)."""
@@ -102,16 +125,24 @@ class RunReader:
         )
 
     def scores(self, task: str) -> Iterator[Score]:
-        """Yield the stored scores of a task, in the order of the plan."""
+        """Yield the stored scores of a task, in the order of the plan; not by an index, which nothing checks."""
+        self.check_scores(task)
         rows = self.rows(
             "SELECT c.sample, c.variant, c.repeat, c.metric, c.value, c.answer, c.rule, c.reason, c.detail "
-            "FROM scores c JOIN samples s ON s.task = c.task AND s.id = c.sample "
+            "FROM scores c NOT INDEXED JOIN samples s ON s.task = c.task AND s.id = c.sample "
             "WHERE c.task = ? ORDER BY s.position, c.variant, c.repeat, c.rowid",
             (task,),
         )
         for sample, variant, repeat, metric, value, answer, rule, reason, detail in rows:
             key = TrialKey(task, sample, variant, repeat)
             yield Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
+
+    def check_scores(self, task: str) -> None:
+        """Refuse scores that are not what was written; those of an older version have no checksum."""
+        wanted, (count, found) = self.meta(f"scores/{task}"), sum_of_scores(self.rows(ALL_SCORES, (task,)))
+        if count and wanted is not None and wanted != found:
+            advice = f"`snellen score {self.folder}` makes them again from the stored replies"
+            raise EnvironmentProblem(f"the scores of task {task!r} in {self.folder} are damaged: {advice}")
 
     def has_scores(self, task: str) -> bool:
         """Tell whether any trial of a task was scored."""
@@ -144,6 +175,8 @@ def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
         database.execute("BEGIN IMMEDIATE")
         database.execute("DELETE FROM scores WHERE task = ?", (task,))
         database.execute("INSERT INTO scores SELECT * FROM fresh ORDER BY rowid")
+        _, total = sum_of_scores(database.execute(ALL_SCORES, (task,)))
+        database.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (f"scores/{task}", str(total)))
         database.execute("COMMIT")
     except sqlite3.IntegrityError as error:
         reason = f"two scorers give the same metric to the same trial ({error}): drop one of them"
@@ -153,6 +186,14 @@ def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
         raise EnvironmentProblem(f"cannot write scores to {folder / 'run.db'}: {reason}") from None
     finally:
         database.close()
+
+
+def sum_of_scores(rows: Iterable[Row]) -> tuple[int, int]:
+    """Return how many rows there are, and their checksum."""
+    count = total = 0
+    for row in rows:
+        count, total = count + 1, crc32(repr(row).encode("utf-8", "surrogatepass"), total)
+    return count, total
 
 
 def _score_row(task: str, score: Score) -> Row:

@@ -27,12 +27,14 @@ from .difference import describe_difference
 from .growth import growth
 from .lock import RunLock
 from .picture_ledger import PictureLedger
-from .problems import GO_ON, write_problem
+from .problems import BROKEN, GO_ON, damaged, write_problem
+from .seal import is_intact, is_sealed, seal
 
 GROUP_ROWS = 128
 """At most so many rows a commit; what is waiting goes together, nobody waits for company: all would stand still."""
 
-REMEMBERED_SAMPLES = 10_000
+REMEMBERED_SAMPLES = 1_000
+"""Variants and repeats of a sample are asked near each other; to remember more would only fill memory."""
 
 STORED = "SELECT body FROM predictions WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? AND failed = 0"
 PUT_SAMPLES = "INSERT OR IGNORE INTO samples (task, id, position, body) VALUES {rows}"
@@ -73,11 +75,11 @@ class RunWriter:
             self._write_header(header)
             self.lost = fail_unreadable(self._database)
             """So many stored trials could not be read; they count as failed and are asked again."""
-        except (sqlite3.Error, SnellenError) as error:
+        except (*BROKEN, SnellenError) as error:
             if hasattr(self, "_database"):
                 self._database.close()
             self._lock.release()
-            raise write_problem(folder / "run.db", error) if isinstance(error, sqlite3.Error) else error from None
+            raise write_problem(folder / "run.db", error) if isinstance(error, BROKEN) else error from None
         self._samples_seen: set[tuple[str, str]] = set()
         self._waiting: deque[Entry] = deque()
         self._group: list[Entry] = []
@@ -111,9 +113,10 @@ class RunWriter:
             if len(self._samples_seen) >= REMEMBERED_SAMPLES:
                 self._samples_seen.clear()  # a row sent twice is ignored; remembering only spares the sending
             self._samples_seen.add((key.task, sample.id))
-            sample_row = (key.task, sample.id, position, _encode(sample))
+            columns = (key.task, sample.id, position)
+            sample_row = (*columns, seal(_encode(sample), *columns))
         failed = int(prediction.failure is not None)
-        row = (*astuple(key), failed, digest, _encode(request), _encode(prediction))
+        row = (*astuple(key), failed, digest, seal(_encode(request)), seal(_encode(prediction), failed, digest))
         committed = asyncio.get_running_loop().create_future()
         self._enqueue(Entry(sample_row, row, None, committed))
         if self._ended is not None:
@@ -122,8 +125,11 @@ class RunWriter:
 
     def put_meta(self, key: str, value: Any) -> None:
         """Keep a fact about the run; waits for its commit."""
+        self._put_meta(key, _encode(value))
+
+    def _put_meta(self, key: str, value: bytes) -> None:
         statement = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-        self._database.execute(statement, (key, _encode(value).decode()))
+        self._database.execute(statement, (key, value.decode()))
 
     def meta(self, key: str) -> Any:
         """Return a fact about the run, or None."""
@@ -150,12 +156,14 @@ class RunWriter:
     def _write_header(self, header: RunHeader) -> None:
         row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
         if row is None:
-            self._database.execute("INSERT INTO meta (key, value) VALUES ('header', ?)", (_encode(header).decode(),))
+            self._put_header(header, sealed=True)
             return
         try:
             stored = msgspec.json.decode(row[0], type=RunHeader)
         except msgspec.DecodeError as error:
             raise EnvironmentProblem(f"{self.folder} was written by another version of Snellen: {error}") from None
+        if not is_intact(row[0]):
+            raise damaged(self.folder / "run.db", "its header is not what was written")
         config = msgspec.to_builtins(header.config)
         if stored.id == header.id:
             self._keep_reading(stored, header)
@@ -170,15 +178,19 @@ class RunWriter:
     def _keep_reading(self, stored: RunHeader, header: RunHeader) -> None:
         """Take over how replies are read (scorers, groups): that may differ from the first command, replies do not."""
         if stored.tasks != header.tasks:
-            fresh = msgspec.structs.replace(stored, tasks=header.tasks)
-            self._database.execute("UPDATE meta SET value = ? WHERE key = 'header'", (_encode(fresh).decode(),))
+            self._put_header(msgspec.structs.replace(stored, tasks=header.tasks))
+
+    def _put_header(self, header: RunHeader, *, sealed: bool | None = None) -> None:
+        """Write the header; its seal says that every record of the run has one, so an old run never gets it."""
+        row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
+        with_seal = is_sealed(row[0]) if sealed is None else sealed
+        self._put_meta("header", seal(_encode(header)) if with_seal else _encode(header))
 
     def _grow(self, stored: RunHeader, header: RunHeader, grown: list[str]) -> None:
         """Take over a configuration that only asks more, and keep what it was before."""
         step = {"from": stored.id, "to": header.id, "what": grown, "at": header.created, "command": header.command}
         self.put_meta("grown", [*(self.meta("grown") or []), step])
-        fresh = msgspec.structs.replace(header, created=stored.created, command=stored.command)
-        self.put_meta("header", fresh)
+        self._put_header(msgspec.structs.replace(header, created=stored.created, command=stored.command))
 
     def _enqueue(self, entry: Entry) -> None:
         self._waiting.append(entry)

@@ -61,6 +61,11 @@ def test_csv_can_be_read_back() -> None:
     assert list(csv.reader(io.StringIO(to_csv(SHEET)))) == [["name", "value %"], ["a|b_c", "12.5"], ["'=1+1", "-3.2"]]
 
 
+def test_a_lone_return_begins_no_row_for_a_spreadsheet() -> None:
+    made = to_csv(Sheet("t", ("a", "b"), (("x\r=1+1", "c"),)))
+    assert made == 'a,b\n"x\r=1+1",c\n'
+
+
 def test_markdown_escapes_pipes_and_marks() -> None:
     assert r"| a\|b\_c | 12.5 |" in to_markdown(SHEET)
 

@@ -149,7 +149,7 @@ def _holds_samples(path: Path) -> bool:
     with path.open("rb") as stream:
         try:
             return isinstance(msgspec.json.decode(stream.readline(), type=Sample), Sample)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
 
 

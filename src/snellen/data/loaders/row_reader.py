@@ -346,4 +346,4 @@ def _tag(value: Any) -> str | int | float | bool | None:
 
 
 def _hint(field: str, row: Row) -> str:
-    return did_you_mean(field, row) or f" (columns: {', '.join(row)})"
+    return did_you_mean(field, row) or f" (columns: {', '.join(list(row)[:20])}{', …' if len(row) > 20 else ''})"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
 from ...core.clock import SystemClock
 from ...core.errors import ModelError
+from ...core.secret import Secret
 from ...core.types import FailureKind, Usage
 from ..providers.server_errors import MESSAGE_LIMIT, classify, describe_error, error_of
 
@@ -53,6 +54,15 @@ class Reply(msgspec.Struct, gc=False):
     """True once the server said that the stream is complete."""
     nulled: bool = False
     """True once a stream held null where text belongs."""
+
+
+def scrub_reply(reply: Reply, secrets: Iterable[Secret]) -> None:
+    """Mask keys wherever a reply quotes them: some gateways echo what they were sent. A short key may be an answer."""
+    for secret in secrets:
+        if not secret.is_placeholder:
+            for name in ("text", "reasoning", "finish", "model", "refusal"):
+                if quoted := getattr(reply, name):
+                    setattr(reply, name, secret.scrub(quoted))
 
 
 def decode_body(body: bytes) -> Any:

@@ -36,6 +36,7 @@ from .replies import (
     expect_object,
     read_safely,
     refuse_error,
+    scrub_reply,
     told_error,
 )
 
@@ -154,8 +155,7 @@ class ServedModel:
 
     async def _generate(self, request: Request, images: EncodedImages) -> Prediction:
         reply, timing = await self._ask(request, images)
-        if self._key is not None and not self._key.is_placeholder:  # some gateways echo what they were sent
-            reply.text, reply.reasoning = (text and self._key.scrub(text) for text in (reply.text, reply.reasoning))
+        scrub_reply(reply, self._secrets())
         if reply.text and request.params.stop and STOPS & self.quirks.drop:  # the server does not take them: we do it
             reply.text = cut_at_stop(reply.text, request.params.stop)
         return _to_prediction(request, reply, timing, images, self.adjusted)
@@ -163,7 +163,7 @@ class ServedModel:
     @property
     def adjusted(self) -> tuple[str, ...]:
         """What is sent otherwise than asked because the server refused it, in words."""
-        return tuple(self.quirks.learned)
+        return tuple(self._without_secrets(text) for text in self.quirks.learned)
 
     async def _ask(self, request: Request, images: EncodedImages) -> tuple[Reply, Timing]:
         """Send a request; one whose parameters are refused is sent again at once as the server wants it."""
@@ -247,14 +247,22 @@ class ServedModel:
         event_at, thought_at, text_at = map(first.get, ("event", "reasoning", "content"))
         return reply, Timing(sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times))
 
+    def _secrets(self) -> list[Secret]:
+        """Return the key, what headers hold, the user with password and the password alone: whichever there are."""
+        alone = None if self._password is None else Secret(self._password.reveal().partition(":")[2])
+        known = (self._key, self._password, alone, *self._options.headers.values())
+        return [secret for secret in known if secret is not None]
+
+    def _without_secrets(self, text: str) -> str:
+        for secret in self._secrets():
+            text = secret.scrub(text)
+        return text
+
     def _scrubbed(self, error: ModelError) -> ModelError:
         error.detail.pop("whole", None)  # it was for the negotiation
-        alone = None if self._password is None else Secret(self._password.reveal().partition(":")[2])
-        for key in (self._key, self._password, alone, *self._options.headers.values()):
-            if key is not None:
-                error.args = (key.scrub(str(error)),)
-                texts = {name: text for name, text in error.detail.items() if isinstance(text, str)}
-                error.detail = error.detail | {name: key.scrub(text) for name, text in texts.items()}
+        error.args = (self._without_secrets(str(error)),)
+        texts = {name: text for name, text in error.detail.items() if isinstance(text, str)}
+        error.detail = error.detail | {name: self._without_secrets(text) for name, text in texts.items()}
         return error
 
 

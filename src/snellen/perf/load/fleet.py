@@ -16,6 +16,7 @@ import msgspec
 
 from ...core.errors import EnvironmentProblem
 from .generator import LoadJob, LoadResult
+from .journal import PARTIAL
 from .self_check import merge_reports
 from .worker import READY, run_job, stopped_by_signals
 
@@ -106,6 +107,7 @@ def _part(job: LoadJob, place: int, width: int) -> LoadJob:
         count=None if job.count is None else len(range(place, job.count, width)),
         cap=None if job.cap is None else max(1, len(range(place, job.cap, width))),
         worker=place,
+        journal=job.journal and job.journal.replace(PARTIAL, f"{PARTIAL}-{place}"),
     )
 
 

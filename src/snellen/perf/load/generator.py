@@ -11,14 +11,15 @@ import msgspec
 from msgspec import Struct
 
 from ...core.errors import ModelError
-from ...core.secret import Secret
+from ...core.secret import secrets_of_header
 from ...core.text import clean_text
 from ...core.types import FailureKind, ImageSent
 from ...model.served.connection import Connection, Pool, Target, parse_url, request_head
 from ...model.served.dialect import Dialect
-from ...model.served.replies import Reply
+from ...model.served.replies import Reply, scrub_reply
 from ..timeline import RequestRecord
 from .collect import Collector, Outcome, cancelled
+from .journal import Journal
 from .self_check import Watch, WatchReport
 
 KEY_HEADERS = frozenset({"authorization", "x-api-key", "x-goog-api-key"})
@@ -55,6 +56,8 @@ class LoadJob(Struct, frozen=True, omit_defaults=True):
     """Open loop: at most this many in flight; the wait shows in the scheduled latencies."""
     timeout_s: float = 600.0
     worker: int = 0
+    journal: str = ""
+    """File for the finished requests while the load goes on; empty: none is kept."""
 
 
 class LoadResult(Struct):
@@ -81,6 +84,9 @@ class Generator:
         self._pauses: set[asyncio.Future[None]] = set()
         self._taken = 0
         self._start = 0.0
+        self._journal = Journal(job.journal)
+        keys = [value for name, value in job.headers.items() if name.lower() in KEY_HEADERS]
+        self._secrets = [secret for value in keys for secret in secrets_of_header(value)]
 
     async def run(self, start_at: float | None = None) -> LoadResult:
         """Make the load, wait for what is in flight, and return everything."""
@@ -93,6 +99,7 @@ class Generator:
                 await asyncio.gather(*(self._slot(offset) for offset in self._job.slots))
             else:
                 await self._dispatch()
+        self._journal.write()
         self._pool.close()
         await asyncio.sleep(0)  # lets the sockets go
         report = watch.report(self.outcomes, capped=bool(self._job.slots or self._cap))
@@ -211,18 +218,19 @@ class Generator:
         }
 
     def _keep(self, item: Item, number: int, record: RequestRecord, reply: Reply) -> None:
+        scrub_reply(reply, self._secrets)
         if record.message:
             record = msgspec.structs.replace(record, message=self._scrub(record.message))
         text = clean_text(reply.text or "") if record.ok else None
         thought = clean_text(reply.reasoning) if record.ok and reply.reasoning else None
         rounds = number // len(self._job.items)
+        self._journal.note(record)
         self.outcomes.append(Outcome(item.id, rounds, record, text, thought, reply.finish, reply.model))
 
     def _scrub(self, message: str) -> str:
         """Mask the key where a server's error quotes it."""
-        for name, value in self._job.headers.items():
-            if name.lower() in KEY_HEADERS:
-                message = Secret(value.removeprefix("Bearer ")).scrub(message)
+        for secret in self._secrets:
+            message = secret.scrub(message)
         return message
 
     async def _pause_until(self, moment: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from .arrivals import Arrivals, replayed, slot_starts
 from .collect import Outcome
 from .fleet import processes_needed, run_fleet
 from .generator import Item, LoadJob, LoadResult
+from .journal import PARTIAL
 
 SLOT_LIMIT_PER_PROCESS = 512
 """More streams than this are dealt to further processes when there are cores for them."""
@@ -103,8 +105,9 @@ async def measure(
     headers: dict[str, str],
     *,
     stream: bool = True,
+    folder: Path | None = None,
 ) -> Measured:
-    """Warm up, make the load, and return what happened to every request."""
+    """Warm up, make the load, and return what happened to every request; with a folder it is kept there meanwhile."""
     if not items:
         raise UsageError("the load has no items: the task is empty or --limit is 0")
     job = make_job(plan, items, provider, urls, headers)
@@ -112,7 +115,8 @@ async def measure(
     if warmed is not None and warmed.interrupted:
         return to_measured(plan, job, msgspec.structs.replace(warmed, outcomes=[]), 1, stream=stream)
     processes = plan.processes or choose_processes(plan, job, warmed)
-    result = await run_fleet(job, processes)
+    journal = str(folder / f"{PARTIAL}.jsonl") if folder else ""
+    result = await run_fleet(msgspec.structs.replace(job, journal=journal), processes)
     return to_measured(plan, job, result, processes, stream=stream)
 
 

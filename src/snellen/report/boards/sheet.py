@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Sequence
 
@@ -12,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from ...core.markup import Html, tag
-from ...core.text import NUMBER, safe_cell
+from ...core.text import NUMBER, quoted_line, safe_cell
 from ..console import WholeConsole
 from ..pages.tables import head, scrolled
 from ..terminal import plain
@@ -51,11 +49,7 @@ def to_markdown(sheet: Sheet) -> str:
 
 def to_csv(sheet: Sheet) -> str:
     """Return CSV, formulas defused."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([safe_cell(cell) for cell in sheet.head])
-    writer.writerows([[safe_cell(cell) for cell in row] for row in sheet.rows])
-    return out.getvalue()
+    return "".join(quoted_line([safe_cell(cell) for cell in row]) for row in (sheet.head, *sheet.rows))
 
 
 def to_latex(sheet: Sheet) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ...core.errors import MissingExtra
-from ...core.text import safe_cell
+from ...core.text import quoted_line, safe_cell
 from ...core.types import Usage
 from ...store.reader import RunReader
 from ..files import Record, record_lines, records
@@ -59,15 +58,9 @@ def _rows(reader: RunReader) -> Iterator[tuple[dict[str, Any], Record]]:
 
 def csv_lines(reader: RunReader) -> Iterator[str]:
     """Yield the lines of a CSV file; cells that a spreadsheet would run as formulas are defused."""
-    yield _csv_line(COLUMNS)
+    yield quoted_line(COLUMNS)
     for row in flat_records(reader):
-        yield _csv_line([safe_cell(value) for value in row.values()])
-
-
-def _csv_line(cells: Any) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(cells)
-    return out.getvalue()
+        yield quoted_line([safe_cell(value) for value in row.values()])
 
 
 def jsonl_lines(reader: RunReader) -> Iterator[str]:

@@ -39,19 +39,26 @@ def read_results(reader: RunReader, header: RunHeader, *, most: int | None = Non
 
     A run of more than `most` trials is not computed on the way: it is shown without metrics until it has been scored.
     """
-    path = Path(reader.folder) / "results.json"
     stored = next(reader.rows("SELECT COUNT(*) FROM predictions"))[0]
+    written = written_results(Path(reader.folder), header, stored)
+    if written is not None:
+        return written
+    if most is not None and stored > most:
+        nothing: dict[str, Any] = {task.name: {"metrics": {}, "groups": {}} for task in header.tasks}
+        return frame_results(reader, header, nothing, {}, own_reading(reader))
+    return score_again(reader, default_registry(), reading=own_reading(reader))
+
+
+def written_results(folder: Path, header: RunHeader, stored: int) -> Results | None:
+    """Return results.json if it belongs to a run of so many stored trials: the database need not be open for that."""
     try:
-        results: Results = msgspec.json.decode(path.read_bytes())
+        results: Results = msgspec.json.decode((folder / "results.json").read_bytes())
         planned, waiting = results["status"]["planned"], results["status"]["not_yet_asked"]
         if results["run"]["id"] == header.id and sum(planned.values()) - sum(waiting.values()) == stored:
             return results
     except (OSError, msgspec.DecodeError, KeyError, TypeError, AttributeError):
         pass  # missing, foreign or half-written: the database is the truth
-    if most is not None and stored > most:
-        nothing: dict[str, Any] = {task.name: {"metrics": {}, "groups": {}} for task in header.tasks}
-        return frame_results(reader, header, nothing, {}, own_reading(reader))
-    return score_again(reader, default_registry(), reading=own_reading(reader))
+    return None
 
 
 def overview_of(

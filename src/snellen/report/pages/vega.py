@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from ...core.text import safe_cell
+from ...core.text import quoted_line, safe_cell
 from ...core.vega import Row, Spec, category, chart, quantity, render_png, render_svg
 
 _CONFIG: Spec = {
@@ -103,12 +102,8 @@ def interval_bars(rows: Sequence[Row], column: str, *, title: str = "", axis_tit
 def to_csv(rows: Sequence[Row]) -> str:
     """Write the rows behind a plot as CSV, columns in the order they first appear; formulas are defused."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([safe_cell(name) for name in columns])
-    for row in rows:
-        writer.writerow([safe_cell(row.get(name)) for name in columns])
-    return out.getvalue()
+    rows_of_cells: list[list[Any]] = [columns, *([row.get(name) for name in columns] for row in rows)]
+    return "".join(quoted_line([safe_cell(cell) for cell in cells]) for cells in rows_of_cells)
 
 
 def save_plot(spec: Spec, rows: Sequence[Row], stem: Path) -> list[Path]:

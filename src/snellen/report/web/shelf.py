@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -22,7 +23,7 @@ from ...scoring.run import score_again
 from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
 from ...scoring.table import Costs, TrialColumns
 from ...store.reader import RunReader
-from ..pages.overview import Results, TaskOverview, overview_of, read_results
+from ..pages.overview import Results, TaskOverview, overview_of, read_results, written_results
 from ..query import TextSearch, group_values
 
 DEPTH = 3
@@ -54,6 +55,7 @@ class OpenRun:
     def __init__(self, key: str, name: str, folder: Path, desk: Desk) -> None:
         self.key, self.name, self.folder = key, name, folder
         self.lock = threading.RLock()
+        self._files = tuple(str(folder / name) for name in ("run.db", "run.db-wal", "results.json"))
         self._desk = desk
         self._reader: RunReader | None = None
         self._header: tuple[Version, RunHeader] | None = None
@@ -99,7 +101,7 @@ class OpenRun:
 
     def version(self) -> Version:
         """Return what changes whenever anyone wrote to the run: told by its files, so that it need not be open."""
-        return *_stamp(self.folder / "run.db"), *_stamp(self.folder / "run.db-wal")
+        return *_stamp(self._files[0]), *_stamp(self._files[1])
 
     @contextmanager
     def held(self) -> Iterator[OpenRun]:
@@ -115,10 +117,7 @@ class OpenRun:
             self._version, self._kept = version, {}
 
     def _results_written(self) -> int:
-        try:
-            return (self.folder / "results.json").stat().st_mtime_ns
-        except OSError:
-            return 0
+        return _stamp(self._files[2])[0]
 
     def task(self, name: str) -> Task:
         """Return a task by name, the first one for the empty name."""
@@ -156,8 +155,13 @@ class OpenRun:
 
     def results(self) -> Results:
         """Return the results of what is stored."""
-        results: Results = self._keep(("results",), lambda: read_results(self.reader, self.header(), most=LIVE_SCORING))
+        results: Results = self._keep(("results",), self._read_results)
         return results
+
+    def _read_results(self) -> Results:
+        """Take what is written where it fits: of a thousand runs only a few are open."""
+        written = written_results(self.folder, self.header(), self.progress().stored)
+        return written or read_results(self.reader, self.header(), most=LIVE_SCORING)
 
     def rescored(self, profile: str) -> Results:
         """Return the results as another profile reads the replies; nothing is written."""
@@ -185,9 +189,9 @@ class OpenRun:
         return self._kept[key]
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def _stamp(path: str) -> tuple[int, int]:
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - asked for thousands of files a page
     except OSError:
         return 0, 0
     return found.st_mtime_ns, found.st_size
@@ -244,7 +248,7 @@ class Shelf:
         name = self._name(folder)
         try:
             run = self._open.get(key) or OpenRun(key, name, folder, self._desk)
-            run.header()
+            run.progress()  # with the header, while it is open: every list of runs tells both
         except (SnellenError, sqlite3.Error, ValueError) as error:
             self.problems[name] = str(error)
             return

@@ -1,0 +1,42 @@
+"""Records with a checksum in them: SQLite checks its log, but nothing in a database page tells of a flipped bit.
+
+A sealed record is the JSON it was with one more field, which readers of older versions ignore. The seal also covers
+the columns that stand beside the record and are not in it.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+MARK = b',"crc":"'
+SIZE = len(MARK) + 10
+MARK_END = len(MARK) - SIZE
+
+
+def seal(record: bytes, *columns: object) -> bytes:
+    """Return an encoded object with the checksum of itself and of the columns beside it."""
+    return record[:-1] + MARK + b'%08x"}' % _sum(memoryview(record)[:-1], columns)
+
+
+def is_sealed(record: object) -> bool:
+    """Tell whether a record has a seal, right or wrong."""
+    return _bytes(record)[-SIZE:MARK_END] == MARK
+
+
+def is_intact(record: object, *columns: object, strict: bool = False) -> bool:
+    """Tell whether a record is as it was sealed. One without a seal is of an older version, unless `strict`."""
+    content = _bytes(record)
+    if content[-SIZE:MARK_END] != MARK:
+        return not strict and bool(content)
+    return content[MARK_END:] == b'%08x"}' % _sum(memoryview(content)[:-SIZE], columns)
+
+
+def _bytes(record: object) -> bytes:
+    """Return what a column holds; a damaged page may give a value of any type."""
+    if isinstance(record, str):
+        return record.encode("utf-8", "surrogatepass")
+    return record if isinstance(record, bytes) else b""
+
+
+def _sum(content: memoryview, columns: tuple[object, ...]) -> int:
+    return crc32("\0".join(map(str, columns)).encode("utf-8", "surrogatepass"), crc32(content))
