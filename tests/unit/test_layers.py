@@ -22,6 +22,7 @@ ROOMS = [
     "store",
     "engine",
     "scoring",
+    "exam",
     "perf",
     "report",
     "curate",
