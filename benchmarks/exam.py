@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from snellen.exam import procedure
+from snellen.sight import procedure
 from snellen.stats.threshold_grid import (
     LATTICE,
     ThresholdGrid,
@@ -35,6 +35,9 @@ LAWS: dict[str, Callable[[Any], Any]] = {
     "weibull": lambda z: 1 - np.exp(-LN2 * np.exp(np.clip(z / (2 * LN2), -40, 5))),
     "gumbel": lambda z: np.exp(-LN2 * np.exp(-np.clip(z / (2 * LN2), -5, 40))),
 }
+FAR = {"logistic": np.log(19), "weibull": 2 * LN2 * np.log(np.log(20) / LN2)}
+FAR["gumbel"] = -2 * LN2 * np.log(-np.log(0.95) / LN2)
+"""Where each law reaches 95 %, in slopes from its threshold."""
 AXIS, CONTRAST_AXIS = 3.4, 5.5
 
 
@@ -138,7 +141,7 @@ def ask(grid: ThresholdGrid, belief: Any, places: Any, people: Observers, draw: 
 def tell(people: Observers, sat: Sat) -> dict[str, float]:
     """Return the figures of one cell."""
     inside = (sat.known.low <= people.threshold) & (people.threshold <= sat.known.high)
-    far = people.threshold + np.log(19) / people.slope
+    far = people.threshold + FAR[people.law] / people.slope
     return {
         "coverage": round(float(inside.mean()), 3),
         "bias": round(float((sat.known.middle - people.threshold).mean()), 3),

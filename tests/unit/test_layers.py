@@ -22,7 +22,7 @@ ROOMS = [
     "store",
     "engine",
     "scoring",
-    "exam",
+    "sight",
     "perf",
     "report",
     "curate",

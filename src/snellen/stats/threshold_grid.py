@@ -32,6 +32,9 @@ FAR = math.log(19.0)
 """Slope times the way from the threshold to where 95 % of what can be right is right."""
 SHARED_TRIALS = 20.0
 """The easy trials of other tests count for at most so many: tests differ."""
+TRUST_TRIAL, TRUST_ROW = 0.87, 0.8
+"""What a trial or a row counts: less than one, because observers are not quite the model (other laws, other
+correlations); chosen so that intervals cover in the simulation of `benchmarks/exam.py`."""
 _TIES = 6
 _TINY = 1e-6
 _MARGIN_STEPS = round(MARGIN / LATTICE)
@@ -89,7 +92,12 @@ def _tables(guess: float, glyphs: int, first: int, last: int) -> tuple[NDArray[n
         step = place * correlation
         tables[0, place + 1] = tables[0, place] + np.log(share * own + step)
         tables[1, place + 1] = tables[1, place] + np.log((1.0 - share) * own + step)
-    return tables[0] - _norm(glyphs, correlation), tables[1]
+    trust = np.float32(_trust(glyphs))
+    return trust * (tables[0] - _norm(glyphs, correlation)), trust * tables[1]
+
+
+def _trust(glyphs: int) -> float:
+    return TRUST_ROW if glyphs > 1 else TRUST_TRIAL
 
 
 def _norm(glyphs: int, correlation: Floats) -> NDArray[np.float32]:
@@ -178,7 +186,7 @@ class ThresholdGrid:
                 total += hit * np.log(share * own + step)
             if missed:
                 total += missed * np.log((1.0 - share) * own + step)
-        return np.asarray(belief + total)
+        return np.asarray(belief + _trust(self.glyphs) * total)
 
     def _row(self, places: Places, right: Places) -> Belief:
         if self._guesses is not None:
@@ -192,7 +200,7 @@ class ThresholdGrid:
         chance = guesses[:, None, None, None]
         share = right_share(reach[:, :, None, None], SLOPES[:, None], chance, LAPSES)
         share = np.clip(share, _TINY, 1.0 - _TINY).reshape(*reach.shape, -1, 1)
-        return np.where(right[:, None, None, None] > 0, np.log(share), np.log1p(-share))
+        return np.asarray(TRUST_TRIAL * np.where(right[:, None, None, None] > 0, np.log(share), np.log1p(-share)))
 
     def information(self, belief: Belief) -> tuple[Floats, Floats]:
         """Return, a candidate level each, what one more glyph would tell of the threshold alone, and P(right).
@@ -278,6 +286,7 @@ def flat_evidence(right: Floats, trials: Floats, guess: float, glyphs: int = 1) 
             log_hit = np.log(shares * own + step)
             total[:, :, number] += hit * log_hit + missed * np.log((1.0 - shares) * own + step)
             total[:, :, number] -= rows * math.log(own + step)
+    total = _trust(glyphs) * total
     top = total.max((1, 2))
     return np.asarray(top + np.log(np.exp(total - top[:, None, None]).mean((1, 2))))
 

@@ -1,10 +1,10 @@
-"""`exam.procedure`: where to ask first and next, when to stop, and what to call it."""
+"""`sight.procedure`: where to ask first and next, when to stop, and what to call it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from snellen.exam import procedure
+from snellen.sight import procedure
 from snellen.stats.threshold_grid import LATTICE, ThresholdGrid, logistic_curve
 
 
