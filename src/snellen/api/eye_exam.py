@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,8 @@ from ..report.pages.exam_page import write_prescription
 from ..report.progress import Price
 from ..sight.advice import Line, prescribe
 from ..sight.cards import MODES, chosen_tests
-from ..sight.sitting import PREFIX, Order, Sitting
+from ..sight.sitting import NOBODY, PREFIX, Order, Sitting
+from ..sight.sitting import Ears as Ears  # noqa: PLC0414 - what an exam is listened to with
 from ..sight.special import resolution_result
 from ..store.reader import RunReader
 from ..store.writer import RunWriter
@@ -81,18 +82,18 @@ def exam(model: str, **settings: Any) -> ExamResult:
     """
     own = {field.name for field in msgspec.structs.fields(ExamSettings)}
     mine = {name: value for name, value in settings.items() if name in own}
-    others = {name: value for name, value in settings.items() if name not in own and name != "told"}
-    told = settings.get("told")
-    return run_exam(ExamSettings(**mine), RunSettings(tasks=(), model=model, **others), told=told)
+    ears = Ears(settings.pop("told", None), settings.pop("heard", None))
+    others = {name: value for name, value in settings.items() if name not in own}
+    return run_exam(ExamSettings(**mine), RunSettings(tasks=(), model=model, **others), ears=ears)
 
 
 def run_exam(
     wanted: ExamSettings,
     settings: RunSettings,
     watcher: Watcher | None = None,
-    told: Callable[[Sample], None] | None = None,
+    ears: Ears = NOBODY,
 ) -> ExamResult:
-    """Sit an exam as the settings say; `told` hears of every trial before it is asked."""
+    """Sit an exam as the settings say; `ears` hear of every trial before it is asked, and of every test."""
     began = time.monotonic()
     _check(wanted)
     registry = default_registry()
@@ -104,7 +105,7 @@ def run_exam(
     order = _order(wanted, settings, registry)
     folder = settings.output_dir or Path("runs") / _folder_name(model, wanted, settings)
     header = _header(order, model, settings)
-    sitting, state = asyncio.run(_sit(order, folder, header, model, _Frame(wanted, settings, watcher, told)))
+    sitting, state = asyncio.run(_sit(order, folder, header, model, _Frame(wanted, settings, watcher, ears)))
     content = exam_content(sitting, model.name)
     write_exam(folder, content)
     finish_run(folder, registry, report=False)
@@ -116,7 +117,7 @@ class _Frame(NamedTuple):
     wanted: ExamSettings
     settings: RunSettings
     watcher: Watcher | None
-    told: Callable[[Sample], None] | None
+    ears: Ears
 
 
 def _check(wanted: ExamSettings) -> None:
@@ -184,7 +185,8 @@ async def _sit(order: Order, folder: Path, header: RunHeader, model: Model, fram
         with closing(RunWriter(folder, header)) as writer, response_cache(settings) as cache:
             engine = Engine(model, writer, make_policy(settings), SystemClock(), cache=cache)
             spent = _Budget(frame.wanted, engine)
-            sitting = Sitting(order, folder, writer, stored, enough=spent.reason, told=frame.told)
+            ears = frame.ears._replace(round=spent.add)
+            sitting = Sitting(order, folder, writer, stored, enough=spent.reason, ears=ears)
             with stop_on_signals(engine.stop, asyncio.current_task()), watching(frame.watcher, engine.state):
                 await engine.run(iter([sitting]))
             return sitting, engine.state
@@ -204,6 +206,10 @@ class _Budget:
 
     def __init__(self, wanted: ExamSettings, engine: Engine) -> None:
         self._wanted, self._engine = wanted, engine
+
+    def add(self, trials: int) -> None:
+        """Hear of a round: how many trials there will be is known only up to here."""
+        self._engine.state.planned += trials
 
     def reason(self) -> str:
         """Return why to stop, or nothing."""

@@ -14,7 +14,9 @@ from . import options
 from .options import COUNT, NOT_NEGATIVE, PATH, add_options, defaulted, flag, json_flag, print_json, repeated
 
 if TYPE_CHECKING:
-    from ..api.eye_exam import ExamSettings
+    from rich.console import Console
+
+    from ..api.eye_exam import Ears, ExamSettings
     from ..api.settings import RunSettings
 
 EPILOG = """
@@ -75,7 +77,8 @@ def exam(context: click.Context, /, quiet: bool, as_json: bool, as_lines: bool, 
     cost = parse_price(price)
     wanted, settings = make_exam_settings(cost, **flags)
     watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, price=cost)
-    result = run_exam(wanted, settings, watcher)
+    heard = TestLines(watcher.console, quiet=quiet, every=as_lines)
+    result = run_exam(wanted, settings, watcher, heard.ears())
     if as_json:
         print_json(result.exam)
     if not quiet:
@@ -84,6 +87,25 @@ def exam(context: click.Context, /, quiet: bool, as_json: bool, as_lines: bool, 
             console.print(plain(line), no_wrap=True, crop=False)
         console.print(plain(f" page: {result.folder / 'prescription.html'} · {result.folder / 'exam.json'}"))
     return 130 if result.interrupted and "interrupted" in result.exam["ended"] else 0
+
+
+class TestLines:
+    """Prints a line a test when it ends, or after every round."""
+
+    def __init__(self, console: Console, *, quiet: bool, every: bool) -> None:
+        self._console, self._quiet, self._every = console, quiet, every
+
+    def ears(self) -> Ears:
+        """Return what the exam tells of itself."""
+        from ..api.eye_exam import Ears
+
+        return Ears(test=None if self._quiet else self._show)
+
+    def _show(self, name: str, words: str) -> None:
+        if self._every or not words.endswith(("trials", "so far")) or ":" in words:
+            from ..report.terminal import plain
+
+            self._console.print(plain(f"{name}: {words}"))
 
 
 @exam.command("compare")

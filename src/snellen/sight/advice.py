@@ -165,6 +165,11 @@ def evidence_of(result: Mapping[str, Any]) -> str:
     return f"{half}{say(result['value'])} {result['unit']}{span}, {trials}"
 
 
+def result_words(result: Mapping[str, Any]) -> str:
+    """Return a finished test in a few words."""
+    return f"{result['verdict']}: {evidence_of(result)}" if result["value"] is not None else evidence_of(result)
+
+
 def say(value: float) -> str:
     """Return a figure with about three digits."""
     if abs(value) >= 1000:

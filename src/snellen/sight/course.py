@@ -83,7 +83,7 @@ class ThresholdCourse:
         self._blanks = BLANKS if blanks else 0
         self._round = 0
         self._attempt = 0
-        self._belief: Belief | None = None
+        self.belief: Belief | None = None
         self._lapses: Floats | None = None
         self._before: Belief | None = None
         self._over = False
@@ -111,16 +111,16 @@ class ThresholdCourse:
             return []
         if self.ready is None:
             return self._plan_easy()
-        if self._belief is None:
-            self._belief = self.learn(self.grid, self.counted)
+        if self.belief is None:
+            self.belief = self.learn(self.grid, self.counted)
         draw = generator(self.seed, self.name, self._round, "levels")
         asked = sum(outcome.planned.stage != BLANK for outcome in self.outcomes)
-        known = self.grid.known(self._belief)
+        known = self.grid.known(self.belief)
         searched = any(outcome.planned.stage == SEARCH for outcome in self.outcomes)
         if searched and finished(known, asked, self.rules)[0]:
             return self._plan_confirming(known)
         if searched:
-            places = next_places(self.grid, self._belief, asked, self.rules, draw)[0]
+            places = next_places(self.grid, self.belief, asked, self.rules, draw)[0]
         else:
             places = first_places(self.grid, self.rules.batch, 1, draw)[0]
         return self._planned(SEARCH, [float(x) for x in self.grid.x_of(places)])
@@ -133,10 +133,10 @@ class ThresholdCourse:
             self._end(f"all {len(outcomes)} trials of a round failed: {outcomes[-1].failure}")
         elif self.ready is None:
             self._judge_readiness()
-        elif self._belief is not None:
+        elif self.belief is not None:
             if outcomes and outcomes[0].planned.stage == CONFIRM:
-                self._before = self._belief
-            self._belief = self.learn(self.grid, [o for o in outcomes if o.reading], self._belief)
+                self._before = self.belief
+            self.belief = self.learn(self.grid, [o for o in outcomes if o.reading], self.belief)
             if self._before is not None:
                 self._over = True
 

@@ -66,6 +66,11 @@ def _tell_ellipse(mass: Floats, radius: Floats, ratio: Floats, angle: Floats, sl
     return Ellipse(float(middle), (float(low), float(high)), float(by_ratio @ ratio), least, degrees, name, steep)
 
 
+RESIZED = "pixels of a resized picture"
+SAME_SIZE = 0.05
+"""A frame that differs from the canvas by less (ln) is the canvas."""
+
+
 class Frame(NamedTuple):
     """In which coordinates a model answers, how sure that is, and how far off it then is (px)."""
 
@@ -91,9 +96,11 @@ def fit_frame(said: Floats, true: Floats, size: tuple[int, int], draw: np.random
     }
     frames |= {f"{name}, y first": scale for name, scale in frames.items()}
     free = float(np.median(np.hypot(*true.T) / np.maximum(np.hypot(*said.T), 1e-9)))
-    frames["pixels of a resized picture"] = (free, free)
+    if abs(math.log(max(free, 1e-9))) > SAME_SIZE:
+        frames[RESIZED] = (free, free)
     costs = {name: _cost(said, true, name, scale) for name, scale in frames.items()}
-    costs["pixels of a resized picture"] += 0.5 * math.log(len(said))
+    if RESIZED in costs:
+        costs[RESIZED] += 0.5 * math.log(len(said))
     best = min(costs, key=lambda name: costs[name])
     odds = sum(math.exp(-min(700.0, cost - costs[best])) for cost in costs.values())
     errors = _errors(said, true, best, frames[best])

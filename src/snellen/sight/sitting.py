@@ -13,6 +13,7 @@ import msgspec
 from ..core.ids import content_hash, rng, sha256_hex
 from ..core.jobs import Ask, Item
 from ..core.types import Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
+from .advice import result_words, say
 from .course import Course, ThresholdCourse
 from .exam_scorer import read_outcome
 from .exam_trials import BLANK, EASY, Outcome, Planned
@@ -26,7 +27,7 @@ from .special import field_result, locate_result
 PREFIX = "exam-"
 """How the tasks of an exam are named in its run."""
 PROBE = 1
-COLOUR_LEAST = {"quick": 64, "standard": 128, "fine": 256}
+COLOUR_LEAST = {"quick": 64, "standard": 160, "fine": 320}
 """An ellipse has more to tell than one threshold."""
 
 
@@ -54,8 +55,21 @@ class Notebook(Protocol):
         ...
 
 
+class Ears(NamedTuple):
+    """Who hears of an exam: of every trial before it is asked, and of every test after each of its rounds."""
+
+    trial: Callable[[Sample], None] | None = None
+    test: Callable[[str, str], None] | None = None
+    """Gets the name of a test and what is known of it."""
+    round: Callable[[int], None] | None = None
+    """Gets how many trials the next round has."""
+
+
+NOBODY = Ears()
+
+
 class Sitting:
-    """One exam while it is sat. `enough` says whether to go on; `told` hears of every trial before it is asked."""
+    """One exam while it is sat. `enough` says why to ask no more, or nothing."""
 
     def __init__(
         self,
@@ -65,10 +79,10 @@ class Sitting:
         stored: Mapping[tuple[str, str], Sample],
         *,
         enough: Callable[[], str] = lambda: "",
-        told: Callable[[Sample], None] | None = None,
+        ears: Ears = NOBODY,
     ) -> None:
         self.order, self.folder, self._notebook, self._stored = order, folder, notebook, stored
-        self._enough, self._told = enough, told
+        self._enough, self._ears = enough, ears
         self.courses: dict[str, Course] = {name: self._course(name, test) for name, test in order.tests.items()}
         self.results: dict[str, dict[str, Any]] = {}
         self.ended = ""
@@ -113,9 +127,14 @@ class Sitting:
                 await self._ask_rounds(course, ask)
         finally:
             self.results[name] = self._result(name)
+            self._say(name, result_words(self.results[name]))
             self._done[name].set()
             if name in self._ready:
                 self._ready[name].set()
+
+    def _say(self, name: str, words: str) -> None:
+        if self._ears.test is not None:
+            self._ears.test(name, words)
 
     async def _prepare(self, course: Course) -> bool:
         """Wait for what a test needs and set its bench; False where that was not found."""
@@ -143,6 +162,7 @@ class Sitting:
             if not planned:
                 return
             course.take(await self._ask_round(course, planned, ask))
+            self._say(course.name, so_far(course))
 
     async def _share_lapses(self, course: ThresholdCourse) -> None:
         """The one barrier: lapses are known when all tests that wait for nothing have been easy once."""
@@ -169,6 +189,8 @@ class Sitting:
 
     async def _ask_round(self, course: Course, planned: Sequence[Planned], ask: Ask) -> list[Outcome]:
         """Ask a round side by side; outcomes come back in the order of the plan."""
+        if self._ears.round is not None:
+            self._ears.round(len(planned))
         return list(await asyncio.gather(*(self._ask_one(course, one, ask) for one in planned)))
 
     async def _ask_one(self, course: Course, planned: Planned, ask: Ask) -> Outcome:
@@ -178,11 +200,12 @@ class Sitting:
         sample = self._stored.get((task, ident))
         if sample is None or not _kept(sample):
             sample = await asyncio.to_thread(self._draw, course, planned, ident)
-        if self._told is not None:
-            self._told(sample)
+        if self._ears.trial is not None:
+            self._ears.trial(sample)
         params = msgspec.structs.replace(self.order.params, max_tokens=self.order.max_tokens or test.card.max_tokens)
         turn = Turn("user", sample.question, sample.images)
-        request = Request(TrialKey(task, ident), (turn,), params)
+        words = test.card.answers
+        request = Request(TrialKey(task, ident), (turn,), params, marks=words, shown=words)
         prediction = await ask(Item(planned.round * 1000 + planned.index, sample), request)
         return outcome_of(test, planned, sample, prediction)
 
@@ -246,6 +269,16 @@ def outcome_of(test: EyeTest, planned: Planned, sample: Sample, prediction: Pred
     if reading is not None and not all(map(math.isfinite, (reading.right, reading.guess))):
         reading, why = None, "the test read no finite number"
     return Outcome(planned, level, reading, truth, detail, why)
+
+
+def so_far(course: Course) -> str:
+    """Return what is known of a test while it goes on."""
+    asked = f"{len(course.outcomes)} trials"
+    if not isinstance(course, ThresholdCourse) or course.belief is None:
+        return asked
+    known, card = course.grid.known(course.belief), course.test.card
+    low, high = sorted((card.axis.level(float(known.low[0])), card.axis.level(float(known.high[0]))))
+    return f"{asked}, half at {say(low)} – {say(high)} {card.unit} so far"
 
 
 def _easy_readings(course: Course) -> list[Reading]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .exam_trials import Outcome, count_outcomes, generator
-from .fits import Frame, fit_field, fit_frame, fit_hinge
+from .fits import RESIZED, Frame, fit_field, fit_frame, fit_hinge
 from .fixed import FixedCourse
 from .plate import Reading
 from .plates.scenes import CELLS
@@ -112,7 +112,7 @@ def resolution_result(results: Mapping[str, Any], canvases: Mapping[str, tuple[i
 
 def coordinate_witness(locate: Mapping[str, Any] | None, limit: float | None) -> dict[str, Any] | None:
     """Return the size of the picture that coordinates speak of, where they are in a frame of the model's own."""
-    if not locate or locate.get("frame") != "pixels of a resized picture":
+    if not locate or locate.get("frame") != RESIZED:
         return None
     width = locate["canvas"][0] / locate["scale"][0]
     agrees = None if limit is None else abs(math.log(width / limit)) < AGREE

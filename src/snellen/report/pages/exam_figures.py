@@ -162,7 +162,7 @@ def colour_plane(result: Result) -> Html:
                 red, green, blue = (round(value) for value in lab_to_rgb(62.0, a, b))
                 spot = {"x": round(middle + a * scale - 8, 1), "y": round(middle - b * scale - 8, 1)}
                 shapes.append(tag("rect", **spot, width=16, height=16, fill=f"rgb({red},{green},{blue})"))
-    for radius, kind in ((ellipse["radius"], "line ink"), (ellipse["interval"][1], "axis")):
+    for radius, kind in ((ellipse["radius"], "line s2"), (ellipse["interval"][1], "axis")):
         long_axis, short = radius * math.sqrt(ellipse["ratio"]), radius / math.sqrt(ellipse["ratio"])
         turn = f"rotate({-ellipse['angle']:g} {middle} {middle})"
         size = {"rx": round(long_axis * scale, 1), "ry": round(short * scale, 1)}

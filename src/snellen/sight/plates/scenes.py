@@ -212,7 +212,7 @@ class FieldTest(RowTest):
         """Draw the group in the cell that `answer` numbers, at one of two heights of the acuity curve."""
         cell = int(answer or 0) % (CELLS * CELLS)
         ease = draw.choice(self.EASE)
-        height = bench.half * math.exp(math.log(ease / (1 - ease)) / bench.slope)
+        height = min(30.0, bench.half * math.exp(math.log(ease / (1 - ease)) / bench.slope))
         width, tall = self.card.canvas
         text = random_row("letters", self.card.glyphs, draw)
         board = Board(width, tall)
