@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..stats.intervals import Floats
-from ..stats.threshold_grid import logistic_curve
+from ..stats.threshold_grid import cell_quantiles, logistic_curve
 
 HUES = ("red", "orange", "yellow", "yellow-green", "green", "blue-green", "blue", "purple")
 """Names of the a*b* plane every 45 degrees from the red end."""
@@ -53,8 +53,7 @@ def fit_ellipse(level: Floats, hue: Floats, right: Floats, guess: float = 0.25) 
 
 
 def _tell_ellipse(mass: Floats, radius: Floats, ratio: Floats, angle: Floats, slope: Floats) -> Ellipse:
-    spread = np.cumsum(mass.sum((1, 2, 3, 4)))
-    low, middle, high = np.exp(np.interp((0.025, 0.5, 0.975), spread, radius))
+    low, middle, high = np.exp(cell_quantiles(radius, mass.sum((1, 2, 3, 4)), (0.025, 0.5, 0.975)))
     by_ratio = mass.sum((0, 2, 3, 4))
     least = float(np.interp(0.05, np.cumsum(by_ratio), ratio))
     turned = mass[:, 1:].sum((0, 1, 3, 4))
@@ -155,7 +154,7 @@ def fit_field(x: Floats, cell: Floats, right: Floats, glyphs: int, curve: tuple[
     weights /= weights.sum()
     mass = np.exp(joint - top)
     mass = (weights[:, None, None] * mass / mass.sum(2, keepdims=True)).sum(0)
-    ends = np.array([np.interp((0.025, 0.5, 0.975), np.cumsum(row), shifts) for row in mass])
+    ends = np.array([cell_quantiles(shifts, row, (0.025, 0.5, 0.975)) for row in mass])
     ends = np.exp(ends - np.median(ends[:, 1]))
     side = math.isqrt(cells)
     low, middle, high = (np.round(ends[:, part].reshape(side, side), 3).tolist() for part in range(3))
@@ -180,7 +179,7 @@ def fit_hinge(canvases: Sequence[tuple[int, int]], thresholds: Floats, mass: Seq
     """Tell the rule from thresholds on several canvases: `mass` is each posterior over `thresholds` (ln px)."""
     acuity = np.linspace(math.log(1.5), math.log(60.0), 121)
     longest = max(max(size) for size in canvases)
-    limits = np.linspace(math.log(250.0), math.log(longest / 1.15), 101)
+    limits = np.linspace(math.log(250.0), math.log(longest / 1.3), 101)
     logs = [np.log(np.maximum(one, 1e-12)) for one in mass]
     tables = {rule: np.zeros((acuity.size, 1 if rule in RULES[:2] else limits.size)) for rule in RULES}
     for size, log_mass in zip(canvases, logs, strict=True):
@@ -194,7 +193,7 @@ def fit_hinge(canvases: Sequence[tuple[int, int]], thresholds: Floats, mass: Seq
     middle = math.exp(float(share.sum(1) @ acuity / share.sum()))
     if best in ("none", "fixed size"):
         return Hinge(best, 1 / odds, None, None, middle)
-    low, half, high = np.exp(np.interp((0.025, 0.5, 0.975), np.cumsum(share.sum(0)) / share.sum(), limits))
+    low, half, high = np.exp(cell_quantiles(limits, share.sum(0) / share.sum(), (0.025, 0.5, 0.975)))
     return Hinge(best, 1 / odds, float(half), (float(low), float(high)), middle)
 
 

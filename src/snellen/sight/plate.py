@@ -94,7 +94,13 @@ class Reading(Struct, frozen=True):
 
 
 class EyeTest(Protocol):
-    """A test of the exam. Everything it does depends on its arguments alone."""
+    """A test of the exam. Everything it does depends on its arguments alone.
+
+    Example:
+        >>> from snellen.sight.cards import eye_test
+        >>> eye_test("orientation").chance(20.0)
+        0.125
+    """
 
     card: Card
 

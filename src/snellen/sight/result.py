@@ -39,6 +39,7 @@ def threshold_result(course: ThresholdCourse) -> dict[str, Any]:
     if settled.known is not None:
         result |= _figures(course, settled, settled.known)
         result |= _more(course)
+        result |= _by_ellipse(result)
     return result
 
 
@@ -90,6 +91,14 @@ def _ellipse(counted: Sequence[Read]) -> dict[str, Any]:
     rows = [(outcome.level, float(outcome.detail["hue"]), reading.right) for outcome, reading in counted]
     level, hue, right = (np.array(column, np.float64) for column in zip(*rows, strict=True))
     return {"ellipse": {key: _rounded(value) for key, value in fit_ellipse(level, hue, right)._asdict().items()}}
+
+
+def _by_ellipse(result: dict[str, Any]) -> dict[str, Any]:
+    """Let the ellipse have the last word on colour: one curve over all hues is flatter than any of them."""
+    if "ellipse" not in result or result["value"] is None:
+        return {}
+    ellipse = result["ellipse"]
+    return {"value": ellipse["radius"], "ci95": ellipse["interval"], "over_all_hues": result["value"]}
 
 
 def _mirrored(counted: Sequence[Read]) -> dict[str, Any]:

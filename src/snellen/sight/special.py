@@ -18,7 +18,8 @@ from .result import posterior_mass
 
 LEAST_ANSWERS = 12
 """Fewer answers than this tell no frame and no field."""
-EVEN_SURE = 0.8
+EVEN_SURE, UNEVEN_BELOW = 0.8, 0.4
+"""How probable an even field must be to be called even, and below which it is called uneven."""
 AGREE = 0.3
 """Two witnesses of one size agree when they differ by less than this in the logarithm."""
 
@@ -74,7 +75,7 @@ def field_result(course: FixedCourse, needed: Mapping[str, Any]) -> dict[str, An
     x, cell, right, glyphs = (np.array(column, np.float64) for column in zip(*columns, strict=True))
     curve = (math.log(needed["value"]), float(needed["slope"]), float(needed["lapse"]))
     field = fit_field(x, cell, right, int(glyphs[0]), curve)
-    verdict = MEASURED if field.even > EVEN_SURE else UNEVEN if field.even < 1 - EVEN_SURE else OPEN
+    verdict = MEASURED if field.even > EVEN_SURE else UNEVEN if field.even < UNEVEN_BELOW else OPEN
     low, high = np.array(field.low), np.array(field.high)
     marked = np.argwhere((low > 1) | (high < 1)).tolist()
     worst = max(max(row) for row in field.factor)

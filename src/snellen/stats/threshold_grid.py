@@ -241,7 +241,7 @@ class ThresholdGrid:
         """Return what the posterior says."""
         share = _shares(belief)
         each = share.sum((2, 3))
-        ends = np.array([_quantiles(self.thresholds, row, (0.025, 0.5, 0.975)) for row in each])
+        ends = np.array([cell_quantiles(self.thresholds, row, (0.025, 0.5, 0.975)) for row in each])
         slopes = share.reshape(*each.shape, SLOPES.size, -1).sum(3)
         reach = (self.thresholds[:, None] + FAR / SLOPES).ravel()
         order = np.argsort(reach)
@@ -305,7 +305,7 @@ def _entropy(share: Floats) -> Floats:
     return np.asarray(-(share * np.log(share) + (1.0 - share) * np.log1p(-share)))
 
 
-def _quantiles(values: Floats, mass: Floats, parts: tuple[float, ...]) -> Floats:
+def cell_quantiles(values: Floats, mass: Floats, parts: tuple[float, ...]) -> Floats:
     """Return quantiles of evenly spaced points, interpolated within the cells around them."""
     half = (values[1] - values[0]) / 2
     return np.interp(parts, np.r_[0.0, np.cumsum(mass)], np.r_[values - half, values[-1] + half])
