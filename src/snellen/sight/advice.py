@@ -99,7 +99,15 @@ def _shrinking(resolution: Mapping[str, Any] | None) -> list[Line]:
     limit, (low, high) = round(resolution["limit_px"], -1), resolution["ci95"]
     rule = f"by {resolution['rule']}" if resolution["rules_told_apart"] else "(by which side is not known)"
     words = f"Picture size: pictures are shrunk to about {limit:,.0f} px a side {rule}; send no more, or crop."
+    witnesses = [_witness(name, resolution.get(name)) for name in ("tokens", "coordinates")]
+    sure = "; ".join([sure, *filter(None, witnesses)])
     return [Line("size", "resolution", words, f"95 %: {low:,.0f}–{high:,.0f} px; {sure}", 2)]
+
+
+def _witness(name: str, told: Mapping[str, Any] | None) -> str:
+    if not told or told["agrees"] is None:
+        return ""
+    return f"{name} agree" if told["agrees"] else f"{name} do not agree"
 
 
 def _decided(result: Mapping[str, Any]) -> bool:

@@ -37,6 +37,8 @@ class Outcome(NamedTuple):
     truth: str = ""
     detail: Mapping[str, Any] = {}
     failure: str = ""
+    tokens: int | None = None
+    """What the request counted for, as the server says."""
 
 
 class Counts(Struct, frozen=True):

@@ -32,6 +32,8 @@ def threshold_result(course: ThresholdCourse) -> dict[str, Any]:
     result |= {"value": None, "ci95": None, "x95": None, "x95_upper90": None, "bound": None, "reason": course.reason}
     result |= _counts(course.outcomes) | {"rounds": len({o.planned.round for o in course.outcomes})}
     result["axis"] = [card.hardest, card.easiest]
+    tokens = [outcome.tokens for outcome in course.outcomes if outcome.tokens is not None]
+    result["input_tokens"] = float(np.median(tokens)) if tokens else None
     result["levels"] = [_point(outcome) for outcome in course.outcomes if outcome.reading is not None]
     result["refused"] = _refused(course.outcomes)
     if len(course.wordings) == 1:

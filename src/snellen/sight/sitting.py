@@ -268,7 +268,8 @@ def outcome_of(test: EyeTest, planned: Planned, sample: Sample, prediction: Pred
     reading, why = read_outcome(test, truth, detail, prediction)
     if reading is not None and not all(map(math.isfinite, (reading.right, reading.guess))):
         reading, why = None, "the test read no finite number"
-    return Outcome(planned, level, reading, truth, detail, why)
+    tokens = prediction.usage.input_tokens if prediction.usage is not None else None
+    return Outcome(planned, level, reading, truth, detail, why, tokens)
 
 
 def so_far(course: Course) -> str:

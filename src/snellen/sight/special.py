@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,8 @@ LEAST_ANSWERS = 12
 """Fewer answers than this tell no frame and no field."""
 EVEN_SURE, UNEVEN_BELOW = 0.8, 0.4
 """How probable an even field must be to be called even, and below which it is called uneven."""
+TOKENS_GROW = 1.3
+"""Twice the side is four times the area: tokens that grow by less than this do not follow it."""
 AGREE = 0.3
 """Two witnesses of one size agree when they differ by less than this in the logarithm."""
 
@@ -108,7 +111,24 @@ def resolution_result(results: Mapping[str, Any], canvases: Mapping[str, tuple[i
         "points": [[*size, results[name]["value"], *results[name]["ci95"]] for name, size in known.items()],
         "rules_told_apart": any(size[0] != size[1] for size in known.values()),
     }
-    return told | {"coordinates": coordinate_witness(results.get("locate"), hinge.limit)}
+    witnesses = {"coordinates": coordinate_witness(results.get("locate"), hinge.limit)}
+    return told | witnesses | {"tokens": token_witness(results, known, hinge.limit)}
+
+
+def token_witness(
+    results: Mapping[str, Any], canvases: Mapping[str, tuple[int, int]], limit: float | None
+) -> dict[str, Any] | None:
+    """Return the input tokens of square canvases, and from which side on they no longer grow."""
+    squares = sorted((size[0], name) for name, size in canvases.items() if size[0] == size[1])
+    rows = [(side, results[name].get("input_tokens")) for side, name in squares]
+    if len(rows) < 3 or any(tokens is None for _, tokens in rows):
+        return None
+    grows = [after[1] > TOKENS_GROW * before[1] for before, after in itertools.pairwise(rows)]
+    stop = next((rows[place][0] for place, more in enumerate(grows) if not more), None)
+    constant = not any(grows)
+    # they stop between this side and the next: a limit up to twice this side agrees
+    agrees = None if constant or limit is None else stop is not None and stop / 1.3 <= limit <= 2.6 * stop
+    return {"by_side": rows, "stop_growing_after": None if constant else stop, "agrees": agrees}
 
 
 def coordinate_witness(locate: Mapping[str, Any] | None, limit: float | None) -> dict[str, Any] | None:
