@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +111,23 @@ def test_a_budget_that_ends_keeps_what_was_measured_and_the_next_call_goes_on(tm
     assert not again.interrupted
     assert second.asked < whole.state.done
     assert (tmp_path / "short/exam.json").read_bytes() == (tmp_path / "whole/exam.json").read_bytes()
+
+
+class Stopped(Observer):
+    """Somebody presses Ctrl-C while it is asked."""
+
+    async def predict(self, request: Any, images: Any) -> Prediction:
+        if self.asked == 30:
+            os.kill(os.getpid(), signal.SIGINT)
+        return await super().predict(request, images)
+
+
+def test_an_exam_that_is_stopped_says_so_and_goes_on(tmp_path: Path, sat: Any) -> None:
+    stopped = sit(tmp_path / "run", Stopped(), mode="quick", tests=SMALL)
+    assert stopped.interrupted and "interrupted" in stopped.exam["ended"]
+    assert "Not finished" in (stopped.folder / "prescription.html").read_text("utf-8")
+    again = sit(tmp_path / "run", Observer(), mode="quick", tests=SMALL)
+    assert (again.folder / "exam.json").read_bytes() == (sat.folder / "exam.json").read_bytes()
 
 
 class Unpunctual(Observer):

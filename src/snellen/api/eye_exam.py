@@ -39,6 +39,7 @@ from .settings import RunSettings
 
 WORKERS = 64
 FORMAT = 1
+INTERRUPTED = "interrupted: the same command continues it"
 
 
 class ExamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -189,6 +190,8 @@ async def _sit(order: Order, folder: Path, header: RunHeader, model: Model, fram
             sitting = Sitting(order, folder, writer, stored, enough=spent.reason, ears=ears)
             with stop_on_signals(engine.stop, asyncio.current_task()), watching(frame.watcher, engine.state):
                 await engine.run(iter([sitting]))
+            if engine.stopping and not sitting.ended:  # what was in flight at the end of the drain was let go
+                sitting.ended = INTERRUPTED
             return sitting, engine.state
 
 
@@ -215,7 +218,7 @@ class _Budget:
         """Return why to stop, or nothing."""
         wanted, state = self._wanted, self._engine.state
         if self._engine.stopping:
-            return "interrupted: the same command continues it"
+            return INTERRUPTED
         if wanted.requests is not None and state.done - state.cached >= wanted.requests:
             return f"the budget of {wanted.requests:,} requests ended"
         if wanted.tokens is not None and state.input_tokens + state.output_tokens >= wanted.tokens:

@@ -10,6 +10,7 @@ import click
 
 from ..core.config import parse_assignment
 from ..core.errors import UsageError
+from ..core.text import show_text
 from . import options
 from .options import COUNT, NOT_NEGATIVE, PATH, add_options, defaulted, flag, json_flag, print_json, repeated
 
@@ -66,12 +67,9 @@ def exam(context: click.Context, /, quiet: bool, as_json: bool, as_lines: bool, 
     """
     if context.invoked_subcommand is not None:
         return 0
-    from rich.console import Console
-
     from ..api.eye_exam import run_exam
     from ..report.exam_terminal import summary_lines
     from ..report.progress import parse_price
-    from ..report.terminal import plain
     from .run_output import TerminalWatcher
 
     cost = parse_price(price)
@@ -82,10 +80,9 @@ def exam(context: click.Context, /, quiet: bool, as_json: bool, as_lines: bool, 
     if as_json:
         print_json(result.exam)
     if not quiet:
-        console = watcher.console if as_json else Console()
         for line in summary_lines(result.exam, result.state, result.seconds):
-            console.print(plain(line), no_wrap=True, crop=False)
-        console.print(plain(f" page: {result.folder / 'prescription.html'} · {result.folder / 'exam.json'}"))
+            click.echo(show_text(line), err=as_json)
+        click.echo(f" page: {result.folder / 'prescription.html'} · {result.folder / 'exam.json'}", err=as_json)
     return 130 if result.interrupted and "interrupted" in result.exam["ended"] else 0
 
 

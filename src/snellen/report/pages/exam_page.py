@@ -123,4 +123,4 @@ def _figure(title: str, drawing: Html) -> Html:
 
 
 def _again(header: RunHeader) -> Html | None:
-    return tag("pre", header.command) if header.command else None
+    return tag("pre", header.command, class_="reply") if header.command else None
