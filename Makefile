@@ -11,7 +11,7 @@ GATED := core stats scoring store engine prompt infer
 COVERED := 92
 FIGURES := SNELLEN_FIGURES=docs/reliability.md
 
-.PHONY: demo test check coverage mutants bench crash fault soak hostile recount engines pages docs lock release clean help
+.PHONY: demo exam test check coverage mutants bench crash fault soak hostile recount engines pages docs lock release clean help
 
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -37,6 +37,9 @@ demo: $(VENV)/demo.stamp ## the eye chart on the embedded reader: no network, no
 	@echo
 	@echo "    $(BIN)/snellen view runs/demo --open"
 	@echo
+
+exam: $(VENV)/demo.stamp ## the eye exam on the embedded reader: thresholds and a prescription
+	$(BIN)/snellen exam --model reader --quick -o runs/exam
 
 test: $(VENV)/test.stamp ## the whole test suite; leaves .coverage for `make check`
 	sh tests/system_packages.sh

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 _PUBLIC = {
+    "api.eye_exam": ("exam",),
     "api.load": ("load_dataset", "load_model", "load_run"),
     "api.look.outputs": ("compare", "frame"),
     "api.datasets.reform_items": ("load_reform_dataset",),
@@ -31,6 +32,7 @@ _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in name
 
 if TYPE_CHECKING:  # the same names, for those who read types
     from .api.datasets.reform_items import load_reform_dataset as load_reform_dataset
+    from .api.eye_exam import exam as exam
     from .api.load import load_dataset as load_dataset
     from .api.load import load_model as load_model
     from .api.load import load_run as load_run

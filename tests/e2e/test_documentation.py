@@ -37,6 +37,7 @@ RUNNABLE = ("bash", "console", "python")
 SHORTER = [
     (r"^snellen run eyechart", "--limit 2"),
     (r"^snellen run (niah|reform)", "--limit 2"),
+    (r"^snellen exam --model(?!.*--plugin)", "--tests acuity,orientation --budget 60"),
     (r"^snellen run cure", "--limit 4"),
     (r"^snellen niah(?!.*--base)", "--base-url URL"),
     (r"^snellen docs needle", "--lengths 1k --depths 2"),

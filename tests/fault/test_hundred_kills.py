@@ -22,7 +22,7 @@ import pytest
 from cure_fixtures import item, write_cure
 from figures import note_figure
 from forked import Forge, forge
-from snellen.api.timelines import read_any, summary_of
+from snellen.api.look.timelines import read_any, summary_of
 from snellen.perf.load.journal import PARTIAL, partial_files
 from waiting import requests_seen, wait_until
 from workshop_fixtures import write_sources

@@ -22,6 +22,7 @@ ROOMS = [
     "store",
     "engine",
     "scoring",
+    "sight",
     "perf",
     "report",
     "curate",

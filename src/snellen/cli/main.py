@@ -17,6 +17,7 @@ from ..core.text import clean_text, show_text
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run:run", "Measure a model on tasks: plan, ask, store, score, report."),
+    "exam": ("exam:exam", "Examine how a model sees: thresholds, and a prescription of what to send it."),
     "perf": ("perf.command:perf", "Measure serving performance: load, objectives, timelines."),
     "data": ("data:data", "Build, check and export datasets."),
     "compare": (
@@ -32,8 +33,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "leaderboard": ("look.leaderboard:leaderboard", "Rank many runs, and say which cannot be told apart."),
     "tasks": ("tasks:tasks", "List tasks and suites, or show one."),
     "models": ("models:models", "List model providers, or check one model."),
-    "doctor": ("doctor:doctor", "Look at this machine, or at a run, and say what is missing."),
-    "repair": ("repair:repair", "Save every readable row of a damaged run into a new run.db."),
+    "doctor": ("look.doctor:doctor", "Look at this machine, or at a run, and say what is missing."),
+    "repair": ("look.repair:repair", "Save every readable row of a damaged run into a new run.db."),
     "cache": ("cache:cache", "Look at or prune the response cache."),
     "curate": ("curate:curate", "Build a dataset with an LLM and people: draft, gates, review, publish."),
     "docs": ("docs:docs", "Render texts as pages, degrade pages, plant needles."),

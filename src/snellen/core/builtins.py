@@ -64,6 +64,7 @@ SCORERS = {
     "kie_reform": "snellen.scoring.scorers.key_values:score_reform",
     "kie_f1": "snellen.scoring.scorers.key_values:score_f1",
     "caption": "snellen.scoring.scorers.caption_scores:score",
+    "exam": "snellen.sight.exam_scorer:score",
 }
 
 AGGREGATES = {
@@ -83,6 +84,7 @@ AGGREGATES = {
     "page-cost": "snellen.scoring.aggregates.document_ladder:page_cost",
     "caption": "snellen.scoring.scorers.caption_scores:aggregate",
     "cure": "snellen.scoring.aggregates.blind_baselines:aggregate",
+    "exam": "snellen.sight.exam_scorer:thresholds",
 }
 
 

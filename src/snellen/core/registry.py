@@ -1,4 +1,4 @@
-"""One lazy registry of five kinds: name of a loader, model, inferencer, scorer or aggregate -> object."""
+"""One lazy registry: name of a loader, model, inferencer, scorer, aggregate or eye test -> object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .errors import ConfigError, SnellenError, UsageError, not_among
 
 PLUGIN_PREFIX = "snellen_plugin_"
 """How the modules of plug-in files are named."""
-KINDS = ("loader", "model", "inferencer", "scorer", "aggregate")
+KINDS = ("loader", "model", "inferencer", "scorer", "aggregate", "eye-test")
 
 Target = Any
 """Either the object itself or `"package.module:attribute"`, resolved on first use."""

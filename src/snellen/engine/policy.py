@@ -51,7 +51,7 @@ class Policy:
     backoff_max_s: float = 30.0
     retry_after_max_s: float = 300.0
     """A server that asks for a longer rest is asked again after so long: a date in 9998 must not hold a run."""
-    drain_s: float = 5.0
+    drain_s: float = 4.0
     max_errors: ErrorBudget = field(default_factory=ErrorBudget)
     adaptive: bool = True
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from snellen.api.look.timelines import read_any, read_trace
 from snellen.api.perf import PerfReport, describe_level, level_name, prices_of
-from snellen.api.timelines import read_any, read_trace
 from snellen.cli.perf.output import print_definitions, print_report, print_summary, print_sweep
 from snellen.cli.perf.settings import parse_numbers
 from snellen.core.errors import ConfigError, DataError, UsageError

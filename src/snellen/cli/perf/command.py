@@ -180,7 +180,7 @@ def summarize(file: Path, export_as: str | None, pictures_dir: Path | None, as_j
     snellen perf summarize timeline.json --json --profile aisbench --stage stable
     snellen perf summarize runs/NAME --export prometheus
     """
-    from ...api.timelines import export, read_any, summary_of
+    from ...api.look.timelines import export, read_any, summary_of
     from .output import print_summary
 
     timeline = read_any(file)

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from rich.table import Column, Table
 
+from ...api.look.timelines import explain_metrics
 from ...api.perf import PerfReport, Sweep, sweep_table
-from ...api.timelines import explain_metrics
 from ...report.console import WholeConsole
 from ...report.terminal import plain
 from ..options import print_json

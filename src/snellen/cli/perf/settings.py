@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from ...api.look.timelines import parse_objectives, read_trace
 from ...api.perf import SYNTHETIC, LoadPlan, PerfSettings, Prices, Synthetic, prices_of
 from ...api.settings import RunSettings
-from ...api.timelines import parse_objectives, read_trace
 from ...core.config import parse_assignment
 from ...core.errors import UsageError
 from ..run import command_line, read_key

@@ -23,6 +23,7 @@ from ...scoring.table import Costs, ScoreTable, TrialColumns
 from ...store.reader import RunReader
 from . import vega
 from .draw import Axis, Point, Series, bars, heat, plot
+from .exam_figures import binned
 
 Rows = list[dict[str, Any]]
 GRIDS = (("length", "depth"), ("pages", "depth"), ("column", "row"))
@@ -45,7 +46,7 @@ def figures_of(
     reader: RunReader, columns: TrialColumns, table: ScoreTable | None, costs: Costs | None = None
 ) -> list[Figure]:
     """Return every figure the task has data for, the most telling first; `costs` are read where they are not given."""
-    found = list(_acuity(reader, columns))
+    found = [*_acuity(reader, columns), *_examined(reader, columns)]
     if table is not None:
         found += _robustness(table)
         found += _maps(table)
@@ -80,6 +81,28 @@ def _acuity_figure(pairs: list[tuple[Sample, Score]], axis: str, title: str, nam
     spec = vega.curves(_unbounded(rows), "x", title=title, labels={"x": name, "value": "read"}, log_x=True)
     caption = f"Share of glyphs read; dots are measured, the line is a fitted logistic. {words}"
     return Figure(f"acuity-{axis}", title, caption, drawing, spec, rows)
+
+
+def _examined(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
+    """Yield the trials of an eye exam by level; the curve with its band is in prescription.html."""
+    if "exam" not in columns.task.scorers:
+        return
+    samples = {sample.id: sample for sample in reader.samples(columns.task.name)}
+    rows = [
+        (float(str(samples[score.key.sample].tags["level"])), score.detail["right"], score.detail["glyphs"])
+        for score in reader.scores(columns.task.name)
+        if "right" in score.detail and score.key.sample in samples
+    ]
+    points = binned([row for row in rows if row[0] > 0])
+    if len(points) < 2:
+        return
+    title, name = f"{columns.task.title}: right by level", "level"
+    axes = Axis(name, points[0][0], points[-1][0], log=True), Axis("right", 0, 1, percent=True)
+    drawing = plot([Series("right", [Point(level, share) for level, share, _ in points])], *axes, label=title)
+    drawn: Rows = [{"series": "measured", "x": level, "value": share} for level, share, _ in points]
+    spec = vega.curves(_unbounded(drawn), "x", title=title, labels={"x": name, "value": "right"}, log_x=True)
+    caption = "Share right at the levels the exam chose, chance included; the fitted curve is in prescription.html."
+    yield Figure("exam-curve", title, caption, drawing, spec, drawn)
 
 
 def _logistic(fitted: tuple[float, float], low: float, high: float) -> list[tuple[float, float]]:

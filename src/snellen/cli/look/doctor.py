@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import FOLDER, MACHINE, print_json
+from ..options import FOLDER, MACHINE, print_json
 
 
 @click.command(epilog="\b\nExamples:\n  snellen doctor --json\n  snellen doctor runs/mine")
@@ -19,7 +19,7 @@ def doctor(run: Path | None, as_json: bool) -> int:
     """
     if run is not None:
         return _look_at(run, as_json)
-    from ..api.machine import look_around
+    from ...api.machine import look_around
 
     findings = look_around()
     if as_json:
@@ -32,7 +32,7 @@ def doctor(run: Path | None, as_json: bool) -> int:
 
 
 def _look_at(run: Path, as_json: bool) -> int:
-    from ..api.health import look_at_run
+    from ...api.look.health import look_at_run
 
     health = look_at_run(run)
     if as_json:

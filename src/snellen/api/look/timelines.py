@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import DataError
-from ..perf.definitions import COMMON, DEFINITIONS, DIFFERENCES, FILE_FORM, STEADY_RULE
-from ..perf.export import export
-from ..perf.load.journal import partial_files, read_partial
-from ..perf.metrics import STATS, summarize
-from ..perf.profile_aisbench import summarize_aisbench
-from ..perf.read import read_json, read_timeline
-from ..perf.slo import parse_objectives
-from ..perf.stored import timeline_of_run
-from ..perf.timeline import Timeline
+from ...core.errors import DataError
+from ...perf.definitions import COMMON, DEFINITIONS, DIFFERENCES, FILE_FORM, STEADY_RULE
+from ...perf.export import export
+from ...perf.load.journal import partial_files, read_partial
+from ...perf.metrics import STATS, summarize
+from ...perf.profile_aisbench import summarize_aisbench
+from ...perf.read import read_json, read_timeline
+from ...perf.slo import parse_objectives
+from ...perf.stored import timeline_of_run
+from ...perf.timeline import Timeline
 
 __all__ = ["explain_metrics", "export", "parse_objectives", "read_any", "read_trace", "summary_of"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from ..core.text import plural
-from .options import FOLDER, MACHINE
+from ...core.text import plural
+from ..options import FOLDER, MACHINE
 
 
 @click.command(epilog="\b\nExample:\n  snellen doctor runs/mine && snellen repair runs/mine")
@@ -19,7 +19,7 @@ def repair(run: Path, as_json: bool) -> None:
 
     What was lost is asked again when the run's command is repeated. Scores are made again by `snellen score`.
     """
-    from ..api.health import repair_run
+    from ...api.look.health import repair_run
 
     saved, lost, spare = repair_run(run)
     if as_json:

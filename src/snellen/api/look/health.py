@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..store.damage import Health, Repaired
-from ..store.damage import look_at_run as look_at_store
-from ..store.damage import repair_run as repair_store
+from ...store.damage import Health, Repaired
+from ...store.damage import look_at_run as look_at_store
+from ...store.damage import repair_run as repair_store
 
 
 def look_at_run(folder: str | Path) -> Health:

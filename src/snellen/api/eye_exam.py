@@ -1,0 +1,266 @@
+"""An eye exam from settings to its files: plan, sit, fit, write. The same call again continues it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..core.builtins import default_registry
+from ..core.clock import SystemClock
+from ..core.errors import UsageError, not_among
+from ..core.ids import content_hash
+from ..core.protocols import Capability, Model
+from ..core.registry import Registry
+from ..core.tasks import RunHeader, Task
+from ..core.types import Form, Params, Sample
+from ..engine.loop import Engine
+from ..engine.state import RunState
+from ..report.files import write_atomically
+from ..report.finish import finish_run
+from ..report.pages.exam_page import write_prescription
+from ..report.progress import Price
+from ..sight.advice import Line, prescribe
+from ..sight.cards import MODES, chosen_tests
+from ..sight.sitting import NOBODY, PREFIX, Order, Sitting
+from ..sight.sitting import Ears as Ears  # noqa: PLC0414 - what an exam is listened to with
+from ..sight.special import resolution_result
+from ..store.reader import RunReader
+from ..store.writer import RunWriter
+from .chosen_model import create_model
+from .header import installed_versions, make_header
+from .run import Watcher, asking, check_folder, make_policy, response_cache, stop_on_signals, watching
+from .settings import RunSettings
+
+WORKERS = 64
+FORMAT = 1
+INTERRUPTED = "interrupted: the same command continues it"
+
+
+class ExamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an exam can be told beyond what every run can."""
+
+    mode: str = "standard"
+    tests: tuple[str, ...] = ()
+    until: float | None = None
+    """Half width of every interval in ln units, instead of the mode's."""
+    requests: int | None = None
+    tokens: int | None = None
+    euro: float | None = None
+    """At most so many paid requests, tokens, or so much money (with `price`)."""
+    price: Price | None = None
+
+
+class ExamResult(NamedTuple):
+    """What an exam leaves."""
+
+    folder: Path
+    exam: dict[str, Any]
+    state: RunState
+    seconds: float
+
+    @property
+    def interrupted(self) -> bool:
+        """Tell whether it ended before all was asked."""
+        return not self.exam["complete"]
+
+
+def exam(model: str, **settings: Any) -> ExamResult:
+    """Examine how a model sees and return the prescription; the same call again continues an unfinished exam.
+
+    Takes the settings of `ExamSettings` (`mode`, `tests`, `until`, `requests`, …) and those of `RunSettings`
+    (`base_url`, `seed`, `output_dir`, …): `snellen.exam("openai/NAME", base_url=…, mode="quick")`.
+
+    Example:
+        >>> result = snellen.exam("blind/random", tests=("orientation",), mode="quick")
+        >>> result.exam["tests"]["orientation"]["verdict"]
+        'not measurable'
+    """
+    own = {field.name for field in msgspec.structs.fields(ExamSettings)}
+    mine = {name: value for name, value in settings.items() if name in own}
+    ears = Ears(settings.pop("told", None), settings.pop("heard", None))
+    others = {name: value for name, value in settings.items() if name not in own}
+    return run_exam(ExamSettings(**mine), RunSettings(tasks=(), model=model, **others), ears=ears)
+
+
+def run_exam(
+    wanted: ExamSettings,
+    settings: RunSettings,
+    watcher: Watcher | None = None,
+    ears: Ears = NOBODY,
+) -> ExamResult:
+    """Sit an exam as the settings say; `ears` hear of every trial before it is asked, and of every test."""
+    began = time.monotonic()
+    _check(wanted)
+    registry = default_registry()
+    for plugin in settings.plugins:
+        registry.load_plugin(plugin)
+    model = create_model(settings, registry)
+    if Capability.IMAGES not in model.capabilities:
+        raise UsageError(f"model {model.name!r} takes no pictures: there is nothing to examine")
+    order = _order(wanted, settings, registry)
+    folder = settings.output_dir or Path("runs") / _folder_name(model, wanted, settings)
+    header = _header(order, model, settings)
+    sitting, state = asyncio.run(_sit(order, folder, header, model, _Frame(wanted, settings, watcher, ears)))
+    content = exam_content(sitting, model.name)
+    write_exam(folder, content)
+    finish_run(folder, registry, report=False)
+    write_prescription(folder, content, header)
+    return ExamResult(folder, content, state, time.monotonic() - began)
+
+
+class _Frame(NamedTuple):
+    wanted: ExamSettings
+    settings: RunSettings
+    watcher: Watcher | None
+    ears: Ears
+
+
+def _check(wanted: ExamSettings) -> None:
+    if wanted.mode not in MODES:
+        raise UsageError(f"exam mode {not_among(wanted.mode, MODES)}")
+    if wanted.until is not None and not 0.02 <= wanted.until <= 1.0:
+        raise UsageError(f"--until {wanted.until}: a half width in ln units from 0.02 to 1 (0.15 is -14/+16 %)")
+    if wanted.euro is not None and wanted.price is None:
+        raise UsageError("--budget in money needs --price IN,OUT (of a million tokens)")
+
+
+def _order(wanted: ExamSettings, settings: RunSettings, registry: Registry) -> Order:
+    temperature = 0.0 if settings.temperature is None else settings.temperature
+    params = Params(temperature=temperature, top_p=settings.top_p, extra_body=settings.extra_body)
+    tests = chosen_tests(wanted.tests, wanted.mode, registry)
+    return Order(tests, wanted.mode, settings.seed, wanted.until, params, settings.max_tokens)
+
+
+def _folder_name(model: Model, wanted: ExamSettings, settings: RunSettings) -> str:
+    name = "".join(char if char.isalnum() else "-" for char in model.name)
+    tests = f"-{content_hash(wanted.tests, 6)}" if wanted.tests else ""
+    return f"exam-{name}-{wanted.mode}-{settings.seed}{tests}"
+
+
+def _header(order: Order, model: Model, settings: RunSettings) -> RunHeader:
+    cards = {name: msgspec.to_builtins(test.card) for name, test in order.tests.items()}
+    config = {
+        "seed": order.seed,
+        "exam": {
+            "format": FORMAT,
+            "mode": order.mode,
+            "tests": {name: content_hash(card) for name, card in cards.items()},
+            "until": order.half_width,
+            "params": msgspec.to_builtins(order.params),
+            "max_tokens": order.max_tokens,
+        },
+    }
+    tasks = [_task(name, test.card.title, order) for name, test in order.tests.items()]
+    return make_header(model, config, versions=installed_versions(), command=settings.command, tasks=tasks, planned={})
+
+
+def _task(name: str, title: str, order: Order) -> Task:
+    return Task(
+        PREFIX + name,
+        {"loader": "exam"},
+        Form.OPEN,
+        params=order.params,
+        scorers=("exam",),
+        aggregates=("exam",),
+        group_by=("stage", "wording"),
+        title=title,
+        dimension="eye exam",
+    )
+
+
+async def _sit(order: Order, folder: Path, header: RunHeader, model: Model, frame: _Frame) -> tuple[Sitting, RunState]:
+    settings = frame.settings
+    if settings.max_workers is None:
+        settings = msgspec.structs.replace(settings, max_workers=WORKERS)
+    async with asking(model, folder):
+        stored = _stored(folder)
+        if not stored:
+            check_folder(folder)
+            await model.check()
+        with closing(RunWriter(folder, header)) as writer, response_cache(settings) as cache:
+            engine = Engine(model, writer, make_policy(settings), SystemClock(), cache=cache)
+            spent = _Budget(frame.wanted, engine)
+            ears = frame.ears._replace(round=spent.add)
+            sitting = Sitting(order, folder, writer, stored, enough=spent.reason, ears=ears)
+            with stop_on_signals(engine.stop, asyncio.current_task()), watching(frame.watcher, engine.state):
+                await engine.run(iter([sitting]))
+            if engine.stopping and not sitting.ended:  # what was in flight at the end of the drain was let go
+                sitting.ended = INTERRUPTED
+            return sitting, engine.state
+
+
+def _stored(folder: Path) -> Mapping[tuple[str, str], Sample]:
+    """Return the samples of an exam that was begun before."""
+    if not (folder / "run.db").exists():
+        return {}
+    with RunReader(folder) as reader:
+        names = [task.name for task in reader.header().tasks]
+        return {(name, sample.id): sample for name in names for sample in reader.samples(name)}
+
+
+class _Budget:
+    """Says why to ask nothing more: what was allowed is spent, or somebody stopped it."""
+
+    def __init__(self, wanted: ExamSettings, engine: Engine) -> None:
+        self._wanted, self._engine = wanted, engine
+
+    def add(self, trials: int) -> None:
+        """Hear of a round: how many trials there will be is known only up to here."""
+        self._engine.state.planned += trials
+
+    def reason(self) -> str:
+        """Return why to stop, or nothing."""
+        wanted, state = self._wanted, self._engine.state
+        if self._engine.stopping:
+            return INTERRUPTED
+        if wanted.requests is not None and state.done - state.cached >= wanted.requests:
+            return f"the budget of {wanted.requests:,} requests ended"
+        if wanted.tokens is not None and state.input_tokens + state.output_tokens >= wanted.tokens:
+            return f"the budget of {wanted.tokens:,} tokens ended"
+        if wanted.euro is not None and wanted.price is not None and _money(state, wanted.price) >= wanted.euro:
+            return f"the budget of {wanted.euro:g} in money ended"
+        return ""
+
+
+def _money(state: RunState, price: Price) -> float:
+    return (state.input_tokens * price.input + state.output_tokens * price.output) / 1e6
+
+
+def exam_content(sitting: Sitting, model: str) -> dict[str, Any]:
+    """Return exam.json as plain data: nothing in it depends on when or how often it was interrupted."""
+    order = sitting.order
+    results = {name: sitting.results[name] for name in order.tests}
+    canvases = {name: test.card.canvas for name, test in order.tests.items() if name.startswith("resolution-")}
+    resolution = resolution_result(results, canvases)
+    lines: list[Line] = prescribe(results, resolution)
+    return {
+        "format": FORMAT,
+        "model": model,
+        "seed": order.seed,
+        "mode": order.mode,
+        "until": order.half_width,
+        "complete": not sitting.ended,
+        "ended": sitting.ended,
+        "replanned": sitting.replanned,
+        "counts": {
+            name: round(sum(result[name] for result in results.values()), 3)
+            for name in ("trials", "right", "wrong", "no_answer", "failed")
+        },
+        "prescription": [msgspec.to_builtins(line) for line in lines],
+        "resolution": resolution,
+        "tests": results,
+    }
+
+
+def write_exam(folder: Path, content: Mapping[str, Any]) -> Path:
+    """Write exam.json beside run.db."""
+    path = folder / "exam.json"
+    body = msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+    write_atomically(path, lambda file: file.write(body))
+    return path

@@ -1,0 +1,83 @@
+"""Two finished exams in, which thresholds differ beyond noise out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ...core.errors import DataError, UsageError
+from ...report.pages.exam_figures import verdict_words
+from ...sight.advice import say
+from ...stats.intervals import holm
+
+LEVEL = 0.05
+
+
+def read_exam(folder: Path) -> dict[str, Any]:
+    """Return the exam.json of a folder."""
+    path = folder / "exam.json"
+    try:
+        content: dict[str, Any] = msgspec.json.decode(path.read_bytes())
+    except FileNotFoundError:
+        raise UsageError(f"{folder} holds no exam.json: name the folder of a `snellen exam`") from None
+    except msgspec.DecodeError as error:
+        raise DataError(f"{path} is not an exam: {error}") from None
+    return content
+
+
+def compare_exams(first: Path, second: Path) -> dict[str, Any]:
+    """Compare the thresholds that both exams measured, from their posteriors; Holm over all of them."""
+    one, other = read_exam(first), read_exam(second)
+    shared = [name for name in one["tests"] if name in other["tests"]]
+    if not shared:
+        raise UsageError(f"{first} and {second} have no test in common")
+    rows = {name: _row(one["tests"][name], other["tests"][name]) for name in shared}
+    for name, p in zip(shared, holm([rows[name]["p"] for name in shared]), strict=True):
+        rows[name] |= {"p": p, "differs": p is not None and p < LEVEL}
+    order = sorted(shared, key=lambda name: (not rows[name]["differs"], rows[name]["p"] is None))
+    return {
+        "first": one["model"],
+        "second": other["model"],
+        "summary": _summary(rows),
+        "tests": {name: rows[name] for name in order},
+    }
+
+
+def _row(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {"a": verdict_words(a), "b": verdict_words(b), "ratio": None, "ci95": None, "p": None}
+    row |= {"differs": False, "words": "not compared: one of them has no threshold"}
+    if a["value"] is None or b["value"] is None or "posterior" not in a or "posterior" not in b:
+        return row
+    places, mass = _difference(a["posterior"], b["posterior"])
+    total = np.cumsum(mass)
+    low, middle, high = (float(np.interp(part, total, places)) for part in (0.025, 0.5, 0.975))
+    worse = float(np.interp(0.0, places, total))
+    p = 2 * min(worse, 1 - worse)
+    ratio, ends = math.exp(middle), [round(math.exp(low), 4), round(math.exp(high), 4)]
+    return row | {"ratio": round(ratio, 4), "ci95": ends, "p": max(p, 1e-6), "words": ""}
+
+
+def _difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the distribution of t_A - t_B in x: positive where B's threshold is the harder level."""
+    step = a["step"]
+    if abs(step - b["step"]) > 1e-9:
+        raise DataError("the two exams were fitted on different grids: run one of them again")
+    mass = np.convolve(np.array(a["mass"]), np.array(b["mass"])[::-1])
+    start = a["x"] - (b["x"] + step * (len(b["mass"]) - 1))
+    return start + step * np.arange(mass.size), mass / mass.sum()
+
+
+def _summary(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    apart = {name: row["ratio"] for name, row in rows.items() if row["differs"]}
+    better = ", ".join(f"{name} ({say(ratio)}×)" for name, ratio in apart.items() if ratio > 1)
+    worse = ", ".join(f"{name} ({say(1 / ratio)}×)" for name, ratio in apart.items() if ratio <= 1)
+    same = [row["ci95"][1] / row["ratio"] for row in rows.values() if row["p"] is not None and not row["differs"]]
+    parts = [f"{side} is better in {names}" for side, names in (("B", better), ("A", worse)) if names]
+    if same:
+        parts.append(f"no difference shown in {len(same)} tests (ratios known to ±{100 * (max(same) - 1):.0f} %)")
+    return "; ".join(parts) or "nothing could be compared"

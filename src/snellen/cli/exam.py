@@ -1,0 +1,163 @@
+"""`snellen exam`: examine how a model sees, and print what to send it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..core.config import parse_assignment
+from ..core.errors import UsageError
+from ..core.text import show_text
+from . import options
+from .options import COUNT, NOT_NEGATIVE, PATH, add_options, defaulted, flag, json_flag, print_json, repeated
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..api.eye_exam import Ears, ExamSettings
+    from ..api.settings import RunSettings
+
+EPILOG = """
+\b
+Examples:
+  snellen exam --model openai/NAME --base-url http://localhost:8000/v1 --quick
+  snellen exam --model reader --tests acuity,contrast --fine
+  snellen exam compare runs/exam-a runs/exam-b
+"""
+BUDGET = "At most so many paid requests (2000), tokens (3e6 tokens) or money (5 euro, with --price)."
+TESTS = "Only these: acuity,contrast,resolution,… (what they need comes along)."
+UNTIL = "Half width of every interval in ln units: 0.15 is -14/+16 %.  [default: by mode]"
+SETTINGS = add_options(
+    click.option("--model", help="provider/name: openai/NAME, reader, hf/NAME, plugin/NAME …"),
+    click.option("--base-url", "--url", help="Where an OpenAI-compatible server answers."),
+    options.KEYS,
+    options.API_KEY,
+    click.option("-o", "--output-dir", type=PATH, help="Folder; the same command again continues it."),
+    flag("--quick", help="About a third of the requests, intervals of ±25 %."),
+    flag("--fine", help="Intervals of ±10 %, further tests; about three times the requests."),
+    click.option("--tests", help=TESTS),
+    click.option("--until", type=float, help=UNTIL),
+    click.option("--budget", metavar="N[ tokens| euro]", help=BUDGET),
+    click.option("--price", metavar="IN,OUT", help="Price of a million input and output tokens."),
+    options.SEED,
+    click.option("--temperature", type=float, help="Sent as given.  [default: 0]"),
+    click.option("--max-tokens", type=COUNT, help="For every reply.  [default: 64; pages 128]"),
+    click.option("--max-workers", type=COUNT, help="Requests in flight at most.  [default: 64]"),
+    defaulted("--max-retries", type=NOT_NEGATIVE, default=5),
+    click.option("--timeout", "timeout_s", type=options.ABOVE_ZERO, help="Seconds for one attempt.  [default: 600]"),
+    repeated("--plugin", "plugins", type=PATH, help="Python file with register(registry): models, eye tests."),
+    repeated("--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific."),
+    options.NO_CACHE,
+    flag("--plain", "as_lines", help="Progress as plain lines, for logs."),
+    options.QUIET,
+    json_flag(help="Print exam.json on stdout; all else goes to stderr."),
+)
+
+
+@click.group(invoke_without_command=True, epilog=EPILOG)
+@SETTINGS
+@click.pass_context
+def exam(context: click.Context, /, quiet: bool, as_json: bool, as_lines: bool, price: str | None, **flags: Any) -> int:
+    """Examine how a model sees: thresholds with intervals, and a prescription of what to send it.
+
+    Stimuli are drawn for this run; levels are chosen where they tell most; every trial is stored.
+    """
+    if context.invoked_subcommand is not None:
+        return 0
+    from ..api.eye_exam import run_exam
+    from ..report.exam_terminal import summary_lines
+    from ..report.progress import parse_price
+    from .run_output import TerminalWatcher
+
+    cost = parse_price(price)
+    wanted, settings = make_exam_settings(cost, **flags)
+    watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, price=cost)
+    heard = TestLines(watcher.console, quiet=quiet, every=as_lines)
+    result = run_exam(wanted, settings, watcher, heard.ears())
+    if as_json:
+        print_json(result.exam)
+    if not quiet:
+        for line in summary_lines(result.exam, result.state, result.seconds):
+            click.echo(show_text(line), err=as_json)
+        click.echo(f" page: {result.folder / 'prescription.html'} · {result.folder / 'exam.json'}", err=as_json)
+    return 130 if result.interrupted and "interrupted" in result.exam["ended"] else 0
+
+
+class TestLines:
+    """Prints a line a test when it ends, or after every round."""
+
+    def __init__(self, console: Console, *, quiet: bool, every: bool) -> None:
+        self._console, self._quiet, self._every = console, quiet, every
+
+    def ears(self) -> Ears:
+        """Return what the exam tells of itself."""
+        from ..api.eye_exam import Ears
+
+        return Ears(test=None if self._quiet else self._show)
+
+    def _show(self, name: str, words: str) -> None:
+        if self._every or not words.endswith(("trials", "so far")) or ":" in words:
+            from ..report.terminal import plain
+
+            self._console.print(plain(f"{name}: {words}"))
+
+
+@exam.command("compare")
+@click.argument("first", type=options.FOLDER)
+@click.argument("second", type=options.FOLDER)
+@options.MACHINE
+def exam_compare(first: Path, second: Path, as_json: bool) -> None:
+    """Say which thresholds of two exams differ beyond noise: ratios with intervals, Holm over all tests."""
+    from ..api.look.exams import compare_exams
+    from ..report.exam_terminal import comparison_lines
+
+    compared = compare_exams(first, second)
+    if as_json:
+        print_json(compared)
+        return
+    for line in comparison_lines(compared):
+        click.echo(line)
+
+
+def make_exam_settings(price: Any, **flags: Any) -> tuple[ExamSettings, RunSettings]:
+    """Turn the flags into settings."""
+    from ..api.eye_exam import ExamSettings
+    from ..api.settings import RunSettings
+    from .run import command_line, read_key
+
+    if not flags["model"]:
+        raise UsageError("name the model: --model provider/name (see `snellen models`)")
+    if flags["quick"] and flags["fine"]:
+        raise UsageError("--quick and --fine exclude each other")
+    mode = "quick" if flags.pop("quick") else "fine" if flags["fine"] else "standard"
+    flags.pop("fine")
+    names = tuple(part.strip() for part in (flags.pop("tests") or "").split(",") if part.strip())
+    budget = read_budget(flags.pop("budget"))
+    wanted = ExamSettings(mode=mode, tests=names, until=flags.pop("until"), price=price, **budget)
+    key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
+    arguments = dict(map(parse_assignment, flags.pop("model_arguments")))
+    cache = not flags.pop("no_cache")
+    others = {name: value for name, value in flags.items() if value is not None}
+    settings = RunSettings(
+        tasks=(), api_key=key, model_arguments=arguments, cache=cache, command=command_line(sys.argv), **others
+    )
+    return wanted, settings
+
+
+def read_budget(text: str | None) -> dict[str, Any]:
+    """Read `2000`, `3e6 tokens` or `5 euro`."""
+    if text is None:
+        return {}
+    number, _, unit = text.strip().partition(" ")
+    kinds = {"": "requests", "requests": "requests", "tokens": "tokens", "euro": "euro"}
+    try:
+        value = float(number)
+    except ValueError:
+        value = 0.0
+    if value <= 0 or unit.strip() not in kinds:
+        raise UsageError(f"--budget {text!r} is not a number of requests, `N tokens` or `N euro`")
+    kind = kinds[unit.strip()]
+    return {kind: value if kind == "euro" else int(value)}

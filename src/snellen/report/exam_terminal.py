@@ -1,0 +1,75 @@
+"""An exam, or two, to a few lines for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..engine.state import RunState
+from ..sight.advice import say
+from .pages.exam_figures import ease, verdict_words
+
+BAR = 22
+
+
+def summary_lines(exam: Mapping[str, Any], state: RunState, seconds: float) -> Iterator[str]:
+    """Yield the summary: a head, a line a test, the prescription."""
+    counts = exam["counts"]
+    asked = f"{state.done + state.resumed:,} trials ({state.resumed:,} from the store, {state.cached:,} cached)"
+    lost = f"{counts['no_answer']:,} without an answer · {counts['failed']:,} failed"
+    yield f" eye exam · {exam['model']} · seed {exam['seed']} · {asked} · {_duration(seconds)} · {lost}"
+    if not exam["complete"]:
+        yield f" not finished: {exam['ended']}; what was measured stays measured"
+    yield f" {'test':17s} {'half at':>20s}   {'95 %':<19s} {'95 % right at':>13s}  easy {'─' * (BAR - 9)} hard"
+    for name, result in exam["tests"].items():
+        yield _line(name, result)
+    resolution = exam["resolution"]
+    if resolution:
+        limit = "" if resolution["limit_px"] is None else f" at {resolution['limit_px']:,.0f} px"
+        yield f" pictures are shrunk: {resolution['rule']}{limit} (p {resolution['probability']:.2f})"
+    for line in exam["prescription"][:8]:
+        yield f" Rx {line['sentence']}"
+
+
+def _line(name: str, result: Mapping[str, Any]) -> str:
+    if result["value"] is None and result["verdict"] != "at ceiling":
+        return f" {name:17s} {result['verdict']}: {result['reason'] or 'see the page'}"
+    span = " – ".join(say(end) for end in result["ci95"]) if result["ci95"] else ""
+    safe = result.get("x95_upper90")
+    return f" {name:17s} {verdict_words(result):>20s}   {span:<19s} {say(safe) if safe else '–':>13s}  {_bar(result)}"
+
+
+def _bar(result: Mapping[str, Any]) -> str:
+    """Return the interval and the threshold as characters on the axis of the test."""
+    if "axis" not in result:
+        return ""
+    cells = [" "] * BAR
+    if result["value"] is None:
+        cells[-1] = "▸"
+        return "".join(cells)
+    low, high = sorted(_cell(result, end) for end in result["ci95"])
+    cells[low : high + 1] = ["─"] * (high - low + 1)
+    cells[_cell(result, result["value"])] = "●"
+    return "".join(cells)
+
+
+def _cell(result: Mapping[str, Any], level: float) -> int:
+    return min(BAR - 1, max(0, round(ease(result, level) * (BAR - 1))))
+
+
+def comparison_lines(compared: Mapping[str, Any]) -> Iterator[str]:
+    """Yield one line a test of two exams, the differences first."""
+    yield f" eye exams · A {compared['first']} · B {compared['second']}"
+    yield f" {compared['summary']}"
+    yield f" {'test':17s} {'A':>14s} {'B':>14s} {'times better (B)':>18s}   95 %              p (Holm)"
+    for name, row in compared["tests"].items():
+        if row["ratio"] is None:
+            yield f" {name:17s} {row['a']:>14s} {row['b']:>14s} {row['words']}"
+            continue
+        star = "*" if row["differs"] else " "
+        span = f"{row['ci95'][0]:.2f} – {row['ci95'][1]:.2f}"
+        yield f" {name:17s} {row['a']:>14s} {row['b']:>14s} {row['ratio']:>17.2f}{star}   {span:<17s} {row['p']:.3g}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"

@@ -1,0 +1,126 @@
+"""exam.json to prescription.html: one page, no script, what to do first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...core.markup import Child, Html, tag
+from ...core.tasks import RunHeader
+from ...sight.advice import say
+from ..files import write_atomically
+from . import draw
+from . import exam_figures as figures
+from .report_page import document
+from .tables import head, numbers, row, scrolled
+
+LINES = 8
+MEANING = (
+    "A threshold is the level at which half of what can be right above chance is right; advice rests on the level at "
+    "which 95 % is, and of that on the upper end (90 %). Contrast is of code values: there is no display. The pictures "
+    "are clean, generated, and new for this seed: figures do not carry over to photographs. Figures are of the model "
+    "with these settings and this server."
+)
+
+
+def write_prescription(folder: Path, exam: Mapping[str, Any], header: RunHeader) -> Path:
+    """Write prescription.html beside exam.json."""
+    path = folder / "prescription.html"
+    body = render_prescription(exam, header).encode("utf-8")
+    write_atomically(path, lambda file: file.write(body))
+    return path
+
+
+def render_prescription(exam: Mapping[str, Any], header: RunHeader) -> str:
+    """Return the page as text."""
+    parts: list[Child] = [_masthead(exam, header), _notices(exam), _box(exam)]
+    tests = exam["tests"]
+    parts += [tag("h2", "All tests"), figures.strip(tests), _table(tests)]
+    curves = [figures.curve(name, result) for name, result in tests.items() if result["levels"]]
+    parts += [tag("h2", "Curves"), figures.joined(curves)] if curves else []
+    parts += _maps(exam)
+    parts += [tag("p", MEANING, class_="muted small"), _again(header)]
+    return document(f"{exam['model']} – eye exam", parts)
+
+
+def _masthead(exam: Mapping[str, Any], header: RunHeader) -> Html:
+    counts = exam["counts"]
+    begun = header.created.replace("T", " ").replace("+00:00", " UTC")
+    state = "complete" if exam["complete"] else exam["ended"]
+    facts = [state, begun, f"seed {exam['seed']}", exam["mode"], f"{counts['trials']:,} trials"]
+    facts += [f"{counts['no_answer']:,} without an answer", f"{counts['failed']:,} failed"]
+    kinds = ["chip good" if exam["complete"] else "chip bad", *["chip"] * (len(facts) - 1)]
+    chips = tag("ul", *(tag("li", fact, class_=kind) for fact, kind in zip(facts, kinds, strict=True)), class_="chips")
+    title = tag("div", tag("p", "Eye exam", class_="kicker"), tag("h1", exam["model"]), chips)
+    return tag("header", draw.logo(), title, class_="masthead")
+
+
+def _notices(exam: Mapping[str, Any]) -> Html | None:
+    """Say what limits the figures: an early end, refusals, habits, re-tests that disagree."""
+    words = [] if exam["complete"] else [f"Not finished: {exam['ended']}. What was measured stays measured."]
+    for name, result in exam["tests"].items():
+        if result.get("refused"):
+            words.append(f"{name}: {result['refused']['trials']} trials failed ({result['refused']['why'][:120]}).")
+        if result.get("habit"):
+            answer, share = result["habit"]["answer"], result["habit"]["share"]
+            words.append(f"{name}: answers “{answer}” to {share:.0%} of blank pictures.")
+        again = result.get("retest")
+        if again and not again["consistent"]:
+            told = f"re-test read {again['right']:.0%}, expected {again['expected']:.0%}"
+            words.append(f"{name}: not consistent: {told}.")
+        if result.get("gradual"):
+            words.append(f"{name}: gradual, no sharp threshold.")
+    return tag("ul", *(tag("li", one) for one in words), class_="notice", role="note") if words else None
+
+
+def _box(exam: Mapping[str, Any]) -> Html:
+    lines = exam["prescription"]
+    items = [
+        tag("li", tag("b", line["sentence"]), " ", tag("span", f"({line['evidence']})", class_="muted small"))
+        for line in lines[:LINES]
+    ]
+    more = [
+        tag("li", line["sentence"], " ", tag("span", f"({line['evidence']})", class_="muted small"))
+        for line in lines[LINES:]
+    ]
+    rest = tag("details", tag("summary", f"{len(more)} more"), tag("ul", *more), open=True) if more else None
+    body = tag("ol", *items) if items else tag("p", "Nothing was settled that could be advised.")
+    return tag("section", tag("h2", "Prescription"), body, rest, class_="card rx")
+
+
+def _table(tests: Mapping[str, Any]) -> Html:
+    counted = (("right", "n"), ("wrong", "n"), ("no answer", "n"), ("failed", "n"))
+    columns = head("test", "verdict", ("half at", "n"), ("95 %", "n"), ("95 % right at", "n"), *counted, "remark")
+    body = [_row(name, result) for name, result in tests.items()]
+    return scrolled("All tests", tag("caption", "All tests"), columns, tag("tbody", *body))
+
+
+def _row(name: str, result: Mapping[str, Any]) -> Html:
+    span = " – ".join(say(end) for end in result["ci95"]) if result["ci95"] else "–"
+    value = "–" if result["value"] is None else f"{say(result['value'])} {result['unit']}"
+    safe = result.get("x95_upper90")
+    cells = [value, span, "–" if safe is None else say(safe)]
+    cells += [f"{result[key]:.4g}" for key in ("right", "wrong", "no_answer", "failed")]
+    return row(name, tag("td", result["verdict"]), *numbers(cells), tag("td", result["reason"][:120], class_="small"))
+
+
+def _maps(exam: Mapping[str, Any]) -> list[Child]:
+    tests, shown = exam["tests"], []
+    if exam["resolution"]:
+        shown.append(_figure("Picture size", figures.hinge(exam["resolution"])))
+    if "factor" in tests.get("field", {}):
+        shown.append(_figure("Visual field", figures.field_map(tests["field"])))
+    if "ellipse" in tests.get("colour", {}):
+        shown.append(_figure("Colour", figures.colour_plane(tests["colour"])))
+    if "numbers" in tests.get("count", {}):
+        shown.append(_figure("Numbers said", figures.said(tests["count"]["numbers"])))
+    return [tag("h2", "Maps"), figures.joined(shown)] if shown else []
+
+
+def _figure(title: str, drawing: Html) -> Html:
+    return tag("figure", tag("h3", title), drawing, class_="card")
+
+
+def _again(header: RunHeader) -> Html | None:
+    return tag("pre", header.command, class_="reply") if header.command else None

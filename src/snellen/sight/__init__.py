@@ -1,0 +1,1 @@
+"""The eye exam: stimuli drawn for one run, asked where they tell most, read back as thresholds and advice."""

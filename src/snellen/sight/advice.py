@@ -1,0 +1,190 @@
+"""Results and the rules of the catalog in, the sentences of the prescription out, each with its evidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from msgspec import Struct
+
+from ..core.config import convert, read_config_file
+from .plate import fill
+from .plates.row_plates import jpeg_quality_of
+from .procedure import FLOOR, MEASURED, OPEN
+
+SETTLED = 2.5
+"""A bound so many times away from its median decides nothing yet."""
+CAP_PT = 7.0
+"""Height of capitals of 10 pt type in points."""
+
+
+class Rule(Struct, frozen=True, forbid_unknown_fields=True):
+    """When a sentence is said."""
+
+    id: str
+    test: str
+    verdict: str
+    sentence: str
+    rank: int
+    figure: str = ""
+    above: float | None = None
+    below: float | None = None
+
+
+class Line(Struct, frozen=True):
+    """One sentence of the prescription."""
+
+    id: str
+    test: str
+    sentence: str
+    evidence: str
+    rank: int
+
+
+class _Rules(Struct, frozen=True, forbid_unknown_fields=True):
+    rule: tuple[Rule, ...]
+
+
+@cache
+def advice_rules() -> tuple[Rule, ...]:
+    """Return the rules of the catalog."""
+    table = read_config_file(str(files("snellen") / "catalog/exam/advice.toml"))
+    return convert(table, _Rules, "catalog/exam/advice.toml").rule
+
+
+def prescribe(results: Mapping[str, Any], resolution: Mapping[str, Any] | None) -> list[Line]:
+    """Return the lines of the prescription, what to do first first."""
+    lines = [*_by_rules(results), *_shrinking(resolution), *_open_ends(results)]
+    return sorted(lines, key=lambda line: (line.rank, line.id))
+
+
+def _by_rules(results: Mapping[str, Any]) -> list[Line]:
+    lines = []
+    for rule in advice_rules():
+        result = results.get(rule.test)
+        if result is None or result["verdict"] != rule.verdict or not _decided(result) or not _within(rule, result):
+            continue
+        words = words_of(result)
+        lines.append(Line(rule.id, rule.test, fill(rule.sentence, words), evidence_of(result), rule.rank))
+    return lines
+
+
+def _open_ends(results: Mapping[str, Any]) -> list[Line]:
+    lines = []
+    for name, result in results.items():
+        if result.get("x95") is None or _decided(result):
+            continue
+        low, high = result.get("x95_ci95") or result["ci95"]
+        sentence = f"{result['title']}: not settled, {say(low)} to {say(high)} {result['unit']}"
+        command = f"run again with --fine --tests {name}"
+        lines.append(Line(f"open-{name}", name, f"{sentence}; {command}.", evidence_of(result), 20))
+    return lines
+
+
+def _shrinking(resolution: Mapping[str, Any] | None) -> list[Line]:
+    if resolution is None or resolution["probability"] < 0.8:
+        return []
+    sure = f"p {resolution['probability']:.2f} from letters on {len(resolution['points'])} canvases"
+    if resolution["rule"] == "none":
+        longest = max(point[0] for point in resolution["points"])
+        return [Line("size-any", "resolution", f"Picture size: no shrinking up to {longest:,} px.", sure, 2)]
+    if resolution["limit_px"] is None:
+        words = (
+            "Picture size: every picture is brought to one size; crop to what matters instead of sending more pixels."
+        )
+        return [Line("size-fixed", "resolution", words, sure, 2)]
+    limit, (low, high) = round(resolution["limit_px"], -1), resolution["ci95"]
+    rule = f"by {resolution['rule']}" if resolution["rules_told_apart"] else "(by which side is not known)"
+    words = f"Picture size: pictures are shrunk to about {limit:,.0f} px a side {rule}; send no more, or crop."
+    witnesses = [_witness(name, resolution.get(name)) for name in ("tokens", "coordinates")]
+    sure = "; ".join([sure, *filter(None, witnesses)])
+    return [Line("size", "resolution", words, f"95 %: {low:,.0f}–{high:,.0f} px; {sure}", 2)]
+
+
+def _witness(name: str, told: Mapping[str, Any] | None) -> str:
+    if not told or told["agrees"] is None:
+        return ""
+    return f"{name} agree" if told["agrees"] else f"{name} do not agree"
+
+
+def _decided(result: Mapping[str, Any]) -> bool:
+    """Tell whether the bound that advice rests on is near enough to what it bounds, and the re-test agrees."""
+    if result.get("x95") is None:
+        return True
+    consistent = (result.get("retest") or {}).get("consistent", True)
+    return bool(consistent) and abs(math.log(result["x95_upper90"] / result["x95"])) < math.log(SETTLED)
+
+
+def _within(rule: Rule, result: Mapping[str, Any]) -> bool:
+    if not rule.figure:
+        return True
+    value: Any = result
+    for part in rule.figure.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    if value is None:
+        return False
+    return (rule.above is None or value > rule.above) and (rule.below is None or value < rule.below)
+
+
+def words_of(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the words a sentence may use."""
+    words: dict[str, Any] = {"unit": result["unit"], "bound": say(result.get("bound") or 0.0)}
+    words["bound_quality"] = jpeg_quality_of(result.get("bound") or 400.0)
+    if result["value"] is not None:
+        words |= {"value": say(result["value"])}
+    if result.get("x95_upper90") is not None:
+        words |= _words_of_bound(float(result["x95_upper90"]), result)
+    if "ellipse" in result:
+        words |= {"axis": result["ellipse"]["axis"], "ratio": say(result["ellipse"]["ratio"])}
+    if "mirrored" in result:
+        words["mirrored_percent"] = f"{100 * result['mirrored']['share']:.0f}"
+    if "frame" in result:
+        words |= {"frame": result["frame"], "target": math.ceil(2 * result["q95_px"])}
+    return words
+
+
+def _words_of_bound(safe: float, result: Mapping[str, Any]) -> dict[str, Any]:
+    low, high = result["ci95"]
+    up = math.ceil(safe - 1e-9)
+    return {
+        "safe": say(safe),
+        "safe_up": f"{up:,}",
+        "safe_down": f"{math.floor(safe + 1e-9):,}",
+        "safe_percent": say(100 * safe),
+        "low": say(low),
+        "high": say(high),
+        "dpi": math.ceil(up / (CAP_PT / 72)),
+        "of_255": math.ceil(255 * safe),
+        "stretch": say(0.5 / safe),
+        "quality": jpeg_quality_of(safe),
+    }
+
+
+def evidence_of(result: Mapping[str, Any]) -> str:
+    """Return what a sentence rests on: the threshold, its interval, and the trials."""
+    trials = f"{result['trials']} trials"
+    if result["verdict"] in (FLOOR, OPEN) or result["value"] is None:
+        return f"{result['verdict']}{': ' + result['reason'] if result.get('reason') else ''}, {trials}"
+    span = f" [{say(result['ci95'][0])}, {say(result['ci95'][1])}]" if result.get("ci95") else ""
+    half = "half at " if result["verdict"] == MEASURED and result.get("x95") is not None else ""
+    return f"{half}{say(result['value'])} {result['unit']}{span}, {trials}"
+
+
+def result_words(result: Mapping[str, Any]) -> str:
+    """Return a finished test in a few words."""
+    return f"{result['verdict']}: {evidence_of(result)}" if result["value"] is not None else evidence_of(result)
+
+
+def say(value: float) -> str:
+    """Return a figure with about three digits."""
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def rx_line(lines: Sequence[Line]) -> str:
+    """Return the prescription in one line."""
+    return " · ".join(line.sentence.rstrip(".") for line in lines[:6])

@@ -1,0 +1,161 @@
+"""Shapes to a picture: drawn much larger, averaged down to coverage, so that parts of a pixel count."""
+
+from __future__ import annotations
+
+import io
+import math
+import random
+import zlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import PIL.Image
+import PIL.ImageDraw
+from numpy.typing import NDArray
+
+from ..core.errors import ConfigError
+from ..data.loaders.eyechart_draw import Font, font_for
+
+OVER = 8
+"""How much larger shapes are drawn before they are averaged down."""
+LEVEL = 1
+"""Compression of every picture: the same for all."""
+PAD = b"snPd"
+"""A private chunk that decoders skip: pictures of one test all get the same size on disk."""
+
+Coverage = NDArray[np.float32]
+Point = tuple[float, float]
+Colour = tuple[float, float, float]
+Box = tuple[float, float, float, float]
+
+
+class Paper:
+    """Large paper under a small part of a board; `pen` draws on it in places that `spots` gives."""
+
+    def __init__(self, box: Box) -> None:
+        self.left, self.top = math.floor(box[0]) - 1, math.floor(box[1]) - 1
+        size = (math.ceil(box[2]) + 1 - self.left) * OVER, (math.ceil(box[3]) + 1 - self.top) * OVER
+        self._image = PIL.Image.new("L", size, 0)
+        self.pen = PIL.ImageDraw.Draw(self._image)
+
+    def spots(self, *points: Point) -> list[Point]:
+        """Return where points of the board (px) lie on the paper."""
+        return [((x - self.left) * OVER - 0.5, (y - self.top) * OVER - 0.5) for x, y in points]
+
+    def coverage(self) -> Coverage:
+        """Return how much of each pixel of the board is covered."""
+        return np.asarray(self._image.reduce(OVER), np.float32) / np.float32(255.0)
+
+
+class Board:
+    """A picture in the making: three channels of code values."""
+
+    def __init__(self, width: int, height: int, paper: int = 255) -> None:
+        self.pixels = np.full((height, width, 3), paper, np.uint8)
+
+    def stamp(self, ink: Coverage, left: int, top: int, colour: Colour) -> None:
+        """Lay ink of a colour over the board; what lies outside is lost."""
+        height, width = self.pixels.shape[:2]
+        x0, y0, x1, y1 = max(0, left), max(0, top), min(width, left + ink.shape[1]), min(height, top + ink.shape[0])
+        if x0 >= x1 or y0 >= y1:
+            return
+        part = ink[y0 - top : y1 - top, x0 - left : x1 - left, None]
+        under = self.pixels[y0:y1, x0:x1].astype(np.float32)
+        self.pixels[y0:y1, x0:x1] = np.rint(under + part * (np.asarray(colour, np.float32) - under))
+
+    def paint(self, box: Box, colour: Colour, draw: Callable[[Paper], None]) -> None:
+        """Draw a shape within `box` (px) on paper that is OVER times larger."""
+        paper = Paper(box)
+        draw(paper)
+        self.stamp(paper.coverage(), paper.left, paper.top, colour)
+
+    def disc(self, centre: Point, radius: float, colour: Colour) -> None:
+        """Draw a filled disc; its edge covers pixels by how far it reaches into them."""
+        x, y = centre
+        left, top, size = math.floor(x - radius) - 1, math.floor(y - radius) - 1, math.ceil(2 * radius) + 3
+        across, down = np.arange(size) + 0.5 + left - x, np.arange(size) + 0.5 + top - y
+        ink = np.clip(radius + 0.5 - np.hypot(across, down[:, None]), 0.0, 1.0)
+        self.stamp(np.asarray(ink, np.float32), left, top, colour)
+
+    def polygon(self, points: Sequence[Point], colour: Colour) -> None:
+        """Draw a filled polygon."""
+        across, down = [x for x, _ in points], [y for _, y in points]
+        box = (min(across), min(down), max(across), max(down))
+        self.paint(box, colour, lambda paper: paper.pen.polygon(paper.spots(*points), fill=255))
+
+    def stroke(self, start: Point, end: Point, width: float, colour: Colour) -> None:
+        """Draw a straight stroke with square ends."""
+        length = math.hypot(end[0] - start[0], end[1] - start[1]) or 1.0
+        x, y = -(end[1] - start[1]) / length * width / 2, (end[0] - start[0]) / length * width / 2
+        corners = ((start[0] + x, start[1] + y), (end[0] + x, end[1] + y), (end[0] - x, end[1] - y))
+        self.polygon([*corners, (start[0] - x, start[1] - y)], colour)
+
+    def png(self, pad_to: int = 0) -> bytes:
+        """Return a PNG without metadata, filled up to the next multiple of `pad_to` bytes."""
+        return padded(encode_png(self.pixels), pad_to)
+
+
+def encode_png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return code values as a PNG without metadata."""
+    file = io.BytesIO()
+    PIL.Image.fromarray(pixels).save(file, "PNG", compress_level=LEVEL)
+    return file.getvalue()
+
+
+def padded(png: bytes, pad_to: int) -> bytes:
+    """Return a PNG of a size that is a multiple of `pad_to` bytes: the size of a file must not tell its answer."""
+    if not pad_to:
+        return png
+    body = PAD + bytes(-(len(png) + 12) % pad_to)
+    chunk = (len(body) - 4).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
+    return png[:-12] + chunk + png[-12:]
+
+
+class Ink(NamedTuple):
+    """Large ink, and how much larger than it will be."""
+
+    image: PIL.Image.Image
+    over: int
+
+
+def over_for(height: float) -> int:
+    """Return how much larger glyphs of a height are drawn: enough for the smallest, not more for the largest."""
+    return OVER if height <= 24 else 4 if height <= 90 else 2
+
+
+def row_ink(text: str, height: float, *, gap: float = 0.5, script: str = "letters", font: str | None = None) -> Ink:
+    """Return a row of glyphs as ink, some times its size: capitals `height` px tall, `gap` apart."""
+    over = over_for(height)
+    face: Font = font_for(script, height * over, font)
+    boxes = [face.getbbox(char, anchor="ls") for char in text]
+    space = gap * height * over
+    widths = [box[2] - box[0] for box in boxes]
+    above, below = max(-box[1] for box in boxes), max(0, *(box[3] for box in boxes))
+    total = math.ceil(sum(widths) + space * (len(text) - 1)) + 2
+    strip = PIL.Image.new("L", (total, math.ceil(above + below) + 2), 0)
+    pen, x = PIL.ImageDraw.Draw(strip), 1.0
+    for char, box, width in zip(text, boxes, widths, strict=True):
+        pen.text((x - box[0], above + 1), char, font=face, fill=255, anchor="ls")
+        x += width + space
+    return Ink(strip, over)
+
+
+def lay(board: Board, ink: Ink, draw: random.Random, colour: Colour, box: Box) -> None:
+    """Lay large ink down anywhere within a box, at any fraction of a pixel."""
+    sheet_of, over = ink
+    wide, tall = sheet_of.width / over, sheet_of.height / over
+    if wide + 1 > box[2] - box[0] or tall + 1 > box[3] - box[1]:
+        room = f"{box[2] - box[0]:.0f} x {box[3] - box[1]:.0f}"
+        raise ConfigError(
+            f"a stimulus of {wide:.0f} x {tall:.0f} px does not fit into {room} px: lower its easiest level"
+        )
+    left = box[0] + draw.random() * max(0.0, box[2] - box[0] - wide - 1)
+    top = box[1] + draw.random() * max(0.0, box[3] - box[1] - tall - 1)
+    right, down = round(left % 1 * over), round(top % 1 * over)
+    sheet = PIL.Image.new(
+        "L", (-(-(sheet_of.width + right) // over) * over, -(-(sheet_of.height + down) // over) * over), 0
+    )
+    sheet.paste(sheet_of, (right, down))
+    coverage = np.asarray(sheet.reduce(over), np.float32) / np.float32(255.0)
+    board.stamp(coverage, math.floor(left), math.floor(top), colour)

@@ -1,0 +1,77 @@
+"""The catalog's cards, and tests that plug-ins bring, to the tests of one exam."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from ..core.config import convert, read_config_file
+from ..core.errors import UsageError, not_among
+from ..core.registry import Registry
+from .plate import Card, EyeTest
+from .plates import mark_plates, panels, row_plates, scenes
+
+PLATES: dict[str, Any] = {
+    "rows": row_plates.RowTest,
+    "words": row_plates.WordTest,
+    "page": scenes.Page,
+    "mosaics": panels.Mosaics,
+    "vernier": mark_plates.Vernier,
+    "landolt": mark_plates.Landolt,
+    "tumbling-e": mark_plates.TumblingE,
+    "junctions": panels.Junctions,
+    "discs": panels.Discs,
+    "bars": panels.Bars,
+    "grating": panels.Grating,
+    "counting": scenes.Counting,
+    "locating": scenes.Locating,
+    "field": scenes.FieldTest,
+    "held": scenes.Held,
+}
+MODES = ("quick", "standard", "fine")
+KIND = "eye-test"
+"""What a plug-in registers its tests as."""
+
+
+@cache
+def exam_cards() -> dict[str, Card]:
+    """Return the cards of the catalog by name."""
+    table = read_config_file(str(files("snellen") / "catalog/exam/tests.toml"))
+    return {name: convert(card, Card, f"catalog/exam/tests.toml: {name}") for name, card in table.items()}
+
+
+def eye_test(name: str, registry: Registry | None = None) -> EyeTest:
+    """Return one test by name: a plug-in's, or one of the catalog."""
+    if registry is not None and name in registry.names(KIND):
+        own: EyeTest = registry.get(KIND, name)
+        return own
+    card = exam_cards().get(name)
+    if card is None:
+        known = [*exam_cards(), *(registry.names(KIND) if registry else ())]
+        raise UsageError(f"--tests: unknown test {not_among(name, known)}")
+    test: EyeTest = PLATES[card.plate](card)
+    return test
+
+
+def chosen_tests(names: Sequence[str], mode: str, registry: Registry | None = None) -> dict[str, EyeTest]:
+    """Return the tests of an exam in order: those named and what they need, or all of the mode and of plug-ins.
+
+    `resolution` stands for all tests whose name begins so.
+    """
+    known = exam_cards()
+    wanted: list[str] = []
+    for name in names:
+        group = [other for other in known if other.startswith(f"{name}-")]
+        wanted += group if group and name not in known else [name]
+    if not wanted:
+        wanted = [name for name, card in known.items() if mode in card.modes]
+        wanted += registry.names(KIND) if registry else []
+    tests: dict[str, EyeTest] = {}
+    for name in wanted:
+        test = eye_test(name, registry)
+        for needed in test.card.needs:
+            tests.setdefault(needed, eye_test(needed, registry))
+        tests.setdefault(name, test)
+    return tests

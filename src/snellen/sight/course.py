@@ -1,0 +1,243 @@
+"""One test from its first easy trials to its verdict: what to ask next, given all outcomes so far. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ..stats.intervals import Floats
+from ..stats.threshold_grid import Belief, Known, ThresholdGrid, flat_evidence, log_evidence, shared_lapses
+from .exam_trials import BLANK, CONFIRM, EASY, SEARCH, WORDINGS, Outcome, Planned, balanced, generator, wordings_of
+from .plate import Bench, EyeTest
+from .procedure import MEASURED, OPEN, Rules, confirming_places, finished, first_places, is_ready, next_places, verdicts
+
+BLANKS = 4
+FULLY_READY = 0.85
+"""This share of easy trials right: go on at once; between that and `is_ready` so many more are asked first."""
+
+
+class Course(Protocol):
+    """A test while it is sat."""
+
+    name: str
+    bench: Bench
+    outcomes: list[Outcome]
+    reason: str
+    """Why it ended without a figure, where it did."""
+
+    def plan(self) -> list[Planned]:
+        """Return the next round; none when it is over."""
+        ...
+
+    def take(self, outcomes: Sequence[Outcome]) -> None:
+        """Learn from a round, in the order of its trials."""
+        ...
+
+
+class Settled(NamedTuple):
+    """What a threshold test found; `known` is None where nothing was learnt."""
+
+    verdict: str
+    known: Known | None
+    gradual: bool
+    retest_right: float
+    retest_expected: float
+    retest_chance: float
+    """How often the confirming trials would come out this far from what was expected; 1 without any."""
+
+
+class ThresholdCourse:
+    """Readiness, a spread first round, rounds where they tell most, and trials that confirm."""
+
+    def __init__(self, name: str, test: EyeTest, seed: int, rules: Rules, *, blanks: bool) -> None:
+        card = test.card
+        axis = card.axis
+        low, high = axis.x(card.hardest), axis.x(card.easiest)
+        self.name, self.test, self.seed, self.rules = name, test, seed, rules
+        self.grid = _grid(test, low, high)
+        self.bench = Bench()
+        self.outcomes: list[Outcome] = []
+        self.reason = ""
+        self.ready: bool | None = None
+        """None until the easy trials have told."""
+        self.wordings: tuple[int, ...] = tuple(range(min(WORDINGS, len(card.wordings))))
+        self._blanks = BLANKS if blanks else 0
+        self._round = 0
+        self._attempt = 0
+        self.belief: Belief | None = None
+        self._lapses: Floats | None = None
+        self._before: Belief | None = None
+        self._over = False
+
+    @property
+    def easy(self) -> list[Outcome]:
+        """Return the easy trials that count."""
+        return [outcome for outcome in self.counted if outcome.planned.stage == EASY]
+
+    @property
+    def counted(self) -> list[Outcome]:
+        """Return the trials that the fit is made of."""
+        kept = (outcome for outcome in self.outcomes if outcome.reading is not None)
+        allowed = [outcome for outcome in kept if outcome.planned.wording in self.wordings]
+        return [outcome for outcome in allowed if outcome.planned.stage != BLANK]
+
+    def share_lapses(self, wrong: float, trials: float) -> None:
+        """Take over what the easy trials of other tests tell of lapses; rows of glyphs keep to their own."""
+        if self.grid.glyphs == 1 and trials:
+            self._lapses = shared_lapses(np.array([wrong]), np.array([trials]))
+
+    def plan(self) -> list[Planned]:
+        """Return the next round."""
+        if self._over:
+            return []
+        if self.ready is None:
+            return self._plan_easy()
+        if self.belief is None:
+            self.belief = self.learn(self.grid, self.counted)
+        draw = generator(self.seed, self.name, self._round, "levels")
+        asked = sum(outcome.planned.stage != BLANK for outcome in self.outcomes)
+        known = self.grid.known(self.belief)
+        searched = any(outcome.planned.stage == SEARCH for outcome in self.outcomes)
+        if searched and finished(known, asked, self.rules)[0]:
+            return self._plan_confirming(known)
+        if searched:
+            places = next_places(self.grid, self.belief, asked, self.rules, draw)[0]
+        else:
+            places = first_places(self.grid, self.rules.batch, 1, draw)[0]
+        return self._planned(SEARCH, [float(x) for x in self.grid.x_of(places)])
+
+    def take(self, outcomes: Sequence[Outcome]) -> None:
+        """Learn from a round; a round that failed whole ends the test."""
+        self.outcomes += outcomes
+        self._round += 1
+        if outcomes and all(outcome.reading is None for outcome in outcomes):
+            self._end(f"all {len(outcomes)} trials of a round failed: {outcomes[-1].failure}")
+        elif self.ready is None:
+            self._judge_readiness()
+        elif self.belief is not None:
+            if outcomes and outcomes[0].planned.stage == CONFIRM:
+                self._before = self.belief
+            self.belief = self.learn(self.grid, [o for o in outcomes if o.reading], self.belief)
+            if self._before is not None:
+                self._over = True
+
+    def settle(self) -> Settled:
+        """Return what is known now, on a finer grid."""
+        counted = self.counted
+        if self.ready is not True or not any(outcome.planned.stage == SEARCH for outcome in counted):
+            return Settled(OPEN if self.ready is not False else "not measurable", None, False, 0.0, 0.0, 1.0)
+        fine = _grid(self.test, self.grid.low, self.grid.end, coarse=1)
+        belief = self.learn(fine, counted)
+        known = fine.known(belief)
+        right = np.array([[min(o.reading.right, o.reading.glyphs) for o in counted if o.reading]])
+        glyphs = np.full(right.shape, self.grid.glyphs)
+        odds = flat_evidence(right, glyphs, self.grid.guess, self.grid.glyphs) - log_evidence(belief)
+        verdict = verdicts(known, odds)[0]
+        wide = (known.high[0] - known.low[0]) / 2 > 2 * self.rules.half_width
+        if verdict == MEASURED and (self.reason or wide):
+            verdict = MEASURED if not wide else OPEN
+        return Settled(verdict, known, bool(known.slope[0] < 2.5), *self._retest())
+
+    def spread_of_wordings(self) -> float | None:
+        """Return how far the threshold differs between wordings in ln units; None where too few were asked."""
+        middles = []
+        for wording in self.wordings:
+            own = [outcome for outcome in self.counted if outcome.planned.wording == wording]
+            if len(own) >= 6:
+                middles.append(float(self.grid.known(self.learn(self.grid, own)).middle[0]))
+        return max(middles) - min(middles) if len(middles) > 1 else None
+
+    def _plan_easy(self) -> list[Planned]:
+        easiest = self.grid.end
+        planned = self._planned(EASY, [easiest] * self.rules.easy)
+        if self._attempt == 0 and self._blanks:
+            blanks = self._planned(BLANK, [easiest] * self._blanks, first=len(planned))
+            planned = [*planned, *blanks]
+        return planned
+
+    def _plan_confirming(self, known: Known) -> list[Planned]:
+        settled = self.settle().verdict
+        if not self.rules.confirm or settled != MEASURED:
+            self._over = True
+            return []
+        places = confirming_places(self.grid, known, self.rules)[0]
+        return self._planned(CONFIRM, [float(x) for x in self.grid.x_of(places)])
+
+    def _planned(self, stage: str, places: Sequence[float], first: int = 0) -> list[Planned]:
+        purpose = (self.seed, self.name, self._round, stage)
+        answers = balanced(self.test.card.answers, len(places), *purpose)
+        wordings = wordings_of(len(places), self.wordings, *purpose)
+        level = self.test.card.axis.level
+        return [
+            Planned(stage, self._round, first + number, round(level(x), 6), answer, wording)
+            for number, (x, answer, wording) in enumerate(zip(places, answers, wordings, strict=True))
+        ]
+
+    def _judge_readiness(self) -> None:
+        easy = self.easy
+        right = sum(o.reading.right for o in easy if o.reading)
+        tried = sum(o.reading.glyphs for o in easy if o.reading)
+        rounds = len(easy) / self.rules.easy
+        if right >= FULLY_READY * tried or (rounds > 1.5 and is_ready(right, tried)):
+            self.ready = True
+        elif rounds > 1.5 or right < 0.6 * tried:
+            self._try_again(right, tried)
+        self._attempt += 1
+
+    def _try_again(self, right: float, tried: float) -> None:
+        """Begin again with the wording that went best; a second failure is the verdict."""
+        if len(self.wordings) > 1:
+            shares = {wording: _share_right(self.easy, wording) for wording in self.wordings}
+            self.wordings = (max(shares, key=lambda wording: (shares[wording], -wording)),)
+            # what was asked in this wording stays; the next round is all in it
+            return
+        self.ready = False
+        self._end(f"{right:.0f} of {tried} right when it is easy")
+
+    def _end(self, reason: str) -> None:
+        self.reason = reason
+        self._over = True
+
+    def learn(self, grid: ThresholdGrid, outcomes: Sequence[Outcome], belief: Belief | None = None) -> Belief:
+        """Return a belief after some outcomes, in their order; without one, beginning from the prior."""
+        belief = grid.start(1, self._lapses) if belief is None else belief
+        axis = self.test.card.axis
+        for outcome in outcomes:
+            reading = outcome.reading
+            if reading is None:
+                continue
+            x = axis.x(outcome.level)
+            place = grid.place_of(x)
+            usual = abs(reading.guess - self.test.chance(outcome.level)) < 1e-9 and reading.glyphs == grid.glyphs
+            if usual and abs(float(grid.x_of(np.array([place]))[0]) - x) < 0.011:
+                belief = grid.learn(belief, np.array([place]), np.array([reading.right]))
+            else:
+                belief = grid.learn_at(belief, x, reading.right, reading.glyphs, reading.guess)
+        return belief
+
+    def _retest(self) -> tuple[float, float, float]:
+        """Return the share right of the confirming trials, what was expected, and how far off that is by chance."""
+        confirming = [o for o in self.counted if o.planned.stage == CONFIRM and o.reading]
+        if not confirming or self._before is None:
+            return 0.0, 0.0, 1.0
+        from .retest import compare_with_expected
+
+        places = np.array([self.grid.place_of(self.test.card.axis.x(o.level)) for o in confirming])
+        right = sum(o.reading.right for o in confirming if o.reading)
+        return compare_with_expected(self.grid, self._before, places, right, generator(self.seed, self.name, "re-test"))
+
+
+def _grid(test: EyeTest, low: float, high: float, **options: int) -> ThresholdGrid:
+    card = test.card
+    guess = test.chance(card.easiest)
+    levels = round((high - low) / 0.02) + 1
+    by_level = np.array([test.chance(card.axis.level(low + 0.02 * place)) for place in range(levels)])
+    same = bool(np.all(np.abs(by_level - guess) < 1e-12))
+    return ThresholdGrid(low, high, guess, card.glyphs, guesses=None if same else by_level, **options)
+
+
+def _share_right(outcomes: Sequence[Outcome], wording: int) -> float:
+    own = [o.reading for o in outcomes if o.reading is not None and o.planned.wording == wording]
+    return sum(reading.right / reading.glyphs for reading in own) / len(own) if own else 0.0

@@ -1,0 +1,82 @@
+"""Stored trials of an exam to scores and thresholds: the same readers and the same fit as while it was sat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ..core.types import Estimate, Prediction, Request, Sample, Score
+from ..scoring.scorers.replies import answer_text
+from .cards import exam_cards, eye_test
+from .course import ThresholdCourse
+from .exam_trials import BLANK, Outcome, Planned
+from .plate import EyeTest, Reading
+from .procedure import MEASURED, rules_for
+
+METRIC = "right_where_asked"
+"""The share right at the levels the exam chose; two models are asked at different ones."""
+TRUNCATED = "the reply was cut off before its answer: raise --max-tokens"
+
+
+def read_outcome(
+    test: EyeTest, truth: str, detail: Mapping[str, Any], prediction: Prediction
+) -> tuple[Reading | None, str]:
+    """Return what a prediction says, or None and why it counts as failed."""
+    if prediction.failure is not None:
+        return None, f"{prediction.failure.kind.value}: {prediction.failure.message}"
+    text = answer_text(prediction)
+    reading = None if text is None else test.read(text, truth, detail)
+    if reading is None or (reading.answer is None and prediction.finish == "length"):
+        return None, TRUNCATED
+    return reading, ""
+
+
+def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Return one score: the share of the stimulus that was read right; no answer is none, and blanks are not scored."""
+    name = str(sample.meta["test"])
+    if name not in exam_cards():
+        return [Score(prediction.key, METRIC, None, reason=f"test {name!r} is not in the catalog (a plug-in's)")]
+    if sample.tags.get("stage") == BLANK:
+        return [Score(prediction.key, METRIC, None, reason="a blank picture has no right answer")]
+    truth = sample.answers[0] if sample.answers else ""
+    reading, why = read_outcome(eye_test(name), truth, sample.meta["detail"], prediction)
+    if reading is None:
+        return [Score(prediction.key, METRIC, None, reason=why)]
+    detail = {"right": reading.right, "glyphs": reading.glyphs, "guess": reading.guess, **reading.detail}
+    if reading.answer is None:
+        return [Score(prediction.key, METRIC, None, reason="no answer", detail=detail)]
+    share = min(1.0, reading.right / reading.glyphs)
+    return [Score(prediction.key, METRIC, share, answer=reading.answer, rule="exam", detail=detail)]
+
+
+def thresholds(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
+    """Return `threshold` in the unit of the test, fitted to all stored trials as the exam fits them."""
+    pairs = list(table.scores() if hasattr(table, "scores") else table)
+    names = {str(sample.meta["test"]) for sample, _ in pairs}
+    if len(names) != 1:
+        return {}
+    name = names.pop()
+    card = exam_cards().get(name)
+    if card is None or card.plate in ("locating", "field"):
+        return {}
+    course = ThresholdCourse(name, eye_test(name), 0, rules_for("standard", rows=card.glyphs > 1), blanks=False)
+    course.outcomes = [_outcome(sample, item) for sample, item in pairs]
+    course.ready = True
+    settled = course.settle()
+    if settled.known is None or settled.verdict != MEASURED:
+        return {"threshold": Estimate(None, n=len(pairs))}
+    level = card.axis.level
+    low, high = sorted((level(float(settled.known.low[0])), level(float(settled.known.high[0]))))
+    value = level(float(settled.known.middle[0]))
+    return {"threshold": Estimate(value, (high - low) / (2 * 1.96), (low, high), len(pairs))}
+
+
+def _outcome(sample: Sample, item: Score) -> Outcome:
+    planned = msgspec.convert(sample.meta["planned"], Planned)
+    detail, level = item.detail, float(str(sample.tags["level"]))
+    if "right" not in detail:
+        return Outcome(planned, level, None)
+    reading = Reading(float(detail["right"]), int(detail["glyphs"]), float(detail["guess"]), item.answer)
+    return Outcome(planned, level, reading, sample.answers[0] if sample.answers else "", sample.meta["detail"])

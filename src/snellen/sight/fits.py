@@ -1,0 +1,222 @@
+"""Trials of four tests to figures that are no single threshold: an ellipse, a frame, a field, a hinge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..stats.intervals import Floats
+from ..stats.threshold_grid import cell_quantiles, logistic_curve
+
+HUES = ("red", "orange", "yellow", "yellow-green", "green", "blue-green", "blue", "purple")
+"""Names of the a*b* plane every 45 degrees from the red end."""
+WORSE = 1.3
+"""An axis is named only where it is so many times worse with 95 % probability."""
+
+
+class Ellipse(NamedTuple):
+    """Thresholds of colour by direction: the mean radius with its interval, and the long axis."""
+
+    radius: float
+    interval: tuple[float, float]
+    ratio: float
+    ratio_low: float
+    """It is at least this with 95 %."""
+    angle: float
+    axis: str
+    slope: float
+
+
+def fit_ellipse(level: Floats, hue: Floats, right: Floats, guess: float = 0.25) -> Ellipse:
+    """Fit one threshold that depends on direction as an ellipse does, on a grid; `right` may hold chance credit."""
+    radius = np.linspace(math.log(0.6), math.log(50.0), 45)
+    ratio = np.geomspace(1.0, 4.0, 9)
+    angle = np.radians(np.arange(0, 180, 15))
+    slope, lapse = np.geomspace(1.5, 16.0, 5), np.array([0.005, 0.03, 0.08, 0.15])
+    turn = np.radians(hue)[:, None, None] - angle
+    # p: long axis = radius * sqrt(ratio), q: short axis
+    long_part, short_part = np.cos(turn) ** 2 / ratio[:, None], np.sin(turn) ** 2 * ratio[:, None]
+    shift = -0.5 * np.log(long_part + short_part)  # ln of the radius in this direction over the mean one
+    total = np.zeros((radius.size, ratio.size, angle.size, slope.size, lapse.size))
+    for x, there, hit in zip(np.log(level), shift, right, strict=True):
+        reach = (x - radius[:, None, None] - there)[..., None] * slope
+        share = guess + (1 - guess - lapse) * logistic_curve(reach)[..., None]
+        share = np.clip(share, 1e-6, 1 - 1e-6)
+        total += hit * np.log(share) + (1 - hit) * np.log1p(-share)
+    total += (-0.5 * ((np.log(slope) - math.log(5.5)) / 0.9) ** 2)[:, None]
+    mass = np.exp(total - total.max())
+    mass /= mass.sum()
+    return _tell_ellipse(mass, radius, ratio, angle, slope)
+
+
+def _tell_ellipse(mass: Floats, radius: Floats, ratio: Floats, angle: Floats, slope: Floats) -> Ellipse:
+    low, middle, high = np.exp(cell_quantiles(radius, mass.sum((1, 2, 3, 4)), (0.025, 0.5, 0.975)))
+    by_ratio = mass.sum((0, 2, 3, 4))
+    least = float(np.interp(0.05, np.cumsum(by_ratio), ratio))
+    turned = mass[:, 1:].sum((0, 1, 3, 4))
+    mean = np.angle(np.sum(turned * np.exp(2j * angle))) / 2 % math.pi
+    degrees = float(np.degrees(mean))
+    place = round(degrees / 45) % 4
+    name = f"{HUES[place]}–{HUES[place + 4]}"
+    steep = math.exp(float(mass.sum((0, 1, 2, 4)) @ np.log(slope)))
+    return Ellipse(float(middle), (float(low), float(high)), float(by_ratio @ ratio), least, degrees, name, steep)
+
+
+RESIZED = "pixels of a resized picture"
+SAME_SIZE = 0.05
+"""A frame that differs from the canvas by less (ln) is the canvas."""
+
+
+class Frame(NamedTuple):
+    """In which coordinates a model answers, how sure that is, and how far off it then is (px)."""
+
+    name: str
+    probability: float
+    scale: tuple[float, float]
+    """px of the canvas for one unit of x and y."""
+    median_px: float
+    median_interval: tuple[float, float]
+    far_px: float
+    """95 % of answers are nearer."""
+    as_asked_px: float
+    """The median error when answers are taken in the frame that was asked for."""
+
+
+def fit_frame(said: Floats, true: Floats, size: tuple[int, int], draw: np.random.Generator) -> Frame:
+    """Tell the frame of coordinates by the spread of errors in each; a free scale pays for being free."""
+    width, height = size
+    frames: dict[str, tuple[float, float]] = {
+        "thousandths": (width / 1000, height / 1000),
+        "pixels": (1.0, 1.0),
+        "shares": (float(width), float(height)),
+    }
+    frames |= {f"{name}, y first": scale for name, scale in frames.items()}
+    free = float(np.median(np.hypot(*true.T) / np.maximum(np.hypot(*said.T), 1e-9)))
+    if abs(math.log(max(free, 1e-9))) > SAME_SIZE:
+        frames[RESIZED] = (free, free)
+    costs = {name: _cost(said, true, name, scale) for name, scale in frames.items()}
+    if RESIZED in costs:
+        costs[RESIZED] += 0.5 * math.log(len(said))
+    best = min(costs, key=lambda name: costs[name])
+    odds = sum(math.exp(-min(700.0, cost - costs[best])) for cost in costs.values())
+    errors = _errors(said, true, best, frames[best])
+    picks = draw.integers(0, errors.size, (500, errors.size))
+    bounds = np.quantile(np.median(errors[picks], axis=1), (0.025, 0.975))
+    asked = float(np.median(_errors(said, true, "thousandths", frames["thousandths"])))
+    middle, far = float(np.median(errors)), float(np.quantile(errors, 0.95))
+    return Frame(best, 1 / odds, frames[best], middle, (float(bounds[0]), float(bounds[1])), far, asked)
+
+
+def _errors(said: Floats, true: Floats, name: str, scale: tuple[float, float]) -> Floats:
+    ordered = said[:, ::-1] if name.endswith("y first") else said
+    return np.asarray(np.hypot(*(ordered * np.array(scale) - true).T))
+
+
+def _cost(said: Floats, true: Floats, name: str, scale: tuple[float, float]) -> float:
+    """Return minus the log-likelihood of Laplacian errors at their own scale: one wild answer is no verdict."""
+    mean = float(np.mean(np.minimum(_errors(said, true, name, scale), 2000.0))) + 0.5
+    return 2.0 * len(said) * math.log(mean)
+
+
+FIELD_CELLS = 25
+
+
+class Field(NamedTuple):
+    """How much larger letters must be in each cell (rows of columns), with intervals, and whether that differs."""
+
+    factor: list[list[float]]
+    low: list[list[float]]
+    high: list[list[float]]
+    even: float
+    """The probability that the cells differ by no more than a tenth (standard deviation of the logarithm)."""
+    spread: float
+
+
+def fit_field(x: Floats, cell: Floats, right: Floats, glyphs: int, curve: tuple[float, float, float]) -> Field:
+    """Fit a shift of the threshold a cell, shrunk together; `curve` is the acuity there: threshold, slope, lapse."""
+    cells, (threshold, slope, lapse) = FIELD_CELLS, curve
+    shifts, spreads = np.linspace(-1.6, 1.6, 161), np.array([0.01, 0.05, 0.1, 0.2, 0.4, 0.8])
+    log_like = np.zeros((cells, shifts.size))
+    for place, number, hits in zip(x, cell.astype(int), right, strict=True):
+        share = 0.1 + (0.9 - lapse) * logistic_curve(slope * (place - threshold - shifts))
+        share = np.clip(share, 1e-6, 1 - 1e-6)
+        # letters of one group fall together: they count for half of what they would alone
+        log_like[number] += 0.5 * (hits * np.log(share) + (glyphs - hits) * np.log1p(-share))
+    prior = -0.5 * (shifts / spreads[:, None]) ** 2
+    prior = prior - np.log(np.exp(prior).sum(1, keepdims=True))
+    joint = log_like[None] + prior[:, None]  # (spread, cell, shift)
+    top = joint.max(2, keepdims=True)
+    weights = (top[..., 0] + np.log(np.exp(joint - top).sum(2))).sum(1)
+    weights = np.exp(weights - weights.max())
+    weights /= weights.sum()
+    mass = np.exp(joint - top)
+    mass = (weights[:, None, None] * mass / mass.sum(2, keepdims=True)).sum(0)
+    ends = np.array([cell_quantiles(shifts, row, (0.025, 0.5, 0.975)) for row in mass])
+    ends = np.exp(ends - np.median(ends[:, 1]))
+    side = math.isqrt(cells)
+    low, middle, high = (np.round(ends[:, part].reshape(side, side), 3).tolist() for part in range(3))
+    even = float(weights[spreads <= 0.1].sum())
+    return Field(middle, low, high, even, math.exp(float(weights @ np.log(spreads))))
+
+
+class Hinge(NamedTuple):
+    """Whether and how a server shrinks pictures: the rule, its probability, and the limit in px."""
+
+    rule: str
+    probability: float
+    limit: float | None
+    interval: tuple[float, float] | None
+    acuity: float
+
+
+RULES = ("none", "fixed size", "long side", "short side", "area")
+
+
+def fit_hinge(canvases: Sequence[tuple[int, int]], thresholds: Floats, mass: Sequence[Floats]) -> Hinge:
+    """Tell the rule from thresholds on several canvases: `mass` is each posterior over `thresholds` (ln px)."""
+    acuity = np.linspace(math.log(1.5), math.log(60.0), 121)
+    longest = max(max(size) for size in canvases)
+    limits = np.linspace(math.log(250.0), math.log(longest / 1.3), 101)
+    logs = [np.log(np.maximum(one, 1e-12)) for one in mass]
+    tables = {rule: np.zeros((acuity.size, 1 if rule in RULES[:2] else limits.size)) for rule in RULES}
+    for size, log_mass in zip(canvases, logs, strict=True):
+        for rule in RULES:
+            expected = acuity[:, None] + _loss(rule, size, limits)
+            tables[rule] += np.interp(expected, thresholds, log_mass)
+    evidence = {rule: _log_mean(table) for rule, table in tables.items()}
+    best = max(evidence, key=lambda rule: evidence[rule])
+    odds = sum(math.exp(max(-700.0, value - evidence[best])) for value in evidence.values())
+    share = np.exp(tables[best] - tables[best].max())
+    middle = math.exp(float(share.sum(1) @ acuity / share.sum()))
+    if best in ("none", "fixed size"):
+        return Hinge(best, 1 / odds, None, None, middle)
+    low, half, high = np.exp(cell_quantiles(limits, share.sum(0) / share.sum(), (0.025, 0.5, 0.975)))
+    return Hinge(best, 1 / odds, float(half), (float(low), float(high)), middle)
+
+
+def _loss(rule: str, size: tuple[int, int], limits: Floats) -> Floats:
+    """Return ln of how much a picture is shrunk under a rule, a limit each."""
+    sides = {"long side": max(size), "short side": min(size), "area": math.sqrt(size[0] * size[1])}
+    if rule == "none":
+        return np.zeros((1, 1))
+    if rule == "fixed size":  # always to one side: the longer decides; the side itself cannot be told from acuity
+        return np.array([[math.log(max(size) / 448.0)]])
+    return np.maximum(0.0, math.log(sides[rule]) - limits)[None, :]
+
+
+def _log_mean(table: Floats) -> float:
+    top = float(table.max())
+    return top + math.log(float(np.exp(table - top).mean()))
+
+
+def numerosity(counts: Sequence[tuple[float, float]]) -> Mapping[str, Any]:
+    """Return bias and spread of ln(reply/number) of (number, reply), and how often each number was said."""
+    logs = np.array([math.log(said / number) for number, said in counts if said > 0])
+    said: dict[str, int] = {}
+    for _, value in sorted(counts, key=lambda pair: pair[1]):
+        said[f"{value:g}"] = said.get(f"{value:g}", 0) + 1
+    figures = {"bias_ln": float(logs.mean()), "spread_ln": float(logs.std())} if logs.size > 3 else {}
+    return {**{name: round(value, 4) for name, value in figures.items()}, "replies": said}

@@ -1,0 +1,215 @@
+"""Rows of random glyphs: how small, faint, crowded, turned, blurred, noisy or compressed they may be."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import PIL.ImageFilter
+import PIL.ImageOps
+
+from ...data.loaders.eyechart_text import ALPHABETS, find_cjk_font, words
+from ..board import Board, Colour, encode_png, lay, padded, row_ink
+from ..plate import Bench, Card, Reading, Stimulus, fill
+from ..reply_reading import read_row
+
+INK = 24
+"""Ink is any code value up to this: its darkness must not tell anything."""
+ALPHABET_OF_WORDS = 4
+"""A row that holds an English word of so many letters is drawn again: it could be read without being seen."""
+
+
+class RowTest:
+    """A row of glyphs to be written down; what makes it hard is the card's option `by`."""
+
+    def __init__(self, card: Card) -> None:
+        self.card = card
+        self.script = str(card.options.get("script", "letters"))
+        self.alphabet = ALPHABETS[self.script]
+        self.make = WAYS[str(card.options.get("by", "height"))]
+
+    def chance(self, level: float) -> float:
+        """Return one in the alphabet."""
+        return 1.0 / len(self.alphabet)
+
+    def draw(self, level: float, answer: str, draw: random.Random, bench: Bench) -> Stimulus:
+        """Draw a row anywhere on the canvas."""
+        text = random_row(self.script, self.card.glyphs, draw)
+        picture, actual, height, mime = self.make(self, text, level, draw, bench)
+        detail = {"alphabet": self.alphabet, "height_px": round(height, 3)}
+        return Stimulus((picture,), text, actual, detail, mime)
+
+    def blank(self, draw: random.Random, bench: Bench) -> Stimulus | None:
+        """Rows have no blank: who sees nothing writes `?`."""
+        return None
+
+    def ask(self, stimulus: Stimulus, wording: int, draw: random.Random) -> str:
+        """Ask for the row."""
+        return fill(self.card.wordings[wording], {"count": self.card.glyphs, "alphabet": " ".join(self.alphabet)})
+
+    def read(self, reply: str, truth: str, detail: Mapping[str, Any]) -> Reading:
+        """Read the row by place."""
+        return read_row(reply, truth, str(detail["alphabet"]))
+
+    def board(
+        self, text: str, height: float, draw: random.Random, *, ink: float | None = None, gap: float = 0.5
+    ) -> Board:
+        """Return a canvas with the row on it."""
+        width, tall = self.card.canvas
+        board = Board(width, tall)
+        dark = float(draw.randint(0, INK)) if ink is None else ink
+        row = row_ink(text, height, gap=gap, script=self.script, font=font_of(self.script))
+        lay(board, row, draw, grey(dark), (0, 0, width, tall))
+        return board
+
+
+Drawn = tuple[bytes, float, float, str]
+"""A picture, its level as drawn, the height of its glyphs, and its type."""
+
+
+def by_height(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
+    """The level is the height of capitals in px."""
+    return test.board(text, level, draw).png(test.card.pad_bytes), level, level, "image/png"
+
+
+def by_contrast(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
+    """The level is how much of the range from paper to black the ink takes, in whole code values."""
+    height = min(50.0, max(16.0, 3 * bench.half))
+    steps = min(255, max(1, round(255 * level)))
+    return test.board(text, height, draw, ink=255.0 - steps).png(test.card.pad_bytes), steps / 255, height, "image/png"
+
+
+def by_gap(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
+    """The level is the space between glyphs in heights."""
+    height = min(30.0, max(12.0, 2 * bench.far))
+    return test.board(text, height, draw, gap=level).png(test.card.pad_bytes), level, height, "image/png"
+
+
+def by_rotation(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
+    """The level is the angle in degrees, either way."""
+    height = legible(bench)
+    width, tall = test.card.canvas
+    board = Board(width, tall)
+    ink = row_ink(text, height, script=test.script, font=font_of(test.script))
+    angle = level * draw.choice((-1, 1))
+    turned = ink._replace(image=ink.image.rotate(angle, PIL.Image.Resampling.BICUBIC, expand=True))
+    lay(board, turned, draw, grey(draw.randint(0, INK)), (0, 0, width, tall))
+    return board.png(test.card.pad_bytes), level, height, "image/png"
+
+
+def by_blur(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
+    """The level is the standard deviation of a Gaussian in heights."""
+    height = legible(bench)
+    page = PIL.Image.fromarray(test.board(text, height, draw).pixels)
+    left, top, right, bottom = PIL.ImageOps.invert(page).getbbox() or (0, 0, 1, 1)
+    reach = round(4 * level * height) + 2  # beyond it there is only paper
+    box = max(0, left - reach), max(0, top - reach), min(page.width, right + reach), min(page.height, bottom + reach)
+    page.paste(page.crop(box).filter(PIL.ImageFilter.GaussianBlur(level * height)), box[:2])
+    return padded(encode_png(np.asarray(page)), test.card.pad_bytes), level, height, "image/png"
+
+
+def by_noise(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
+    """The level is the standard deviation of noise in code values, for every pixel and channel."""
+    height = min(26.0, legible(bench))
+    board = test.board(text, height, draw)
+    noise = np.random.default_rng(draw.getrandbits(64)).standard_normal(board.pixels.shape, np.float32)
+    board.pixels = np.clip(np.rint(board.pixels + np.float32(level) * noise), 0, 255).astype(np.uint8)
+    return board.png(test.card.pad_bytes), level, height, "image/png"
+
+
+def by_jpeg(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
+    """The level is the scale of the quantiser in percent; sent as JPEG, colours at full resolution."""
+    height = legible(bench)
+    quality = jpeg_quality_of(level)
+    file = io.BytesIO()
+    page = PIL.Image.fromarray(test.board(text, height, draw).pixels)
+    page.save(file, "JPEG", quality=quality, subsampling=0)
+    return file.getvalue(), jpeg_scale_of(quality), height, "image/jpeg"
+
+
+WAYS: dict[str, Callable[[RowTest, str, float, random.Random, Bench], Drawn]] = {
+    "height": by_height,
+    "contrast": by_contrast,
+    "gap": by_gap,
+    "rotation": by_rotation,
+    "blur": by_blur,
+    "noise": by_noise,
+    "jpeg": by_jpeg,
+}
+
+
+def jpeg_quality_of(scale: float) -> int:
+    """Return the quality whose quantiser is scaled by so many percent."""
+    return min(98, max(1, round(100 - scale / 2 if scale <= 100 else 5000 / scale)))
+
+
+def jpeg_scale_of(quality: float) -> float:
+    """Return the scale of the quantiser in percent."""
+    return 200.0 - 2.0 * quality if quality >= 50 else 5000.0 / max(1.0, quality)
+
+
+def legible(bench: Bench) -> float:
+    """Return a height that is read with room to spare, and still fits a row."""
+    return min(30.0, max(10.0, 3 * bench.half))
+
+
+def grey(value: float) -> Colour:
+    """Return a grey."""
+    return (float(value), float(value), float(value))
+
+
+def font_of(script: str) -> str | None:
+    """Return the font of a script; the built-in one has no Chinese characters."""
+    return find_cjk_font() if script == "cjk" else None
+
+
+def random_row(script: str, glyphs: int, draw: random.Random) -> str:
+    """Return glyphs drawn one by one, so that chance is exact; a row that spells a word is drawn again."""
+    while True:
+        text = "".join(draw.choice(ALPHABETS[script]) for _ in range(glyphs))
+        if script != "letters" or not any(word in text for word in _spelt()):
+            return text
+
+
+@lru_cache(maxsize=1)
+def _spelt() -> tuple[str, ...]:
+    letters = set(ALPHABETS["letters"])
+    return tuple(word for word in words() if len(word) >= ALPHABET_OF_WORDS and set(word) <= letters)
+
+
+class WordTest(RowTest):
+    """One English word of five letters: what a language helps with. Right is the whole word."""
+
+    def __init__(self, card: Card) -> None:
+        self.card = card
+        self.script = "words"
+        self.alphabet = ""
+        self._words = tuple(word for word in words() if len(word) == 5)
+
+    def chance(self, level: float) -> float:
+        """Return one in the list of words."""
+        return 1.0 / len(self._words)
+
+    def draw(self, level: float, answer: str, draw: random.Random, bench: Bench) -> Stimulus:
+        """Draw one word anywhere on the canvas."""
+        text = draw.choice(self._words)
+        picture = self.board(text, level, draw, gap=0.12).png(self.card.pad_bytes)
+        return Stimulus((picture,), text, level, {"height_px": round(level, 3)})
+
+    def ask(self, stimulus: Stimulus, wording: int, draw: random.Random) -> str:
+        """Ask for the word."""
+        return self.card.wordings[wording]
+
+    def read(self, reply: str, truth: str, detail: Mapping[str, Any]) -> Reading:
+        """Read the one word of five letters; several, or none, are no answer."""
+        found = {word for word in "".join(c if c.isalpha() else " " for c in reply.upper()).split() if len(word) == 5}
+        guess = self.chance(1.0)
+        if len(found) != 1:
+            return Reading(guess, 1, guess, None)
+        answer = found.pop()
+        return Reading(float(answer == truth), 1, guess, answer)

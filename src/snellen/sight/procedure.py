@@ -1,0 +1,93 @@
+"""What is known so far in, the next round or the end out: the rules of asking, for many observers at once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..stats.intervals import Floats
+from ..stats.threshold_grid import Belief, Known, Places, ThresholdGrid
+
+SURE = 0.95
+"""So probable must it be that a threshold lies off the axis before that is the verdict."""
+FLAT_ODDS = 20.0
+"""So much better must "the level does not matter" explain the replies than any curve."""
+VERDICT_FROM = 24
+READY_SHARE = 0.75
+"""This share of easy trials must be right before anything is measured."""
+BELOW_FAR = 0.15
+"""The trials that confirm are asked at x95 and this much (ln) below it."""
+CEILING, FLOOR, UNEVEN, MEASURED, OPEN = "at ceiling", "not measurable", "uneven", "measured", "not settled"
+
+
+class Rules(NamedTuple):
+    """How long to ask: half width of the interval in ln units, and counts of trials (or rows of glyphs)."""
+
+    half_width: float
+    batch: int
+    easy: int
+    least: int
+    most: int
+    easy_every: int
+    """One trial of so many is the easiest level, so that lapses are seen."""
+    confirm: int
+
+
+PRECISION = {"quick": 0.25, "standard": 0.15, "fine": 0.10}
+LONGER = {"quick": 0.5, "standard": 1.0, "fine": 2.0}
+
+
+def rules_for(mode: str, *, rows: bool, half_width: float | None = None) -> Rules:
+    """Return the rules of a mode for single trials or for rows of glyphs; `half_width` replaces the mode's own."""
+    width, length = half_width or PRECISION[mode], LONGER[mode]
+    confirm = 0 if mode == "quick" else 8 if rows else 32
+    if rows:
+        return Rules(width, 8, 4, 16 if mode == "quick" else 32, round(128 * length), 8, confirm)
+    return Rules(width, 8, 8, 24, round(240 * length), 16, confirm)
+
+
+def first_places(grid: ThresholdGrid, count: int, observers: int, draw: np.random.Generator) -> Places:
+    """Return one place in each of `count` equal parts of the axis, anywhere within its part."""
+    within = (np.arange(count) + draw.random((observers, count))) / count
+    return np.minimum((within * grid.levels).astype(np.int64), grid.levels - 1)
+
+
+def next_places(grid: ThresholdGrid, belief: Belief, asked: int, rules: Rules, draw: np.random.Generator) -> Places:
+    """Return the most telling places, each moved by up to half a step between candidates."""
+    easy = (asked - rules.easy) % rules.easy_every == 0
+    chosen = grid.choose(belief, rules.batch, easiest_first=easy)
+    moved = chosen + draw.integers(-2, 3, chosen.shape)
+    return np.where(chosen == grid.levels - 1, chosen, np.clip(moved, 0, grid.levels - 1))
+
+
+def confirming_places(grid: ThresholdGrid, known: Known, rules: Rules) -> Places:
+    """Return the places that confirm: x95 and a little below it in turn, for every observer."""
+    far = np.clip(known.far, grid.low, grid.end)
+    below = np.clip(known.far - BELOW_FAR, grid.low, grid.end)
+    pair = np.stack([far, below], 1)
+    places = np.rint((pair - grid.low) / (grid.x_of(np.array([1]))[0] - grid.low)).astype(np.int64)
+    return np.tile(np.clip(places, 0, grid.levels - 1), (1, rules.confirm // 2))
+
+
+def finished(known: Known, asked: int, rules: Rules) -> NDArray[np.bool_]:
+    """Tell for every observer whether it was asked enough."""
+    narrow = (known.high - known.low) / 2 <= rules.half_width
+    off = (known.below > SURE) | (known.above > SURE)
+    enough = (narrow & (asked >= rules.least)) | (off & (asked >= VERDICT_FROM))
+    return np.asarray(enough | (asked >= rules.most))
+
+
+def verdicts(known: Known, flat_odds: Floats) -> list[str]:
+    """Return a verdict an observer; `flat_odds` are ln odds of "the level does not matter" against the curve."""
+    words = []
+    for below, above, flat in zip(known.below, known.above, flat_odds, strict=True):
+        uneven = flat > np.log(FLAT_ODDS)
+        words.append(CEILING if below > SURE else FLOOR if above > SURE else UNEVEN if uneven else MEASURED)
+    return words
+
+
+def is_ready(right: float, tried: float) -> bool:
+    """Tell whether easy trials were answered well enough to measure anything."""
+    return tried > 0 and right >= READY_SHARE * tried

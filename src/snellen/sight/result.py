@@ -1,0 +1,211 @@
+"""A test that was sat in, its part of exam.json out: value, interval, verdict, counts, curve. Plain data."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..stats.intervals import Floats
+from ..stats.threshold_grid import LAPSES, SLOPES, Known, ThresholdGrid, right_share
+from .course import Settled, ThresholdCourse
+from .exam_trials import BLANK, CONFIRM, Outcome, count_outcomes, generator
+from .fits import fit_ellipse, numerosity
+from .plate import Reading
+from .plates.mark_plates import MIRRORED
+from .procedure import CEILING, FLOOR, MEASURED, OPEN, UNEVEN
+
+HABIT = 0.7
+"""One answer to blank pictures so often is a habit, and is named."""
+CURVE_POINTS, CURVE_DRAWS = 33, 200
+NOT_CONSISTENT = 0.01
+
+
+def threshold_result(course: ThresholdCourse) -> dict[str, Any]:
+    """Return what exam.json says of a threshold test."""
+    settled = course.settle()
+    card = course.test.card
+    result: dict[str, Any] = {"title": card.title, "unit": card.unit, "about": card.about, "verdict": settled.verdict}
+    result |= {"value": None, "ci95": None, "x95": None, "x95_upper90": None, "bound": None, "reason": course.reason}
+    result |= _counts(course.outcomes) | {"rounds": len({o.planned.round for o in course.outcomes})}
+    result["axis"] = [card.hardest, card.easiest]
+    tokens = [outcome.tokens for outcome in course.outcomes if outcome.tokens is not None]
+    result["input_tokens"] = float(np.median(tokens)) if tokens else None
+    result["levels"] = [_point(outcome) for outcome in course.outcomes if outcome.reading is not None]
+    result["refused"] = _refused(course.outcomes)
+    if len(course.wordings) == 1:
+        result["wording"] = course.wordings[0]
+    if settled.known is not None:
+        result |= _figures(course, settled, settled.known)
+        result |= _more(course)
+        result |= _by_ellipse(result)
+    return result
+
+
+def _figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[str, Any]:
+    level = course.test.card.axis.level
+    figures: dict[str, Any] = {
+        "slope": _short(known.slope[0]),
+        "lapse": _short(known.lapse[0]),
+        "rho": _short(known.correlation[0]),
+        "gradual": settled.gradual,
+        "wordings_spread": _maybe(course.spread_of_wordings()),
+        "retest": _retest(course, settled),
+        "posterior": _posterior(course),
+        "curve": _curve(course),
+    }
+    if settled.verdict in (MEASURED, UNEVEN, OPEN):
+        ends = sorted((level(float(known.low[0])), level(float(known.high[0]))))
+        figures["ci95"] = [_short(end) for end in ends]
+    if settled.verdict == MEASURED:
+        figures["value"] = _short(level(float(known.middle[0])))
+        figures["x95"] = _short(level(float(known.far[0])))
+        figures["x95_upper90"] = _short(level(float(known.far_bound[0])))
+        figures["x95_ci95"] = sorted(_short(level(float(end[0]))) for end in (known.far_low, known.far_high))
+    if settled.verdict in (CEILING, FLOOR):
+        figures["bound"] = course.test.card.hardest if settled.verdict == CEILING else course.test.card.easiest
+    return figures
+
+
+Read = tuple[Outcome, Reading]
+
+
+def _more(course: ThresholdCourse) -> dict[str, Any]:
+    """Return what only some tests have: the ellipse of colour, mirrored answers, numbers said, slips and swaps."""
+    counted = [(outcome, outcome.reading) for outcome in course.counted if outcome.reading is not None]
+    more = _ellipse(counted) if course.name == "colour" else {}
+    more |= _mirrored(counted) if course.name == "orientation" else {}
+    told = [
+        (float(outcome.truth), reading.detail["count"]) for outcome, reading in counted if "count" in reading.detail
+    ]
+    if told:
+        more["numbers"] = dict(numerosity(told))
+    for name in ("slip", "swap"):
+        marks = [bool(reading.detail[name]) for _, reading in counted if name in reading.detail]
+        more |= {f"{name}s": sum(marks)} if marks else {}
+    return more
+
+
+def _ellipse(counted: Sequence[Read]) -> dict[str, Any]:
+    rows = [(outcome.level, float(outcome.detail["hue"]), reading.right) for outcome, reading in counted]
+    level, hue, right = (np.array(column, np.float64) for column in zip(*rows, strict=True))
+    return {"ellipse": {key: _rounded(value) for key, value in fit_ellipse(level, hue, right)._asdict().items()}}
+
+
+def _by_ellipse(result: dict[str, Any]) -> dict[str, Any]:
+    """Let the ellipse have the last word on colour: one curve over all hues is flatter than any of them."""
+    if "ellipse" not in result or result["value"] is None:
+        return {}
+    ellipse = result["ellipse"]
+    return {"value": ellipse["radius"], "ci95": ellipse["interval"], "over_all_hues": result["value"]}
+
+
+def _mirrored(counted: Sequence[Read]) -> dict[str, Any]:
+    wrong = [(o.truth, reading.answer) for o, reading in counted if reading.answer and not reading.right]
+    could = [MIRRORED[truth] == answer for truth, answer in wrong if truth in MIRRORED]
+    return {"mirrored": {"share": _short(sum(could) / len(could)), "of": len(could)}} if could else {}
+
+
+def habit_of(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
+    """Return the answer that blank pictures get in most cases, if one does."""
+    answers = [o.reading.answer for o in outcomes if o.planned.stage == BLANK and o.reading and o.reading.answer]
+    if len(answers) < 3:
+        return None
+    word, count = Counter(answers).most_common(1)[0]
+    return {"answer": word, "share": _short(count / len(answers))} if count > HABIT * len(answers) else None
+
+
+def _counts(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    counts = count_outcomes([outcome for outcome in outcomes if outcome.planned.stage != BLANK])
+    blanks = sum(outcome.planned.stage == BLANK for outcome in outcomes)
+    own = {name: getattr(counts, name) for name in ("trials", "right", "wrong", "no_answer", "failed")}
+    return own | {"blanks": blanks, "habit": habit_of(outcomes)}
+
+
+def _point(outcome: Outcome) -> list[Any]:
+    reading = outcome.reading
+    if reading is None:
+        return []
+    return [_short(outcome.level), _short(reading.right), reading.glyphs, _short(reading.guess), outcome.planned.stage]
+
+
+def _refused(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
+    """Return what the server did not answer: from which level to which, and its last words."""
+    failed = [outcome for outcome in outcomes if outcome.reading is None]
+    if not failed:
+        return None
+    levels = [outcome.planned.level for outcome in failed]
+    return {"trials": len(failed), "from": min(levels), "to": max(levels), "why": failed[-1].failure}
+
+
+def _retest(course: ThresholdCourse, settled: Settled) -> dict[str, Any] | None:
+    rows = sum(outcome.planned.stage == CONFIRM for outcome in course.counted)
+    if not rows:
+        return None
+    figures = {"right": settled.retest_right, "expected": settled.retest_expected, "p": settled.retest_chance}
+    told: dict[str, Any] = {name: _short(value) for name, value in figures.items()}
+    return told | {"n": rows, "consistent": settled.retest_chance >= NOT_CONSISTENT}
+
+
+def fine_belief(course: ThresholdCourse) -> tuple[ThresholdGrid, Any]:
+    """Return the grid of a course and what it learnt from all trials that count."""
+    return course.grid, course.learn(course.grid, course.counted)
+
+
+def _posterior(course: ThresholdCourse) -> dict[str, Any]:
+    """Return the marginal posterior of the threshold in x, without what is next to impossible."""
+    grid, belief = fine_belief(course)
+    mass = np.exp(belief[0] - belief[0].max()).sum((1, 2))
+    mass /= mass.sum()
+    kept = np.flatnonzero(mass > 1e-6)
+    first, last = int(kept[0]), int(kept[-1]) + 1
+    step = float(grid.thresholds[1] - grid.thresholds[0])
+    return {
+        "x": round(float(grid.thresholds[first]), 6),
+        "step": round(step, 6),
+        "mass": [round(float(m), 7) for m in mass[first:last]],
+    }
+
+
+def _curve(course: ThresholdCourse) -> list[list[float]]:
+    """Return (level, share right, its 2.5 and 97.5 % points) over the axis, from draws of the posterior."""
+    grid, belief = fine_belief(course)
+    draw = generator(course.seed, course.name, "curve")
+    mass = np.exp(belief[0] - belief[0].max())
+    chosen = draw.choice(mass.size, CURVE_DRAWS, p=(mass / mass.sum()).ravel())
+    threshold, inner, _ = np.unravel_index(chosen, mass.shape)
+    axis = course.test.card.axis
+    rows = []
+    for x in np.linspace(grid.low, grid.end, CURVE_POINTS):
+        reach = np.asarray(x - grid.thresholds[threshold], np.float64)
+        guess = course.test.chance(axis.level(float(x)))
+        share = right_share(reach, SLOPES[inner // LAPSES.size], guess, LAPSES[inner % LAPSES.size])
+        low, middle, high = np.quantile(share, (0.025, 0.5, 0.975))
+        rows.append([_short(axis.level(float(x))), _short(middle), _short(low), _short(high)])
+    return rows
+
+
+def posterior_mass(result: dict[str, Any], places: Floats) -> Floats:
+    """Return the stored posterior of a threshold at other places of x, as densities."""
+    stored = result["posterior"]
+    own = stored["x"] + stored["step"] * np.arange(len(stored["mass"]))
+    density = np.array(stored["mass"], np.float64) / stored["step"]
+    return np.asarray(np.interp(places, own, density, left=0.0, right=0.0), np.float64)
+
+
+def _short(value: float) -> float:
+    """Return five digits: what follows is the machine's, not the model's."""
+    return float(f"{float(value):.5g}") if math.isfinite(value) else 0.0
+
+
+def _maybe(value: float | None) -> float | None:
+    return None if value is None else _short(value)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_rounded(one) for one in value]
+    return _short(value) if isinstance(value, float) else value

@@ -1,0 +1,295 @@
+"""All tests of an exam as one job of the engine: rounds side by side, needs respected, every trial stored."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from ..core.ids import content_hash, rng, sha256_hex
+from ..core.jobs import Ask, Item
+from ..core.types import Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
+from .advice import result_words, say
+from .course import Course, ThresholdCourse
+from .exam_scorer import read_outcome
+from .exam_trials import BLANK, EASY, Outcome, Planned
+from .fixed import FIELD_TRIALS, LOCATE_TRIALS, FixedCourse
+from .plate import Bench, EyeTest, Reading, Stimulus, encode_detail
+from .plates.scenes import CELLS, Locating
+from .procedure import rules_for
+from .result import threshold_result
+from .special import field_result, locate_result
+
+PREFIX = "exam-"
+"""How the tasks of an exam are named in its run."""
+PROBE = 1
+COLOUR_LEAST = {"quick": 64, "standard": 160, "fine": 320}
+"""An ellipse has more to tell than one threshold."""
+
+
+class Order(NamedTuple):
+    """What an exam is made of: everything that changes its pictures and questions."""
+
+    tests: Mapping[str, EyeTest]
+    mode: str
+    seed: int
+    half_width: float | None = None
+    params: Params = Params(temperature=0.0)
+    max_tokens: int | None = None
+    """Instead of what the cards say."""
+
+
+class Notebook(Protocol):
+    """Where plans are kept before the first request of a round, and found again."""
+
+    def meta(self, key: str) -> Any:
+        """Return what was kept, or None."""
+        ...
+
+    def put_meta(self, key: str, value: Any) -> None:
+        """Keep it."""
+        ...
+
+
+class Ears(NamedTuple):
+    """Who hears of an exam: of every trial before it is asked, and of every test after each of its rounds."""
+
+    trial: Callable[[Sample], None] | None = None
+    test: Callable[[str, str], None] | None = None
+    """Gets the name of a test and what is known of it."""
+    round: Callable[[int], None] | None = None
+    """Gets how many trials the next round has."""
+
+
+NOBODY = Ears()
+
+
+class Sitting:
+    """One exam while it is sat. `enough` says why to ask no more, or nothing."""
+
+    def __init__(
+        self,
+        order: Order,
+        folder: Path,
+        notebook: Notebook,
+        stored: Mapping[tuple[str, str], Sample],
+        *,
+        enough: Callable[[], str] = lambda: "",
+        ears: Ears = NOBODY,
+    ) -> None:
+        self.order, self.folder, self._notebook, self._stored = order, folder, notebook, stored
+        self._enough, self._ears = enough, ears
+        self.courses: dict[str, Course] = {name: self._course(name, test) for name, test in order.tests.items()}
+        self.results: dict[str, dict[str, Any]] = {}
+        self.ended = ""
+        """Why the exam ended before all was asked; empty when it did not."""
+        self.replanned = 0
+        """Rounds whose stored plan differs from what would be planned now; the stored one was used."""
+        self._done = {name: asyncio.Event() for name in order.tests}
+        self._ready = {name: asyncio.Event() for name in self._first}
+
+    @property
+    def _first(self) -> list[str]:
+        """Return the threshold tests that need no other: their easy trials are the barrier."""
+        return [name for name, test in self.order.tests.items() if not test.card.needs and self._is_threshold(name)]
+
+    def _is_threshold(self, name: str) -> bool:
+        return isinstance(self.courses[name], ThresholdCourse)
+
+    @property
+    def keys(self) -> Sequence[TrialKey]:
+        """Return no keys: which trials there will be depends on the replies."""
+        return [TrialKey(PREFIX, "not known before it is asked")]
+
+    async def run(self, ask: Ask) -> None:
+        """Sit all tests side by side, each in its rounds."""
+        await asyncio.gather(*(self._sit(name, ask) for name in self.courses))
+
+    def _course(self, name: str, test: EyeTest) -> Course:
+        mode, seed = self.order.mode, self.order.seed
+        if isinstance(test, Locating):
+            return FixedCourse(name, test, seed, places=LOCATE_TRIALS, trials=LOCATE_TRIALS)
+        if test.card.plate == "field":
+            return FixedCourse(name, test, seed, places=CELLS * CELLS, trials=FIELD_TRIALS[mode])
+        rules = rules_for(mode, rows=test.card.glyphs > 1, half_width=self.order.half_width)
+        if name == "colour":
+            rules = rules._replace(least=COLOUR_LEAST[mode], confirm=0)
+        return ThresholdCourse(name, test, seed, rules, blanks=mode != "quick")
+
+    async def _sit(self, name: str, ask: Ask) -> None:
+        course = self.courses[name]
+        try:
+            if await self._prepare(course):
+                await self._ask_rounds(course, ask)
+        finally:
+            self.results[name] = self._result(name)
+            self._say(name, result_words(self.results[name]))
+            self._done[name].set()
+            if name in self._ready:
+                self._ready[name].set()
+
+    def _say(self, name: str, words: str) -> None:
+        if self._ears.test is not None:
+            self._ears.test(name, words)
+
+    async def _prepare(self, course: Course) -> bool:
+        """Wait for what a test needs and set its bench; False where that was not found."""
+        for needed in self.order.tests[course.name].card.needs:
+            await self._done[needed].wait()
+            found = self.results[needed]
+            if found["value"] is None:
+                course.reason = f"needs {needed}, which is {found['verdict']}"
+                return False
+            far = min(found["x95_upper90"], 3 * found["value"])
+            course.bench = Bench(found["value"], far, max(1.5, found["slope"]), found["lapse"])
+        return True
+
+    async def _ask_rounds(self, course: Course, ask: Ask) -> None:
+        waited = False
+        while True:
+            if isinstance(course, ThresholdCourse) and course.ready is not None and not waited:
+                await self._share_lapses(course)
+                waited = True
+            why = self._enough()
+            if why:
+                self.ended = course.reason = why
+                return
+            planned = self._kept_plan(course, course.plan())
+            if not planned:
+                return
+            course.take(await self._ask_round(course, planned, ask))
+            self._say(course.name, so_far(course))
+
+    async def _share_lapses(self, course: ThresholdCourse) -> None:
+        """The one barrier: lapses are known when all tests that wait for nothing have been easy once."""
+        if course.name in self._ready:
+            self._ready[course.name].set()
+        for event in self._ready.values():
+            await event.wait()
+        others = [self.courses[name] for name in self._ready if name != course.name]
+        easy = [reading for other in others for reading in _easy_readings(other)]
+        course.share_lapses(sum(1.0 - reading.right for reading in easy), float(len(easy)))
+
+    def _kept_plan(self, course: Course, planned: list[Planned]) -> list[Planned]:
+        """Write a round down before it is asked; where it was written before, that is what counts."""
+        if not planned:
+            return planned
+        key = f"exam/{course.name}/{planned[0].round}"
+        kept = self._notebook.meta(key)
+        if kept is None:
+            self._notebook.put_meta(key, planned)
+            return planned
+        stored = msgspec.convert(kept, list[Planned])
+        self.replanned += stored != planned
+        return stored
+
+    async def _ask_round(self, course: Course, planned: Sequence[Planned], ask: Ask) -> list[Outcome]:
+        """Ask a round side by side; outcomes come back in the order of the plan."""
+        if self._ears.round is not None:
+            self._ears.round(len(planned))
+        return list(await asyncio.gather(*(self._ask_one(course, one, ask) for one in planned)))
+
+    async def _ask_one(self, course: Course, planned: Planned, ask: Ask) -> Outcome:
+        test = self.order.tests[course.name]
+        task = PREFIX + course.name
+        ident = f"{planned.round:02d}-{planned.index:02d}-{self._digest(course, planned)}"
+        sample = self._stored.get((task, ident))
+        if sample is None or not _kept(sample):
+            sample = await asyncio.to_thread(self._draw, course, planned, ident)
+        if self._ears.trial is not None:
+            self._ears.trial(sample)
+        params = msgspec.structs.replace(self.order.params, max_tokens=self.order.max_tokens or test.card.max_tokens)
+        turn = Turn("user", sample.question, sample.images)
+        words = test.card.answers
+        request = Request(TrialKey(task, ident), (turn,), params, marks=words, shown=words)
+        prediction = await ask(Item(planned.round * 1000 + planned.index, sample), request)
+        return outcome_of(test, planned, sample, prediction)
+
+    def _digest(self, course: Course, planned: Planned) -> str:
+        return content_hash([course.name, self.order.seed, msgspec.to_builtins(planned), list(course.bench)], 8)
+
+    def _draw(self, course: Course, planned: Planned, ident: str) -> Sample:
+        """Draw a stimulus and keep its pictures under the hash of their bytes."""
+        test = self.order.tests[course.name]
+        draw = rng(self.order.seed, course.name, ident, "stimulus")
+        stimulus = self._stimulus(test, course.bench, planned, draw)
+        question = test.ask(stimulus, planned.wording, rng(self.order.seed, course.name, ident, "question"))
+        tags: dict[str, str | int | float | bool | None] = {
+            "level": float(f"{stimulus.level:.6g}"),
+            "stage": planned.stage,
+            "wording": planned.wording,
+        }
+        meta = {"test": course.name, "planned": msgspec.to_builtins(planned), "detail": encode_detail(stimulus.detail)}
+        return Sample(
+            ident,
+            PREFIX + course.name,
+            Form.OPEN,
+            question,
+            images=tuple(self._keep(picture, stimulus.mime) for picture in stimulus.pictures),
+            answers=(stimulus.truth,) if stimulus.truth else (),
+            tags=tags,
+            meta=meta,
+        )
+
+    @staticmethod
+    def _stimulus(test: EyeTest, bench: Bench, planned: Planned, draw: Any) -> Stimulus:
+        blank = test.blank(draw, bench) if planned.stage == BLANK else None
+        return blank or test.draw(planned.level, planned.answer, draw, bench)
+
+    def _keep(self, picture: bytes, mime: str) -> Image:
+        digest = sha256_hex(picture)
+        folder = self.folder / "stimuli"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{digest[:24]}.{mime.rpartition('/')[2]}"
+        if not path.is_file():
+            fresh = path.with_suffix(f".{digest[-8:]}.new")
+            fresh.write_bytes(picture)
+            fresh.replace(path)
+        return Image(str(path.resolve()))
+
+    def _result(self, name: str) -> dict[str, Any]:
+        course = self.courses[name]
+        if isinstance(course, ThresholdCourse):
+            return threshold_result(course)
+        assert isinstance(course, FixedCourse)  # noqa: S101 - there is no third kind
+        if isinstance(course.test, Locating):
+            return locate_result(course)
+        return field_result(course, self.results.get(course.test.card.needs[0], {}))
+
+
+def outcome_of(test: EyeTest, planned: Planned, sample: Sample, prediction: Prediction) -> Outcome:
+    """Return what came of a trial; what the store holds of it is all that is needed."""
+    level, truth = float(str(sample.tags["level"])), sample.answers[0] if sample.answers else ""
+    detail = sample.meta["detail"]
+    reading, why = read_outcome(test, truth, detail, prediction)
+    if reading is not None and not all(map(math.isfinite, (reading.right, reading.guess))):
+        reading, why = None, "the test read no finite number"
+    tokens = prediction.usage.input_tokens if prediction.usage is not None else None
+    return Outcome(planned, level, reading, truth, detail, why, tokens)
+
+
+def so_far(course: Course) -> str:
+    """Return what is known of a test while it goes on."""
+    asked = f"{len(course.outcomes)} trials"
+    if not isinstance(course, ThresholdCourse) or course.belief is None:
+        return asked
+    known, card = course.grid.known(course.belief), course.test.card
+    low, high = sorted((card.axis.level(float(known.low[0])), card.axis.level(float(known.high[0]))))
+    return f"{asked}, half at {say(low)} – {say(high)} {card.unit} so far"
+
+
+def _easy_readings(course: Course) -> list[Reading]:
+    """Return the first easy trials of a test of single answers that was found ready."""
+    if not isinstance(course, ThresholdCourse) or not course.ready or course.grid.glyphs > 1:
+        return []
+    first = [outcome for outcome in course.outcomes if outcome.planned.round == 0 and outcome.planned.stage == EASY]
+    return [outcome.reading for outcome in first if outcome.reading is not None]
+
+
+def _kept(sample: Sample) -> bool:
+    """Tell whether the pictures of a stored sample are still there; if not, they are drawn again, the same."""
+    return all(Path(image.ref).is_file() for image in sample.images)

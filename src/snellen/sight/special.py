@@ -1,0 +1,140 @@
+"""Tests that are no threshold of their own to their part of exam.json: places, the field, and what a server shrinks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .exam_trials import Outcome, count_outcomes, generator
+from .fits import RESIZED, Frame, fit_field, fit_frame, fit_hinge
+from .fixed import FixedCourse
+from .plate import Reading
+from .plates.scenes import CELLS
+from .procedure import FLOOR, MEASURED, OPEN, UNEVEN
+from .result import posterior_mass
+
+LEAST_ANSWERS = 12
+"""Fewer answers than this tell no frame and no field."""
+EVEN_SURE, UNEVEN_BELOW = 0.8, 0.4
+"""How probable an even field must be to be called even, and below which it is called uneven."""
+TOKENS_GROW = 1.3
+"""Twice the side is four times the area: tokens that grow by less than this do not follow it."""
+AGREE = 0.3
+"""Two witnesses of one size agree when they differ by less than this in the logarithm."""
+
+
+def _common(course: FixedCourse) -> dict[str, Any]:
+    card, counts = course.test.card, count_outcomes(course.outcomes)
+    own = {name: getattr(counts, name) for name in ("trials", "right", "wrong", "no_answer", "failed")}
+    failed = [outcome.failure for outcome in course.outcomes if outcome.reading is None]
+    refused = {"trials": len(failed), "why": failed[-1]} if failed else None
+    head: dict[str, Any] = {"title": card.title, "unit": card.unit, "about": card.about, "verdict": OPEN, "value": None}
+    return head | {"ci95": None, "reason": course.reason, "refused": refused, "levels": []} | own
+
+
+def locate_result(course: FixedCourse) -> dict[str, Any]:
+    """Return the frame of coordinates and the errors in it."""
+    result = _common(course)
+    told = [o for o in course.outcomes if o.reading is not None and "said" in o.reading.detail]
+    if len(told) < LEAST_ANSWERS:
+        word = FLOOR if course.outcomes else OPEN
+        return result | {"verdict": word, "reason": course.reason or f"{len(told)} replies hold coordinates"}
+    said = np.array([o.reading.detail["said"] for o in told if o.reading], float)
+    true = np.array([[o.detail["x"], o.detail["y"]] for o in told], float)
+    size = (int(told[0].detail["width"]), int(told[0].detail["height"]))
+    frame = fit_frame(said, true, size, generator(course.seed, course.name, "bootstrap"))
+    blind = float(np.median(np.hypot(*(true - np.array(size) / 2).T)))
+    if frame.median_px > 0.5 * blind:
+        why = f"answers are {frame.median_px:.0f} px off; always saying the middle gives {blind:.0f}"
+        return result | {"verdict": FLOOR, "reason": why}
+    points = [[*pair, *place] for pair, place in zip(said.tolist(), true.tolist(), strict=True)]
+    return result | _frame_figures(frame) | {"canvas": list(size), "points": points}
+
+
+def _frame_figures(frame: Frame) -> dict[str, Any]:
+    return {
+        "verdict": MEASURED,
+        "value": round(frame.median_px, 2),
+        "ci95": [round(end, 2) for end in frame.median_interval],
+        "q95_px": round(frame.far_px, 2),
+        "as_asked_px": round(frame.as_asked_px, 2),
+        "frame": frame.name,
+        "frame_probability": round(frame.probability, 4),
+        "scale": [round(part, 5) for part in frame.scale],
+    }
+
+
+def field_result(course: FixedCourse, needed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how much larger letters must be in each part of the canvas."""
+    result = _common(course)
+    told = [o for o in course.outcomes if o.reading is not None]
+    if len(told) < LEAST_ANSWERS or needed.get("value") is None:
+        return result | {"reason": course.reason or "the acuity of this canvas is not known"}
+    columns = [_field_row(outcome) for outcome in told]
+    x, cell, right, glyphs = (np.array(column, np.float64) for column in zip(*columns, strict=True))
+    curve = (math.log(needed["value"]), float(needed["slope"]), float(needed["lapse"]))
+    field = fit_field(x, cell, right, int(glyphs[0]), curve)
+    verdict = MEASURED if field.even > EVEN_SURE else UNEVEN if field.even < UNEVEN_BELOW else OPEN
+    low, high = np.array(field.low), np.array(field.high)
+    marked = np.argwhere((low > 1) | (high < 1)).tolist()
+    worst = max(max(row) for row in field.factor)
+    figures = {"factor": field.factor, "low": field.low, "high": field.high, "even": round(field.even, 4)}
+    return result | figures | {"verdict": verdict, "value": round(worst, 3), "marked": marked}
+
+
+def _field_row(outcome: Outcome) -> tuple[float, float, float, float]:
+    """Return x, the number of the cell, the letters right, and how many there are."""
+    reading = outcome.reading or Reading(0.0, 1, 0.0, None)
+    cell = outcome.detail["row"] * CELLS + outcome.detail["column"]
+    return math.log(outcome.level), float(cell), reading.right, float(reading.glyphs)
+
+
+def resolution_result(results: Mapping[str, Any], canvases: Mapping[str, tuple[int, int]]) -> dict[str, Any] | None:
+    """Return the rule by which pictures are shrunk, from the acuity on several canvases; None where few are known."""
+    known = {name: size for name, size in canvases.items() if results.get(name, {}).get("value") is not None}
+    squares = {size for size in known.values() if size[0] == size[1]}
+    if len(squares) < 3:
+        return None
+    places = np.arange(math.log(1.2), math.log(400.0), 0.01)
+    mass = [posterior_mass(results[name], places) for name in known]
+    hinge = fit_hinge(list(known.values()), places, mass)
+    told = {
+        "rule": hinge.rule,
+        "probability": round(hinge.probability, 4),
+        "limit_px": None if hinge.limit is None else round(hinge.limit, 1),
+        "ci95": None if hinge.interval is None else [round(end, 1) for end in hinge.interval],
+        "acuity_px": round(hinge.acuity, 3),
+        "points": [[*size, results[name]["value"], *results[name]["ci95"]] for name, size in known.items()],
+        "rules_told_apart": any(size[0] != size[1] for size in known.values()),
+    }
+    witnesses = {"coordinates": coordinate_witness(results.get("locate"), hinge.limit)}
+    return told | witnesses | {"tokens": token_witness(results, known, hinge.limit)}
+
+
+def token_witness(
+    results: Mapping[str, Any], canvases: Mapping[str, tuple[int, int]], limit: float | None
+) -> dict[str, Any] | None:
+    """Return the input tokens of square canvases, and from which side on they no longer grow."""
+    squares = sorted((size[0], name) for name, size in canvases.items() if size[0] == size[1])
+    rows = [(side, results[name].get("input_tokens")) for side, name in squares]
+    if len(rows) < 3 or any(tokens is None for _, tokens in rows):
+        return None
+    grows = [after[1] > TOKENS_GROW * before[1] for before, after in itertools.pairwise(rows)]
+    stop = next((rows[place][0] for place, more in enumerate(grows) if not more), None)
+    constant = not any(grows)
+    # they stop between this side and the next: a limit up to twice this side agrees
+    agrees = None if constant or limit is None else stop is not None and stop / 1.3 <= limit <= 2.6 * stop
+    return {"by_side": rows, "stop_growing_after": None if constant else stop, "agrees": agrees}
+
+
+def coordinate_witness(locate: Mapping[str, Any] | None, limit: float | None) -> dict[str, Any] | None:
+    """Return the size of the picture that coordinates speak of, where they are in a frame of the model's own."""
+    if not locate or locate.get("frame") != RESIZED:
+        return None
+    width = locate["canvas"][0] / locate["scale"][0]
+    agrees = None if limit is None else abs(math.log(width / limit)) < AGREE
+    return {"width_px": round(width, 1), "agrees": agrees}

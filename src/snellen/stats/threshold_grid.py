@@ -1,0 +1,324 @@
+"""Trials at chosen levels in, what is known of a threshold out, and which levels tell most: the model of
+`psychometric`, made for asking while one learns.
+
+Levels lie on a lattice in x = ln(level), thresholds on a coarser one of the same origin. The curve depends on x - t
+alone, so that one table over that difference serves every level: a trial costs a slice and an addition.
+All functions take many observers at once (first axis); one exam is the case of one.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .intervals import Floats
+from .psychometric import MARGIN, SLOPE_SPREAD, USUAL_SLOPE
+
+LATTICE = 0.02
+"""Step of the levels in ln units: 2 %."""
+COARSE = 2
+"""A threshold every so many steps while asking."""
+CANDIDATE = 4
+"""A level that may be chosen every so many steps."""
+PAIR = 2
+"""So many thresholds are taken together when levels are chosen."""
+SLOPES = np.geomspace(1.5, 24.0, 7)
+LAPSES = np.array([0.002, 0.02, 0.05, 0.10, 0.18])
+CORRELATIONS = np.array([0.0, 0.05, 0.15, 0.3, 0.5, 0.7])
+"""How far the glyphs of a row fall together; a single trial has none."""
+FAR = math.log(19.0)
+"""Slope times the way from the threshold to where 95 % of what can be right is right."""
+SHARED_TRIALS = 20.0
+"""The easy trials of other tests count for at most so many: tests differ."""
+TRUST_TRIAL, TRUST_ROW = 0.87, 0.8
+"""What a trial or a row counts: less than one, because observers are not quite the model (other laws, other
+correlations); chosen so that intervals cover in the simulation of `benchmarks/exam.py`."""
+_TIES = 6
+_TINY = 1e-6
+_MARGIN_STEPS = round(MARGIN / LATTICE)
+
+Belief = NDArray[np.float64]
+"""Log posterior over (observer, threshold, slope x lapse, correlation)."""
+Places = NDArray[np.int64]
+"""Levels as numbers of steps from the hard end of an axis."""
+
+
+class Known(NamedTuple):
+    """What a posterior says, a value an observer: medians, bounds, and how likely the threshold is off the axis."""
+
+    low: Floats
+    middle: Floats
+    high: Floats
+    far: Floats
+    """Where 95 % of what can be right is right (median)."""
+    far_low: Floats
+    far_high: Floats
+    """The ends of the 95 % interval of that."""
+    far_bound: Floats
+    """It lies below this with 90 %."""
+    slope: Floats
+    lapse: Floats
+    correlation: Floats
+    below: Floats
+    """The probability that the threshold is harder than the hardest level."""
+    above: Floats
+
+
+def logistic_curve(reach: Floats) -> Floats:
+    """Return the logistic function, for any finite reach."""
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(reach, -40.0, 40.0))))
+
+
+def right_share(reach: Floats, slope: Floats, guess: float | Floats, lapse: Floats) -> Floats:
+    """Return P(right) at `reach` = x - threshold: the model of `psychometric`."""
+    return np.asarray(guess + (1.0 - guess - lapse) * logistic_curve(slope * reach))
+
+
+@lru_cache(maxsize=64)
+def _tables(guess: float, glyphs: int, first: int, last: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return ln-likelihood tables (hits or misses, offset, slope x lapse, correlation), to be added up.
+
+    ln P(k of n) = right[k] + wrong[n - k], without what does not depend on the unknowns.
+    """
+    offsets = _in_x(np.arange(first, last + 1))
+    share = right_share(offsets[:, None, None], SLOPES[:, None], guess, LAPSES)
+    share = np.clip(share, _TINY, 1.0 - _TINY).reshape(offsets.size, -1, 1)
+    correlation = CORRELATIONS if glyphs > 1 else CORRELATIONS[:1]
+    own = 1.0 - correlation
+    tables = np.zeros((2, glyphs + 1, offsets.size, share.shape[1], correlation.size), np.float32)
+    for place in range(glyphs):
+        step = place * correlation
+        tables[0, place + 1] = tables[0, place] + np.log(share * own + step)
+        tables[1, place + 1] = tables[1, place] + np.log((1.0 - share) * own + step)
+    trust = np.float32(_trust(glyphs))
+    return trust * (tables[0] - _norm(glyphs, correlation)), trust * tables[1]
+
+
+def _trust(glyphs: int) -> float:
+    return TRUST_ROW if glyphs > 1 else TRUST_TRIAL
+
+
+def _norm(glyphs: int, correlation: Floats) -> NDArray[np.float32]:
+    """Return ln of the denominator of the beta-binomial: the same for every count of a row."""
+    places = np.arange(glyphs)[:, None]
+    return np.asarray(np.log(1.0 - correlation + places * correlation).sum(0), np.float32)
+
+
+class ThresholdGrid:
+    """The model of one test on a grid: `low` and `high` are x of its hardest and easiest level.
+
+    `guess` is the chance of a trial, or of one glyph of a row of `glyphs`; `guesses` gives it a level where it differs.
+    """
+
+    def __init__(
+        self,
+        low: float,
+        high: float,
+        guess: float,
+        glyphs: int = 1,
+        *,
+        coarse: int = COARSE,
+        guesses: Floats | None = None,
+    ) -> None:
+        self.low, self.guess, self.glyphs, self.coarse = low, guess, glyphs, coarse
+        self.levels = max(2, round((high - low) / LATTICE) + 1)
+        """How many places the axis has; the last is the easiest."""
+        count = (self.levels - 1 + 2 * _MARGIN_STEPS) // coarse + 1
+        self._steps = coarse * np.arange(count) - _MARGIN_STEPS
+        self.thresholds = low + _in_x(self._steps)
+        self._guesses = guesses
+        self._first = -int(self._steps[-1])
+        self._last = self.levels - 1 - int(self._steps[0])
+        self.candidates = np.arange(self.levels - 1, -1, -CANDIDATE)[::-1]
+        chance = guess if guesses is None else guesses[self.candidates]
+        pairs = self._steps[: count // PAIR * PAIR].reshape(-1, PAIR).mean(1)
+        reach = np.asarray((self.candidates - pairs[:, None]) * LATTICE, np.float64)
+        share = right_share(reach[:, None, None, :], SLOPES[:, None, None], chance, LAPSES[:, None])
+        self._shares = np.clip(share.reshape(pairs.size, -1, self.candidates.size), _TINY, 1.0 - _TINY)
+
+    @property
+    def end(self) -> float:
+        """Return x of the easiest level."""
+        return self.low + (self.levels - 1) * LATTICE
+
+    def x_of(self, places: Places) -> Floats:
+        """Return x of places."""
+        return self.low + _in_x(places)
+
+    def place_of(self, x: float) -> int:
+        """Return the place nearest to x."""
+        return min(self.levels - 1, max(0, round((x - self.low) / LATTICE)))
+
+    def start(self, observers: int = 1, lapses: Floats | None = None) -> Belief:
+        """Return the prior: thresholds flat, slopes log-normal, lapses as `lapses` (ln, a row an observer) or flat."""
+        slopes = -0.5 * ((np.log(SLOPES) - math.log(USUAL_SLOPE)) / SLOPE_SPREAD) ** 2
+        ways = CORRELATIONS.size if self.glyphs > 1 else 1
+        flat = np.zeros((observers, LAPSES.size)) if lapses is None else lapses
+        inner = (slopes[None, :, None] + flat[:, None, :]).reshape(observers, 1, -1, 1)
+        belief = np.broadcast_to(inner, (observers, self.thresholds.size, inner.shape[2], ways)).copy()
+        return _normal(belief)
+
+    def learn(self, belief: Belief, places: Places, right: Floats) -> Belief:
+        """Return the belief after one trial (or row) each: `right` of the glyphs, a fraction where chance is credited.
+
+        The result is not normalised, so that the sum of its exponentials is the evidence.
+        """
+        whole = np.floor(right).astype(np.int64)
+        part = (right - whole)[:, None, None, None]
+        learnt = belief + self._row(places, whole)
+        if np.any(part > 0):
+            more = np.minimum(whole + 1, self.glyphs)
+            learnt = learnt + part * (self._row(places, more) - self._row(places, whole))
+        return np.asarray(learnt)
+
+    def learn_at(self, belief: Belief, x: float, right: float, glyphs: int, guess: float) -> Belief:
+        """Return the belief of one observer after a row with a chance or a length of its own, at any x."""
+        share = right_share(x - self.thresholds[:, None, None], SLOPES[:, None], guess, LAPSES)
+        share = np.clip(share, _TINY, 1.0 - _TINY).reshape(1, self.thresholds.size, -1, 1)
+        correlation = CORRELATIONS if self.glyphs > 1 else CORRELATIONS[:1]
+        own = 1.0 - correlation
+        total = np.zeros((*share.shape[:3], correlation.size)) - _norm(glyphs, correlation)
+        for place in range(glyphs):
+            step = place * correlation
+            hit, missed = min(1.0, max(0.0, right - place)), min(1.0, max(0.0, glyphs - right - place))
+            if hit:
+                total += hit * np.log(share * own + step)
+            if missed:
+                total += missed * np.log((1.0 - share) * own + step)
+        return np.asarray(belief + _trust(self.glyphs) * total)
+
+    def _row(self, places: Places, right: Places) -> Belief:
+        if self._guesses is not None:
+            return self._row_by_level(places, right, self._guesses[places])
+        hits, misses = _tables(self.guess, self.glyphs, self._first, self._last)
+        where = places[:, None] - self._steps[None, :] - self._first
+        return np.asarray(hits[right[:, None], where] + misses[self.glyphs - right[:, None], where], np.float64)
+
+    def _row_by_level(self, places: Places, right: Places, guesses: Floats) -> Belief:
+        reach = _in_x(places[:, None] - self._steps[None, :])
+        chance = guesses[:, None, None, None]
+        share = right_share(reach[:, :, None, None], SLOPES[:, None], chance, LAPSES)
+        share = np.clip(share, _TINY, 1.0 - _TINY).reshape(*reach.shape, -1, 1)
+        return np.asarray(TRUST_TRIAL * np.where(right[:, None, None, None] > 0, np.log(share), np.log1p(-share)))
+
+    def information(self, belief: Belief) -> tuple[Floats, Floats]:
+        """Return, a candidate level each, what one more glyph would tell of the threshold alone, and P(right).
+
+        Slope, lapse and correlation are integrated out (psi-marginal: Prins 2013, Kontsevich & Tyler 1999).
+        """
+        return self._information(self._in_pairs(belief))
+
+    def _in_pairs(self, belief: Belief) -> Floats:
+        """Return the posterior with neighbouring thresholds taken together: enough to choose by, and half the work."""
+        mass = _shares(belief).sum(3)
+        whole = mass.shape[1] // PAIR * PAIR
+        paired = mass[:, :whole].reshape(mass.shape[0], -1, PAIR, mass.shape[2]).sum(2)
+        return np.asarray(paired / paired.sum((1, 2), keepdims=True))
+
+    def _information(self, mass: Floats) -> tuple[Floats, Floats]:
+        joint = np.matmul(mass.transpose(1, 0, 2), self._shares)  # (threshold, observer, level)
+        each = mass.sum(2).T[:, :, None]
+        right = joint.sum(0)
+        given = (each * _entropy(joint / np.maximum(each, 1e-30))).sum(0)
+        return _entropy(right) - given, right
+
+    def choose(self, belief: Belief, count: int, *, easiest_first: bool) -> Places:
+        """Return `count` places an observer: the most informative, then believing its expected outcome, the next."""
+        mass = self._in_pairs(belief)
+        rows = np.arange(mass.shape[0])
+        chosen = np.empty((rows.size, count), np.int64)
+        log_shares = np.log(self._shares), np.log1p(-self._shares)
+        for number in range(count):
+            if number == 0 and easiest_first:
+                chosen[:, 0] = self.levels - 1
+                continue
+            worth, right = self._information(mass)
+            scale = np.maximum(worth.max(1, keepdims=True), 1e-30)
+            best = np.round(worth / scale, _TIES).argmax(1)
+            chosen[:, number] = self.candidates[best]
+            hope = right[rows, best][:, None, None]
+            hits, misses = (part[:, :, best].transpose(2, 0, 1) for part in log_shares)
+            mass = mass * np.exp(hope * hits + (1.0 - hope) * misses)
+            mass = mass / mass.sum((1, 2), keepdims=True)
+        return chosen
+
+    def known(self, belief: Belief) -> Known:
+        """Return what the posterior says."""
+        share = _shares(belief)
+        each = share.sum((2, 3))
+        ends = np.array([cell_quantiles(self.thresholds, row, (0.025, 0.5, 0.975)) for row in each])
+        slopes = share.reshape(*each.shape, SLOPES.size, -1).sum(3)
+        reach = (self.thresholds[:, None] + FAR / SLOPES).ravel()
+        order = np.argsort(reach)
+        far = np.array([_quantiles_of(reach[order], row.ravel()[order], (0.025, 0.5, 0.9, 0.975)) for row in slopes])
+        lapse = share.sum((1, 3)).reshape(-1, SLOPES.size, LAPSES.size).sum(1) @ LAPSES
+        correlation = share.sum((1, 2)) @ (CORRELATIONS if self.glyphs > 1 else CORRELATIONS[:1])
+        slope = np.exp(slopes.sum(1) @ np.log(SLOPES))
+        below = each[:, self._steps < 0].sum(1)
+        above = each[:, self._steps > self.levels - 1].sum(1)
+        reached = (far[:, 1], far[:, 0], far[:, 3], far[:, 2])
+        return Known(ends[:, 0], ends[:, 1], ends[:, 2], *reached, slope, lapse, correlation, below, above)
+
+
+def _in_x(steps: Places) -> Floats:
+    return np.asarray(steps * LATTICE, np.float64)
+
+
+def shared_lapses(wrong: Floats, trials: Floats) -> Floats:
+    """Return ln of a prior of the lapse from easy trials made elsewhere, a row an observer."""
+    counted = np.minimum(trials, SHARED_TRIALS)
+    errors = (wrong * counted / np.maximum(trials, 1.0))[:, None]
+    return np.asarray((errors + 0.3) * np.log(LAPSES) + (counted[:, None] - errors + 2.0) * np.log1p(-LAPSES))
+
+
+def log_evidence(belief: Belief) -> Floats:
+    """Return ln of the sum over the grid: what the model gives the data, for a belief that started normalised."""
+    top = belief.max((1, 2, 3))
+    return np.asarray(top + np.log(np.exp(belief - top[:, None, None, None]).sum((1, 2, 3))))
+
+
+def flat_evidence(right: Floats, trials: Floats, guess: float, glyphs: int = 1) -> Floats:
+    """Return ln P of rows (observer, row) if no level mattered: any share from chance to 1, any correlation."""
+    shares = np.linspace(guess + 0.02, 0.98, 25)
+    total = np.zeros((right.shape[0], shares.size, CORRELATIONS.size if glyphs > 1 else 1))
+    for number, correlation in enumerate(CORRELATIONS[: total.shape[2]]):
+        own = 1.0 - correlation
+        for place in range(glyphs):
+            step = place * correlation
+            hit = np.clip(right - place, 0.0, 1.0).sum(1)[:, None]
+            missed = np.clip(trials - right - place, 0.0, 1.0).sum(1)[:, None]
+            rows = np.clip(trials - place, 0.0, 1.0).sum(1)[:, None]
+            log_hit = np.log(shares * own + step)
+            total[:, :, number] += hit * log_hit + missed * np.log((1.0 - shares) * own + step)
+            total[:, :, number] -= rows * math.log(own + step)
+    total = _trust(glyphs) * total
+    top = total.max((1, 2))
+    return np.asarray(top + np.log(np.exp(total - top[:, None, None]).mean((1, 2))))
+
+
+def _normal(belief: Belief) -> Belief:
+    return np.asarray(belief - log_evidence(belief)[:, None, None, None])
+
+
+def _shares(belief: Belief) -> Floats:
+    share = np.exp(belief - belief.max((1, 2, 3), keepdims=True))
+    return np.asarray(share / share.sum((1, 2, 3), keepdims=True))
+
+
+def _entropy(share: Floats) -> Floats:
+    share = np.clip(share, 1e-9, 1.0 - 1e-9)
+    return np.asarray(-(share * np.log(share) + (1.0 - share) * np.log1p(-share)))
+
+
+def cell_quantiles(values: Floats, mass: Floats, parts: tuple[float, ...]) -> Floats:
+    """Return quantiles of evenly spaced points, interpolated within the cells around them."""
+    half = (values[1] - values[0]) / 2
+    return np.interp(parts, np.r_[0.0, np.cumsum(mass)], np.r_[values - half, values[-1] + half])
+
+
+def _quantiles_of(ordered: Floats, mass: Floats, parts: tuple[float, ...]) -> Floats:
+    return np.interp(parts, np.cumsum(mass) - 0.5 * mass, ordered)

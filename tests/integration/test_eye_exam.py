@@ -1,0 +1,212 @@
+"""Whole exams of observers whose thresholds are known: what is found, what is refused, and what is stored."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import snellen
+from exam_observer import USUAL, Observer, sit
+from snellen.api.look.exams import compare_exams
+from snellen.core.errors import UsageError
+from snellen.core.types import Prediction
+
+SMALL = ("acuity", "orientation", "contrast", "count")
+
+
+def found_in(result: Any) -> dict[str, Any]:
+    found: dict[str, Any] = result.exam["tests"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def sat(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return sit(tmp_path_factory.mktemp("exam") / "run", Observer(), mode="quick", tests=SMALL)
+
+
+def test_known_thresholds_lie_in_their_intervals(sat: Any) -> None:
+    for name in SMALL:
+        result = found_in(sat)[name]
+        assert result["verdict"] == "measured", name
+        low, high = result["ci95"]
+        assert low * 0.9 <= USUAL[name] <= high * 1.1, (name, result["ci95"])
+        assert result["right"] + result["wrong"] + result["no_answer"] + result["failed"] == pytest.approx(
+            result["trials"]
+        )
+
+
+def test_the_prescription_names_its_evidence(sat: Any) -> None:
+    lines = {line["id"]: line for line in sat.exam["prescription"]}
+    assert "capitals at least" in lines["text-height"]["sentence"]
+    assert "half at" in lines["text-height"]["evidence"] and "trials" in lines["text-height"]["evidence"]
+    page = (sat.folder / "prescription.html").read_text("utf-8")
+    assert "<script" not in page and "Prescription" in page and "capitals at least" in page
+    assert page.count("<svg") >= len(SMALL)
+
+
+def test_every_trial_is_an_ordinary_trial(sat: Any) -> None:
+    with snellen.load_run(sat.folder) as run:
+        names = [task.name for task in run.header().tasks]
+        trials = [trial for name in names for trial in run.trials(name)]
+    assert names == [f"exam-{name}" for name in ("acuity", "orientation", "contrast", "count")]
+    assert len(trials) == sat.state.done
+    assert all(Path(image.ref).is_file() for trial in trials for image in trial.sample.images)
+    results = json.loads((sat.folder / "results.json").read_text("utf-8"))
+    stored = results["tasks"]["exam-acuity"]["metrics"]["threshold"]["value"]
+    assert stored == pytest.approx(found_in(sat)["acuity"]["value"], rel=0.02)
+    assert results["status"]["complete"]
+    assert len(snellen.frame(sat.folder)) == len(trials)
+
+
+def test_random_replies_never_get_a_threshold(tmp_path: Path) -> None:
+    names = ("acuity", "orientation", "colour", "size", "count", "locate", "words")
+    for seed in range(3):
+        result = sit(tmp_path / str(seed), Observer(random=True, seed=seed), mode="quick", tests=names, seed=seed)
+        for name in names:
+            found = found_in(result)[name]
+            assert found["value"] is None and found["verdict"] == "not measurable", (name, found["verdict"])
+            assert found["reason"]
+
+
+def test_one_answer_to_everything_is_named_as_a_habit(tmp_path: Path) -> None:
+    result = sit(tmp_path / "run", Observer(always="left"), tests=("orientation", "vernier"))
+    for name in ("orientation", "vernier"):
+        found = found_in(result)[name]
+        assert found["verdict"] == "not measurable" and "right when it is easy" in found["reason"]
+        assert found["habit"] == {"answer": "left", "share": 1.0}
+    assert "answers “left”" in (result.folder / "prescription.html").read_text("utf-8")
+
+
+def test_silence_is_not_an_error_and_does_not_move_the_threshold(tmp_path: Path) -> None:
+    result = sit(tmp_path / "run", Observer(refuse=1.0, silent=1.0), tests=("orientation", "acuity"))
+    for name in ("orientation", "acuity"):
+        found = found_in(result)[name]
+        assert found["ci95"][0] * 0.93 <= USUAL[name] <= found["ci95"][1] * 1.07, (name, found["ci95"])
+    assert found_in(result)["orientation"]["no_answer"] > 5
+
+
+def test_a_server_that_refuses_many_pictures_is_named_and_the_rest_is_measured(tmp_path: Path) -> None:
+    result = sit(tmp_path / "run", Observer(most_pictures=20), mode="quick", tests=("images",), max_retries=0)
+    refused = found_in(result)["images"]["refused"]
+    assert refused["trials"] > 0 and refused["from"] > 19 and "too many pictures" in refused["why"]
+    assert found_in(result)["images"]["failed"] == refused["trials"]
+    assert found_in(result)["acuity"]["verdict"] == "measured"
+    assert "too many pictures" in (result.folder / "prescription.html").read_text("utf-8")
+
+
+def test_a_budget_that_ends_keeps_what_was_measured_and_the_next_call_goes_on(tmp_path: Path) -> None:
+    whole = sit(tmp_path / "whole", Observer(), mode="quick", tests=SMALL)
+    short = sit(tmp_path / "short", Observer(), mode="quick", tests=SMALL, requests=60)
+    assert short.interrupted and "budget of 60 requests" in short.exam["ended"]
+    assert any(found["trials"] for found in found_in(short).values())
+    second = Observer()
+    again = sit(tmp_path / "short", second, mode="quick", tests=SMALL)
+    assert not again.interrupted
+    assert second.asked < whole.state.done
+    assert (tmp_path / "short/exam.json").read_bytes() == (tmp_path / "whole/exam.json").read_bytes()
+
+
+class Stopped(Observer):
+    """Somebody presses Ctrl-C while it is asked."""
+
+    async def predict(self, request: Any, images: Any) -> Prediction:
+        if self.asked == 30:
+            os.kill(os.getpid(), signal.SIGINT)
+        return await super().predict(request, images)
+
+
+def test_an_exam_that_is_stopped_says_so_and_goes_on(tmp_path: Path, sat: Any) -> None:
+    stopped = sit(tmp_path / "run", Stopped(), mode="quick", tests=SMALL)
+    assert stopped.interrupted and "interrupted" in stopped.exam["ended"]
+    assert "Not finished" in (stopped.folder / "prescription.html").read_text("utf-8")
+    again = sit(tmp_path / "run", Observer(), mode="quick", tests=SMALL)
+    assert (again.folder / "exam.json").read_bytes() == (sat.folder / "exam.json").read_bytes()
+
+
+class Unpunctual(Observer):
+    """Answers in any order."""
+
+    async def predict(self, request: Any, images: Any) -> Prediction:
+        await asyncio.sleep(random.Random(f"late {request.key.sample}").random() / 50)
+        return await super().predict(request, images)
+
+
+def test_the_order_of_arrival_changes_nothing(tmp_path: Path, sat: Any) -> None:
+    late = sit(tmp_path / "late", Unpunctual(), mode="quick", tests=SMALL)
+    assert (late.folder / "exam.json").read_bytes() == (sat.folder / "exam.json").read_bytes()
+
+
+def test_another_seed_draws_other_stimuli(tmp_path: Path, sat: Any) -> None:
+    other = sit(tmp_path / "other", Observer(), mode="quick", tests=("acuity",), seed=9)
+    pictures = {path.name for path in (other.folder / "stimuli").iterdir()}
+    assert not pictures & {path.name for path in (sat.folder / "stimuli").iterdir()}
+
+
+def test_two_exams_are_compared_by_their_posteriors(tmp_path: Path, sat: Any) -> None:
+    other = sit(tmp_path / "other", Observer({**USUAL, "acuity": 15.0}), mode="quick", tests=SMALL, seed=3)
+    compared = compare_exams(other.folder, sat.folder)
+    assert compared["tests"]["acuity"]["differs"] and compared["tests"]["acuity"]["ratio"] == pytest.approx(
+        1.9, rel=0.3
+    )
+    assert not compared["tests"]["count"]["differs"] and not compared["tests"]["contrast"]["differs"]
+    assert "B is better in acuity" in compared["summary"]
+    with pytest.raises(UsageError, match="holds no exam"):
+        compare_exams(tmp_path, sat.folder)
+
+
+def test_the_frame_of_coordinates_is_found(tmp_path: Path) -> None:
+    frames = {
+        "thousandths": (1000 / 1344, 1000 / 1008),
+        "pixels": (1.0, 1.0),
+        "pixels of a resized picture": (0.6, 0.6),
+    }
+    for number, (name, frame) in enumerate(frames.items()):
+        result = sit(tmp_path / str(number), Observer(frame=frame), tests=("locate",))
+        found = found_in(result)["locate"]
+        assert found["frame"] == name and 5 < found["value"] < 20
+        assert found["frame_probability"] > 0.95
+
+
+def test_a_weak_axis_of_colour_is_found(tmp_path: Path) -> None:
+    found = found_in(sit(tmp_path / "run", Observer(weak_hue=90), tests=("colour",)))["colour"]
+    assert found["ellipse"]["axis"] == "yellow–blue" and found["ellipse"]["ratio_low"] > 1.3
+    assert found["verdict"] == "measured"
+
+
+def test_a_bad_part_of_the_field_is_found(tmp_path: Path) -> None:
+    found = found_in(sit(tmp_path / "run", Observer(bad_column=4), tests=("field",)))["field"]
+    assert found["verdict"] == "uneven"
+    assert {column for _, column in found["marked"]} >= {4}
+    even = found_in(sit(tmp_path / "even", Observer(), tests=("field",)))["field"]
+    assert even["verdict"] == "measured" and len(even["marked"]) <= 2
+
+
+def test_a_test_that_needs_what_was_not_found_says_so(tmp_path: Path) -> None:
+    result = sit(tmp_path / "run", Observer(random=True), mode="quick", tests=("contrast",))
+    assert found_in(result)["contrast"]["reason"] == "needs acuity, which is not measurable"
+
+
+def test_a_model_without_pictures_is_refused(tmp_path: Path) -> None:
+    blindfolded = Observer()
+    blindfolded.capabilities = frozenset()  # type: ignore[assignment]
+    with pytest.raises(UsageError, match="takes no pictures"):
+        sit(tmp_path / "run", blindfolded, mode="quick", tests=("acuity",))
+    assert not (tmp_path / "run").exists()
+
+
+def test_wrong_settings_are_refused_by_name(tmp_path: Path) -> None:
+    for settings, words in (
+        ({"mode": "quik"}, "quick"),
+        ({"tests": ("akuity",)}, "acuity"),
+        ({"until": 3.0}, "half width"),
+        ({"euro": 2.0}, "--price"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            sit(tmp_path / "run", Observer(), **settings)

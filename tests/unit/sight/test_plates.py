@@ -1,0 +1,109 @@
+"""Every plate at every level: it fits, it is the same for the same seed, and its truth is read back from a plain reply."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import PIL.Image
+import pytest
+
+from snellen.core.errors import ConfigError
+from snellen.sight.board import Board, Ink, encode_png, lay, padded
+from snellen.sight.cards import chosen_tests, exam_cards, eye_test
+from snellen.sight.plate import Axis, Bench
+from snellen.sight.plates.row_plates import jpeg_quality_of, jpeg_scale_of, random_row
+
+BENCHES = (Bench(), Bench(2.5, 4.0, 12.0), Bench(40.0, 52.0, 3.0))
+LARGE = ("resolution-1792", "resolution-3584", "resolution-wide", "resolution-tall", "page")
+NAMES = [name for name in exam_cards() if name not in LARGE]
+
+
+def levels(name: str, count: int) -> list[float]:
+    card = exam_cards()[name]
+    ends = card.axis.x(card.hardest), card.axis.x(card.easiest)
+    return [card.axis.level(ends[0] + (ends[1] - ends[0]) * part / (count - 1)) for part in range(count)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plate_fits_at_every_level_and_reads_its_own_truth(name: str) -> None:
+    test = eye_test(name)
+    for number, level in enumerate(levels(name, 5)):
+        answer = test.card.answers[number % len(test.card.answers)] if test.card.answers else str(number)
+        for bench in BENCHES:
+            stimulus = test.draw(level, answer, random.Random(number), bench)
+            picture = PIL.Image.open(io.BytesIO(stimulus.pictures[0]))
+            assert picture.mode == "RGB" and picture.size == tuple(test.card.canvas) and not picture.info.get("exif")
+            reading = test.read(stimulus.truth, stimulus.truth, stimulus.detail)
+            assert reading.right == reading.glyphs and reading.answer is not None
+            assert "{" not in test.ask(stimulus, number % 3, random.Random(1))
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_plates_fit_too(name: str) -> None:
+    test = eye_test(name)
+    for level in (test.card.easiest, test.card.hardest):
+        stimulus = test.draw(level, "", random.Random(0), Bench())
+        assert PIL.Image.open(io.BytesIO(stimulus.pictures[0])).size == tuple(test.card.canvas)
+        assert test.read(stimulus.truth, stimulus.truth, stimulus.detail).right == test.card.glyphs
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_seed_draws_the_same_bytes_and_another_seed_others(name: str) -> None:
+    test = eye_test(name)
+    answer = test.card.answers[0] if test.card.answers else "3"
+    level = levels(name, 5)[3]
+    first, same, other = (test.draw(level, answer, random.Random(seed), Bench()).pictures for seed in (5, 5, 6))
+    assert first == same
+    assert first != other
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if exam_cards()[name].pad_bytes])
+def test_the_size_of_a_file_does_not_tell_its_answer(name: str) -> None:
+    test, card = eye_test(name), exam_cards()[name]
+    answers = card.answers or ("0", "7")
+    sizes = {
+        len(test.draw(level, answer, random.Random(n), Bench()).pictures[0])
+        for n, answer in enumerate(answers)
+        for level in (levels(name, 5)[2], card.easiest)
+    }
+    assert sizes == {card.pad_bytes}
+
+
+def test_cards_are_whole() -> None:
+    for name, card in exam_cards().items():
+        assert len(card.wordings) == 3 and len(set(card.wordings)) == 3, name
+        assert all(needed in exam_cards() for needed in card.needs)
+        assert "guess" in " ".join(card.wordings) or name == "locate", f"{name} does not ask to guess"
+
+
+def test_named_tests_bring_what_they_need_and_groups_unfold() -> None:
+    assert list(chosen_tests(("contrast",), "quick")) == ["acuity", "contrast"]
+    assert len(chosen_tests(("resolution",), "quick")) == 6
+    assert "grating-4" in chosen_tests((), "fine") and "grating-4" not in chosen_tests((), "quick")
+
+
+def test_a_row_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ConfigError, match="does not fit into"):
+        lay(Board(40, 40), Ink(PIL.Image.new("L", (800, 80)), 2), random.Random(0), (0, 0, 0), (0, 0, 40, 40))
+
+
+def test_padding_keeps_the_picture() -> None:
+    board = Board(20, 10)
+    board.disc((8.25, 5.5), 3.0, (10, 20, 30))
+    plain = encode_png(board.pixels)
+    large = padded(plain, 4096)
+    assert len(large) == 4096
+    assert PIL.Image.open(io.BytesIO(large)).tobytes() == PIL.Image.open(io.BytesIO(plain)).tobytes()
+
+
+def test_the_axis_goes_both_ways() -> None:
+    assert Axis(2, 60).x(60) > Axis(2, 60).x(2)
+    assert Axis(80, 2).x(2) > Axis(80, 2).x(80)
+    assert Axis(80, 2).level(Axis(80, 2).x(14.0)) == pytest.approx(14.0)
+
+
+def test_rows_spell_no_words_and_jpeg_scales_go_back() -> None:
+    rows = [random_row("letters", 8, random.Random(seed)) for seed in range(300)]
+    assert not any("ROCK" in row or "DOCK" in row or "CORD" in row for row in rows)
+    assert [jpeg_quality_of(jpeg_scale_of(quality)) for quality in (10, 50, 75, 95)] == [10, 50, 75, 95]

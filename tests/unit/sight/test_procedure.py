@@ -1,0 +1,70 @@
+"""`sight.procedure`: where to ask first and next, when to stop, and what to call it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from snellen.sight import procedure
+from snellen.stats.threshold_grid import LATTICE, ThresholdGrid, logistic_curve
+
+
+def sit(threshold: float, guess: float, seed: int, lapse: float = 0.02) -> tuple[str, float, float, int]:
+    """One simulated observer through the whole procedure."""
+    draw = np.random.default_rng(seed)
+    grid, rules = ThresholdGrid(0.0, 3.4, guess), procedure.rules_for("standard", rows=False)
+    belief, asked = grid.start(), rules.easy
+    places = np.full((1, rules.easy), grid.levels - 1)
+    while True:
+        share = guess + (1 - guess - lapse) * logistic_curve(6.0 * (places[0] * LATTICE - threshold))
+        for place, hit in zip(places[0], draw.random(places.shape[1]) < share, strict=True):
+            belief = grid.learn(belief, np.array([place]), np.array([float(hit)]))
+        known = grid.known(belief)
+        if asked > rules.easy and procedure.finished(known, asked, rules)[0]:
+            break
+        first = asked == rules.easy
+        places = (
+            procedure.first_places(grid, 8, 1, draw)
+            if first
+            else procedure.next_places(grid, belief, asked, rules, draw)
+        )
+        asked += 8
+    return procedure.verdicts(known, np.array([-9.0]))[0], known.low[0], known.high[0], asked
+
+
+def test_thresholds_are_found_within_their_interval() -> None:
+    inside = 0
+    for seed in range(20):
+        threshold = 0.7 + 0.1 * seed
+        verdict, low, high, asked = sit(threshold, 0.125, seed)
+        assert verdict == procedure.MEASURED and asked <= 240
+        inside += low <= threshold <= high
+    assert inside >= 17
+
+
+def test_what_is_always_right_is_at_ceiling_and_has_no_threshold() -> None:
+    assert sit(-3.0, 0.125, 1, lapse=0.0)[0] == procedure.CEILING
+
+
+def test_what_is_never_right_is_not_measurable() -> None:
+    assert sit(80.0, 0.125, 1)[0] == procedure.FLOOR
+
+
+def test_the_first_round_is_spread_over_the_whole_axis() -> None:
+    grid = ThresholdGrid(0.0, 3.4, 0.25)
+    places = procedure.first_places(grid, 8, 1, np.random.default_rng(0))[0]
+    middles = (np.arange(8) + 0.5) * grid.levels / 8
+    assert np.all(np.abs(places - middles) <= grid.levels / 16 + 1)
+
+
+def test_confirming_trials_stand_at_x95_and_below() -> None:
+    grid = ThresholdGrid(0.0, 3.4, 0.25)
+    known = grid.known(grid.start())
+    rules = procedure.rules_for("standard", rows=False)
+    places = procedure.confirming_places(grid, known, rules)[0]
+    assert places.size == 32 and len(set(places.tolist())) == 2
+
+
+def test_a_guesser_is_not_ready() -> None:
+    assert not procedure.is_ready(3, 8)
+    assert procedure.is_ready(7, 8)
+    assert not procedure.is_ready(0, 0)
