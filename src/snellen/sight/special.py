@@ -125,10 +125,14 @@ def token_witness(
         return None
     grows = [after[1] > TOKENS_GROW * before[1] for before, after in itertools.pairwise(rows)]
     stop = next((rows[place][0] for place, more in enumerate(grows) if not more), None)
-    constant = not any(grows)
-    # they stop between this side and the next: a limit up to twice this side agrees
-    agrees = None if constant or limit is None else stop is not None and stop / 1.3 <= limit <= 2.6 * stop
-    return {"by_side": rows, "stop_growing_after": None if constant else stop, "agrees": agrees}
+    if not any(grows):
+        return {"by_side": rows, "stop_growing_after": None, "agrees": None}
+    return {"by_side": rows, "stop_growing_after": stop, "agrees": None if limit is None else _agrees(stop, limit)}
+
+
+def _agrees(stop: int | None, limit: float) -> bool:
+    """Tell whether tokens stop growing between this side and the next: a limit up to twice this side agrees."""
+    return stop is not None and stop / 1.3 <= limit <= 2.6 * stop
 
 
 def coordinate_witness(locate: Mapping[str, Any] | None, limit: float | None) -> dict[str, Any] | None:

@@ -120,9 +120,7 @@ class Health(NamedTuple):
 
 def look_at_run(folder: Path) -> Health:
     """Read all of a run and say what is left of it; nothing is changed."""
-    path = folder / "run.db"
-    if not path.is_file():
-        raise EnvironmentProblem(f"no run at {folder}: run.db is missing")
+    path = _database_of(folder)
     with closing(connect(path, read_only=True)) as database:
         try:
             verdict = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
@@ -133,8 +131,15 @@ def look_at_run(folder: Path) -> Health:
         header = _has_header(database, path)
         verdict = _orphans(database) if verdict == "ok" else verdict
     verdict = _first_problem(folder) if verdict == "ok" else verdict
-    sound = verdict == "ok" and header and len(found) == len(KEPT) and not any(table.unreadable for table in found)
-    return Health(folder, sound, verdict, found, header)
+    whole = len(found) == len(KEPT) and not any(table.unreadable for table in found)
+    return Health(folder, verdict == "ok" and header and whole, verdict, found, header)
+
+
+def _database_of(folder: Path) -> Path:
+    path = folder / "run.db"
+    if not path.is_file():
+        raise EnvironmentProblem(f"no run at {folder}: run.db is missing")
+    return path
 
 
 def _orphans(database: sqlite3.Connection) -> str:

@@ -58,11 +58,11 @@ class Reply(msgspec.Struct, gc=False):
 
 def scrub_reply(reply: Reply, secrets: Iterable[Secret]) -> None:
     """Mask keys wherever a reply quotes them: some gateways echo what they were sent. A short key may be an answer."""
-    for secret in secrets:
-        if not secret.is_placeholder:
-            for name in ("text", "reasoning", "finish", "model", "refusal"):
-                if quoted := getattr(reply, name):
-                    setattr(reply, name, secret.scrub(quoted))
+    names = ("text", "reasoning", "finish", "model", "refusal")
+    for secret in (secret for secret in secrets if not secret.is_placeholder):
+        for name in names:
+            if quoted := getattr(reply, name):
+                setattr(reply, name, secret.scrub(quoted))
 
 
 def decode_body(body: bytes) -> Any:
