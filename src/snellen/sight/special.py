@@ -124,11 +124,17 @@ def token_witness(
     if len(rows) < 3 or any(tokens is None for _, tokens in rows):
         return None
     grows = [after[1] > TOKENS_GROW * before[1] for before, after in itertools.pairwise(rows)]
+    if not any(grows):  # a server that counts no pictures, or all alike, is no witness
+        return {"by_side": rows, "stop_growing_after": None, "agrees": None}
     stop = next((rows[place][0] for place, more in enumerate(grows) if not more), None)
-    constant = not any(grows)
-    # they stop between this side and the next: a limit up to twice this side agrees
-    agrees = None if constant or limit is None else stop is not None and stop / 1.3 <= limit <= 2.6 * stop
-    return {"by_side": rows, "stop_growing_after": None if constant else stop, "agrees": agrees}
+    return {"by_side": rows, "stop_growing_after": stop, "agrees": _stops_at(stop, limit)}
+
+
+def _stops_at(stop: int | None, limit: float | None) -> bool | None:
+    """Tell whether tokens stop where a limit would make them: between this side and the next, twice as large."""
+    if limit is None:
+        return None
+    return stop is not None and stop / 1.3 <= limit <= 2.6 * stop
 
 
 def coordinate_witness(locate: Mapping[str, Any] | None, limit: float | None) -> dict[str, Any] | None:
