@@ -124,14 +124,16 @@ def token_witness(
     if len(rows) < 3 or any(tokens is None for _, tokens in rows):
         return None
     grows = [after[1] > TOKENS_GROW * before[1] for before, after in itertools.pairwise(rows)]
-    stop = next((rows[place][0] for place, more in enumerate(grows) if not more), None)
-    if not any(grows):
+    if not any(grows):  # a server that counts no pictures, or all alike, is no witness
         return {"by_side": rows, "stop_growing_after": None, "agrees": None}
-    return {"by_side": rows, "stop_growing_after": stop, "agrees": None if limit is None else _agrees(stop, limit)}
+    stop = next((rows[place][0] for place, more in enumerate(grows) if not more), None)
+    return {"by_side": rows, "stop_growing_after": stop, "agrees": _stops_at(stop, limit)}
 
 
-def _agrees(stop: int | None, limit: float) -> bool:
-    """Tell whether tokens stop growing between this side and the next: a limit up to twice this side agrees."""
+def _stops_at(stop: int | None, limit: float | None) -> bool | None:
+    """Tell whether tokens stop where a limit would make them: between this side and the next, twice as large."""
+    if limit is None:
+        return None
     return stop is not None and stop / 1.3 <= limit <= 2.6 * stop
 
 

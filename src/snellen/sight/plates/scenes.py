@@ -64,14 +64,16 @@ class Counting:
 
 def _scattered(number: int, radius: float, size: tuple[int, int], draw: random.Random) -> list[tuple[float, float]]:
     """Return places of discs that keep their distance; begins anew where they do not fit."""
-    while True:
-        spots: list[tuple[float, float]] = []
-        for _ in range(200 * number):
-            x, y = (radius + 4 + draw.random() * (side - 2 * radius - 8) for side in size)
-            if all(math.hypot(x - a, y - b) >= 2 * radius + APART for a, b in spots):
-                spots.append((x, y))
-                if len(spots) == number:
-                    return spots
+    spots: list[tuple[float, float]] = []
+    tries = 0
+    while len(spots) < number:
+        x, y = (radius + 4 + draw.random() * (side - 2 * radius - 8) for side in size)
+        if all(math.hypot(x - a, y - b) >= 2 * radius + APART for a, b in spots):
+            spots.append((x, y))
+        tries += 1
+        if tries % (200 * number) == 0 and len(spots) < number:
+            spots.clear()
+    return spots
 
 
 class Locating(Counting):
