@@ -44,6 +44,7 @@ from .run_page import figures_page, run_page
 from .shelf import OpenRun, Shelf
 from .shell import link, shell
 from .trial_page import pictures_of, trial_page
+from .walk import walk_of
 
 STATIC = {"snellen.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
 ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}
@@ -94,12 +95,14 @@ class Viewer:
     def trials(self, request: Request) -> Response:
         """The sample browser."""
         with self._opened(request) as run:
-            return page(browse_page(run, request.query_params.get("task", ""), request.query_params))
+            told = request.query_params
+            return page(browse_page(run, walk_of(run, told), told.get("page", "1")))
 
     def trial(self, request: Request) -> Response:
         """One trial."""
         with self._opened(request) as run:
-            return page(trial_page(run, _shown(run, request.query_params)))
+            told = request.query_params
+            return page(trial_page(run, _shown(run, told), walk_of(run, told)))
 
     def image(self, request: Request) -> Response:
         """The n-th picture of a stored request, decoded and encoded again by us; no address ever names a file."""
