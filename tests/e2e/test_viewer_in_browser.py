@@ -142,12 +142,12 @@ def test_filters_sort_and_paging_have_their_own_addresses(page: Any, served: Ser
     page.goto(kept)
     assert page.locator("tbody tr").count() == shown, "a permalink shows the same again"
     page.goto(f"{served.base}{run}/trials?text=clearly+visible")
-    replies = page.locator("tbody tr td:nth-child(7)").all_inner_texts()
+    replies = page.locator("tbody td.c-reply").all_inner_texts()
     assert replies
     assert all("clearly visible" in reply for reply in replies)
     page.goto(f"{served.base}{run}/trials")
     page.get_by_role("link", name="seconds").click()
-    seconds = [float(text) for text in page.locator("tbody tr td:nth-child(8)").all_inner_texts() if text]
+    seconds = [float(text) for text in page.locator("tbody tr td.n:nth-last-child(2)").all_inner_texts() if text]
     assert seconds == sorted(seconds)
     page.get_by_role("link", name="Next →").first.click()
     assert "page=2" in page.url
@@ -183,6 +183,29 @@ def test_keys_walk_through_what_was_filtered_and_back(page: Any, served: Served)
     page.locator(".crumbs").get_by_role("link", name="unparsed").click()
     page.wait_for_url("**/trials?**outcome=unparsed**sort=latency**order=down**")
     assert page.locator("tbody th a").all_inner_texts() == listed
+
+
+def test_rows_are_links_with_thumbnails_and_whole_words(page: Any, served: Served) -> None:
+    page.goto(f"{served.base}{_key(page, 'small')}/trials?outcome=wrong")
+    first = page.locator("tbody tr").first
+    picture = first.locator("img")
+    assert 0 < picture.evaluate("picture => picture.decode().then(() => picture.naturalWidth)") <= 220
+    split = """cells => cells.flatMap(cell => [...cell.querySelectorAll('.clamp')].flatMap(part => {
+      const text = part.firstChild;
+      if (!text || text.nodeType !== Node.TEXT_NODE) return [];
+      return [...text.data.matchAll(/\\S+/g)].filter(word => {
+        const range = document.createRange();
+        range.setStart(text, word.index); range.setEnd(text, word.index + word[0].length);
+        const lines = [...range.getClientRects()].filter(box => box.width > 0).map(box => Math.round(box.top));
+        return new Set(lines).size > 1 && !word[0].includes('-');
+      }).map(word => word[0]);
+    }))"""
+    assert page.locator("tbody td.text").evaluate_all(split) == []
+    heights = page.locator("tbody tr").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().height)")
+    assert max(heights) < 100, "a screen shows many trials"
+    box = first.locator("td.c-outcome").bounding_box()
+    page.mouse.click(box["x"] + 3, box["y"] + 3)
+    page.wait_for_url("**/trial?**outcome=wrong**")
 
 
 def test_compare_leaderboard_and_other_profile(page: Any, served: Served) -> None:

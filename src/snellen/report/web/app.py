@@ -31,7 +31,7 @@ from ..boards.ranking import Board, Entry, board_sheets, make_board
 from ..boards.sheet import Sheet, render
 from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
 from ..finish import finish_run
-from ..pages.gallery import Shown, read_trial, thumbnail
+from ..pages.gallery import Shown, read_trial
 from ..pages.report_page import static
 from ..pages.vega import to_csv
 from .again_page import again_page
@@ -43,6 +43,7 @@ from .home import runs_page
 from .run_page import figures_page, run_page
 from .shelf import OpenRun, Shelf
 from .shell import link, shell
+from .thumbs import Thumbs
 from .trial_page import pictures_of, trial_page
 from .walk import walk_of
 
@@ -62,6 +63,7 @@ class Viewer:
 
     def __init__(self, shelf: Shelf, *, may_write: bool = False) -> None:
         self._shelf, self._may_write = shelf, may_write
+        self._thumbs = Thumbs()
 
     def home(self, _: Request) -> Response:
         """All runs."""
@@ -114,7 +116,7 @@ class Viewer:
             raise NotFound("there is no such picture in this trial")
         chosen = images[int(number)]
         if told.get("small"):
-            return Response(thumbnail(chosen, 220), media_type="image/webp")
+            return Response(self._thumbs.small(chosen), media_type="image/webp")
         return Response(encode_png(open_image(chosen), compress_level=1), media_type="image/png")
 
     def reply(self, request: Request) -> Response:
