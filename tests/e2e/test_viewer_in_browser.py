@@ -208,6 +208,46 @@ def test_rows_are_links_with_thumbnails_and_whole_words(page: Any, served: Serve
     page.wait_for_url("**/trial?**outcome=wrong**")
 
 
+def test_interval_marks_are_in_sight_on_a_wide_screen(page: Any, served: Served) -> None:
+    run = _key(page, "small")
+    for width in (1440, 1200):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"{served.base}{run}")
+        hidden = """marks => marks.filter(mark => {
+          const frame = mark.closest('.scroll, .card').getBoundingClientRect();
+          return mark.getBoundingClientRect().right > frame.right + 1;
+        }).length"""
+        assert page.locator("svg.range .dot").count() > 10
+        assert page.locator(".grid .scroll svg.range .dot").evaluate_all(hidden) == 0
+
+
+def test_runs_are_searched_and_a_stopped_one_looks_it(browser: Any, tmp_path: Path) -> None:
+    long = "a-run-of-a-long-name-2026-01-02"
+    make_run(tmp_path / long, model=f"openai/{long}", count=4)
+    folder = make_run(tmp_path / "half", count=40, stop_after=10, score=False)
+    for path in folder.glob("run.db*"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    viewer = Served(tmp_path)
+    context = browser.new_context(viewport={"width": 1440, "height": 860})
+    page = context.new_page()
+    try:
+        page.goto(viewer.address)
+        stopped = page.get_by_text("■ stopped")
+        assert stopped.is_visible()
+        assert page.locator(".live").count() == 0
+        lines = page.get_by_role("link", name=long, exact=True).evaluate("link => link.getClientRects().length")
+        assert lines == 1, "a name stays on one line"
+        page.keyboard.press("/")
+        page.keyboard.type("long-name")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**text=long-name**")
+        assert page.get_by_text("1 of 2 runs").is_visible()
+        assert stopped.count() == 0
+    finally:
+        context.close()
+        viewer.close()
+
+
 def test_compare_leaderboard_and_other_profile(page: Any, served: Served) -> None:
     for name in ("large", "small"):
         page.get_by_label(f"Compare {name}").check()

@@ -65,9 +65,11 @@ class Viewer:
         self._shelf, self._may_write = shelf, may_write
         self._thumbs = Thumbs()
 
-    def home(self, _: Request) -> Response:
-        """All runs."""
-        return page(runs_page(self._shelf))
+    def home(self, request: Request) -> Response:
+        """All runs, or those that hold a text."""
+        told = request.query_params
+        turned = bool(told.get("turned"))
+        return page(runs_page(self._shelf, told.get("text", ""), told.get("sort", ""), turned=turned))
 
     def board(self, _: Request) -> Response:
         """The leaderboard."""

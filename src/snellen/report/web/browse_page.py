@@ -26,7 +26,7 @@ def browse_page(run: OpenRun, walk: Walk, wanted: str = "1") -> Html:
     progress = run.progress()
     parts = [
         tag("h1", f"Trials of {walk.task}"),
-        progress_bar(progress),
+        progress_bar(run),
         outcome_buttons(run, walk, counts),
         filter_form(run, columns, walk, counts),
         pages_of,

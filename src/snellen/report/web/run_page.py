@@ -29,7 +29,7 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
     parts: list[Child] = [
         tag("h1", header.model),
         tag("ul", *(tag("li", chip, class_="chip") for chip in chips), class_="chips"),
-        progress_bar(progress),
+        progress_bar(run),
     ]
     name = run.task(task).name
     if len(header.tasks) > 1:
