@@ -165,10 +165,11 @@ def make_run(
     task: Task | None = None,
     stop_after: int | None = None,
     score: bool = True,
+    pictures: int = 24,
 ) -> Path:
     """Write a run of `count` samples; `stop_after` leaves it half-written."""
     task = task or make_task()
-    samples = make_samples(folder, count)
+    samples = make_samples(folder, count, pictures=pictures)
     every = list(trials(task, samples))
     run_apart(_write(folder, make_header(task, model, len(every)), every[:stop_after], skill, model))
     if score:

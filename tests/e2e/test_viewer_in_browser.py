@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -119,7 +120,7 @@ def test_newcomer_finds_runs_run_trials_and_trial(page: Any, served: Served) -> 
     page.get_by_role("link", name="small", exact=True).click()
     assert page.get_by_text("What degradation does").first.is_visible()
     _keep(page, "run", whole=True)
-    page.get_by_role("link", name="Wrong", exact=True).click()
+    page.get_by_role("link", name=re.compile(r"^Wrong \d+$")).click()
     assert page.locator("tbody .tag.right").count() == 0
     assert page.locator("tbody .tag.wrong").count() == 50
     _keep(page, "trials")
@@ -132,7 +133,7 @@ def test_newcomer_finds_runs_run_trials_and_trial(page: Any, served: Served) -> 
 def test_filters_sort_and_paging_have_their_own_addresses(page: Any, served: Served) -> None:
     run = _key(page, "small")
     page.goto(f"{served.base}{run}/trials")
-    page.get_by_label("outcome").select_option("unparsed")
+    page.get_by_role("link", name=re.compile(r"^Unparsed \d+$")).click()
     page.wait_for_url("**outcome=unparsed**")
     kept = page.url
     shown = page.locator("tbody tr").count()
@@ -141,12 +142,12 @@ def test_filters_sort_and_paging_have_their_own_addresses(page: Any, served: Ser
     page.goto(kept)
     assert page.locator("tbody tr").count() == shown, "a permalink shows the same again"
     page.goto(f"{served.base}{run}/trials?text=clearly+visible")
-    replies = page.locator("tbody tr td:nth-child(7)").all_inner_texts()
+    replies = page.locator("tbody td.c-reply").all_inner_texts()
     assert replies
     assert all("clearly visible" in reply for reply in replies)
     page.goto(f"{served.base}{run}/trials")
     page.get_by_role("link", name="seconds").click()
-    seconds = [float(text) for text in page.locator("tbody tr td:nth-child(8)").all_inner_texts() if text]
+    seconds = [float(text) for text in page.locator("tbody tr td.n:nth-last-child(2)").all_inner_texts() if text]
     assert seconds == sorted(seconds)
     page.get_by_role("link", name="Next →").first.click()
     assert "page=2" in page.url
@@ -166,6 +167,85 @@ def test_keys_and_zoom(page: Any, served: Served) -> None:
     assert "zoomed" in str(stage.get_attribute("class"))
     stage.press("Enter")
     assert "zoomed" not in str(stage.get_attribute("class"))
+
+
+def test_keys_walk_through_what_was_filtered_and_back(page: Any, served: Served) -> None:
+    page.goto(f"{served.base}{_key(page, 'small')}/trials?outcome=unparsed&sort=latency&order=down")
+    listed = page.locator("tbody th a").all_inner_texts()
+    page.locator("tbody th a").first.click()
+    page.wait_for_url("**/trial?**", wait_until="load")
+    for name in listed[1:6]:
+        before = page.url
+        page.keyboard.press("j")
+        page.wait_for_url(lambda url, before=before: url != before, wait_until="load")
+        assert f"sample={name}" in page.url
+        assert page.locator(".tag").first.inner_text() == "? unparsed"
+    page.locator(".crumbs").get_by_role("link", name="unparsed").click()
+    page.wait_for_url("**/trials?**outcome=unparsed**sort=latency**order=down**")
+    assert page.locator("tbody th a").all_inner_texts() == listed
+
+
+def test_rows_are_links_with_thumbnails_and_whole_words(page: Any, served: Served) -> None:
+    page.goto(f"{served.base}{_key(page, 'small')}/trials?outcome=wrong")
+    first = page.locator("tbody tr").first
+    picture = first.locator("img")
+    assert 0 < picture.evaluate("picture => picture.decode().then(() => picture.naturalWidth)") <= 220
+    split = """cells => cells.flatMap(cell => [...cell.querySelectorAll('.clamp')].flatMap(part => {
+      const text = part.firstChild;
+      if (!text || text.nodeType !== Node.TEXT_NODE) return [];
+      return [...text.data.matchAll(/\\S+/g)].filter(word => {
+        const range = document.createRange();
+        range.setStart(text, word.index); range.setEnd(text, word.index + word[0].length);
+        const lines = [...range.getClientRects()].filter(box => box.width > 0).map(box => Math.round(box.top));
+        return new Set(lines).size > 1 && !word[0].includes('-');
+      }).map(word => word[0]);
+    }))"""
+    assert page.locator("tbody td.text").evaluate_all(split) == []
+    heights = page.locator("tbody tr").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().height)")
+    assert max(heights) < 100, "a screen shows many trials"
+    box = first.locator("td.c-outcome").bounding_box()
+    page.mouse.click(box["x"] + 3, box["y"] + 3)
+    page.wait_for_url("**/trial?**outcome=wrong**")
+
+
+def test_interval_marks_are_in_sight_on_a_wide_screen(page: Any, served: Served) -> None:
+    run = _key(page, "small")
+    for width in (1440, 1200):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"{served.base}{run}")
+        hidden = """marks => marks.filter(mark => {
+          const frame = mark.closest('.scroll, .card').getBoundingClientRect();
+          return mark.getBoundingClientRect().right > frame.right + 1;
+        }).length"""
+        assert page.locator("svg.range .dot").count() > 10
+        assert page.locator(".grid .scroll svg.range .dot").evaluate_all(hidden) == 0
+
+
+def test_runs_are_searched_and_a_stopped_one_looks_it(browser: Any, tmp_path: Path) -> None:
+    long = "a-run-of-a-long-name-2026-01-02"
+    make_run(tmp_path / long, model=f"openai/{long}", count=4)
+    folder = make_run(tmp_path / "half", count=40, stop_after=10, score=False)
+    for path in folder.glob("run.db*"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    viewer = Served(tmp_path)
+    context = browser.new_context(viewport={"width": 1440, "height": 860})
+    page = context.new_page()
+    try:
+        page.goto(viewer.address)
+        stopped = page.get_by_text("■ stopped")
+        assert stopped.is_visible()
+        assert page.locator(".live").count() == 0
+        lines = page.get_by_role("link", name=long, exact=True).evaluate("link => link.getClientRects().length")
+        assert lines == 1, "a name stays on one line"
+        page.keyboard.press("/")
+        page.keyboard.type("long-name")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**text=long-name**")
+        assert page.get_by_text("1 of 2 runs").is_visible()
+        assert stopped.count() == 0
+    finally:
+        context.close()
+        viewer.close()
 
 
 def test_compare_leaderboard_and_other_profile(page: Any, served: Served) -> None:
@@ -239,7 +319,7 @@ def test_eye_chart_from_run_to_page(
         assert page.locator("details table tbody tr").count() >= 42, "every reply is in the report of a small run"
         _keep(page, "report-eyechart", whole=True)
         page.goto(viewer.address)
-        page.get_by_role("link", name="Every trial").or_(page.get_by_role("link", name="eyechart").first).first.click()
+        page.get_by_role("link", name="eyechart").first.click()
         page.get_by_role("link", name="Every trial").click()
         page.locator("tbody th a").first.click()
         page.wait_for_url("**/trial?**", wait_until="load")

@@ -31,6 +31,13 @@ class Query(Struct, frozen=True):
     text: str = ""
     sort: str = "plan"
     descending: bool = False
+    also: tuple[tuple[str, str], ...] = ()
+    """Further groups, as key and value; a trial must be in all of them."""
+    flipped: bool = False
+    slower: float | None = None
+    """Seconds that a reply took at least."""
+    longer: int | None = None
+    """Tokens that a reply has at least."""
 
 
 class _Reply(Struct):
@@ -79,14 +86,44 @@ def select(
     costs: Callable[[], Costs] | None = None,
 ) -> Rows:
     """Return the row numbers that match, in the order asked for; what is slow to read is read only where needed."""
-    keep = _by_outcome(columns, query.outcome)
+    return sift(columns, query, search=search, costs=costs)[0]
+
+
+def sift(
+    columns: TrialColumns,
+    query: Query,
+    *,
+    search: Callable[[str], Mask] | None = None,
+    costs: Callable[[], Costs] | None = None,
+) -> tuple[Rows, dict[str, int]]:
+    """Return the rows of `select`, and how many each outcome would show with all the other filters as they are."""
+    rest = _but_outcome(columns, query, search, costs)
+    asked = _by_outcome(columns, query.outcome)
+    flipped = columns.flipped if query.flipped else np.ones(len(columns), np.bool_)
+    counts = {name: int(np.count_nonzero(rest & flipped & _by_outcome(columns, name))) for name in OUTCOMES}
+    counts["flipped"] = int(np.count_nonzero(rest & asked & columns.flipped))
+    return _in_order(columns, np.flatnonzero(rest & flipped & asked), query, costs), counts
+
+
+def _but_outcome(
+    columns: TrialColumns, query: Query, search: Callable[[str], Mask] | None, costs: Callable[[], Costs] | None
+) -> Mask:
+    keep = np.ones(len(columns), np.bool_)
     if query.rule:
         keep &= columns.rows_with("rule", query.rule) | columns.rows_with("reason", query.rule)
-    if query.key:
-        keep &= _by_group(columns, query.key, query.group)
+    for key, value in ((query.key, query.group), *query.also):
+        if key:
+            keep &= _by_group(columns, key, value)
+    if query.slower is not None and costs is not None:
+        keep &= costs().latency_s >= query.slower  # what is not known is not slow
+    if query.longer is not None and costs is not None:
+        keep &= costs().tokens >= query.longer
     if query.text and search is not None:
         keep &= search(query.text)
-    rows = np.flatnonzero(keep)
+    return keep
+
+
+def _in_order(columns: TrialColumns, rows: Rows, query: Query, costs: Callable[[], Costs] | None) -> Rows:
     keys = _keys(columns, query.sort, costs)[rows]
     order = np.argsort(keys, kind="stable")
     order = order[::-1] if query.descending else order

@@ -201,7 +201,7 @@ def groups_section(one: TaskOverview) -> Iterator[Child]:
     if groups:
         yield tag("h2", "By group")
         cards = (tag("div", group_table(key, values), class_="card") for key, values in groups.items())
-        yield tag("div", *cards, class_="grid")
+        yield tag("div", *cards, class_="grid groups")
 
 
 def spread_section(one: TaskOverview) -> Iterator[Child]:

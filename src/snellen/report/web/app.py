@@ -31,7 +31,7 @@ from ..boards.ranking import Board, Entry, board_sheets, make_board
 from ..boards.sheet import Sheet, render
 from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
 from ..finish import finish_run
-from ..pages.gallery import Shown, read_trial, thumbnail
+from ..pages.gallery import Shown, read_trial
 from ..pages.report_page import static
 from ..pages.vega import to_csv
 from .again_page import again_page
@@ -43,7 +43,9 @@ from .home import runs_page
 from .run_page import figures_page, run_page
 from .shelf import OpenRun, Shelf
 from .shell import link, shell
+from .thumbs import Thumbs
 from .trial_page import pictures_of, trial_page
+from .walk import walk_of
 
 STATIC = {"snellen.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
 ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}
@@ -61,10 +63,13 @@ class Viewer:
 
     def __init__(self, shelf: Shelf, *, may_write: bool = False) -> None:
         self._shelf, self._may_write = shelf, may_write
+        self._thumbs = Thumbs()
 
-    def home(self, _: Request) -> Response:
-        """All runs."""
-        return page(runs_page(self._shelf))
+    def home(self, request: Request) -> Response:
+        """All runs, or those that hold a text."""
+        told = request.query_params
+        turned = bool(told.get("turned"))
+        return page(runs_page(self._shelf, told.get("text", ""), told.get("sort", ""), turned=turned))
 
     def board(self, _: Request) -> Response:
         """The leaderboard."""
@@ -94,12 +99,14 @@ class Viewer:
     def trials(self, request: Request) -> Response:
         """The sample browser."""
         with self._opened(request) as run:
-            return page(browse_page(run, request.query_params.get("task", ""), request.query_params))
+            told = request.query_params
+            return page(browse_page(run, walk_of(run, told), told.get("page", "1")))
 
     def trial(self, request: Request) -> Response:
         """One trial."""
         with self._opened(request) as run:
-            return page(trial_page(run, _shown(run, request.query_params)))
+            told = request.query_params
+            return page(trial_page(run, _shown(run, told), walk_of(run, told)))
 
     def image(self, request: Request) -> Response:
         """The n-th picture of a stored request, decoded and encoded again by us; no address ever names a file."""
@@ -111,7 +118,7 @@ class Viewer:
             raise NotFound("there is no such picture in this trial")
         chosen = images[int(number)]
         if told.get("small"):
-            return Response(thumbnail(chosen, 220), media_type="image/webp")
+            return Response(self._thumbs.small(chosen), media_type="image/webp")
         return Response(encode_png(open_image(chosen), compress_level=1), media_type="image/png")
 
     def reply(self, request: Request) -> Response:

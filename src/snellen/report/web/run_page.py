@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from starlette.datastructures import QueryParams
+
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, tag
 from ...core.text import plural
@@ -11,8 +13,10 @@ from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, figure_card, metric_table
 from ..pages.report_page import groups_section, hero, spread_section
 from .again_page import profile_choice
+from .filters import counted_button
 from .shelf import OpenRun
 from .shell import address, link, progress_bar, shell
+from .walk import walk_of, walk_through
 
 LARGE = 20_000
 """From so many trials on, figures come after the numbers."""
@@ -25,7 +29,7 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
     parts: list[Child] = [
         tag("h1", header.model),
         tag("ul", *(tag("li", chip, class_="chip") for chip in chips), class_="chips"),
-        progress_bar(progress),
+        progress_bar(run),
     ]
     name = run.task(task).name
     if len(header.tasks) > 1:
@@ -65,18 +69,13 @@ def figures_page(run: OpenRun, task: str) -> Html:
 
 def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Child]:
     name, metrics = one.task.name, one.result["metrics"]
-    browse = [_button("Every trial", address(f"/run/{run.key}/trials", task=name), quiet=False)]
-    browse += [
-        _button(kind.capitalize(), address(f"/run/{run.key}/trials", task=name, outcome=kind))
-        for kind in ("wrong", "unparsed", "flipped", "failed")
-    ]
     forms = [
         _button(form.upper(), address(f"/run/{run.key}/download", format=form)) for form in ("csv", "parquet", "jsonl")
     ]
     cards = [figure_card(figure, _figure_links(run, name, figure.name)) for figure in one.figures]
     first = _figure_links(run, name, one.figures[0].name) if one.figures else None
     parts: list[Child] = [
-        tag("nav", *browse, class_="bar-of-buttons", aria_label="Trials"),
+        _ways_in(run, name),
         hero(one, first),
         tag("div", *cards[1:], class_="grid"),
     ]
@@ -91,6 +90,17 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
     if has_report:
         parts.append(tag("p", "The page for others is report.html in the run's folder."))
     return [*parts, tag("h2", "Read the replies another way"), profile_choice(run, name)]
+
+
+def _ways_in(run: OpenRun, task: str) -> Html:
+    """Return the ways to the trials, each with its count; nothing is offered that is empty."""
+    walk = walk_of(run, QueryParams({"task": task}))
+    counts = walk_through(run, walk).counts
+    ways = {"wrong": {"outcome": "wrong"}, "unparsed": {"outcome": "unparsed"}, "flipped": {"flipped": "1"}}
+    ways |= {"failed": {"outcome": "failed"}}
+    made = [counted_button("every trial", counts["all"], walk.to(run), loud=True)]
+    made += [counted_button(kind, counts[kind], walk.to(run, **told)) for kind, told in ways.items() if counts[kind]]
+    return tag("nav", *made, class_="bar-of-buttons", aria_label="Trials")
 
 
 def _button(words: str, to: str, *, quiet: bool = True) -> Html:

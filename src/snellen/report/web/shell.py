@@ -8,7 +8,8 @@ from urllib.parse import quote, urlencode
 from ...core.markup import Child, Html, tag
 from ...core.types import TrialKey
 from ..pages.draw import logo
-from .shelf import OpenRun, Progress
+from .liveness import is_written_now, last_written
+from .shelf import OpenRun
 
 PLACES = (("/", "Runs"), ("/leaderboard", "Leaderboard"))
 
@@ -68,10 +69,15 @@ def shell(
     return Html("<!doctype html>\n" + tag("html", head, body, lang="en"))
 
 
-def progress_bar(progress: Progress) -> Html | None:
-    """Return how far a run is while it is not complete."""
+def progress_bar(run: OpenRun) -> Html | None:
+    """Return how far a run is while it is not complete, and whether somebody still writes it."""
+    progress = run.progress()
     if progress.complete:
         return None
     words = f"{progress.stored:,} of {progress.planned:,} trials stored, {progress.failed:,} failed"
     bar = tag("progress", value=progress.stored, max=progress.planned, aria_label=words)
-    return tag("p", tag("span", words, class_="live"), bar, role="status")
+    if is_written_now(run.folder):
+        return tag("div", tag("span", f"running: {words}", class_="live"), bar, role="status", class_="progress")
+    stopped = tag("span", "■ stopped", class_="tag failed")
+    told = tag("span", f" {words}; last written {last_written(run.folder)}", class_="small")
+    return tag("div", stopped, told, bar, role="status", class_="progress stopped")

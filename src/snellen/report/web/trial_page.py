@@ -16,7 +16,8 @@ from ..pages.parts import facts, outcome_tag, reply_text
 from ..pages.tables import head, numbers, row
 from .reading_words import explain_score
 from .shelf import OpenRun
-from .shell import link, pager, shell, trial_address
+from .shell import address, link, pager, shell, trial_address
+from .walk import PAGE, Walk, Walked, walk_through
 
 REPLY_SHOWN = 30_000
 SIBLINGS = 60
@@ -27,16 +28,17 @@ _ATTEMPTS = (
 )
 
 
-def trial_page(run: OpenRun, shown: Shown) -> Html:
-    """Return the page of one stored trial."""
+def trial_page(run: OpenRun, shown: Shown, walk: Walk) -> Html:
+    """Return the page of one stored trial, met on a walk: what stands before and after it is what the walk shows."""
     key = shown.prediction.key
-    columns = run.columns(key.task)
+    walked = walk_through(run, walk)
+    columns = walked.columns
     place = _place_of(columns, key)
     outcome = outcome_tag(int(columns.outcome[place]), float(columns.value[place])) if place is not None else None
     parts: list[Child] = [
         tag("div", tag("h1", shorten(shown.sample.question, 240)), class_="title"),
         tag("p", outcome, " ", tag("span", _name(key), class_="mono muted")),
-        _around(run, columns, place),
+        _around(run, walk, walked, place),
     ]
     left = tag(
         "div", tag("h2", "What it saw"), _pictures(run, shown), tag("h2", "Messages as sent"), *_messages(run, shown)
@@ -44,10 +46,23 @@ def trial_page(run: OpenRun, shown: Shown) -> Html:
     answer = (tag("h2", "What it answered"), *_answer(run, shown))
     score = (tag("h2", "Score"), *_why(shown), *_scores(shown), *_options(shown))
     right = tag("div", *answer, *score, tag("h2", "Facts"), _facts(run, shown))
-    parts += [tag("div", left, right, class_="two"), *_siblings(run, columns, key)]
-    trials = link("trials", f"/run/{run.key}/trials")
-    crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), trials, key.sample]
-    return shell(f"{key.sample} in {run.name}", parts, crumbs=crumbs)
+    parts += [tag("div", left, right, class_="two"), *_siblings(run, columns, key, walk)]
+    return shell(f"{key.sample} in {run.name}", parts, crumbs=_crumbs(run, walk, walked, place, key))
+
+
+def _crumbs(run: OpenRun, walk: Walk, walked: Walked, place: int | None, key: TrialKey) -> list[Child]:
+    """Lead back to the page of the table that this trial stands on, with its filters and its order."""
+    at = _step_of(walked, place)
+    page = at // PAGE + 1 if at is not None else 1
+    words = f"trials: {shorten(walk.words, 80)}" if walk.words else "trials"
+    trials = link(words, walk.to(run, page=page if page > 1 else ""))
+    return [
+        link("Runs", "/"),
+        link(run.name, address(f"/run/{run.key}", task=walk.task)),
+        walk.task,
+        trials,
+        key.sample,
+    ]
 
 
 def _name(key: TrialKey) -> str:
@@ -60,12 +75,25 @@ def _place_of(columns: TrialColumns, key: TrialKey) -> int | None:
     return int(rows[0]) if rows.size else None
 
 
-def _around(run: OpenRun, columns: TrialColumns, place: int | None) -> Html | None:
-    if place is None:
-        return None
-    before = ("← Previous trial", trial_address(run, columns.key(place - 1))) if place > 0 else None
-    after = ("Next trial →", trial_address(run, columns.key(place + 1))) if place + 1 < len(columns) else None
-    return pager(before, f"trial {place + 1:,} of {len(columns):,}", after, label="Trials")
+def _step_of(walked: Walked, place: int | None) -> int | None:
+    found = np.flatnonzero(walked.rows == place) if place is not None else np.zeros(0, np.int64)
+    return int(found[0]) if found.size else None
+
+
+def _around(run: OpenRun, walk: Walk, walked: Walked, place: int | None) -> Html:
+    """Return the way on; from a trial that the filter does not show (any more), the way is to its first."""
+    columns, rows = walked.columns, walked.rows
+    at, told = _step_of(walked, place), f" · {shorten(walk.words, 80)}" if walk.words else ""
+
+    def to(step: int) -> str:
+        return walk.trial(run, columns.key(int(rows[step])))
+
+    if at is None:
+        first = ("First trial of the filter →", to(0)) if rows.size else None
+        return pager(None, f"this trial is not among the {rows.size:,} that match{told}", first, label="Trials")
+    before = ("← Previous trial", to(at - 1)) if at > 0 else None
+    after = ("Next trial →", to(at + 1)) if at + 1 < rows.size else None
+    return pager(before, f"trial {at + 1:,} of {rows.size:,}{told}", after, label="Trials")
 
 
 def pictures_of(shown: Shown) -> list[Image]:
@@ -242,7 +270,7 @@ def _facts(run: OpenRun, shown: Shown) -> Html:
     return facts(about)
 
 
-def _siblings(run: OpenRun, columns: TrialColumns, key: TrialKey) -> Iterator[Child]:
+def _siblings(run: OpenRun, columns: TrialColumns, key: TrialKey, walk: Walk) -> Iterator[Child]:
     rows = np.flatnonzero(columns.rows_with("sample", key.sample))
     if rows.size < 2:
         return
@@ -254,8 +282,9 @@ def _siblings(run: OpenRun, columns: TrialColumns, key: TrialKey) -> Iterator[Ch
             text = shown.prediction.text if shown.prediction.failure is None else shown.prediction.failure.message
             outcome = outcome_tag(int(columns.outcome[place]), float(columns.value[place]))
             here = "true" if other == key else None
-            to = link(f"{other.variant} · {other.repeat + 1}", trial_address(run, other), aria_current=here)
+            to = walk.trial(run, other)
+            name = link(f"{other.variant} · {other.repeat + 1}", to, aria_current=here)
             reply = reply_text(text, shown.span, most=600)
-            cards.append(tag("article", tag("p", outcome, " ", to), reply, class_="card"))
+            cards.append(tag("article", tag("p", outcome, " ", name), reply, class_="card"))
     yield tag("h2", f"All {rows.size:,} trials of this sample: variants and inferences side by side")
     yield tag("div", *cards, class_="columns", tabindex=0, role="region", aria_label="All trials of this sample")

@@ -1,0 +1,136 @@
+"""Rows of a walk to a table: thumbnail, what was asked where it differs, what came back; every row is a link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from ...core.markup import Child, Html, join, shorten, tag
+from ...core.types import Failure, Timing, TrialKey, Usage
+from ...scoring.table import TrialColumns
+from ..pages.parts import outcome_tag
+from ..pages.tables import scrolled
+from .questions import AS_ABOVE, tell_apart
+from .shelf import OpenRun
+from .shell import link, trial_address
+from .walk import Walk
+
+SORTED = {"outcome": "value", "trial": "sample", "seconds": "latency", "tokens": "tokens"}
+"""What a column sorts by."""
+COLUMNS = ("picture", "outcome", "trial", "question", "expected", "read as", "rule", "reply", "seconds", "tokens")
+_STORED = "SELECT body, request FROM predictions WHERE rowid = ?"
+
+
+class _Picture(msgspec.Struct):
+    """One picture, of which only that it is there is read."""
+
+
+class _Turn(msgspec.Struct):
+    images: list[_Picture] = []
+
+
+class _Asked(msgspec.Struct):
+    messages: list[_Turn] = []
+
+
+class _Body(msgspec.Struct):
+    text: str | None = None
+    failure: Failure | None = None
+    usage: Usage | None = None
+    timing: Timing | None = None
+
+
+class _Line(NamedTuple):
+    """One row as it is stored."""
+
+    row: int
+    body: _Body
+    pictures: int
+
+
+def trial_table(run: OpenRun, columns: TrialColumns, rows: Sequence[int], walk: Walk, caption: Html) -> Html:
+    """Return the trials of one page; columns in which no row has anything are left out."""
+    lines = [_read_line(run, columns, row) for row in rows]
+    asked = tell_apart([columns.facts[int(columns.sample[row])].question for row in rows])
+    cells = [_cells(run, columns, line, question) for line, question in zip(lines, asked.cells(), strict=True)]
+    empty = {"picture"} if not any(line.pictures for line in lines) else set()
+    shown = [name for name in COLUMNS if name not in empty | ({"question"} if asked.all_same else set())]
+    body = [_row(run, columns.key(row), one, shown, walk) for row, one in zip(rows, cells, strict=True)]
+    frame = scrolled("Trials", caption, _head(run, walk, shown), tag("tbody", *body), class_="scroll card trials")
+    return join((asked.note(), frame))
+
+
+def _read_line(run: OpenRun, columns: TrialColumns, row: int) -> _Line:
+    found = next(run.reader.rows(_STORED, (int(columns.row[row]),)), None)
+    if found is None:
+        return _Line(row, _Body(), 0)
+    asked = msgspec.json.decode(found[1], type=_Asked)
+    return _Line(row, msgspec.json.decode(found[0], type=_Body), sum(len(turn.images) for turn in asked.messages))
+
+
+def _cells(run: OpenRun, columns: TrialColumns, line: _Line, question: str) -> dict[str, Child]:
+    row, body = line.row, line.body
+    sample = columns.facts[int(columns.sample[row])]
+    text = body.text if body.text is not None else body.failure.message if body.failure else ""
+    read = columns.text("answer", row) or columns.text("reason", row) or ""
+    return {
+        "picture": _thumb(run, columns.key(row), line.pictures),
+        "outcome": outcome_tag(int(columns.outcome[row]), float(columns.value[row])),
+        "trial": _more(columns, columns.key(row)),
+        "question": tag("span", question, class_="muted") if question == AS_ABOVE else question,
+        "expected": shorten(", ".join(sample.answers), 60),
+        "read as": shorten(read, 60),
+        "rule": columns.text("rule", row) or "",
+        "reply": shorten(text, 200),
+        "seconds": f"{body.timing.done - body.timing.sent:.2f}" if body.timing else "",
+        "tokens": f"{body.usage.output_tokens:,}" if body.usage and body.usage.output_tokens else "",
+    }
+
+
+def _more(columns: TrialColumns, key: TrialKey) -> Html | None:
+    variant = key.variant if key.variant != "base" else ""
+    repeat = f"#{key.repeat + 1}" if columns.task.repeats > 1 else ""
+    words = " ".join(filter(None, (variant, repeat)))
+    return tag("div", words, class_="muted small") if words else None
+
+
+def _thumb(run: OpenRun, key: TrialKey, count: int) -> Html | None:
+    """Return the first picture, small; it is fetched when it comes into sight."""
+    if not count:
+        return None
+    source = trial_address(run, key, "image", small=1)
+    more = tag("span", f"+{count - 1}", class_="small muted", title=f"{count} pictures") if count > 1 else None
+    return join((tag("img", src=source, alt="", loading="lazy", decoding="async", width=88, height=60), more))
+
+
+def _row(run: OpenRun, key: TrialKey, cells: dict[str, Child], shown: Sequence[str], walk: Walk) -> Html:
+    made = []
+    for name in shown:
+        if name == "trial":
+            made.append(
+                tag("th", link(key.sample, walk.trial(run, key), class_="mono whole"), cells[name], scope="row")
+            )
+        elif name in ("question", "expected", "read as", "rule", "reply"):
+            made.append(tag("td", tag("div", cells[name], class_="clamp"), class_=f"text c-{name.replace(' ', '-')}"))
+        else:
+            kind = "n" if name in ("seconds", "tokens") else f"c-{name}"
+            made.append(tag("td", cells[name], class_=kind))
+    return tag("tr", *made, class_="row")
+
+
+def _head(run: OpenRun, walk: Walk, shown: Sequence[str]) -> Html:
+    query, cells = walk.query, []
+    for words in shown:
+        sort, place = SORTED.get(words, ""), f"h-{words.replace(' ', '-')}"
+        if not sort:
+            cells.append(tag("th", words, scope="col", class_=place))
+            continue
+        here = query.sort == sort
+        arrow, order = (" ↓", "descending") if query.descending else (" ↑", "ascending")
+        to = walk.to(run, sort=sort, order="down" if here and not query.descending else "")
+        kind = f"n {place}" if sort in ("latency", "tokens") else place
+        name = link(words + (arrow if here else ""), to)
+        cells.append(tag("th", name, scope="col", class_=kind, aria_sort=order if here else None))
+    return tag("thead", tag("tr", *cells))
