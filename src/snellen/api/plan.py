@@ -364,6 +364,7 @@ _NOT_IN_NAME = {
         "plugins",
         "catalogs",
         "profile",
+        "convention",
         "cache",
     ),
     *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),

@@ -116,6 +116,7 @@ Examples:
 @options.ALLOW_OUTSIDE
 @flag("--allow-missing-images", help="Count samples without their image as failed instead of refusing.")
 @option("--profile", help="Read answers as another tool does: reform, vqa-scripts, flageval …")
+@option("--convention", help="Cf and Cb of chains: conditional or over-n.  [default: conditional]")
 @options.CATALOGS
 @repeated("--plugin", "plugins", type=PATH, help="Python file with register(registry).")
 @repeated(
