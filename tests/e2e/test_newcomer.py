@@ -74,6 +74,24 @@ def test_every_command_of_the_readme_runs(
     )
 
 
+def figures_out(text: str) -> list[str]:
+    """Return the lines of a printed table and chart as their shape: what is a figure, a space or a rule is left out."""
+    lines = (re.sub(r"[\d.,–%]+", "0", line) for line in text.splitlines())
+    shapes = (re.sub(r"[ ━─┳╇┏┓┡┩┴└\u2800-\u28ff●0]+", " ", line).strip() for line in lines)
+    return [shape for shape in shapes if shape]
+
+
+def test_the_sample_of_the_readme_has_the_shape_of_what_the_demo_prints(
+    home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (sample,) = (block for kind, block in BLOCKS if kind == "text" and block.startswith("eyechart"))
+    assert run_command(["run", "eyechart", "--model", "reader", "--limit", "9", "-o", home / "demo"]) == 0
+    printed = capfd.readouterr().out
+    assert set(figures_out(sample)) <= set(figures_out(printed)), "print the README's sample anew with `make demo`"
+    heads = next(line for line in printed.splitlines() if "┃ metric" in line)
+    assert heads.split() == next(line for line in sample.splitlines() if "┃ metric" in line).split()
+
+
 def test_the_python_of_the_readme_means_what_its_comment_says() -> None:
     assert snellen.extract_choice("I first thought (A), but it must be (C).", ["cat", "dog", "cow"]).letter == "C"
     assert any("extract_choice" in block for kind, block in BLOCKS if kind == "python")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,26 @@ def test_several_inferences_and_likelihood(tmp_path: Path) -> None:
     assert several["Rh"]["n"] == 9  # each inference of an item is a chain of its own, in the item's cluster
     likely = run(path, tmp_path / "likely", "--model", "blind/no-period", "--infer-method", "likelihood")
     assert likely["Ro"]["value"] == 1.0
+
+
+def test_either_convention_is_that_of_the_run_itself(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = write_cure(tmp_path, [item(number, 2) for number in range(12)])
+    same = ("--model", "blind/random", "--seed", 4)
+    given = run(path, tmp_path / "given", *same)
+    over = run(path, tmp_path / "over", *same, "--convention", "over-n")
+    assert over["Cf"]["value"] == over["Cb"]["value"] == over["Ro"]["value"] == given["Ro"]["value"]
+    assert (over["Cf"]["n"], over["Rh"]) == (12, given["Rh"]) and given["Cf"]["n"] < 12
+    told = json.loads((tmp_path / "over" / "results.json").read_text())["run"]["reading"]
+    assert (told["name"], told["convention"]) == ("over-n", "over-n")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"question": "Which?", "options": ["a", "b"], "answer": "A"}\n')
+    capfd.readouterr()
+    for flag, file in (("over-n", rows), ("over-all", path)):
+        task = ["cure", "-p", f"dataset.path={file}"] if file is path else [file]
+        assert run_command(["run", *task, "--convention", flag, *same, "-o", tmp_path / "none"]) == 2
+        assert not (tmp_path / "none").exists()
+    refusals = capfd.readouterr().err
+    assert "these tasks have none: rows" in refusals and "unknown convention 'over-all'" in refusals
 
 
 def test_options_are_shuffled_by_the_seed(tmp_path: Path) -> None:

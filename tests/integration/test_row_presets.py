@@ -361,6 +361,33 @@ def test_the_same_option_twice_is_refused_kept_or_left_out(tmp_path: Path) -> No
     assert result.results["tasks"]["t"]["metrics"]["accuracy"]["value"] == 1.0
 
 
+def test_a_folder_of_flageval_tasks_is_run_as_it_lies(mock_server: Callable[..., Any], tmp_path: Path) -> None:
+    make, known = PRESETS["flageval"]
+    for place in ("cache/blink/val", "cache/mmmu/val", "cache/cv_bench"):
+        (tmp_path / place).mkdir(parents=True)
+        make(tmp_path / place)
+    server = mock_server("--answers", lines(tmp_path / "answers.jsonl", [one.entry() for one in known]))
+    settings: dict[str, Any] = {"base_url": server.base_url, "cache": False, "temperature": 0.0}
+    result = snellen.run(str(tmp_path / "cache"), "openai/mock", output_dir=tmp_path / "run", **settings)
+    found = {name: task["metrics"]["accuracy"] for name, task in result.results["tasks"].items()}
+    assert {name: (metric["value"], metric["n"]) for name, metric in found.items()} == {
+        name: (1.0, len(known)) for name in ("blink-val", "cv_bench", "mmmu-val")
+    }
+    one = snellen.run(str(tmp_path / "cache" / "mmmu" / "val"), "openai/mock", output_dir=tmp_path / "one", **settings)
+    assert list(one.results["tasks"]) == ["mmmu-val"]
+    chosen = snellen.run(
+        str(tmp_path / "cache"), "openai/mock", data_config="blink", output_dir=tmp_path / "chosen", **settings
+    )
+    assert list(chosen.results["tasks"]) == ["cache"], "a table that was chosen is one task"
+    (tmp_path / "cache" / "blink" / "test").mkdir()
+    make(tmp_path / "cache" / "blink" / "test")
+    with pytest.raises(UsageError, match="several splits"):
+        snellen.run(str(tmp_path / "cache" / "blink"), "openai/mock", output_dir=tmp_path / "splits", **settings)
+    (tmp_path / "cache" / "more.jsonl").write_text('{"question": "?", "answer": "a"}\n')
+    with pytest.raises(UsageError, match="several configs"):
+        snellen.run(str(tmp_path / "cache"), "openai/mock", output_dir=tmp_path / "mixed", **settings)
+
+
 def test_a_model_file_of_flageval_is_taken_as_it_is(mock_server: Callable[..., Any], tmp_path: Path) -> None:
     make, known = PRESETS["flageval"]
     task = make(tmp_path)

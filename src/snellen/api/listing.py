@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.builtins import default_registry
+from ..core.errors import UsageError, not_among
 from ..core.tasks import Task
 from ..data.catalog import Catalog
 from ..report.boards.published import Published, published_for
@@ -38,6 +39,15 @@ def list_provider_cards(catalogs: Sequence[Path] = ()) -> dict[str, str]:
     """Return the providers that are cards, each with who it is."""
     catalog = Catalog(catalogs)
     return {name: catalog.card("providers", name)["title"] for name in catalog.names("providers")}
+
+
+def ready_config(name: str, catalogs: Sequence[Path] = ()) -> dict[str, Any]:
+    """Return a model file of the catalog (`configs/NAME.toml`) as a plain table."""
+    catalog = Catalog(catalogs)
+    known = catalog.names("configs")
+    if name not in known:
+        raise UsageError(f"--config: no file and no ready configuration is called {not_among(name, known)}")
+    return catalog.card("configs", name)
 
 
 def published_card(task: str, metrics: Mapping[str, Any]) -> Published | None:

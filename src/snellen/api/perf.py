@@ -18,7 +18,7 @@ from ..core.config import convert
 from ..core.errors import SnellenError, UsageError
 from ..core.event_loop import run_to_end
 from ..core.ids import content_hash
-from ..core.types import Request
+from ..core.types import Prediction, Request
 from ..data.catalog import Catalog
 from ..model.served.served_model import ServedModel
 from ..perf.charts import latency_throughput, pictures, to_svg
@@ -27,7 +27,7 @@ from ..perf.load.journal import PARTIAL, partial_files
 from ..perf.load.measure import LoadPlan, Measured, measure
 from ..perf.load.synthetic import TASK as SYNTHETIC
 from ..perf.load.synthetic import Synthetic, make_dialogues
-from ..perf.load.workload import Asked, capture, join_turns, prepare_items, salt_dialogues, with_replies
+from ..perf.load.workload import Asked, capture, compose, join_turns, prepare_items, salt_dialogues, with_replies
 from ..perf.metrics import summarize
 from ..perf.page import render_page
 from ..perf.slo import Objectives
@@ -312,16 +312,32 @@ def _score(folder: Path, load: _Load, plan: Plan, measured: Measured, settings: 
 async def _store(writer: RunWriter, load: _Load, plan: Plan, measured: Measured) -> None:
     pictures = {f"{item.id}/{turn}": sent for item in load.items for turn, sent in enumerate(item.pictures)}
     replies: dict[tuple[str, int], list[str]] = defaultdict(list)
+    heard: dict[tuple[str, int], list[tuple[Request, Prediction]]] = defaultdict(list)
     identity = content_hash(plan.model.identity(), 32)
     for outcome in measured.outcomes:
         name, said = f"{outcome.item}/{outcome.record.turn}", replies[outcome.item, outcome.round]
         trial = load.trials[name]
         request, sent = with_replies(trial.request, said), pictures.get(name, ())
         said.append(outcome.text or "")
+        prediction = to_prediction(request, outcome, sent)
         if trial.keep:
             digest = request_digest(identity, request, [image.sha256 for image in sent])
-            prediction = to_prediction(request, outcome, sent)
             await writer.put(trial.position, trial.planned.sample, request, prediction, digest)
+        if trial.composer is not None:
+            heard[outcome.item, outcome.round].append((request, prediction))
+    for (item, _), replies_of_job in heard.items():
+        await _store_composed(writer, load.trials[f"{item}/0"], replies_of_job, identity)
+
+
+async def _store_composed(
+    writer: RunWriter, first: Asked, heard: Sequence[tuple[Request, Prediction]], identity: str
+) -> None:
+    """Let the job make its answers again, of what the server really said."""
+    if first.composer is None:
+        return
+    for planned, request, prediction in await compose(first.composer, heard):
+        digest = request_digest(identity, request, [image.sha256 for image in prediction.images])
+        await writer.put(planned.position, planned.sample, request, prediction, digest)
 
 
 def draw(folder: Path, timeline: Timeline) -> list[str]:

@@ -117,7 +117,9 @@ def make_plan(settings: RunSettings) -> Plan:
     registry = _registry_for(settings)
     model = create_model(settings, registry)
     catalog = Catalog(settings.catalogs)
-    names = list(dict.fromkeys(name for wanted in settings.tasks for name in catalog.expand(wanted)))
+    whole = settings.split is None and settings.data_config is None  # either chooses one table of a folder
+    expanded = (catalog.expand(wanted, open_folders=whole) for wanted in settings.tasks)
+    names = list(dict.fromkeys(name for found in expanded for name in found))
     if not names:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
     tasks = [_resolve(catalog, name, settings) for name in names]
@@ -364,6 +366,7 @@ _NOT_IN_NAME = {
         "plugins",
         "catalogs",
         "profile",
+        "convention",
         "cache",
     ),
     *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),

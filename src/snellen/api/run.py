@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +25,8 @@ from ..engine.policy import ErrorBudget, Policy
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
 from ..report.notebook import headline_words, results_html
-from ..scoring.readings import META, OWN_PROFILE, Reading
+from ..scoring.aggregates.consistency import CONVENTIONS
+from ..scoring.readings import META, OWN_PROFILE, Reading, check_reading
 from ..store.cache import ResponseCache
 from ..store.picture_ledger import PictureLedger
 from ..store.servers import AskedServer
@@ -107,12 +109,13 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     """Plan, ask, store, score and report, as the settings say; the `watcher` hears of it."""
     started = time.monotonic()
     plan = make_plan(settings)
+    reading = _planned_reading(plan, settings)
     policy = make_policy(settings)
     if watcher is not None:
         watcher.planned(plan)
     ends = None if settings.deadline_s is None else started + settings.deadline_s
     state, interrupted, early = run_to_end(_ask_all(plan, policy, settings, watcher, ends))
-    results = finish(plan.folder, plan, reading_of(settings))
+    results = finish(plan.folder, plan, reading)
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
     return RunResult(plan.folder, results, state, interrupted, dimensions, early)
 
@@ -124,7 +127,16 @@ def finish(folder: Path, plan: Plan, reading: Reading) -> dict[str, Any]:
 
 def reading_of(settings: RunSettings) -> Reading:
     """Return how the settings say that replies are read."""
-    return Reading(settings.profile or OWN_PROFILE)
+    return check_reading(Reading(settings.profile or OWN_PROFILE, convention=settings.convention or CONVENTIONS[0]))
+
+
+def _planned_reading(plan: Plan, settings: RunSettings) -> Reading:
+    """Return the same; a convention where nothing has chains is refused before anything is asked."""
+    firsts = [sample for planned in plan.tasks for sample in islice(planned.dataset, 1)]
+    if settings.convention and not any("role" in sample.tags and "step" in sample.tags for sample in firsts):
+        names = ", ".join(planned.task.name for planned in plan.tasks)
+        raise UsageError(f"--convention is about chains (Cf, Cb), and these tasks have none: {names}")
+    return reading_of(settings)
 
 
 def note_reading(writer: RunWriter, settings: RunSettings) -> None:

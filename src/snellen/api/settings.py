@@ -120,6 +120,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     same_model: bool = False
     """Continue a folder although another server answers now: the model is the same."""
     profile: str | None = None
+    convention: str | None = None
+    """What Cf and Cb of chains divide by: `conditional` or `over-n`."""
     until_ci: float | None = None
     """Half-width in points at which to stop asking; None asks everything."""
     detailed_keys: tuple[str, ...] = ()

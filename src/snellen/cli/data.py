@@ -26,6 +26,12 @@ Examples:
   snellen data check bundles/vqa-v2
   snellen data check my.jsonl --json
 """
+STATS_EXAMPLE = """
+\b
+Examples:
+  snellen data stats my.jsonl
+  snellen data stats cot_consistency_eval.jsonl --json
+"""
 EXPORT_EXAMPLE = """
 \b
 Examples:
@@ -81,23 +87,15 @@ def check(path: Path, no_images: bool, as_json: bool) -> int:
     return 1 if report.errors else 0
 
 
-@data.command(epilog="\b\nExamples:\n  snellen data stats cure.json\n  snellen data stats bundles/vqa-v2 --json")
+@data.command(epilog=STATS_EXAMPLE)
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @MACHINE
-def stats(path: Path, as_json: bool) -> int:
-    """Describe a dataset: items, questions, mean steps, question words, options, pictures, boxes."""
-    from ..api.datasets.bundles import describe_data
+def stats(path: Path, as_json: bool) -> None:
+    """Count what is in a file: samples, options, pictures, words of questions, steps of chains."""
+    from ..api.datasets.bundles import portray_data
 
-    figures = msgspec.to_builtins(describe_data(path))
-    known = {name.replace("_", " "): value for name, value in figures.items() if value not in (None, {})}
-    print_either(figures, "\n".join(f"{name:26} {_listed(value)}" for name, value in known.items()), as_json)
-    return 0
-
-
-def _listed(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {count:,}" for name, count in value.items())
-    return f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
+    found = portray_data(path)
+    print_either(msgspec.to_builtins(found), "\n".join(_portrait_lines(found)), as_json)
 
 
 @data.command(epilog=EXPORT_EXAMPLE)
@@ -128,6 +126,37 @@ def export(name: str, out: Path, as_json: bool, **flags: Any) -> None:
     dataset = open_dataset(name, **{key: value for key, value in flags.items() if value is not None})
     count = export_items(dataset, out)
     print_either({"items": count, "file": out}, f"{plural(count, 'item')} in {out}", as_json)
+
+
+def _portrait_lines(found: Any) -> list[str]:
+    """Return a line for each thing that the data has."""
+    chains, steps, words = sum(found.chains.values()), found.steps, found.question_words
+    lines = [
+        f"{plural(found.samples, 'sample')} ({', '.join(f'{count} {form}' for form, count in found.forms.items())})",
+        f"pictures: {found.distinct_pictures} different; of a sample {_numbers(found.pictures)}",
+        f"options of a sample: {_numbers(found.options)}",
+        f"right answers of a sample: {_numbers(found.answers)}",
+    ]
+    if found.groups and not chains:
+        lines.append(f"groups: {found.groups}")
+    if chains:
+        lines.append(f"chains: {chains}, of {steps.mean:.2f} steps on average ({_numbers(found.chains)})")
+    if found.boxes:
+        lines.append(f"boxes of an item: {_numbers(found.boxes)}")
+    if words:
+        kind = "sub-question" if chains else "question"
+        lines.append(f"words of a {kind}: {words.mean:.1f} on average, from {words.least} to {words.most}")
+        lines.append(f"words that stand in it: {_shares(found.containing)}")
+        lines.append(f"words that begin it: {_shares(found.beginning)}")
+    return [show_text(line) for line in lines]
+
+
+def _numbers(counts: dict[int, int]) -> str:
+    return ", ".join(f"{number}: {count}" for number, count in counts.items()) or "none"
+
+
+def _shares(shares: dict[str, float]) -> str:
+    return ", ".join(f"{word} {100 * share:.1f} %" for word, share in shares.items()) or "none of those looked for"
 
 
 def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:

@@ -47,7 +47,7 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
     ),
     "Inference and scoring": (
         *("infer_method", "likelihood_reduction", "candidates", "calibration", "profile", "plugins", "detailed_keys"),
-        "eval_stability",
+        *("convention", "eval_stability"),
     ),
     "Time, load and money": (
         *("max_workers", "max_retries", "timeout_s", "deadline_s", "rate", "max_errors", "price", "no_cache"),

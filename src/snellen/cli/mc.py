@@ -23,7 +23,7 @@ Example:
   snellen mc --data-json data/longbenchv2/data.json --images-dir data/vqa --output results/qwen3 \\
       --config config/vqa/qwen3-vl.json --base_url http://localhost:8000/v1 --max_workers 128
 """
-CONFIG_HELP = "Model file: model_name, max_tokens, prompt_template …"
+CONFIG_HELP = "Model file (model_name, max_tokens, prompt_template …) or a ready one: qwen3-vl, kimi-vl …"
 PENALTY_HELP = "Overrides the model file."
 PROFILE_HELP = "Read answers as another tool does: vqa-scripts (the scripts' own rules), longbench-official."
 NIAH_EXAMPLE = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +35,26 @@ MODEL_FILE_KEYS = PAGE_SCRIPT_KEYS | {
     "min_short_side": "min_side",
 }
 """The same with those of FlagEvalMM's files."""
+FILE_ENDINGS = (".json", ".toml")
+"""What ends so is a file; anything else may be the name of a ready one (`internvl-3.5`)."""
 NO_SETTING = ("backend", "chat_name", "output_dir", "retry_time")
 """Keys of these that say nothing about what is asked: which client, and where it keeps its own files."""
 
 
 def read_model_file(
-    path: Path | None, needed: tuple[str, ...] = (), known: Mapping[str, str] = MODEL_FILE_KEYS
+    path: Path | None,
+    needed: tuple[str, ...] = (),
+    known: Mapping[str, str] = MODEL_FILE_KEYS,
+    catalogs: Sequence[Path] = (),
 ) -> dict[str, Any]:
-    """Read a model file into settings; `needed` keys must be in it, and a key that means nothing here is refused."""
+    """Read a model file, or a ready one by its name, into settings.
+
+    `needed` keys must be in it, and a key that means nothing here is refused.
+    """
     if path is None:
         return {}
-    table = read_config_file(path)
+    by_name = not path.exists() and path.suffix not in FILE_ENDINGS and path.parent == Path()
+    table = _ready(path.name, catalogs) if by_name else read_config_file(path)
     _check_model_file(table, path, needed, known)
     settings = {setting: table[key] for key, setting in known.items() if table.get(key) is not None}
     if name := settings.pop("model", None):
@@ -60,6 +69,12 @@ def read_model_file(
     if body:
         settings["extra_body"] = body
     return settings
+
+
+def _ready(name: str, catalogs: Sequence[Path]) -> dict[str, Any]:
+    from ..api.listing import ready_config  # most commands name no model file
+
+    return ready_config(name, catalogs)
 
 
 def _check_model_file(table: Mapping[str, Any], path: Path, needed: tuple[str, ...], known: Mapping[str, str]) -> None:

@@ -46,7 +46,10 @@ Examples:
 @options.API_KEY
 @options.ADDRESSING
 @option(
-    "--config", "config_file", type=PATH, help="Model file (JSON or TOML): model_name, prompt_template, max_tokens …"
+    "--config",
+    "config_file",
+    type=PATH,
+    help="Model file (JSON, TOML) or a ready one: qwen3-vl, internvl-3.5, kimi-vl, glm-4.5v …",
 )
 @option("-o", "--output-dir", type=PATH, help="Run folder; the same command again continues it.")
 @option("--limit", type=COUNT, help="Use the first N samples of each task.")
@@ -116,6 +119,7 @@ Examples:
 @options.ALLOW_OUTSIDE
 @flag("--allow-missing-images", help="Count samples without their image as failed instead of refusing.")
 @option("--profile", help="Read answers as another tool does: reform, vqa-scripts, flageval …")
+@option("--convention", help="Cf and Cb of chains: conditional or over-n.  [default: conditional]")
 @options.CATALOGS
 @repeated("--plugin", "plugins", type=PATH, help="Python file with register(registry).")
 @repeated(
@@ -153,7 +157,7 @@ def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, show_prom
 
 def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
-    file = read_model_file(flags.pop("config_file"))
+    file = read_model_file(flags.pop("config_file"), catalogs=flags["catalogs"])
     key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file")) or file.get("key")
     file.pop("key", None)
     headers, query = read_headers(flags.pop("headers")), read_pairs("--query", flags.pop("query"))

@@ -13,7 +13,7 @@ from ..core.config import convert, read_config_file, set_by_path
 from ..core.errors import ConfigError, UsageError, did_you_mean
 from ..core.tasks import Prompt, Task
 from ..core.types import Form
-from .files.folder_tables import find_tables, list_tables
+from .files.folder_tables import TASK_FILE, find_tables, folder_task_name, list_tables, task_folders
 from .files.rows import READERS, read_rows
 
 DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
@@ -55,9 +55,11 @@ class Catalog:
                 find_tables(Path(place), str(dataset.get("config", "")), str(dataset.get("split", "")))
         return with_defaults(convert(table, Task, f"task {name!r}"))
 
-    def expand(self, name: str) -> list[str]:
-        """Return the task names of a suite, or the name itself."""
+    def expand(self, name: str, *, open_folders: bool = False) -> list[str]:
+        """Return the task names of a suite, if told the folders of a folder of tasks, or the name itself."""
         suites = self._find("suites")
+        if open_folders and name not in suites and name not in self._find("datasets") and Path(name).is_dir():
+            return [str(folder) for folder in task_folders(Path(name))] or [name]
         if name not in suites:
             return [name]
         tasks = read_config_file(suites[name]).get("tasks")
@@ -119,9 +121,11 @@ def table_for_file(path: Path) -> dict[str, Any]:
 def table_for_folder(folder: Path) -> dict[str, Any]:
     """Return the task table of a folder: of its one table, or of the shards of one config and split, chosen later."""
     files = list(list_tables(folder))
+    whole = folder.resolve()
+    if len(files) == 1 and files[0].name == TASK_FILE:
+        return {**table_for_file(files[0]), "name": folder_task_name(whole)}
     if len(files) == 1:
         return table_for_file(files[0])
-    whole = folder.resolve()
     snapshot = whole.parent.name == "snapshots"  # a hub's cache: datasets--owner--name/snapshots/revision
     name = whole.parent.parent.name.removeprefix("datasets--").replace("--", "-") if snapshot else whole.name
     return {"name": name, "dataset": {"loader": "table", "path": str(whole)}}

@@ -151,6 +151,8 @@ class Prompter:
         if self.prompt.style == "chat":
             messages = chat(speech)
             return place_parts(messages, speech.placed) if speech.placed else messages
+        if self.prompt.place_pictures:
+            speech = _with_placed_history(speech)
         images = [image for turn in speech.history for image in turn.images]
         kind, _, file = self.prompt.style.partition(":")
         if kind == "meta":
@@ -251,6 +253,16 @@ class Prompter:
 
 
 @lru_cache(maxsize=4096)
+def _with_placed_history(speech: Speech) -> Speech:
+    """Return the speech with pictures of earlier turns by their own words: one string has no messages to hold them."""
+    if not any(turn.images for turn in speech.history):
+        return speech
+    placement = Placement()
+    placement.pictures.extend(speech.placed)
+    turns = [Turn(turn.role, placement.put_before(turn.text, turn.images)) for turn in speech.history]
+    return msgspec.structs.replace(speech, history=tuple(turns), placed=tuple(placement.pictures))
+
+
 def _axes(variant: str) -> Mapping[str, str]:
     axes = parse_variant(variant)
     for axis in axes:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from ..core.errors import EnvironmentProblem
 from ..core.types import Prediction, Sample, Score, TrialKey, Usage
@@ -85,6 +85,8 @@ class Record(Struct, gc=False):
     tags: Mapping[str, Any]
     used: Mapping[str, Any]
     """What the model really did where a request left it open: temperature, top_p, the likelihood route."""
+    fields: Mapping[str, Any] | UnsetType = UNSET
+    """What a plug-in keeps with a trial (`detail["fields"]`); not written where there is nothing."""
 
 
 def write_records(folder: Path) -> Path:
@@ -134,6 +136,7 @@ def record(sample: Sample, prediction: Prediction, scores: Sequence[Score]) -> R
         msgspec.structs.asdict(failure) if failure else None,
         sample.tags,
         _used(prediction.detail),
+        prediction.detail.get("fields") or UNSET,
     )
 
 

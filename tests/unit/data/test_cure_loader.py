@@ -75,6 +75,18 @@ def test_all_boxes_of_an_item_can_be_shown(tmp_path: Path, region: str) -> None:
     assert ("(60, 0) to (100, 39) and from (0, 0) to (1, 1)" in first.question) == (region == "coordinates")
 
 
+def test_all_boxes_of_an_item_are_shown_where_all_are_asked_for(tmp_path: Path) -> None:
+    path = write_cure(tmp_path)
+    drawn, cropped, told = (samples(path, region=region, boxes="all")[0] for region in ("box", "crop", "coordinates"))
+    assert [edit.split(",")[0] for edit in drawn.images[0].edits] == ["box:0.600000", "box:0.000000"]
+    assert drawn.question.startswith("Look at the regions in the red boxes. ")
+    assert len(cropped.images[0].edits) == 1 and open_image(cropped.images[0]).size == (100, 39)
+    places = "from (60, 0) to (100, 39) and from (0, 0) to (1, 1) of a picture of 100 × 80 px"
+    assert places in told.question and not told.images[0].edits
+    one = {**item(0, 2), "bboxes": item(0, 2)["bboxes"][:1]}
+    assert samples(write_cure(tmp_path, [one]), boxes="all") == samples(write_cure(tmp_path, [one]))
+
+
 def test_settings_change_what_the_inference_is_told(tmp_path: Path) -> None:
     path = write_cure(tmp_path)
     assert LEAD not in samples(path)[2].question

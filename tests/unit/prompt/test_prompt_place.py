@@ -139,6 +139,18 @@ def test_a_string_style_keeps_the_places(style: str) -> None:
     assert "<image" not in text
 
 
+def test_examples_of_a_string_style_stand_by_their_own_pictures() -> None:
+    shots = [
+        Sample(name, "t", Form.OPEN, f"What is {name}?", (image,), answers=("x",))
+        for name, image in (("a", A), ("b", B))
+    ]
+    plain = Sample("1", "t", Form.OPEN, "What is it?", (D,))
+    (turn,) = Prompter(TASK, Prompt(style="two"), 0, retriever=lambda *_: shots).build(plain).messages
+    words = say(turn)
+    assert "[A]What is a?" in words and "[B]What is b?" in words and "[D]What is it?" in words
+    assert turn.images == (A, B, D) and "<image" not in words
+
+
 @given(
     st.permutations([1, 2, 3]),
     st.lists(st.text(st.characters(exclude_categories=("Cs",)), max_size=5), min_size=4, max_size=4),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from ...data.images.embedded import ImageStore
 from ...data.loaders.cure import load as load_cure
 from ...data.loaders.cure_file import is_cure_file, read_items
 from ...data.loaders.table import load as load_table
+from ...data.portrait import Portrait, describe_samples
 from ...data.reform.card_loader import load, read_card
-from ...data.statistics import DatasetFigures, describe_samples
 from .reform_items import ReformDataset
 
 
@@ -52,44 +53,49 @@ def build_bundle(
 
 def check_data(path: str | Path, *, images: bool = True) -> Report:
     """Check a bundle (its folder or manifest), its items file, or a data file of one's own."""
-    file = Path(path)
-    folder = file.parent if file.name == MANIFEST else file
-    if (folder / MANIFEST).is_file():
+    if folder := _bundle_of(Path(path)):
         return _check_bundle(folder, images)
-    if file.suffix.lower() not in READERS or not file.is_file():
-        raise UsageError(f"{str(path)!r} is neither a bundle folder nor a data file ({', '.join(READERS)})")
-    if file.suffix == ".jsonl" and _holds_samples(file):
-        return check_samples(decode_items(file, file.parent), images=images)
-    if file.suffix in (".json", ".jsonl") and is_cure_file(file):
-        task = Catalog().task("cure", [("dataset.path", str(file))])
-        return check_samples(load_cure(task, LoadContext()), task.licence, images)
-    task = Catalog().task(str(file))
-    return check_samples(load_table(task, LoadContext()), task.licence, images)
+    samples, licence = _open_file(Path(path))
+    return check_samples(samples, licence, images)
 
 
-def describe_data(path: str | Path) -> DatasetFigures:
-    """Return items, mean steps, question words and the like of a bundle or a data file of one's own."""
+def portray_data(path: str | Path) -> Portrait:
+    """Count what is in the same kinds of files; no picture is opened."""
     file = Path(path)
-    folder = file.parent if file.name == MANIFEST else file
-    if (folder / MANIFEST).is_file():
+    if folder := _bundle_of(file):
         return describe_samples(decode_items(folder / read_manifest(folder).items, folder))
+    if file.is_file() and _holds_chains(file):
+        # Without a region the questions stand in the file's own words.
+        boxes = Counter(len(item.bboxes) for item in read_items(file))
+        return describe_samples(_open_chains(file, region="none")[0], boxes)
+    return describe_samples(_open_file(file)[0])
+
+
+def _bundle_of(file: Path) -> Path | None:
+    folder = file.parent if file.name == MANIFEST else file
+    return folder if (folder / MANIFEST).is_file() else None
+
+
+def _open_file(file: Path) -> tuple[Iterable[Sample], str]:
+    """Return the samples of a data file and their licence."""
     if file.suffix.lower() not in READERS or not file.is_file():
-        raise UsageError(f"{str(path)!r} is neither a bundle folder nor a data file ({', '.join(READERS)})")
+        raise UsageError(f"{str(file)!r} is neither a bundle folder nor a data file ({', '.join(READERS)})")
     if file.suffix == ".jsonl" and _holds_samples(file):
-        return describe_samples(decode_items(file, file.parent))
-    if file.suffix in (".json", ".jsonl") and is_cure_file(file):
-        return _describe_chains(file)
-    return describe_samples(load_table(Catalog().task(str(file)), LoadContext()))
+        return decode_items(file, file.parent), ""
+    if _holds_chains(file):
+        return _open_chains(file)
+    task = Catalog().task(str(file))
+    return load_table(task, LoadContext()), task.licence
 
 
-def _describe_chains(file: Path) -> DatasetFigures:
-    """Describe a CURE file: its questions as they are written, and its boxes, of which Samples show one."""
-    task = Catalog().task("cure", [("dataset.path", str(file)), ("dataset.region", "none")])
-    boxes = [len(item.bboxes) for item in read_items(file)]
-    figures = describe_samples(load_cure(task, LoadContext()))
-    return msgspec.structs.replace(
-        figures, boxes=sum(boxes), items_with_several_boxes=sum(count > 1 for count in boxes)
-    )
+def _holds_chains(file: Path) -> bool:
+    return file.suffix in (".json", ".jsonl") and is_cure_file(file)
+
+
+def _open_chains(file: Path, **settings: str) -> tuple[Iterable[Sample], str]:
+    given = {"path": str(file), **settings}
+    task = Catalog().task("cure", [(f"dataset.{name}", value) for name, value in given.items()])
+    return load_cure(task, LoadContext()), task.licence
 
 
 def _check_bundle(folder: Path, images: bool) -> Report:

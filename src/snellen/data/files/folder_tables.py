@@ -27,6 +27,10 @@ NO_TABLES = {
 """Files that hubs and tools lay beside their tables."""
 
 
+TASK_FILE = "data.json"
+"""What FlagEvalMM calls the table of every task: the folder says which task it is, as NAME or NAME/SPLIT."""
+
+
 class Found(NamedTuple):
     """One file, and what its place says of it."""
 
@@ -65,6 +69,23 @@ def list_tables(folder: Path) -> Iterator[Path]:
             file = Path(place) / name
             if not name.startswith(".") and file.suffix.lower() in READERS and name not in NO_TABLES and file.is_file():
                 yield file
+
+
+def task_folders(folder: Path) -> list[Path]:
+    """Return the folders of a folder of several tasks: all its tables are `data.json`, each in a folder of its own.
+
+    Of two splits of one task nobody has said which is meant: these are no folder of tasks.
+    """
+    files = list(list_tables(folder))
+    places = [file.parent for file in files]
+    tasks = {place.parent if place.name in SPLIT_WORDS else place for place in places}
+    alone = len(files) > 1 and all(file.name == TASK_FILE for file in files) and folder not in places
+    return places if alone and len(tasks) == len(places) else []
+
+
+def folder_task_name(folder: Path) -> str:
+    """Return the name of a folder's task; a split says too little of itself."""
+    return f"{folder.parent.name}-{folder.name}" if folder.name in SPLIT_WORDS else folder.name
 
 
 def _placed(file: Path, folder: Path) -> Found:

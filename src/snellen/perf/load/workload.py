@@ -34,16 +34,33 @@ class Asked(NamedTuple):
     request: Request
     keep: bool = True
     """False for a part of a trial, whose reply is not stored."""
+    composer: Job | None = None
+    """The job, where it makes answers of its own out of replies."""
+
+
+class Composed(NamedTuple):
+    """An answer that a job made of replies."""
+
+    planned: PlannedSample
+    request: Request
+    prediction: Prediction
+
+
+class _AskedOtherwise(Exception):
+    """A job asks what was not measured."""
 
 
 async def capture(job: Job) -> list[Asked]:
     """Return what a job would ask, without asking: each request is answered with a mark, which becomes its history."""
     asked: list[Asked] = []
+    composes = False
 
     async def ask(
         item: PlannedSample, request: Request, settled: Prediction | None = None, *, keep: bool = True
     ) -> Prediction:
+        nonlocal composes
         if settled is not None:
+            composes = True
             return settled
         if request.choices:
             raise UsageError("a task that scores candidates cannot be a load: add -p infer=generate")
@@ -51,7 +68,30 @@ async def capture(job: Job) -> list[Asked]:
         return Prediction(request.key, text=REPLY_MARK % (len(asked) - 1))
 
     await job.run(ask)
-    return asked
+    return [turn._replace(composer=job) for turn in asked] if composes else asked
+
+
+async def compose(job: Job, measured: Sequence[tuple[Request, Prediction]]) -> list[Composed]:
+    """Return the answers that a job makes of the replies that were measured; none if it asks anything else for them."""
+    made: list[Composed] = []
+    left = iter(measured)
+
+    async def ask(
+        item: PlannedSample, request: Request, settled: Prediction | None = None, *, keep: bool = True
+    ) -> Prediction:
+        if settled is not None:
+            made.append(Composed(item, request, settled))
+            return settled
+        sent, prediction = next(left, (None, None))
+        if sent is None or prediction is None or sent.messages != request.messages:
+            raise _AskedOtherwise
+        return prediction
+
+    try:
+        await job.run(ask)
+    except _AskedOtherwise:
+        return []
+    return made
 
 
 async def prepare_items(model: ServedModel, dialogues: Sequence[Dialogue], *, think_s: float = 0.0) -> list[Item]:
