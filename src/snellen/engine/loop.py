@@ -28,6 +28,7 @@ from .pace import Pace
 from .policy import Policy
 from .request_images import ImageDesk, RequestImages
 from .retry import Retrier
+from .spending import LimitReached, Spending
 from .state import RunState
 
 DEAD_AFTER = 20
@@ -51,6 +52,7 @@ class Engine:
         door: ImageDoor | None = None,
         cache: ResponseCache | None = None,
         ledger: PictureLedger | None = None,
+        spending: Spending | None = None,
     ) -> None:
         check_members(model)
         self.state = RunState()
@@ -58,6 +60,9 @@ class Engine:
         self._identity = content_hash(model.identity(), 32)
         self._writer = writer
         self._ledger = ledger
+        self._spending = spending
+        if spending is not None:
+            self.state.cost, self.state.currency = 0.0, spending.bill.prices.currency
         self._policy = policy
         self._clock = clock
         self._cache = cache if model.cacheable else None
@@ -131,6 +136,9 @@ class Engine:
                     self.state.resumed += len(job.keys)
                     continue
                 await job.run(self._ask)
+            except LimitReached:
+                self.state.over_limit = True
+                self.stop()
             except SnellenError as error:  # the others get their time to finish what they asked
                 self._halt(error)
             if probe:
@@ -180,6 +188,16 @@ class Engine:
         return prediction, digest
 
     async def _predict(self, request: Request, images: RequestImages, digest: str) -> Prediction:
+        if self._spending is None:
+            return await self._predict_now(request, images, digest)
+        async with self._spending.one_more():
+            prediction = await self._predict_now(request, images, digest)
+            self._spending.count(prediction)  # before the next may leave: what came back counts as spent
+            self.state.cost = self._spending.spent
+            self.state.unpriced = self._spending.bill.unpriced
+        return prediction
+
+    async def _predict_now(self, request: Request, images: RequestImages, digest: str) -> Prediction:
         size_bytes = _size_bytes(request, images.sent)
         await self._limiter.acquire(size_bytes)
         self.state.in_flight += 1
