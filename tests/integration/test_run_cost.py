@@ -17,6 +17,7 @@ from snellen.api.money.run_cost import estimate_run
 from snellen.api.plan import make_plan
 from snellen.core.errors import UsageError
 from snellen.mock.process import ServerProcess
+from snellen.model.providers.prices import money
 
 WORDS = "Which of the shapes in the picture has the longest side, and how often does it appear beside a green one?"
 
@@ -170,3 +171,24 @@ def test_results_have_the_cost_of_tasks_and_right_answers(rows: Path, server: st
     if right:
         assert cost["per_right_answer"] == pytest.approx(cost["value"] / right)
     assert results["cost"]["value"] == pytest.approx(cost["value"])
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert f"cost of all replies: {money(cost['value'], 'EUR')}" in page
+
+
+def test_the_leaderboard_shows_what_runs_cost(
+    rows: Path, server: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    snellen.run(str(rows), "blind/first", output_dir=tmp_path / "runs" / "blind")
+    assert run_command(["leaderboard", tmp_path / "runs", "--format", "csv"]) == 0
+    assert "cost" not in capfd.readouterr().out
+    results = snellen.run(settings(rows, server, tmp_path / "runs" / "mock")).results
+    assert run_command(["leaderboard", tmp_path / "runs", "--format", "csv"]) == 0
+    told = capfd.readouterr().out
+    assert "cost,cost a right answer" in told
+    assert money(results["cost"]["value"], "EUR") in told
+    assert run_command(["leaderboard", tmp_path / "runs", "--json"]) == 0
+    lines = json.loads(capfd.readouterr().out)["lines"]
+    assert {line["model"]: line["cost"] and line["cost"]["value"] for line in lines} == {
+        "blind/first": None,
+        "openai/mock": results["cost"]["value"],
+    }

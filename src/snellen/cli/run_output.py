@@ -14,6 +14,7 @@ from ..api.plan import Plan
 from ..api.plan_words import describe_leaving, describe_params, describe_rows, show_prompts
 from ..api.run import RunResult, RunState
 from ..core.text import plural
+from ..report.boards.cost_cells import cost_lines
 from ..report.boards.headline import dimension_means
 from ..report.boards.published import comparison_table
 from ..report.console import WholeConsole
@@ -93,6 +94,7 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
         yield f"{plural(count, 'trial')} failed: {kind}"
     if state.last_error and result.failed:
         yield f"last error: {state.last_error}"
+    yield from cost_lines(result.results)
     for change in result.results["run"].get("adjusted", ()):
         yield f"sent otherwise than asked: {change}"
     if state.resumed and not state.done:
