@@ -15,7 +15,6 @@ from .aggregates.variance import advise, split_variance
 from .counts import TaskCounts
 from .gathered import USAGE
 from .readings import OWN, Reading
-from .spent import stored_prices, sum_costs
 from .summary import summarize
 from .table import ScoredTask, ScoreTable
 
@@ -46,7 +45,6 @@ def frame_results(
         "model": header.model,
         "tasks": tasks,
         "usage": usage,
-        "cost": sum_costs((result.get("cost") for result in tasks.values()), stored_prices(reader)),
         "versions": header.versions,
         "status": _status(reader, header),
     }

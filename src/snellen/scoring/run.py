@@ -17,7 +17,7 @@ from .gathered import GatheredTask, Scored
 from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
 from .scorers.judged import stored_verdicts
-from .spent import describe_bill, right_count, stored_prices
+from .spent import describe_bill, right_count, stored_prices, sum_costs
 from .table import ScoredTask
 
 BATCH = 64
@@ -44,6 +44,7 @@ def score_run(
     """
     with RunReader(folder) as reader:
         header, prices = reader.header(), stored_prices(reader)
+        bills: list[Bill] = []
 
         def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
             """Score one task, and store its scores as they come."""
@@ -61,9 +62,11 @@ def score_run(
             result = summarize_task(pairs, registry, options, header)
             if gathered.bill is not None:
                 result["cost"] = describe_bill(gathered.bill, right_count(gathered.tables()))
+                bills.append(gathered.bill)
             return result, gathered.usage
 
-        return results_of(reader, reading, score_task)
+        results = results_of(reader, reading, score_task)
+        return results | {"cost": sum_costs(results["tasks"], bills)}
 
 
 def score_again(reader: RunReader, registry: Registry, *, reading: Reading = OWN) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -34,7 +34,6 @@ def describe_bill(bill: Bill, right: float | None) -> dict[str, Any]:
     worth = bill.worth
     return {
         "value": worth,
-        "paid": bill.paid,
         "currency": bill.prices.currency,
         "per_right_answer": worth / right if right and not bill.unpriced else None,
         "right_answers": right,
@@ -44,16 +43,19 @@ def describe_bill(bill: Bill, right: float | None) -> dict[str, Any]:
     }
 
 
-def sum_costs(costs: Iterable[Mapping[str, Any] | None], prices: Prices | None) -> dict[str, Any] | None:
-    """Return the cost of all tasks together, with the prices; None where there are none."""
-    found = [cost for cost in costs if cost is not None]
-    if prices is None or not found:
+def sum_costs(tasks: Mapping[str, Mapping[str, Any]], bills: Sequence[Bill]) -> dict[str, Any] | None:
+    """Return the cost of all tasks together, what was paid of it, and the prices; None where there are none.
+
+    What was paid is of the run alone: the figures of a task are the same whether replies came from the cache.
+    """
+    if not bills:
         return None
-    sums = {
-        name: sum(cost[name] for cost in found) for name in ("value", "paid", "replies", "unpriced", "cached_tokens")
-    }
+    prices = bills[0].prices
+    found = [task["cost"] for task in tasks.values()]
+    sums = {name: sum(cost[name] for cost in found) for name in ("value", "replies", "unpriced", "cached_tokens")}
     rights = [cost["right_answers"] for cost in found]
     right = None if None in rights else sum(rights)
     share = sums["value"] / right if right and not sums["unpriced"] else None
-    told = {"currency": prices.currency, "right_answers": right, "per_right_answer": share}
+    told: dict[str, Any] = {"paid": sum(bill.paid for bill in bills), "currency": prices.currency}
+    told |= {"right_answers": right, "per_right_answer": share}
     return sums | told | {"prices": msgspec.to_builtins(prices)}

@@ -21,7 +21,7 @@ def bill_of(*usages: Usage | None) -> Bill:
 
 def test_a_right_answers_share() -> None:
     cost = describe_bill(bill_of(Usage(10, 5, cached_tokens=4)), 2.0)
-    assert cost["value"] == cost["paid"] == pytest.approx(6 + 2 + 10)
+    assert cost["value"] == pytest.approx(6 + 2 + 10)
     assert cost["per_right_answer"] == pytest.approx(9.0)
     assert cost["cached_tokens"] == 4
 
@@ -32,16 +32,19 @@ def test_without_right_answers_there_is_no_share(right: float | None) -> None:
 
 
 def test_a_share_of_a_part_of_the_bill_is_not_told() -> None:
-    cost = describe_bill(bill_of(Usage(10, 5), None), 1.0)
+    bill = bill_of(Usage(10, 5), None)
+    cost = describe_bill(bill, 1.0)
     assert (cost["unpriced"], cost["per_right_answer"]) == (1, None)
-    assert (sum_costs([cost], PRICES) or {})["per_right_answer"] is None
+    assert (sum_costs({"t": {"cost": cost}}, [bill]) or {})["per_right_answer"] is None
 
 
 def test_tasks_add_up() -> None:
-    costs = [describe_bill(bill_of(Usage(10, 0)), 1.0), describe_bill(bill_of(Usage(20, 0)), 4.0)]
-    whole = sum_costs(costs, PRICES)
+    bills = [bill_of(Usage(10, 0)), bill_of(Usage(20, 0))]
+    bills[1].add(Prediction(KEY, text="x", usage=Usage(5, 0), cached=True))
+    tasks = {str(right): {"cost": describe_bill(bill, right)} for bill, right in zip(bills, (1.0, 4.0), strict=True)}
+    whole = sum_costs(tasks, bills)
     assert whole is not None
-    assert (whole["value"], whole["right_answers"], whole["per_right_answer"]) == (30.0, 5.0, 6.0)
+    assert (whole["value"], whole["paid"], whole["right_answers"]) == (35.0, 30.0, 5.0)
+    assert whole["per_right_answer"] == 7.0
     assert whole["prices"]["currency"] == "USD"
-    assert sum_costs([], PRICES) is None
-    assert sum_costs([None], None) is None
+    assert sum_costs({}, []) is None

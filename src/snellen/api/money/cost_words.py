@@ -14,6 +14,9 @@ from .run_cost import CostEstimate
 
 def describe_cost(plan: Plan, estimate: CostEstimate) -> Iterator[str]:
     """Say tokens and money of what is left, what they rest on, and what is not known."""
+    if not estimate.billed:
+        yield f"model {plan.model.name}; run folder {plan.folder}"
+        return
     tokens = estimate.tokens()
     for one in estimate.tasks:
         if one.expected is not None and one.left:

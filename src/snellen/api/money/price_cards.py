@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 
 from ...model.providers.model_card import ModelCard, show_model_card, table_path
-from ...model.providers.picture_tokens import ASSUMED
+from ...model.providers.picture_tokens import ASSUMED, PictureTokens
 from ...model.providers.price_table import read_litellm_table
 from ...report.files import write_atomically
 from .cost_words import describe_prices
 
 SHOWN_SIZE = (1024, 1024)
+THINKS = {None: "not known", True: "yes", False: "no"}
 
 
 def look_up_model(name: str, catalogs: Sequence[Path] = ()) -> tuple[str, ModelCard]:
@@ -26,20 +27,25 @@ def describe_card(where: str, card: ModelCard) -> Iterator[str]:
     """Say what a card says, line by line; what it does not say is said to be unknown."""
     yield f"{card.model}: {where}" + (f", holds at {card.base_url}" if card.base_url else "")
     yield f"  prices: {describe_prices(card.prices) if card.prices else 'not known: give them by --price IN,OUT'}"
-    if card.prices and card.prices.source:
-        yield f"  prices from: {card.prices.source}"
-    formula = card.pictures or ASSUMED
+    yield f"  pictures: {_describe_pictures(card.pictures or ASSUMED)}"
+    yield f"  limits: {_describe_limits(card) or 'not known'}"
+    yield f"  thinks: {THINKS[card.thinks]}"
+    more = (card.prices.source if card.prices else "", ", ".join(card.from_memory), card.note)
+    for name, text in zip(("prices from: ", "from memory, not seen: ", ""), more, strict=True):
+        if text:
+            yield f"  {name}{text}"
+
+
+def _describe_pictures(formula: PictureTokens) -> str:
     across, down = SHOWN_SIZE
     told = f"{formula.count(SHOWN_SIZE):,} tokens for {across} x {down} px"
-    yield f"  pictures: {told}, by {formula.kind} ({formula.mark or 'on the card'})"
-    limits = (("context", card.context), ("longest reply", card.max_output), ("pictures", card.max_images))
-    known = [f"{name} {value:,}" for name, value in (*limits, ("longest side", card.max_side)) if value is not None]
-    yield f"  limits: {', '.join(known) or 'not known'}"
-    yield f"  thinks: {'not known' if card.thinks is None else 'yes' if card.thinks else 'no'}"
-    if card.from_memory:
-        yield f"  from memory, not seen: {', '.join(card.from_memory)}"
-    if card.note:
-        yield f"  {card.note}"
+    return f"{told}, by {formula.kind} ({formula.mark or 'on the card'})"
+
+
+def _describe_limits(card: ModelCard) -> str:
+    known = {"context": card.context, "longest reply": card.max_output}
+    known |= {"pictures": card.max_images, "longest side": card.max_side}
+    return ", ".join(f"{name} {value:,}" for name, value in known.items() if value is not None)
 
 
 def update_prices(file: Path, as_of: str | None = None) -> tuple[dict[str, Any], list[str]]:

@@ -15,7 +15,7 @@ from ...core.types import Form, Image, Request, Usage
 from ...data.images.decode import read_header, read_stamped
 from ...data.images.encode import open_picture, prepare, target_size, with_margin
 from ...infer.generate import GENERATE
-from ...model.providers.model_card import FoundCard, find_model_card
+from ...model.providers.model_card import FoundCard, ModelCard, find_model_card
 from ...model.providers.picture_tokens import ASSUMED
 from ...model.providers.prices import Prices, Tokens, parse_price
 from ...store.reader import RunReader
@@ -69,11 +69,8 @@ class CostEstimate(NamedTuple):
     tasks: list[TaskEstimate]
     found: FoundCard
     prices: Prices | None
-
-    @property
-    def known(self) -> bool:
-        """Tell whether every task could be estimated, replies included."""
-        return all(one.expected is not None and one.expected.output is not None for one in self.tasks if one.left)
+    billed: bool = False
+    """Whether the model is one that somebody may bill: served, or with a price."""
 
     def tokens(self, *, most: bool = False) -> Tokens | None:
         """Return the tokens of all that is left, or with every reply as long as it may be; None if not known."""
@@ -110,8 +107,10 @@ def estimate_run(plan: Plan, settings: RunSettings) -> CostEstimate:
     found = find_model_card(settings.model, address if isinstance(address, str) else None, settings.catalogs)
     given = parse_price(settings.price)
     prices = given or (found.card.prices if found.card else None)
+    if address is None and prices is None:  # a model of this machine has no bill
+        return CostEstimate([TaskEstimate(one.task.name, one.trials, None, None) for one in plan.tasks], found, None)
     tasks = [_estimate_task(planned, plan, settings, found) for planned in plan.tasks]
-    return CostEstimate(tasks, found, prices)
+    return CostEstimate(tasks, found, prices, billed=True)
 
 
 def _estimate_task(planned: PlannedTask, plan: Plan, settings: RunSettings, found: FoundCard) -> TaskEstimate:
@@ -146,25 +145,29 @@ def _measured(usages: Sequence[Usage]) -> Expected:
 
 
 def _expect(planned: PlannedTask, plan: Plan, settings: RunSettings, found: FoundCard) -> Expected:
-    card = found.card
-    formula = card.pictures if card and card.pictures else ASSUMED
-    letters = card.characters_per_token if card else None
-    text = pictures = output = 0.0
-    looked_at = unreadable = 0
-    for request in _some_requests(planned):
-        looked_at += 1
-        text += sum(text_tokens(turn.text, letters) for turn in request.messages)
-        output += _answer_tokens(request, planned)
-        for image in (image for turn in request.messages for image in turn.images):
-            size = size_as_sent(image, plan.model.image_policy)
-            unreadable += size is None
-            pictures += formula.count(size) if size else 0
-    thinks = settings.reasoning not in (None, "off") or (card and card.thinks and settings.reasoning is None)
-    count = max(1, looked_at)
-    reply = planned.task.params.max_tokens if thinks else output / count
-    how = f"pictures by {formula.kind} ({formula.mark or 'on the card'})" if pictures else "no pictures"
-    basis = f"{looked_at:,} prompts looked at; {how}, text by its length, replies by their form"
-    return Expected(text / count, pictures / count, reply, basis, unreadable)
+    card = found.card or ModelCard(plan.model.name)
+    formula, letters = card.pictures or ASSUMED, card.characters_per_token
+    requests = list(_some_requests(planned))
+    count = max(1, len(requests))
+    turns = [turn for request in requests for turn in request.messages]
+    sizes = [size_as_sent(image, plan.model.image_policy) for turn in turns for image in turn.images]
+    pictures = sum(map(formula.count, filter(None, sizes)))
+    text = sum(text_tokens(turn.text, letters) for turn in turns)
+    how = f"pictures by {formula.kind} ({formula.mark or 'on the card'})" if sizes else "no pictures"
+    basis = f"{len(requests):,} prompts looked at; {how}, text by its length, replies by their form"
+    reply = planned.task.params.max_tokens if _thinks(settings, card) else _usual_reply(requests, planned)
+    return Expected(text / count, pictures / count, reply, basis, sizes.count(None))
+
+
+def _thinks(settings: RunSettings, card: ModelCard) -> bool:
+    """Tell whether replies are longer than their answers, as was asked for or as the card says."""
+    if settings.reasoning is not None:
+        return settings.reasoning != "off"
+    return bool(card.thinks)
+
+
+def _usual_reply(requests: Sequence[Request], planned: PlannedTask) -> float:
+    return sum(_answer_tokens(request, planned) for request in requests) / max(1, len(requests))
 
 
 def _some_requests(planned: PlannedTask) -> Iterator[Request]:
