@@ -21,10 +21,10 @@ from ..core.tasks import RunHeader, Task
 from ..core.types import Form, Params, Sample
 from ..engine.loop import Engine
 from ..engine.state import RunState
+from ..model.providers.prices import Prices, Tokens, parse_price
 from ..report.files import write_atomically
 from ..report.finish import finish_run
 from ..report.pages.exam_page import write_prescription
-from ..report.progress import Price
 from ..sight.advice import Line, prescribe
 from ..sight.cards import MODES, chosen_tests
 from ..sight.sitting import NOBODY, PREFIX, Order, Sitting
@@ -53,7 +53,7 @@ class ExamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     tokens: int | None = None
     euro: float | None = None
     """At most so many paid requests, tokens, or so much money (with `price`)."""
-    price: Price | None = None
+    price: str | None = None
 
 
 class ExamResult(NamedTuple):
@@ -126,7 +126,7 @@ def _check(wanted: ExamSettings) -> None:
         raise UsageError(f"exam mode {not_among(wanted.mode, MODES)}")
     if wanted.until is not None and not 0.02 <= wanted.until <= 1.0:
         raise UsageError(f"--until {wanted.until}: a half width in ln units from 0.02 to 1 (0.15 is -14/+16 %)")
-    if wanted.euro is not None and wanted.price is None:
+    if wanted.euro is not None and parse_price(wanted.price) is None:
         raise UsageError("--budget in money needs --price IN,OUT (of a million tokens)")
 
 
@@ -223,13 +223,14 @@ class _Budget:
             return f"the budget of {wanted.requests:,} requests ended"
         if wanted.tokens is not None and state.input_tokens + state.output_tokens >= wanted.tokens:
             return f"the budget of {wanted.tokens:,} tokens ended"
-        if wanted.euro is not None and wanted.price is not None and _money(state, wanted.price) >= wanted.euro:
+        prices = parse_price(wanted.price)
+        if wanted.euro is not None and prices is not None and _money(state, prices) >= wanted.euro:
             return f"the budget of {wanted.euro:g} in money ended"
         return ""
 
 
-def _money(state: RunState, price: Price) -> float:
-    return (state.input_tokens * price.input + state.output_tokens * price.output) / 1e6
+def _money(state: RunState, prices: Prices) -> float:
+    return prices.cost(Tokens(input=state.input_tokens, output=state.output_tokens))
 
 
 def exam_content(sitting: Sitting, model: str) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from ..core.event_loop import run_to_end
 from ..core.ids import content_hash
 from ..core.types import Prediction, Request
 from ..data.catalog import Catalog
+from ..model.providers.model_card import same_place
+from ..model.providers.prices import Prices
 from ..model.served.served_model import ServedModel
 from ..perf.charts import latency_throughput, pictures, to_svg
 from ..perf.load.generator import Item
@@ -31,7 +33,7 @@ from ..perf.load.workload import Asked, capture, compose, join_turns, prepare_it
 from ..perf.metrics import summarize
 from ..perf.page import render_page
 from ..perf.slo import Objectives
-from ..perf.stored import Prices, right_answers, to_prediction, value_for_money
+from ..perf.stored import right_answers, to_prediction, value_for_money
 from ..perf.sweep import Point, Sweep, conclude, judge, search, sweep_table
 from ..perf.timeline import Timeline, write_timeline
 from ..report.files import write_atomically
@@ -348,12 +350,13 @@ def draw(folder: Path, timeline: Timeline) -> list[str]:
     return list(drawn)
 
 
-def prices_of(model: str, catalogs: Sequence[Path] = ()) -> Prices | None:
-    """Return the prices on the card of a model (catalog/models/NAME.toml with `model` and `[prices]`), if any."""
+def prices_of(model: str, catalogs: Sequence[Path] = (), address: str | None = None) -> Prices | None:
+    """Return the prices on the card of a model (catalog/models/NAME.toml), if it has them where it is served."""
     catalog = Catalog(catalogs)
     for name in catalog.names("models"):
         card = catalog.card("models", name)
-        if card.get("model") == model and "prices" in card:
+        here = not card.get("base_url") or same_place(card["base_url"], address)
+        if here and card.get("model") == model and "prices" in card:
             return convert(card["prices"], Prices, f"prices of model card {name!r}")
     return None
 

@@ -14,6 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from ..core.clock import SystemClock
 from ..core.errors import DataError, EnvironmentProblem, UsageError
 from ..core.event_loop import run_to_end
@@ -22,17 +24,21 @@ from ..core.protocols import ImagePolicy, Model
 from ..data.images.encode import ImageDoor
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
+from ..engine.spending import Spending
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
 from ..report.notebook import headline_words, results_html
 from ..scoring.aggregates.consistency import CONVENTIONS
 from ..scoring.readings import META, OWN_PROFILE, Reading, check_reading
+from ..scoring.spent import PRICES
 from ..store.cache import ResponseCache
 from ..store.picture_ledger import PictureLedger
 from ..store.servers import AskedServer
 from ..store.writer import RunWriter
 from .early_stop import EarlyStop
 from .machine import open_cache
+from .money.cost_words import check_limit
+from .money.run_cost import CostEstimate, estimate_run
 from .plan import Plan, make_plan
 from .settings import RunSettings
 
@@ -46,8 +52,12 @@ WRITTEN = ("results.json", "records.jsonl", "report.html")
 class Watcher(Protocol):
     """Whom a run tells about itself while it goes on: the terminal."""
 
-    def planned(self, plan: Plan) -> None:
+    def planned(self, plan: Plan, estimate: CostEstimate) -> None:
         """Called once, before the first request."""
+        ...
+
+    def agrees(self, question: str) -> bool:
+        """Ask whether a run may go on although it looks dearer than it may be."""
         ...
 
     def watch(self, state: RunState) -> Any:
@@ -111,10 +121,14 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     plan = make_plan(settings)
     reading = _planned_reading(plan, settings)
     policy = make_policy(settings)
+    estimate = estimate_run(plan, settings)
     if watcher is not None:
-        watcher.planned(plan)
+        watcher.planned(plan, estimate)
+    question = check_limit(settings, estimate)
+    if question is not None and (watcher is None or not watcher.agrees(question)):
+        raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
     ends = None if settings.deadline_s is None else started + settings.deadline_s
-    state, interrupted, early = run_to_end(_ask_all(plan, policy, settings, watcher, ends))
+    state, interrupted, early = run_to_end(_ask_all(plan, policy, settings, estimate, watcher=watcher, ends=ends))
     results = finish(plan.folder, plan, reading)
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
     return RunResult(plan.folder, results, state, interrupted, dimensions, early)
@@ -158,7 +172,13 @@ def make_policy(settings: RunSettings) -> Policy:
 
 
 async def _ask_all(
-    plan: Plan, policy: Policy, settings: RunSettings, watcher: Watcher | None, ends: float | None
+    plan: Plan,
+    policy: Policy,
+    settings: RunSettings,
+    estimate: CostEstimate,
+    *,
+    watcher: Watcher | None,
+    ends: float | None,
 ) -> tuple[RunState, bool, Mapping[str, Any] | None]:
     async with asking(plan.model, plan.folder):
         resuming = (plan.folder / "run.db").exists()
@@ -177,9 +197,20 @@ async def _ask_all(
                 ledger = writer.ledger()
                 await check_pictures(ledger, plan.model.image_policy)
             server.keep(writer)
-            engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache, ledger=ledger)
+            spending = open_spending(writer, settings, estimate)
+            engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache, ledger=ledger, spending=spending)
             with ending_at(ends, engine), server.keeping_adjusted(writer):
                 return await _run_engine(engine, plan, settings, writer, watcher)
+
+
+def open_spending(writer: RunWriter, settings: RunSettings, estimate: CostEstimate) -> Spending | None:
+    """Keep the prices with the run, so that its results can be priced; return what holds its limit, if it has one."""
+    prices = estimate.prices
+    if prices is None:
+        return None
+    if writer.meta(PRICES) != msgspec.to_builtins(prices):
+        writer.put_meta(PRICES, prices)
+    return Spending(prices, settings.max_cost, estimate.dearest)
 
 
 async def check_pictures(ledger: PictureLedger, policy: ImagePolicy) -> None:

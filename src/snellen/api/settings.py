@@ -113,6 +113,12 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_errors: str | None = None
     deadline_s: float | None = None
     """Seconds for the whole run; then it takes nothing new, drains, and scores what it has."""
+    price: str | None = None
+    """`IN,OUT` or `IN,OUT,CACHED`: what a million tokens cost, instead of what the model's card says."""
+    max_cost: float | None = None
+    """What this call may spend; before a request could pass it, nothing more is asked and everything is kept."""
+    yes: bool = False
+    """Start although the estimate is above `max_cost`."""
     cache: bool = True
     allow_missing_images: bool = False
     allow_outside: bool = False

@@ -69,12 +69,10 @@ def exam(context: click.Context, /, quiet: bool, as_json: bool, as_lines: bool, 
         return 0
     from ..api.eye_exam import run_exam
     from ..report.exam_terminal import summary_lines
-    from ..report.progress import parse_price
     from .run_output import TerminalWatcher
 
-    cost = parse_price(price)
-    wanted, settings = make_exam_settings(cost, **flags)
-    watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, price=cost)
+    wanted, settings = make_exam_settings(price, **flags)
+    watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines)
     heard = TestLines(watcher.console, quiet=quiet, every=as_lines)
     result = run_exam(wanted, settings, watcher, heard.ears())
     if as_json:
@@ -122,7 +120,7 @@ def exam_compare(first: Path, second: Path, as_json: bool) -> None:
         click.echo(line)
 
 
-def make_exam_settings(price: Any, **flags: Any) -> tuple[ExamSettings, RunSettings]:
+def make_exam_settings(price: str | None, **flags: Any) -> tuple[ExamSettings, RunSettings]:
     """Turn the flags into settings."""
     from ..api.eye_exam import ExamSettings
     from ..api.settings import RunSettings

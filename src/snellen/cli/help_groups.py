@@ -50,7 +50,18 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
         *("convention", "eval_stability"),
     ),
     "Time, load and money": (
-        *("max_workers", "max_retries", "timeout_s", "deadline_s", "rate", "max_errors", "price", "no_cache"),
+        *(
+            "max_workers",
+            "max_retries",
+            "timeout_s",
+            "deadline_s",
+            "rate",
+            "max_errors",
+            "price",
+            "max_cost",
+            "yes",
+            "no_cache",
+        ),
     ),
     "Output": ("output_dir", "show_prompts", "as_lines", "quiet", "as_json"),
 }

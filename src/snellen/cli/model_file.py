@@ -56,7 +56,11 @@ def read_model_file(
     by_name = not path.exists() and path.suffix not in FILE_ENDINGS and path.parent == Path()
     table = _ready(path.name, catalogs) if by_name else read_config_file(path)
     _check_model_file(table, path, needed, known)
-    settings = {setting: table[key] for key, setting in known.items() if table.get(key) is not None}
+    return _settle({setting: table[key] for key, setting in known.items() if table.get(key) is not None})
+
+
+def _settle(settings: dict[str, Any]) -> dict[str, Any]:
+    """Give the values the form that settings have."""
     if name := settings.pop("model", None):
         settings["model"] = f"openai/{name}"
     if key := settings.pop("key", None):

@@ -28,6 +28,8 @@ SUBSET_FLAGS = {"core": "core_eval", "debug": "dataset_debug"}
 HALF_WIDTH = click.FloatRange(min=0, max=50, min_open=True, max_open=True)
 STYLES = "Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE."
 STABILITY = "Accepted; instability is reported whenever there are repeats or variants."
+PRICE = "Price of a million input and output tokens.  [default: the model's card, see `snellen models show`]"
+MAX_COST = "What this command may spend: then it stops, keeps everything and exits 3; run it again to continue."
 DEADLINE = "Seconds for the whole run: then it stops cleanly, keeps everything and exits 3; run it again to continue."
 EXAMPLE = """
 \b
@@ -125,7 +127,9 @@ Examples:
 @repeated(
     "--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific: dtype=…, engine.enforce_eager=true"
 )
-@option("--price", metavar="IN,OUT", help="Price of a million input and output tokens, to show the cost while it runs.")
+@option("--price", metavar="IN,OUT[,CACHED]", help=PRICE)
+@option("--max-cost", type=ABOVE_ZERO, help=MAX_COST)
+@flag("--yes", help="Start although the estimate is above --max-cost; it still stops there.")
 @flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
 @option("--until-ci", type=HALF_WIDTH, help="Stop when the interval is ± this many points.")
 @repeated("--detailed-keys", "--detailed_keys", help="Tags to group by; may be repeated.  [default: all]")
@@ -135,7 +139,7 @@ Examples:
 @option("--show-prompt", "show_prompts", type=COUNT, help="Print the first N prompts whole before asking.")
 @options.QUIET
 @json_flag(help="Print results.json on stdout; all else goes to stderr.")
-def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, show_prompts: int | None, **flags: Any) -> int:
+def run(quiet: bool, as_json: bool, as_lines: bool, show_prompts: int | None, **flags: Any) -> int:
     """Measure a model on tasks: plan, ask, store, score, report.
 
     TASK is a name from `snellen tasks`, a task file (.toml), or your own data (.jsonl .json .csv .tsv .parquet
@@ -143,15 +147,14 @@ def run(quiet: bool, as_json: bool, as_lines: bool, price: str | None, show_prom
     The same command again continues where it stopped, and costs nothing when it is complete.
     """
     from ..api.run import run_settings
-    from ..report.progress import parse_price
     from .run_output import TerminalWatcher, print_result
 
     settings = make_settings(**flags)
-    watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, price=parse_price(price), prompts=show_prompts or 0)
+    watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, prompts=show_prompts or 0)
     result = run_settings(settings, watcher)
     print_result(result, watcher, as_json=as_json, quiet=quiet)
     if result.interrupted:
-        return 3 if result.state.overdue else 130
+        return 3 if result.state.overdue or result.state.over_limit else 130
     return 1 if result.failed else 0
 
 

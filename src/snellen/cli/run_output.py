@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import click
 
 from ..api.listing import published_card
+from ..api.money.cost_words import describe_cost, describe_stop
+from ..api.money.run_cost import CostEstimate
 from ..api.plan import Plan
 from ..api.plan_words import describe_leaving, describe_params, describe_rows, show_prompts
-from ..api.run import RunResult
+from ..api.run import RunResult, RunState
 from ..core.text import plural
+from ..report.boards.cost_cells import cost_lines
 from ..report.boards.headline import dimension_means
 from ..report.boards.published import comparison_table
 from ..report.console import WholeConsole
 from ..report.curves import plot_run
-from ..report.progress import Price, Progressbar
+from ..report.progress import Progressbar
 from ..report.terminal import dimension_table, group_tables, plain, results_table
 from .options import print_json
-
-TOKENS_PER_CHARACTER = 0.3
-TOKENS_PER_IMAGE = 1000
 
 
 class TerminalWatcher:
     """Prints the plan and shows progress on stderr."""
 
-    def __init__(self, *, quiet: bool, as_lines: bool = False, price: Price | None = None, prompts: int = 0) -> None:
+    def __init__(self, *, quiet: bool, as_lines: bool = False, prompts: int = 0) -> None:
         self.console = WholeConsole(stderr=True)
-        self.watch = Progressbar(self.console, quiet=quiet, as_lines=as_lines, price=price).watch
+        self.watch = Progressbar(self.console, quiet=quiet, as_lines=as_lines).watch
         self._quiet = quiet
         self._prompts = prompts
 
-    def planned(self, plan: Plan) -> None:
-        """Print what is about to happen: counts and rough tokens. How long it takes is known once replies come."""
+    def planned(self, plan: Plan, estimate: CostEstimate) -> None:
+        """Print what is about to happen: counts, tokens and money. How long it takes is known once replies come."""
         if self._quiet:
             return
-        tokens = 0.0
         for planned in plan.tasks:
             task, content = planned.task, planned.survey
             counts = ((content.samples, "sample"), (len(task.variants), "variant"), (task.repeats, "inference"))
@@ -46,12 +46,14 @@ class TerminalWatcher:
             lines = (*describe_rows(planned), *describe_params(planned, plan), *show_prompts(planned, self._prompts))
             for line in lines:
                 self.console.print(plain(line))
-            once = content.characters * TOKENS_PER_CHARACTER + content.images * TOKENS_PER_IMAGE
-            tokens += planned.trials / content.samples * once
-        for line in describe_leaving(plan):
+        for line in (*describe_leaving(plan), *describe_cost(plan, estimate)):
             self.console.print(plain(line))
-        cost = f"about {tokens:,.0f} input tokens"
-        self.console.print(plain(f"model {plan.model.name}; {cost}; run folder {plan.folder}"))
+
+    def agrees(self, question: str) -> bool:
+        """Ask whoever sits at the terminal; where nobody does, the answer is no."""
+        if self._quiet or not (sys.stdin.isatty() and self.console.is_terminal):
+            return False
+        return click.confirm(f"{question}. Start, and stop at the limit?", err=True)
 
 
 def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, quiet: bool) -> None:
@@ -70,8 +72,14 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         console.print(plain(f"{page}every reply in the browser: snellen view {folder}"))
     if result.interrupted:
         progress = f"{result.state.done + result.state.resumed} of {result.state.planned} trials"
-        why = "stopped by --deadline" if result.state.overdue else "interrupted"
+        why = _why_stopped(result.state)
         click.echo(f"{why} after {progress}; run the same command again to continue", err=True)
+
+
+def _why_stopped(state: RunState) -> str:
+    if state.over_limit:
+        return describe_stop(state)
+    return "stopped by --deadline" if state.overdue else "interrupted"
 
 
 def _all_failed(result: RunResult) -> bool:
@@ -86,6 +94,7 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
         yield f"{plural(count, 'trial')} failed: {kind}"
     if state.last_error and result.failed:
         yield f"last error: {state.last_error}"
+    yield from cost_lines(result.results)
     for change in result.results["run"].get("adjusted", ()):
         yield f"sent otherwise than asked: {change}"
     if state.resumed and not state.done:

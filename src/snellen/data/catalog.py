@@ -58,10 +58,9 @@ class Catalog:
     def expand(self, name: str, *, open_folders: bool = False) -> list[str]:
         """Return the task names of a suite, if told the folders of a folder of tasks, or the name itself."""
         suites = self._find("suites")
-        if open_folders and name not in suites and name not in self._find("datasets") and Path(name).is_dir():
-            return [str(folder) for folder in task_folders(Path(name))] or [name]
         if name not in suites:
-            return [name]
+            is_folder = open_folders and name not in self._find("datasets") and Path(name).is_dir()
+            return ([str(folder) for folder in task_folders(Path(name))] if is_folder else []) or [name]
         tasks = read_config_file(suites[name]).get("tasks")
         if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
             raise ConfigError(f'suite {name!r} must name its tasks: tasks = ["…"]')

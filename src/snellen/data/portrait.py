@@ -54,24 +54,37 @@ def describe_samples(samples: Iterable[Sample], boxes: Mapping[int, int] | None 
     """Count all samples; the order of the file changes nothing."""
     gathered = list(samples)
     lengths = _chain_lengths(gathered)
-    asked = [sample.question for sample in gathered if not lengths or sample.tags.get("role") != INFERENCE_ROLE]
-    words = [[word.lower() for word in WORD.findall(question)] for question in asked]
-    first = Counter(line[0] for line in words if line)
+    words = _words(gathered, chains=bool(lengths))
     return Portrait(
         samples=len(gathered),
         forms=dict(Counter(sample.form.value for sample in gathered)),
         options=_counted(len(sample.options) for sample in gathered),
         pictures=_counted(len(sample.images) for sample in gathered),
-        distinct_pictures=len({image.sha256 or image.ref for sample in gathered for image in sample.images}),
+        distinct_pictures=_distinct_pictures(gathered),
         answers=_counted(len(sample.answers) for sample in gathered),
         question_words=_spread([len(line) for line in words]),
         containing={word: share for word in QUESTION_WORDS if (share := _share(words, word))},
-        beginning={word: count / len(words) for word, count in first.most_common(10)},
+        beginning=_beginnings(words),
         groups=len({sample.group for sample in gathered if sample.group is not None}),
         steps=_spread(lengths),
         chains=_counted(lengths),
         boxes=dict(sorted((boxes or {}).items())),
     )
+
+
+def _words(samples: Sequence[Sample], *, chains: bool) -> list[list[str]]:
+    """Return the words of every question; of chains only those of the steps, which are the file's own."""
+    asked = [sample.question for sample in samples if not chains or sample.tags.get("role") != INFERENCE_ROLE]
+    return [[word.lower() for word in WORD.findall(question)] for question in asked]
+
+
+def _beginnings(words: Sequence[Sequence[str]], most: int = 10) -> dict[str, float]:
+    first = Counter(line[0] for line in words if line)
+    return {word: count / len(words) for word, count in first.most_common(most)}
+
+
+def _distinct_pictures(samples: Sequence[Sample]) -> int:
+    return len({image.sha256 or image.ref for sample in samples for image in sample.images})
 
 
 def _chain_lengths(samples: Sequence[Sample]) -> list[int]:

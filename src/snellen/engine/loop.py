@@ -29,6 +29,7 @@ from .policy import Policy
 from .purse import BudgetSpentError, Purse
 from .request_images import ImageDesk, RequestImages
 from .retry import Retrier
+from .spending import LimitReached, Spending
 from .state import RunState
 
 DEAD_AFTER = 20
@@ -53,6 +54,7 @@ class Engine:
         cache: ResponseCache | None = None,
         ledger: PictureLedger | None = None,
         purse: Purse | None = None,
+        spending: Spending | None = None,
     ) -> None:
         check_members(model)
         self.state = RunState()
@@ -60,6 +62,9 @@ class Engine:
         self._identity = content_hash(model.identity(), 32)
         self._writer = writer
         self._ledger = ledger
+        self._spending = spending
+        if spending is not None:
+            self.state.cost, self.state.currency = 0.0, spending.bill.prices.currency
         self._policy = policy
         self._clock = clock
         self._cache = cache if model.cacheable else None
@@ -137,6 +142,9 @@ class Engine:
                 await job.run(self._ask)
             except BudgetSpentError:  # no halt: what others paid for comes back in its own time
                 return
+            except LimitReached:
+                self.state.over_limit = True
+                self.stop()
             except SnellenError as error:  # the others get their time to finish what they asked
                 self._halt(error)
             if probe:
@@ -186,6 +194,16 @@ class Engine:
         return prediction, digest
 
     async def _predict(self, request: Request, images: RequestImages, digest: str) -> Prediction:
+        if self._spending is None:
+            return await self._predict_now(request, images, digest)
+        async with self._spending.one_more():
+            prediction = await self._predict_now(request, images, digest)
+            self._spending.count(prediction)  # before the next may leave: what came back counts as spent
+            self.state.cost = self._spending.spent
+            self.state.unpriced = self._spending.bill.unpriced
+        return prediction
+
+    async def _predict_now(self, request: Request, images: RequestImages, digest: str) -> Prediction:
         size_bytes = _size_bytes(request, images.sent)
         await self._limiter.acquire(size_bytes)
         self.state.in_flight += 1

@@ -10,6 +10,7 @@ import msgspec
 
 from ..core.errors import DataError
 from ..core.types import Failure, FailureKind, ImageSent, Prediction, Request, Timing, Usage
+from ..model.providers.prices import Prices
 from ..store.reader import RunReader
 from .load.collect import Outcome
 from .steady import whole_run
@@ -78,14 +79,6 @@ def _record(prediction: Prediction) -> RequestRecord:
         images=len(prediction.images),
         pixels=sum(image.width * image.height for image in prediction.images),
     )
-
-
-class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a million tokens cost; data of a model card (`[prices]`) or of the command line."""
-
-    input_per_million: float = 0.0
-    output_per_million: float = 0.0
-    currency: str = "EUR"
 
 
 def value_for_money(

@@ -6,41 +6,22 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from ..core.errors import UsageError
 from ..engine.state import RunState
+from ..model.providers.prices import money
 from .terminal import plain
 
 REFRESH_S = 0.25
 LINE_EVERY_S = 10.0
 ERROR_SHOWN = 70
+TREND_AFTER = 5
+"""Replies after which what they cost says something of the others."""
 LONG_REST_S = 20.0
 """A rest of so long is told also where nothing else is."""
-
-
-class Price(NamedTuple):
-    """What a million tokens cost, in whatever money."""
-
-    input: float
-    output: float
-
-
-def parse_price(text: str | None) -> Price | None:
-    """Read `IN,OUT`."""
-    if text is None:
-        return None
-    try:
-        given = [float(part) for part in text.split(",")]
-        return Price(*given)
-    except (ValueError, TypeError):
-        raise UsageError(
-            f"--price {text!r} is not IN,OUT: two numbers, the price of a million input and output tokens"
-        ) from None
 
 
 class Progressbar:
@@ -52,13 +33,11 @@ class Progressbar:
         *,
         quiet: bool = False,
         as_lines: bool = False,
-        price: Price | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._console = console
         self._quiet = quiet
         self._as_lines = as_lines or not console.is_terminal
-        self._price = price
         self._clock = clock
 
     @contextmanager
@@ -70,7 +49,7 @@ class Progressbar:
 
     @contextmanager
     def _live(self, state: RunState) -> Iterator[None]:
-        facts = _Facts(state, self._price, self._clock)
+        facts = _Facts(state, self._clock)
         columns: list[str | ProgressColumn] = [
             SpinnerColumn(),
             BarColumn(),
@@ -113,7 +92,7 @@ class Progressbar:
         def line() -> None:
             if self._clock() - last[0] >= LINE_EVERY_S:
                 last[0] = self._clock()
-                self._console.print(plain(progress_line(state, self._clock() - started, self._price, last[0])))
+                self._console.print(plain(progress_line(state, self._clock() - started, last[0])))
 
         poll = asyncio.get_running_loop().create_task(_poll(line))
         try:
@@ -129,30 +108,30 @@ async def _poll(show: Callable[[], None]) -> None:
 
 
 class _Facts(ProgressColumn):
-    def __init__(self, state: RunState, price: Price | None, clock: Callable[[], float]) -> None:
+    def __init__(self, state: RunState, clock: Callable[[], float]) -> None:
         super().__init__()
-        self._state, self._price, self._clock = state, price, clock
+        self._state, self._clock = state, clock
         self._started = clock()
 
     def render(self, task: Task) -> Text:
         """Return the counters beside the bar."""
         now = self._clock()
-        return plain(facts(self._state, now - self._started, self._price, now))
+        return plain(facts(self._state, now - self._started, now))
 
 
-def progress_line(state: RunState, elapsed_s: float, price: Price | None, now: float) -> str:
+def progress_line(state: RunState, elapsed_s: float, now: float) -> str:
     """Return one line for a log: how far, how fast, how long still."""
     done = state.done + state.resumed
     left = (state.planned - done) * elapsed_s / state.done if state.done else None
     eta = f" · about {left:,.0f} s left" if left is not None else ""
-    return f"{done}/{state.planned} {facts(state, elapsed_s, price, now)}{eta}"
+    return f"{done}/{state.planned} {facts(state, elapsed_s, now)}{eta}"
 
 
-def facts(state: RunState, elapsed_s: float = 0.0, price: Price | None = None, now: float = 0.0) -> str:
+def facts(state: RunState, elapsed_s: float = 0.0, now: float = 0.0) -> str:
     """Return what is worth knowing while one waits: speed, cost, what goes wrong, and why it waits."""
     parts = [
         *_speed(state, elapsed_s),
-        _cost(state, price),
+        _cost(state),
         f"{state.in_flight} in flight (limit {state.slots})" if state.slots else "",
     ]
     counted = (
@@ -177,7 +156,11 @@ def _speed(state: RunState, elapsed_s: float) -> list[str]:
     return [f"{state.done / elapsed_s:.1f}/s", f"{tokens:,.0f} tokens/s" if tokens >= 1 else ""]
 
 
-def _cost(state: RunState, price: Price | None) -> str:
-    if price is None:
+def _cost(state: RunState) -> str:
+    """Say what was spent and, once some replies came, what all of them will cost at this rate."""
+    if state.cost is None:
         return ""
-    return f"cost {(state.input_tokens * price.input + state.output_tokens * price.output) / 1e6:.4f}"
+    asked, left = state.done - state.cached, state.planned - state.resumed - state.done
+    trend = f" of about {money(state.cost * (1 + left / asked))}" if asked >= TREND_AFTER and left > 0 else ""
+    unknown = f" and {state.unpriced:,} replies of unknown price" if state.unpriced else ""
+    return f"cost {money(state.cost)}{trend} {state.currency}".rstrip() + unknown

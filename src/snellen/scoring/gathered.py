@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.tasks import Task
 from ..core.types import Prediction, Sample, Score, Usage
+from ..model.providers.prices import Bill
 from ..store.reader import Trial
 from .reading import ScoreRow, TableBuilder, TrialRow
 from .table import Costs, SampleFacts, ScoreTable, TrialColumns
@@ -24,11 +25,12 @@ USAGE = (*TOKENS, "requests")
 class GatheredTask:
     """What a task's trials add up to; `for_pages` also keeps what pages show of them."""
 
-    def __init__(self, task: Task, *, for_pages: bool = False) -> None:
+    def __init__(self, task: Task, *, for_pages: bool = False, bill: Bill | None = None) -> None:
         self.task = task
         self.usage = dict.fromkeys(USAGE, 0)
         self.metrics: tuple[str, ...] = ()
         """Those of the first scored trial: the main one first."""
+        self.bill = bill
         self._for_pages = for_pages
         self._builder = TableBuilder()
         self._trials: list[TrialRow] = []
@@ -43,6 +45,9 @@ class GatheredTask:
         self._builder.add_samples([(name, sample.group, sample.tags) for name, sample in samples.items()])
         self._trials += [_trial_row(trial) for trial, _ in batch]
         self._count([trial.prediction.usage for trial, _ in batch])
+        if self.bill is not None:
+            for trial, _ in batch:
+                self.bill.add(trial.prediction)
         self.metrics = self.metrics or _first_metrics(batch)
         if self._for_pages:
             self._keep_for_pages(batch, samples.values())

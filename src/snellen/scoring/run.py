@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 from ..core.registry import Registry
 from ..core.tasks import Task
 from ..core.types import Sample, Score
+from ..model.providers.prices import Bill
 from ..store.reader import RunReader, write_scores
 from .gathered import GatheredTask, Scored
 from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
 from .scorers.judged import stored_verdicts
+from .spent import describe_bill, right_count, stored_prices, sum_costs
 from .table import ScoredTask
 
 BATCH = 64
@@ -41,11 +43,12 @@ def score_run(
     keeps what pages show if `for_pages`.
     """
     with RunReader(folder) as reader:
-        header = reader.header()
+        header, prices = reader.header(), stored_prices(reader)
+        bills: list[Bill] = []
 
         def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
             """Score one task, and store its scores as they come."""
-            gathered = GatheredTask(task, for_pages=for_pages)
+            gathered = GatheredTask(task, for_pages=for_pages, bill=Bill(prices) if prices else None)
             options = {"chance": chance_of(reader, task), **reading.options()}
             scored = scored_trials(reader, task, registry, options, [*(reading.scorers or task.scorers), *more])
             passing = gather(reader, scored, gathered, watch)
@@ -56,9 +59,14 @@ def score_run(
             else:
                 scores = list(passing).__iter__
             pairs = _scored_task(reader, gathered, scores)
-            return summarize_task(pairs, registry, options, header), gathered.usage
+            result = summarize_task(pairs, registry, options, header)
+            if gathered.bill is not None:
+                result["cost"] = describe_bill(gathered.bill, right_count(gathered.tables()))
+                bills.append(gathered.bill)
+            return result, gathered.usage
 
-        return results_of(reader, reading, score_task)
+        results = results_of(reader, reading, score_task)
+        return results | {"cost": sum_costs(results["tasks"], bills)}
 
 
 def score_again(reader: RunReader, registry: Registry, *, reading: Reading = OWN) -> dict[str, Any]:

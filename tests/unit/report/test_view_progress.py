@@ -12,14 +12,24 @@ from rich.console import Console
 from snellen.core.errors import UsageError
 from snellen.core.types import Prediction, TrialKey, Usage
 from snellen.engine.state import RunState
-from snellen.report.progress import Price, Progressbar, facts, parse_price, progress_line
+from snellen.model.providers.prices import Prices, parse_price
+from snellen.report.progress import Progressbar, facts, progress_line
 from snellen.report.terminal_image import blocks, escape_sequence, protocol_of
 
 KEY = TrialKey("t", "s")
 
 
 def busy() -> RunState:
-    state = RunState(planned=100, slots=8, in_flight=5, retries=2, last_error="429 too many \x1b[2J requests")
+    state = RunState(
+        planned=100,
+        slots=8,
+        in_flight=5,
+        cost=0.002,
+        currency="EUR",
+        unpriced=1,
+        retries=2,
+        last_error="429 too many \x1b[2J requests",
+    )
     for _ in range(10):
         state.count(Prediction(KEY, text="x", usage=Usage(100, 50), finish="length"))
     state.count(Prediction(KEY, text="  "))
@@ -27,11 +37,11 @@ def busy() -> RunState:
 
 
 def test_facts_tell_speed_cost_trouble_and_why() -> None:
-    told = facts(busy(), 2.0, Price(1.0, 2.0))
+    told = facts(busy(), 2.0)
     for part in (
         "5.5/s",
         "250 tokens/s",
-        "cost 0.0020",
+        "cost 0.00200 of about 0.0182 EUR and 1 replies of unknown price",
         "5 in flight (limit 8)",
         "10 cut off",
         "1 empty",
@@ -44,8 +54,8 @@ def test_facts_tell_speed_cost_trouble_and_why() -> None:
 def test_facts_tell_how_long_a_server_asked_to_wait() -> None:
     state = busy()
     state.paused_until = 112.0
-    assert "waits 12 s as the server asked" in facts(state, 2.0, None, 100.0)
-    assert "waits" not in facts(state, 2.0, None, 113.0)
+    assert "waits 12 s as the server asked" in facts(state, 2.0, 100.0)
+    assert "waits" not in facts(state, 2.0, 113.0)
 
 
 def test_a_quiet_run_tells_a_long_rest_once_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,21 +81,28 @@ def test_a_quiet_run_tells_a_long_rest_once_and_nothing_else(monkeypatch: pytest
 
 
 def test_a_line_for_a_log_tells_what_is_left() -> None:
-    assert progress_line(busy(), 11.0, None, 0.0).startswith("11/100 ")
-    assert "about 89 s left" in progress_line(busy(), 11.0, None, 0.0)
-    assert "left" not in progress_line(RunState(planned=5), 1.0, None, 0.0)
+    assert progress_line(busy(), 11.0, 0.0).startswith("11/100 ")
+    assert "about 89 s left" in progress_line(busy(), 11.0, 0.0)
+    assert "left" not in progress_line(RunState(planned=5), 1.0, 0.0)
 
 
 def test_nothing_done_yet_is_quiet() -> None:
-    assert facts(RunState(planned=10), 5.0, None) == ""
+    assert facts(RunState(planned=10), 5.0) == ""
 
 
-@pytest.mark.parametrize(("told", "price"), [(None, None), ("1,2", Price(1, 2)), ("0.5, 1.5", Price(0.5, 1.5))])
-def test_prices(told: str | None, price: Price | None) -> None:
+PRICED = [
+    (None, None),
+    ("1,2", Prices(1, 2, "", source="--price")),
+    ("0.5, 1.5,0.1", Prices(0.5, 1.5, "", 0.1, source="--price")),
+]
+
+
+@pytest.mark.parametrize(("told", "price"), PRICED)
+def test_prices(told: str | None, price: Prices | None) -> None:
     assert parse_price(told) == price
 
 
-@pytest.mark.parametrize("told", ["", "1", "a,b", "1,2,3"])
+@pytest.mark.parametrize("told", ["", "1", "a,b", "1,2,3,4", "-1,2", "nan,1", "inf,1"])
 def test_bad_prices_are_refused_with_the_form(told: str) -> None:
     with pytest.raises(UsageError, match="IN,OUT"):
         parse_price(told)

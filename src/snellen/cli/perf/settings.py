@@ -101,7 +101,7 @@ def _synthetic(flags: dict[str, Any]) -> Synthetic:
 
 
 def _prices(flags: dict[str, Any], price_in: float | None, price_out: float | None) -> Prices | None:
-    card = prices_of(flags["model"], flags["catalogs"])
+    card = prices_of(flags["model"], flags["catalogs"], next(iter(flags["base_urls"]), None))
     if price_in is None and price_out is None:
         return card
     prices = {"input_per_million": price_in, "output_per_million": price_out}

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ...core.tasks import RunHeader
 from ...scoring.table import lower_is_better
+from .cost_cells import COST_COLUMNS, cost_cells
 from .headline import headline, reading_name
 from .sheet import Sheet
 
@@ -53,6 +54,8 @@ class Line(Struct, frozen=True):
     tasks: dict[str, Cell]
     """By column of the board: a task, or one of the ways in which it was measured."""
     dimensions: dict[str, float]
+    cost: Mapping[str, Any] | None = None
+    """What its replies cost, where their price is known: `cost` of results.json."""
     block: int = 1
     """Only runs of one block, with the same columns, are ranked against each other."""
 
@@ -64,6 +67,11 @@ class Board(Struct, frozen=True):
     """The columns: tasks; where runs differ in metric, way of asking or reading, `task (how)`."""
     dimensions: tuple[str, ...]
     lines: tuple[Line, ...]
+
+    @property
+    def cost_columns(self) -> tuple[str, ...]:
+        """Return the columns of cost: none where no run has one."""
+        return COST_COLUMNS if any(line.cost for line in self.lines) else ()
 
 
 def make_board(entries: Sequence[Entry]) -> Board:
@@ -163,7 +171,8 @@ def _line(entry: Entry, board: Mapping[str, Mapping[str, Cell]], dimension_of: M
         grouped.setdefault(dimension_of.get(task, "other"), []).append(cell.value or 0.0)
     dimensions = {name: math.fsum(values) / len(values) for name, values in grouped.items()}
     average = math.fsum(ranks) / len(ranks) if ranks else None
-    return Line(entry.name, entry.header.model, entry.header.id, average, mean, bounds, 0, cells, dimensions)
+    cost = entry.results.get("cost")
+    return Line(entry.name, entry.header.model, entry.header.id, average, mean, bounds, 0, cells, dimensions, cost)
 
 
 def _is_share(cell: Cell) -> bool:
@@ -219,7 +228,7 @@ def board_sheets(board: Board) -> list[Sheet]:
 def _block_sheet(board: Board, block: int, blocks: int) -> Sheet:
     lines = [line for line in board.lines if line.block == block]
     tasks = [task for task in board.tasks if task in lines[0].tasks]
-    head = (*COLUMNS, *(f"{name} %" for name in board.dimensions), *tasks)
+    head = (*COLUMNS, *board.cost_columns, *(f"{name} %" for name in board.dimensions), *tasks)
     before = [0, *(line.band for line in lines)]
     rows = [_row(board, line, tasks, same=line.band == band) for line, band in zip(lines, before, strict=False)]
     note = (
@@ -236,7 +245,8 @@ def _row(board: Board, line: Line, tasks: Sequence[str], *, same: bool) -> tuple
     dimensions = [_percent(line.dimensions.get(name)) for name in board.dimensions]
     names = (f"{line.band}{'=' if same else ''}", line.model, line.name, str(len(line.tasks)))
     means = (_plain(line.average_rank), _percent(line.mean), _bounds(line.ci95))
-    return (*names, *means, *dimensions, *(_of_task(line, task) for task in tasks))
+    costs = cost_cells(line.cost) if board.cost_columns else ()
+    return (*names, *means, *costs, *dimensions, *(_of_task(line, task) for task in tasks))
 
 
 def _of_task(line: Line, task: str) -> str:

@@ -22,6 +22,7 @@ from ...scoring.gathered import GatheredTask
 from ...scoring.stored import read_columns
 from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
+from ..boards.cost_cells import cost_lines
 from ..boards.headline import headline, reading_name
 from ..files import write_atomically
 from ..written import percent_metric, written, written_interval
@@ -261,13 +262,14 @@ def _settings(header: RunHeader, results: Results) -> Html:
     words = {"requests": "requests stored"}
     words |= {f"{kind}_tokens": f"{kind} tokens" for kind in ("input", "output", "reasoning")}
     counted = tiles((words[key], f"{usage[key]:,}") for key in words if usage.get(key))
+    costs = [tag("p", line) for line in cost_lines(results)]
     config = msgspec.json.format(msgspec.json.encode(header.config), indent=2).decode()
     versions = "\n".join(f"{name} {version}" for name, version in header.versions.items())
     folded = [
         tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0))
         for name, body in (("All settings that change results", config), ("Versions", versions))
     ]
-    return join((tag("h2", "Settings and versions"), counted, *folded))
+    return join((tag("h2", "Settings and versions"), counted, *costs, *folded))
 
 
 def _reproduce(header: RunHeader, folder: Path) -> Html:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from ...core.markup import Child, Html, tag
+from ..boards.cost_cells import cost_cells
 from ..boards.ranking import Board, Line
 from ..pages import draw
 from ..pages.tables import DRAWN, head, numbers, scrolled
@@ -34,7 +35,7 @@ def _table(board: Board, lines: Sequence[Line], keys: dict[str, str]) -> Html:
     for line in lines:
         rows.append(_row(line, board, tasks, keys, new=line.band != last))
         last = line.band
-    names = head(*COLUMNS, *board.dimensions, *tasks)
+    names = head(*COLUMNS, *board.cost_columns, *board.dimensions, *tasks)
     label = f"Leaderboard: {', '.join(tasks)}"
     return scrolled(label, tag("caption", CAPTION), names, tag("tbody", *rows), class_="scroll card")
 
@@ -54,7 +55,8 @@ def _row(line: Line, board: Board, tasks: Sequence[str], keys: dict[str, str], *
     )
     who = (tag("td", band, class_="nowrap"), tag("th", line.model, scope="row", class_="nowrap"), tag("td", name))
     drawn = tag("td", draw.interval(line.mean, line.ci95, 0.0, 1.0), class_="bar")
-    cells = (*who, *numbers(standing), drawn, *numbers(dimensions), *(_cell(line, task) for task in tasks))
+    costs = cost_cells(line.cost) if board.cost_columns else ()
+    cells = (*who, *numbers(standing), drawn, *numbers((*costs, *dimensions)), *(_cell(line, task) for task in tasks))
     return tag("tr", *cells, class_="row best" if new else "row")
 
 

@@ -1,0 +1,87 @@
+"""What a run will cost in words, and the question whether it may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...core.errors import UsageError
+from ...engine.state import RunState
+from ...model.providers.prices import Prices, money
+from ..plan import Plan
+from ..settings import RunSettings
+from .run_cost import CostEstimate
+
+
+def describe_cost(plan: Plan, estimate: CostEstimate) -> Iterator[str]:
+    """Say tokens and money of what is left, what they rest on, and what is not known."""
+    if not estimate.billed:
+        yield f"model {plan.model.name}; run folder {plan.folder}"
+        return
+    tokens = estimate.tokens()
+    for one in estimate.tasks:
+        if one.expected is not None and one.left:
+            yield f"  {one.name}: {_each(one.expected.text, one.expected.pictures)}; {one.expected.basis}"
+            if one.expected.unreadable:
+                yield f"  {one.name}: {one.expected.unreadable} pictures could not be measured and are not in it"
+    if not any(one.left for one in estimate.tasks):
+        about = "nothing is left to ask"
+    elif tokens is not None:
+        about = f"about {tokens.input:,} input and {tokens.output:,} output tokens"
+    else:
+        about = f"tokens not estimated ({_why_not(estimate)})"
+    yield f"model {plan.model.name}; {about}; run folder {plan.folder}"
+    yield from _describe_money(estimate)
+
+
+def _each(text: float, pictures: float) -> str:
+    return f"{text:,.0f} tokens of text and {pictures:,.0f} of pictures a trial"
+
+
+def _why_not(estimate: CostEstimate) -> str:
+    silent = [one.name for one in estimate.tasks if one.left and one.expected is None]
+    if silent:
+        return f"{', '.join(silent)}: not one request a trial"
+    return "a model that thinks writes as much as it likes; --max-tokens limits it"
+
+
+def _describe_money(estimate: CostEstimate) -> Iterator[str]:
+    prices, cost, most = estimate.prices, estimate.cost(), estimate.cost(most=True)
+    if prices is None:
+        if estimate.found.card is not None or " is of " in estimate.found.where:
+            yield f"no price is known: {estimate.found.where}; give it by --price IN,OUT"
+        return
+    if cost is not None:
+        ceiling = f", at most {money(most, prices.currency)} if every reply reaches its limit" if most else ""
+        yield f"about {money(cost, prices.currency)}{ceiling} ({describe_prices(prices)})"
+    else:
+        yield f"cost not estimated ({describe_prices(prices)})"
+
+
+def describe_prices(prices: Prices) -> str:
+    """Say the prices, of which day they are, and whether they were seen."""
+    each = f"{prices.input_per_million:g} in, {prices.output_per_million:g} out"
+    each += "" if prices.cached_per_million is None else f", {prices.cached_per_million:g} cached"
+    upto = f", requests up to {prices.up_to_tokens:,} tokens" if prices.up_to_tokens else ""
+    day = f"; prices of {prices.as_of}" if prices.as_of else ""
+    mark = f", {prices.mark}" if prices.mark else ""
+    return f"a million tokens: {each} {prices.currency}".rstrip() + upto + day + mark
+
+
+def describe_stop(state: RunState) -> str:
+    """Say that the limit was reached, and what this command spent."""
+    return f"stopped by --max-cost with {money(state.cost or 0.0, state.currency)} spent"
+
+
+def check_limit(settings: RunSettings, estimate: CostEstimate) -> str | None:
+    """Return the question to ask where a run looks dearer than it may be; refuse a limit on what has no price."""
+    if settings.max_cost is None:
+        return None
+    if estimate.prices is None:
+        fix = "--price IN,OUT gives it, `snellen models update FILE` takes a table of prices"
+        raise UsageError(f"--max-cost {settings.max_cost:g}: no price is known ({estimate.found.where}); {fix}")
+    cost = estimate.cost()
+    if cost is None or cost <= settings.max_cost or settings.yes:
+        return None
+    return (
+        f"the run will cost about {money(cost, estimate.prices.currency)}, more than --max-cost {settings.max_cost:g}"
+    )

@@ -1,0 +1,207 @@
+"""A plan to the tokens and the money it will take, before the first request: each figure with what it rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from ...core.errors import DataError, SnellenError
+from ...core.protocols import ImagePolicy
+from ...core.types import Form, Image, Request, Usage
+from ...data.images.decode import read_header, read_stamped
+from ...data.images.encode import open_picture, prepare, target_size, with_margin
+from ...infer.generate import GENERATE
+from ...model.providers.model_card import FoundCard, ModelCard, find_model_card
+from ...model.providers.picture_tokens import ASSUMED, PictureTokens
+from ...model.providers.prices import Prices, Tokens, parse_price
+from ...store.reader import RunReader
+from ..plan import Plan, PlannedTask
+from ..settings import RunSettings
+
+LOOKED_AT = 100
+"""Prompts of a task that are built and whose pictures are measured; the others are taken to be like them."""
+PASSED = 100_000
+"""Samples among which they are spread."""
+REMEMBERED = 500
+"""Stored replies of a run that is continued, of which the tokens of the next are taken."""
+LETTERS_PER_TOKEN = 3.5
+ANSWER_TOKENS = {Form.CHOICE: 8, Form.MULTIPLE: 10, Form.YESNO: 4, Form.NUMBER: 6, Form.KIE: 20}
+"""A short answer in tokens; of other forms `LONG_ANSWER`."""
+LONG_ANSWER = 40
+RESIZING = ("crop:", "scale:")
+"""Edits after which a picture has another size."""
+
+
+class Expected(NamedTuple):
+    """What one trial takes on average, in tokens."""
+
+    text: float
+    pictures: float
+    output: float | None
+    """None: it is not known how much a model that thinks will write, and nothing limits it."""
+    basis: str
+    unreadable: int = 0
+    """Pictures whose size could not be read; they are not in `pictures`."""
+
+    @property
+    def input(self) -> float:
+        """Return all that is sent."""
+        return self.text + self.pictures
+
+
+class TaskEstimate(NamedTuple):
+    """One task: what is still to be asked, and what a trial takes; None where that cannot be told."""
+
+    name: str
+    left: int
+    expected: Expected | None
+    most_output: int | None
+    """The token limit of a reply."""
+
+
+class CostEstimate(NamedTuple):
+    """What a run will take."""
+
+    tasks: list[TaskEstimate]
+    found: FoundCard
+    prices: Prices | None
+    billed: bool = False
+    """Whether the model is one that somebody may bill: served, or with a price."""
+
+    def tokens(self, *, most: bool = False) -> Tokens | None:
+        """Return the tokens of all that is left, or with every reply as long as it may be; None if not known."""
+        total = Tokens()
+        for one in self.tasks:
+            if not one.left:
+                continue
+            output = one.most_output if most else one.expected and one.expected.output
+            if one.expected is None or output is None:
+                return None
+            total.input += math.ceil(one.left * one.expected.input)
+            total.output += math.ceil(one.left * output)
+        return total
+
+    def cost(self, *, most: bool = False) -> float | None:
+        """Return the money of `tokens`; None where tokens or prices are not known."""
+        tokens = self.tokens(most=most)
+        return None if tokens is None or self.prices is None else self.prices.cost(tokens)
+
+    @property
+    def dearest(self) -> float:
+        """Return what one trial of the dearest task is expected to cost."""
+        if self.prices is None:
+            return 0.0
+        each = [one.expected for one in self.tasks if one.expected is not None]
+        return max(
+            (self.prices.cost(Tokens(math.ceil(one.input), 0, math.ceil(one.output or 0))) for one in each), default=0.0
+        )
+
+
+def estimate_run(plan: Plan, settings: RunSettings) -> CostEstimate:
+    """Return what is left of a plan in tokens and money."""
+    address = plan.model.identity().get("base_url")
+    found = find_model_card(settings.model, address if isinstance(address, str) else None, settings.catalogs)
+    given = parse_price(settings.price)
+    prices = given or (found.card.prices if found.card else None)
+    if address is None and prices is None:  # a model of this machine has no bill
+        return CostEstimate([TaskEstimate(one.task.name, one.trials, None, None) for one in plan.tasks], found, None)
+    tasks = [_estimate_task(planned, plan, settings, found) for planned in plan.tasks]
+    return CostEstimate(tasks, found, prices, billed=True)
+
+
+def _estimate_task(planned: PlannedTask, plan: Plan, settings: RunSettings, found: FoundCard) -> TaskEstimate:
+    stored, usages = _remembered(plan.folder, planned.task.name)
+    limit = planned.task.params.max_tokens
+    left = max(0, planned.trials - stored)
+    if usages:
+        return TaskEstimate(planned.task.name, left, _measured(usages), limit)
+    if not left or plan.registry.get("inferencer", planned.task.infer) is not GENERATE:
+        return TaskEstimate(planned.task.name, left, None, limit)
+    return TaskEstimate(planned.task.name, left, _expect(planned, plan, settings, found), limit)
+
+
+def _remembered(folder: Path, task: str) -> tuple[int, list[Usage]]:
+    """Return how many trials of a task are stored, and the tokens of some of them."""
+    if not (folder / "run.db").exists():
+        return 0, []
+    with suppress(SnellenError), RunReader(folder) as reader:  # whatever is wrong with it is said when it is opened
+        count = next(reader.rows("SELECT COUNT(*) FROM predictions WHERE task = ?", (task,)))[0]
+        usages = (trial.prediction.usage for trial in islice(reader.trials(task), REMEMBERED))
+        known = [one for one in usages if one and one.input_tokens is not None and one.output_tokens is not None]
+        return count, known
+    return 0, []
+
+
+def _measured(usages: Sequence[Usage]) -> Expected:
+    given, out = (sum(getattr(one, f"{kind}_tokens") or 0 for one in usages) for kind in ("input", "output"))
+    pictures = sum(one.visual_tokens or 0 for one in usages)
+    count = len(usages)
+    basis = f"measured on {count:,} stored replies"
+    return Expected((given - pictures) / count, pictures / count, out / count, basis)
+
+
+def _expect(planned: PlannedTask, plan: Plan, settings: RunSettings, found: FoundCard) -> Expected:
+    card = found.card or ModelCard(plan.model.name)
+    formula, letters = card.pictures or ASSUMED, card.characters_per_token
+    requests = list(_some_requests(planned))
+    count = max(1, len(requests))
+    turns = [turn for request in requests for turn in request.messages]
+    sizes = [size_as_sent(image, plan.model.image_policy) for turn in turns for image in turn.images]
+    pictures = sum(map(formula.count, filter(None, sizes)))
+    text = sum(text_tokens(turn.text, letters) for turn in turns)
+    basis = f"{len(requests):,} prompts looked at; {_told(formula, sizes)}, text by its length, replies by their form"
+    reply = planned.task.params.max_tokens if _thinks(settings, card) else _usual_reply(requests, planned)
+    return Expected(text / count, pictures / count, reply, basis, sizes.count(None))
+
+
+def _told(formula: PictureTokens, sizes: Sequence[object]) -> str:
+    return f"pictures by {formula.kind} ({formula.mark or 'on the card'})" if sizes else "no pictures"
+
+
+def _thinks(settings: RunSettings, card: ModelCard) -> bool:
+    """Tell whether replies are longer than their answers, as was asked for or as the card says."""
+    if settings.reasoning is not None:
+        return settings.reasoning != "off"
+    return bool(card.thinks)
+
+
+def _usual_reply(requests: Sequence[Request], planned: PlannedTask) -> float:
+    return sum(_answer_tokens(request, planned) for request in requests) / max(1, len(requests))
+
+
+def _some_requests(planned: PlannedTask) -> Iterator[Request]:
+    """Yield prompts as they will be sent, spread over samples and variants."""
+    variants = planned.task.variants
+    step = max(1, min(planned.survey.samples, PASSED) // LOOKED_AT)
+    for number, sample in enumerate(islice(planned.dataset, 0, PASSED, step)):
+        yield planned.prompter.build(sample, variants[number % len(variants)])
+
+
+def _answer_tokens(request: Request, planned: PlannedTask) -> int:
+    form = planned.task.form
+    usual = ANSWER_TOKENS.get(form, LONG_ANSWER) if not request.shown else ANSWER_TOKENS[Form.CHOICE]
+    return min(usual, request.params.max_tokens or usual)
+
+
+def text_tokens(text: str, letters_per_token: float | None = None) -> float:
+    """Return about how many tokens a text has: one a Chinese, Japanese or Korean character, else by its length."""
+    wide = 0 if text.isascii() else sum(1 for letter in text if letter >= "\u2e80")
+    return wide + (len(text) - wide) / (letters_per_token or LETTERS_PER_TOKEN)
+
+
+def size_as_sent(image: Image, policy: ImagePolicy) -> tuple[int, int] | None:
+    """Return width and height after edits and the model's policy; None where the picture cannot be read from here."""
+    if ":" in image.ref[:6] and not image.ref.startswith("data:"):
+        return None
+    try:
+        if any(edit.startswith(RESIZING) for edit in image.edits):
+            sent = prepare(open_picture(image, None), image, policy).sent
+            return sent.width, sent.height
+        header = read_header(read_stamped(image)[0], image.ref)
+    except DataError:
+        return None
+    return with_margin(target_size(header, policy), policy)

@@ -1,0 +1,149 @@
+"""What is known of one model as data: limits, how it counts pictures, what its tokens cost and since when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ...core.config import convert
+from ...core.errors import ConfigError, UsageError, did_you_mean
+from ...core.folders import config_folder
+from ...data.catalog import Catalog
+from .picture_tokens import PictureTokens
+from .prices import Prices
+
+DATED = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
+"""How providers name one day's version of a model: it has the price of the model."""
+TABLE = "prices.json"
+
+
+class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file of catalog/models, or one entry of the user's own table; what nobody said is None."""
+
+    model: str
+    """As it is named on the command line: `provider/name`."""
+    base_url: str = ""
+    """Where this model is what the card says; elsewhere something else may have its name. Empty: anywhere."""
+    prices: Prices | None = None
+    pictures: PictureTokens | None = None
+    characters_per_token: float | None = None
+    """Of plain text; None: 3.5 of an alphabet, one of Chinese, Japanese or Korean."""
+    context: int | None = None
+    max_output: int | None = None
+    max_images: int | None = None
+    max_side: int | None = None
+    thinks: bool | None = None
+    from_memory: tuple[str, ...] = ()
+    """Fields that are remembered, not seen; they are never a reason to refuse."""
+    note: str = ""
+    source: str = ""
+
+
+class PriceTable(msgspec.Struct, frozen=True):
+    """The user's own table, as `snellen models update` wrote it."""
+
+    as_of: str
+    source: str
+    models: dict[str, ModelCard]
+
+
+class FoundCard(NamedTuple):
+    """What is known of a model here, and why it is no more."""
+
+    card: ModelCard | None
+    where: str
+    """The card or table it stands in; or why there is none."""
+
+
+def table_path() -> Path:
+    """Return where the user's own table of prices lies: never in the package."""
+    return config_folder() / TABLE
+
+
+def read_price_table() -> PriceTable | None:
+    """Return the user's own table, if there is one."""
+    path = table_path()
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=PriceTable)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(f"{path} cannot be read ({error}): write it anew with `snellen models update FILE`") from None
+
+
+def find_model_card(model: str, address: str | None, catalogs: Sequence[Path] = ()) -> FoundCard:
+    """Return what is known of `provider/name` served at an address; a card of --catalog, the own table, ours.
+
+    A name with a date behind it is looked for without it too; nothing else is taken for the same model.
+    """
+    names = dict.fromkeys((model, DATED.sub("", model)))
+    for name in names:
+        for where, card in _known_as(name, catalogs):
+            if card.base_url and not same_place(card.base_url, address):
+                elsewhere = f"{where} is of {card.base_url}, and this is {address or 'not served'}"
+                return FoundCard(None, elsewhere)
+            return FoundCard(card, where)
+    return FoundCard(None, f"no card and no table names {model}")
+
+
+def show_model_card(model: str, catalogs: Sequence[Path] = ()) -> tuple[str, ModelCard]:
+    """Return where a model is described and its card, wherever it is served; a name nobody knows is a UsageError."""
+    for name in dict.fromkeys((model, DATED.sub("", model))):
+        for where, card in _known_as(name, catalogs):
+            return where, card
+    table = read_price_table()
+    known = [card.model for _, card in _cards(catalogs)] + list(table.models if table else ())
+    raise UsageError(f"no card of a model named {model!r}{did_you_mean(model, known)}; see docs/models.md")
+
+
+def list_model_cards(catalogs: Sequence[Path] = ()) -> list[str]:
+    """Return the names of all models that have a card."""
+    return sorted({card.model for _, card in _cards(catalogs)})
+
+
+def _known_as(name: str, catalogs: Sequence[Path]) -> Iterator[tuple[str, ModelCard]]:
+    shipped = set(Catalog().names("models"))
+    cards = [(key, card) for key, card in _cards(catalogs) if card.model == name]
+    yield from ((f"card {key}", card) for key, card in cards if key not in shipped)
+    table = read_price_table()
+    if table is not None and name in table.models:
+        theirs = table.models[name]
+        ours = next((card for key, card in cards if key in shipped), None)
+        yield f"table {table_path()}", _filled(theirs, ours)
+    yield from ((f"card {key}", card) for key, card in cards if key in shipped)
+
+
+def _filled(card: ModelCard, other: ModelCard | None) -> ModelCard:
+    """Return a card with what it does not say taken from another: a table of prices has no picture formulas."""
+    if other is None:
+        return card
+    fields = ("pictures", "characters_per_token", "context", "max_output", "max_images", "max_side", "thinks")
+    missing = {name: getattr(other, name) for name in fields if getattr(card, name) is None}
+    return msgspec.structs.replace(card, **missing)
+
+
+def _cards(catalogs: Sequence[Path]) -> Iterator[tuple[str, ModelCard]]:
+    catalog = Catalog(catalogs)
+    for key in catalog.names("models"):
+        table = catalog.card("models", key)
+        if "model" in table:
+            yield key, read_model_card(key, table)
+
+
+def read_model_card(key: str, table: dict[str, Any]) -> ModelCard:
+    """Return a card; one that prices one side only is refused: the other would count as free."""
+    card = convert(table, ModelCard, f"model card {key!r}")
+    given = table.get("prices")
+    if given is not None and not {"input_per_million", "output_per_million"} <= given.keys():
+        raise ConfigError(f"model card {key!r}: [prices] needs input_per_million and output_per_million")
+    return card
+
+
+def same_place(ours: str, address: str | None) -> bool:
+    """Tell whether two addresses are of one host."""
+    here, there = (re.sub(r"^https?://", "", text or "").split("/")[0].lower() for text in (ours, address))
+    return here == there

@@ -1,0 +1,113 @@
+"""Tokens to money: what a million of them costs, and a bill that knows what it could not price."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import msgspec
+
+from ...core.errors import UsageError
+from ...core.types import Prediction, Usage
+
+
+class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a million tokens cost; data of a model card (`[prices]`), of a table of prices or of the command line."""
+
+    input_per_million: float = 0.0
+    output_per_million: float = 0.0
+    currency: str = "EUR"
+    cached_per_million: float | None = None
+    """Of input tokens that the server had kept; None: nobody said, so they are priced as the others."""
+    up_to_tokens: int | None = None
+    """Requests with more input tokens have another price, which is not known here."""
+    as_of: str = ""
+    mark: str = ""
+    """`seen` in a source, or `from memory`."""
+    source: str = ""
+
+    def cost(self, tokens: Tokens) -> float:
+        """Return what these tokens cost."""
+        cached = self.input_per_million if self.cached_per_million is None else self.cached_per_million
+        fresh = (tokens.input - tokens.cached) * self.input_per_million
+        return (fresh + tokens.cached * cached + tokens.output * self.output_per_million) / 1e6
+
+    def covers(self, usage: Usage | None) -> bool:
+        """Tell whether the tokens of a reply are known and have these prices."""
+        if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+            return False
+        return self.up_to_tokens is None or usage.input_tokens <= self.up_to_tokens
+
+
+@dataclass(slots=True)
+class Tokens:
+    """Sums of whole tokens: money is made of them once, at the end, so that no rounding adds up."""
+
+    input: int = 0
+    cached: int = 0
+    """The part of the input that the server had kept."""
+    output: int = 0
+
+    def add(self, usage: Usage) -> None:
+        """Count the tokens of one reply."""
+        self.input += usage.input_tokens or 0
+        self.cached += min(usage.cached_tokens or 0, usage.input_tokens or 0)
+        self.output += usage.output_tokens or 0
+
+
+class Bill:
+    """Adds up replies at given prices; a reply whose tokens or price nobody knows is counted, never priced as 0."""
+
+    def __init__(self, prices: Prices) -> None:
+        self.prices = prices
+        self.billed, self.spared = Tokens(), Tokens()
+        """Of replies that were asked for, and of replies that came from our own cache and cost nothing again."""
+        self.unpriced = 0
+        self.replies = 0
+
+    def add(self, prediction: Prediction) -> float | None:
+        """Count one trial; return what it cost now, None where that is not known."""
+        usage = prediction.usage
+        if prediction.failure is not None and usage is None:
+            return 0.0  # no reply and no count: what a provider may ask for it is on no bill we see
+        self.replies += 1
+        if usage is None or not self.prices.covers(usage):
+            self.unpriced += not prediction.cached
+            return 0.0 if prediction.cached else None
+        (self.spared if prediction.cached else self.billed).add(usage)
+        if prediction.cached:
+            return 0.0
+        one = Tokens()
+        one.add(usage)
+        return self.prices.cost(one)
+
+    @property
+    def paid(self) -> float:
+        """Return what was paid for the replies whose price is known."""
+        return self.prices.cost(self.billed)
+
+    @property
+    def worth(self) -> float:
+        """Return what all these replies cost when they were made, ours from the cache too."""
+        return self.paid + self.prices.cost(self.spared)
+
+
+def parse_price(text: str | None) -> Prices | None:
+    """Read `IN,OUT` or `IN,OUT,CACHED`: the price of a million tokens, in whatever money."""
+    if text is None:
+        return None
+    try:
+        given = [float(part) for part in text.split(",")]
+    except ValueError:
+        given = []
+    if len(given) not in (2, 3) or not all(0 <= price < math.inf for price in given):
+        what = "two numbers, the price of a million input and output tokens (and of cached input tokens)"
+        raise UsageError(f"--price {text!r} is not IN,OUT: {what}")
+    cached = given[2] if len(given) == 3 else None
+    return Prices(given[0], given[1], "", cached, source="--price")
+
+
+def money(value: float, currency: str = "") -> str:
+    """Return an amount as people read it: cents, or as many digits as a small amount needs."""
+    digits = 2 if value >= 1 or value == 0 else min(8, 2 - math.floor(math.log10(value)))
+    return f"{value:,.{digits}f} {currency}".rstrip()

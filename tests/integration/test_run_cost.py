@@ -1,0 +1,194 @@
+"""What a run costs: said before, counted while it goes on, kept within a limit, and in the results after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+import pytest
+
+import snellen
+from command_line import run_command
+from snellen.api.money.cost_words import describe_cost
+from snellen.api.money.run_cost import estimate_run
+from snellen.api.plan import make_plan
+from snellen.core.errors import UsageError
+from snellen.mock.process import ServerProcess
+from snellen.model.providers.prices import money
+
+WORDS = "Which of the shapes in the picture has the longest side, and how often does it appear beside a green one?"
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SNELLEN_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """Make forty questions of different length, with one picture or two."""
+    for number in range(2):
+        PIL.Image.new("RGB", (300, 200), (number, 0, 0)).save(tmp_path / f"{number}.png")
+    lines = []
+    for number in range(40):
+        pictures = ["0.png"] if number % 3 else ["0.png", "1.png"]
+        question = f"{number}: " + " ".join([WORDS] * (1 + number % 4))
+        options = {"A": "the square", "B": "the circle", "C": "none of them"}
+        lines.append({"id": str(number), "question": question, "images": pictures, "options": options, "answer": "A"})
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+@pytest.fixture
+def server(mock_server: Callable[..., ServerProcess]) -> str:
+    return mock_server().base_url
+
+
+def settings(rows: Path, server: str, folder: Path, **more: Any) -> snellen.RunSettings:
+    return snellen.RunSettings(tasks=(str(rows),), model="openai/mock", base_url=server, output_dir=folder, **more)
+
+
+def test_the_estimate_is_within_a_tenth_of_the_servers_bill(rows: Path, server: str, tmp_path: Path) -> None:
+    asked = settings(rows, server, tmp_path / "run")
+    estimate = estimate_run(make_plan(asked), asked)
+    results = snellen.run(asked).results
+    cost = estimate.cost()
+    assert cost is not None
+    assert cost == pytest.approx(results["cost"]["value"], rel=0.10)
+    usage = results["usage"]
+    assert results["cost"]["value"] == pytest.approx((usage["input_tokens"] * 0.5 + usage["output_tokens"] * 1.5) / 1e6)
+
+
+def test_what_is_left_is_estimated_from_what_is_stored(rows: Path, server: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    half = estimate_run(*planned(settings(rows, server, folder))).cost()
+    snellen.run(settings(rows, server, folder, max_cost=(half or 0) / 2, yes=True, max_workers=2))
+    estimate = estimate_run(*planned(settings(rows, server, folder)))
+    assert "measured" in str(estimate.tasks[0].expected)
+    assert 0 < estimate.tasks[0].left < 40
+    before = stored_cost(folder)
+    whole = snellen.run(settings(rows, server, folder)).results["cost"]["value"]
+    assert before + (estimate.cost() or 0) == pytest.approx(whole, rel=0.05)
+    assert estimate_run(*planned(settings(rows, server, folder))).cost() == 0
+
+
+def planned(asked: snellen.RunSettings) -> tuple[Any, snellen.RunSettings]:
+    return make_plan(asked), asked
+
+
+def stored_cost(folder: Path) -> float:
+    return float(json.loads((folder / "results.json").read_text())["cost"]["value"])
+
+
+def test_a_limit_is_never_passed_and_the_same_command_continues(
+    rows: Path, server: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder, limit = tmp_path / "run", 0.003
+    command = ["run", rows, "--model", "openai/mock", "--base-url", server, "-o", folder]
+    command += ["--max-cost", limit, "--yes", "--max-workers", 8]
+    codes, costs = [], [0.0]
+    while not codes or codes[-1] == 3:
+        codes.append(run_command(command))
+        costs.append(stored_cost(folder))
+        assert costs[-1] - costs[-2] <= limit * 1.0001, "more was spent than the command allows"
+        assert len(codes) < 20
+    assert codes == [3] * (len(codes) - 1) + [0]
+    assert len(codes) > 2
+    assert "stopped by --max-cost" in capfd.readouterr().err
+    status = json.loads((folder / "results.json").read_text())["status"]
+    assert status["complete"]
+
+
+def test_a_run_that_looks_too_dear_is_not_begun(
+    rows: Path, server: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    command = ["run", rows, "--model", "openai/mock", "--base-url", server, "-o", folder, "--max-cost", 0.001]
+    assert run_command(command) == 2
+    told = capfd.readouterr().err
+    assert "more than --max-cost 0.001" in told
+    assert "--yes" in told
+    assert not (folder / "run.db").exists()
+
+
+def test_a_limit_needs_a_price(rows: Path, server: str, tmp_path: Path) -> None:
+    unknown = {"tasks": (str(rows),), "model": "openai/other", "base_url": server, "output_dir": tmp_path / "run"}
+    with pytest.raises(UsageError, match="no price is known"):
+        snellen.run(snellen.RunSettings(**unknown, max_cost=5.0))
+    results = snellen.run(settings(rows, server, tmp_path / "run", max_cost=5.0, price="1,2")).results
+    usage = results["usage"]
+    assert results["cost"]["value"] == pytest.approx((usage["input_tokens"] + 2 * usage["output_tokens"]) / 1e6)
+
+
+def test_the_plan_says_tokens_and_money_and_what_they_rest_on(
+    rows: Path, server: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", rows, "--model", "openai/mock", "--base-url", server, "-o", tmp_path / "run"]
+    assert run_command(command) == 0
+    told = " ".join(capfd.readouterr().err.split())
+    assert "input and" in told
+    assert "output tokens" in told
+    assert "EUR" in told
+    assert "40 prompts looked at; pictures by flat" in told
+    assert run_command([*command, "--price", "100,100"]) == 0
+    assert "nothing is left to ask" in capfd.readouterr().err
+    assert run_command([*command[:-1], tmp_path / "other", "--price", "100,100"]) == 0
+    assert "100 in, 100 out" in capfd.readouterr().err
+
+
+def test_a_name_at_another_address_has_no_price(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    named = {"tasks": (str(rows),), "model": "openai/gpt-4o", "output_dir": tmp_path / "run"}
+    here = snellen.RunSettings(**named)
+    assert estimate_run(*planned(here)).cost() is not None
+    elsewhere = snellen.RunSettings(**named, base_url="http://127.0.0.1:9/v1")
+    plan = make_plan(elsewhere)
+    estimate = estimate_run(plan, elsewhere)
+    assert estimate.cost() is None
+    assert "is of https://api.openai.com/v1, and this is http://127.0.0.1:9/v1" in " ".join(
+        describe_cost(plan, estimate)
+    )
+
+
+def test_cached_replies_are_worth_something_and_paid_once(rows: Path, server: str, tmp_path: Path) -> None:
+    first = snellen.run(settings(rows, server, tmp_path / "one")).results["cost"]
+    again = snellen.run(settings(rows, server, tmp_path / "two")).results["cost"]
+    assert first["paid"] == first["value"] > 0
+    assert (again["paid"], again["value"]) == (0, first["value"])
+
+
+def test_results_have_the_cost_of_tasks_and_right_answers(rows: Path, server: str, tmp_path: Path) -> None:
+    results = snellen.run(settings(rows, server, tmp_path / "run")).results
+    task = results["tasks"]["rows"]
+    cost, accuracy = task["cost"], task["metrics"]["accuracy"]
+    right = accuracy["value"] * accuracy["n"]
+    assert cost["right_answers"] == pytest.approx(right)
+    if right:
+        assert cost["per_right_answer"] == pytest.approx(cost["value"] / right)
+    assert results["cost"]["value"] == pytest.approx(cost["value"])
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert f"cost of all replies: {money(cost['value'], 'EUR')}" in page
+
+
+def test_the_leaderboard_shows_what_runs_cost(
+    rows: Path, server: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    snellen.run(str(rows), "blind/first", output_dir=tmp_path / "runs" / "blind")
+    assert run_command(["leaderboard", tmp_path / "runs", "--format", "csv"]) == 0
+    assert "cost" not in capfd.readouterr().out
+    results = snellen.run(settings(rows, server, tmp_path / "runs" / "mock")).results
+    assert run_command(["leaderboard", tmp_path / "runs", "--format", "csv"]) == 0
+    told = capfd.readouterr().out
+    assert "cost,cost a right answer" in told
+    assert money(results["cost"]["value"], "EUR") in told
+    assert run_command(["leaderboard", tmp_path / "runs", "--json"]) == 0
+    lines = json.loads(capfd.readouterr().out)["lines"]
+    assert {line["model"]: line["cost"] and line["cost"]["value"] for line in lines} == {
+        "blind/first": None,
+        "openai/mock": results["cost"]["value"],
+    }
