@@ -119,7 +119,7 @@ def record(sample: Sample, prediction: Prediction, scores: Sequence[Score]) -> R
         key.sample,
         key.variant,
         key.repeat,
-        "failed" if failure else "unscored" if main.value is None else "scored",
+        _outcome(prediction, main),
         prediction.text,
         prediction.reasoning,
         prediction.loglikelihoods,
@@ -138,6 +138,12 @@ def record(sample: Sample, prediction: Prediction, scores: Sequence[Score]) -> R
         _used(prediction.detail),
         prediction.detail.get("fields") or UNSET,
     )
+
+
+def _outcome(prediction: Prediction, main: Score) -> str:
+    if prediction.failure is not None:
+        return "failed"
+    return "unscored" if main.value is None else "scored"
 
 
 def _used(detail: Mapping[str, Any]) -> dict[str, Any]:

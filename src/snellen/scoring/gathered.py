@@ -45,9 +45,7 @@ class GatheredTask:
         self._builder.add_samples([(name, sample.group, sample.tags) for name, sample in samples.items()])
         self._trials += [_trial_row(trial) for trial, _ in batch]
         self._count([trial.prediction.usage for trial, _ in batch])
-        if self.bill is not None:
-            for trial, _ in batch:
-                self.bill.add(trial.prediction)
+        self._price([trial.prediction for trial, _ in batch])
         self.metrics = self.metrics or _first_metrics(batch)
         if self._for_pages:
             self._keep_for_pages(batch, samples.values())
@@ -58,6 +56,11 @@ class GatheredTask:
             facts = SampleFacts(sample.id, sample.question, sample.group, sample.answers, sample.tags)
             self._facts.setdefault(sample.id, facts)
         self._costs += [_cost(trial.prediction) for trial, _ in batch]
+
+    def _price(self, predictions: Sequence[Prediction]) -> None:
+        if self.bill is not None:
+            for prediction in predictions:
+                self.bill.add(prediction)
 
     def _count(self, usages: Sequence[Usage | None]) -> None:
         known = [usage for usage in usages if usage is not None]
