@@ -253,6 +253,10 @@ def test_compare_leaderboard_and_other_profile(page: Any, served: Served) -> Non
         page.get_by_label(f"Compare {name}").check()
     page.get_by_role("button", name="Compare the chosen runs").click()
     assert page.get_by_text("large is better").or_(page.get_by_text("not distinguishable")).first.is_visible()
+    card = page.locator("article").first
+    assert card.locator("section .reply").count() == 2
+    card.scroll_into_view_if_needed()
+    assert card.locator("img").evaluate("picture => picture.decode().then(() => picture.naturalWidth)") > 0
     _keep(page, "compare")
     page.get_by_role("link", name="Leaderboard").click()
     assert page.locator("tbody tr").count() == 3

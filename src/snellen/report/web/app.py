@@ -153,7 +153,10 @@ class Viewer:
     def compare(self, request: Request) -> Response:
         """Two to five runs side by side."""
         runs, names, results = self._compared(request)
-        return page(compare_page(runs, names, results))
+        told = request.query_params
+        wanted = told.get("page", "1")
+        number = int(wanted) if wanted.isdecimal() and len(wanted) < 9 else 1
+        return page(compare_page(runs, names, results, told.get("task", ""), number))
 
     def compare_download(self, request: Request) -> Response:
         """A comparison as a file."""

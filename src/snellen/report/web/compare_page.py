@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from ...core.markup import Child, Html, tag
-from ...core.types import TrialKey
+from ...core.text import plural
 from ...scoring.compare.paired import Comparison
 from ..boards.comparison import agreement_matrix, divergence_sheet, flips, pair_sheet
 from ..boards.sheet import sheet_table
 from ..pages.tables import head, numbers, row, scrolled
+from .flip_cards import Flipped, flip_card
 from .shelf import OpenRun
-from .shell import downloads, link, shell, trial_address
+from .shell import address, downloads, link, pager, shell
 
-MOST_FLIPS = 300
-_FIRST_TRIAL = (
-    "SELECT variant, repeat FROM predictions WHERE task = ? AND sample = ? "
-    "ORDER BY variant <> 'base', variant, repeat LIMIT 1"
-)
+CARDS = 25
+"""Flipped samples on one page."""
+Compared = Mapping[str, Sequence[Comparison]]
 
 
-def compare_page(runs: Sequence[OpenRun], names: Sequence[str], results: Mapping[str, Sequence[Comparison]]) -> Html:
-    """Return the comparison of runs; `names` are how the comparisons call them."""
-    parts: list[Child] = [tag("h1", " against ".join(run.header().model for run in runs))]
-    for task, comparisons in results.items():
+def compare_page(
+    runs: Sequence[OpenRun], names: Sequence[str], results: Compared, task: str = "", page: int = 1
+) -> Html:
+    """Return the comparison of runs; `names` are how the comparisons call them. A task and a page choose the flips."""
+    chosen = {name: results[name] for name in results if name == task} or results
+    parts: list[Child] = [tag("h1", " against ".join(_titles(runs, names)))]
+    for name, comparisons in chosen.items():
         main = [one for one in comparisons if one.metric == comparisons[0].metric]
-        parts += [tag("h2", task), tag("div", sheet_table(pair_sheet(task, comparisons)), class_="card")]
+        parts += [tag("h2", name), tag("div", sheet_table(pair_sheet(name, comparisons)), class_="card")]
         cards = [
             tag("div", tag("h3", "Agreement"), _matrix(main, names), class_="card"),
-            tag("div", tag("h3", "Where they part"), sheet_table(divergence_sheet(task, main)), class_="card"),
+            tag("div", tag("h3", "Where they part"), sheet_table(divergence_sheet(name, main)), class_="card"),
         ]
-        parts += [tag("div", *cards, class_="grid"), *_flips(task, main, dict(zip(names, runs, strict=True)))]
+        named = dict(zip(names, runs, strict=True))
+        parts += [tag("div", *cards, class_="grid"), *_flips(name, main, named, page if name == task else 1)]
     parts.append(downloads("/compare/download", run=[run.key for run in runs]))
-    return shell("Comparison", parts, crumbs=[link("Runs", "/"), "comparison"])
+    whole = address("/compare", run=[run.key for run in runs])
+    crumbs = (
+        [link("Runs", "/"), link("comparison", whole), task] if task in results else [link("Runs", "/"), "comparison"]
+    )
+    return shell("Comparison", parts, crumbs=crumbs)
+
+
+def _titles(runs: Sequence[OpenRun], names: Sequence[str]) -> list[str]:
+    """Return the models, and the runs beside them where two models have the same name."""
+    models = []
+    for run in runs:
+        with run.lock:
+            models.append(run.header().model)
+    same = len(set(models)) < len(models)
+    return [f"{model} ({name})" if same else model for model, name in zip(models, names, strict=True)]
 
 
 def _matrix(comparisons: Sequence[Comparison], names: Sequence[str]) -> Html:
@@ -46,28 +64,28 @@ def _matrix(comparisons: Sequence[Comparison], names: Sequence[str]) -> Html:
     return scrolled(caption, tag("caption", caption), columns, tag("tbody", *rows))
 
 
-def _flips(task: str, comparisons: Sequence[Comparison], runs: Mapping[str, OpenRun]) -> list[Child]:
-    flipped = flips(comparisons)
+def _flips(task: str, comparisons: Sequence[Comparison], runs: Mapping[str, OpenRun], page: int) -> list[Child]:
+    """Return the samples on which the runs differ, those furthest apart first."""
+    stages = {flip.sample: flip.divergence for one in comparisons for flip in (*one.better, *one.worse)}
+    flipped = [Flipped(sample, values, stages.get(sample)) for sample, values in flips(comparisons).items()]
     if not flipped:
         return [tag("p", "No sample flipped: the runs agree on every common sample.")]
-    stages = {flip.sample: flip.divergence for one in comparisons for flip in (*one.better, *one.worse)}
-    rows = []
-    for sample, values in list(flipped.items())[:MOST_FLIPS]:
-        links = [link(_shown(values.get(name)), _address(run, task, sample)) for name, run in runs.items()]
-        stage = tag("td", stages.get(sample) or "")
-        rows.append(row(sample, *numbers(links), stage, class_="row", name_class="mono"))
-    more = f", the first {MOST_FLIPS} shown" if len(flipped) > MOST_FLIPS else ""
-    caption = tag("caption", f"{len(flipped):,} samples on which the runs differ{more}")
-    columns = head("sample", *((name, "n") for name in runs), "first part at")
-    table = scrolled("Flipped samples", caption, columns, tag("tbody", *rows), class_="card scroll")
-    return [tag("h3", "Flips"), table]
+    flipped.sort(key=lambda flip: (-flip.spread, flip.sample))
+    pages = math.ceil(len(flipped) / CARDS)
+    page = min(max(1, page), pages)
+    cards = [flip_card(flip, task, comparisons[0].metric, runs) for flip in flipped[(page - 1) * CARDS : page * CARDS]]
+    words = f"{plural(len(flipped), 'sample')} on which the runs differ, those furthest apart first"
+    ways = _pager(task, runs, page, pages)
+    return [tag("h3", "Flips"), tag("p", words, class_="muted"), ways, tag("div", *cards, class_="flips"), ways]
 
 
-def _shown(value: float | None) -> str:
-    return "same" if value is None else "✓" if value >= 1 else "✗" if value <= 0 else f"{value:.0%}"
+def _pager(task: str, runs: Mapping[str, OpenRun], page: int, pages: int) -> Html | None:
+    if pages == 1:
+        return None
 
+    def to(number: int) -> str:
+        return address("/compare", run=[run.key for run in runs.values()], task=task, page=number)
 
-def _address(run: OpenRun, task: str, sample: str) -> str:
-    """A sample may have been asked in other variants than base: its first stored trial is the one to show."""
-    first = next(run.reader.rows(_FIRST_TRIAL, (task, sample)), None)
-    return trial_address(run, TrialKey(task, sample, *(first or ("base", 0))))
+    before = ("← Previous flips", to(page - 1)) if page > 1 else None
+    after = ("Next flips →", to(page + 1)) if page < pages else None
+    return pager(before, f"page {page:,} of {pages:,}", after, label=f"Flips of {task}")
