@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,13 @@ class TestPages:
             "/trials?page=999999999999&sort=nonsense&outcome=x&group=a%3Db&rule=%00",
         ):
             assert get(app, f"/run/{keys[0]}{path}").status == 200, path
+
+    def test_shares_are_written_in_one_way_on_every_page(self, app: Any, keys: list[str]) -> None:
+        again = get(app, f"/run/{keys[0]}/again?profile=reform").text
+        assert re.search(r">accuracy</t[dh]>(<td[^>]*>[\d.]+ %</td>){2}<td[^>]*>[+-][\d.]+ points</td>", again)
+        for path in (f"/run/{keys[0]}", f"/compare?run={keys[0]}&run={keys[1]}"):
+            shown = re.sub(r"<(svg|style)\b.*?</\1>", "", get(app, path).text, flags=re.DOTALL)
+            assert re.search(r"\d\.\d %", shown) and not re.search(r"\d\.\d%", shown), path
 
     @pytest.mark.parametrize(
         "path",

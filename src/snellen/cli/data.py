@@ -167,6 +167,7 @@ def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:
     from rich.table import Table
 
     from ..report.console import WholeConsole
+    from ..report.written import written_share
 
     console = WholeConsole()
     forms = ", ".join(f"{count} {form}" for form, count in report.forms.items())
@@ -175,7 +176,8 @@ def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:
     known = {name: figure for name, figure in report.figures.items() if figure["value"] is not None}
     for name, figure in known.items():
         low, high = figure["ci95"]
-        figures.add_row(name, f"{figure['value']:.1%}", f"{low:.1%} to {high:.1%}", f"{figure['chance']:.1%}")
+        shown = [written_share(share) for share in (figure["value"], low, high, figure["chance"])]
+        figures.add_row(name, shown[0], f"{shown[1]} to {shown[2]}", shown[3])
     if known:
         console.print(figures)
     _print_findings(console, report)

@@ -26,7 +26,21 @@ def written(name: str, estimate: Mapping[str, Any]) -> str:
     value = estimate.get("value")
     if value is None:
         return "–"
-    return f"{value * 100:.1f} %" if percent_metric(name, estimate) else number(value)
+    return written_share(value) if percent_metric(name, estimate) else number(value)
+
+
+def written_share(share: float) -> str:
+    """Return a share as people say it."""
+    return f"{share * 100:.1f} %"
+
+
+def written_change(name: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> str:
+    """Return the difference of two values of a metric: of shares, in points of a hundred."""
+    if old is None or new is None or old.get("value") is None or new.get("value") is None:
+        return "–"
+    change = new["value"] - old["value"]
+    shares = percent_metric(name, old) and percent_metric(name, new)
+    return f"{change * 100:+.1f} points" if shares else f"{change:+.3f}"
 
 
 def written_interval(name: str, estimate: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from ...core.markup import Html, join, shorten, tag
 from ...scoring.table import Outcome
 from ..terminal import AT_TIMES, MACRO, SIDE_METRICS, count_text, told_counts
-from ..written import percent_metric, written, written_interval
+from ..written import percent_metric, written, written_interval, written_share
 from . import draw
 from .figures import Figure
 from .tables import DRAWN, head, numbers, row, scrolled
@@ -135,7 +135,7 @@ def outcome_bar(counts: Mapping[int, int]) -> Html:
     words = ", ".join(f"{count:,} {kind.name.lower()}" for kind, count in present)
     shares = [(f"legend-{kind.name.lower()}", count / total) for kind, count in present]
     bar = draw.stack(shares, label=f"Outcomes: {words}")
-    key = [tag("li", outcome_tag(kind), f" {count:,} ({count / total:.1%})") for kind, count in present]
+    key = [tag("li", outcome_tag(kind), f" {count:,} ({written_share(count / total)})") for kind, count in present]
     return join((bar, tag("ul", *key, class_="key")))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.markup import Child, Html, tag
 from ...extract.profiles import PROFILES
 from ..pages.tables import head, numbers, row
-from ..written import written
+from ..written import written, written_change
 from .shelf import OpenRun
 from .shell import link, shell
 
@@ -45,6 +45,5 @@ def again_page(run: OpenRun, profile: str, *, may_write: bool) -> Html:
 
 
 def _pair(name: str, old: dict[str, float] | None, new: dict[str, float] | None) -> list[Html]:
-    values = [(one or {}).get("value") for one in (old, new)]
-    change = f"{values[1] - values[0]:+.3f}" if values[0] is not None and values[1] is not None else "–"
-    return numbers([*("–" if one is None else written(name, one) for one in (old, new)), change])
+    shown = ["–" if one is None else written(name, one) for one in (old, new)]
+    return numbers([*shown, written_change(name, old, new)])

@@ -44,20 +44,29 @@ def _row(line: Line, board: Board, tasks: Sequence[str], keys: dict[str, str], *
     words = "not distinguishable from the first of this number"
     band = tag("b", line.band) if new else tag("span", f"{line.band} =", class_="muted", title=words)
     name: Child = link(line.name, f"/run/{keys[line.name]}") if line.name in keys else line.name
-    standing = (
-        str(len(line.tasks)),
-        "–" if line.average_rank is None else f"{line.average_rank:.2f}",
-        "–" if line.mean is None else f"{line.mean * 100:.1f} %",
-        f"{line.ci95[0] * 100:.1f} – {line.ci95[1] * 100:.1f}" if line.ci95 else "–",
-    )
     dimensions = (
         f"{line.dimensions[name] * 100:.1f} %" if name in line.dimensions else "–" for name in board.dimensions
     )
     who = (tag("td", band, class_="nowrap"), tag("th", line.model, scope="row", class_="nowrap"), tag("td", name))
     drawn = tag("td", draw.interval(line.mean, line.ci95, 0.0, 1.0), class_="bar")
     costs = cost_cells(line.cost) if board.cost_columns else ()
-    cells = (*who, *numbers(standing), drawn, *numbers((*costs, *dimensions)), *(_cell(line, task) for task in tasks))
+    cells = (
+        *who,
+        *numbers(_standing(line)),
+        drawn,
+        *numbers((*costs, *dimensions)),
+        *(_cell(line, task) for task in tasks),
+    )
     return tag("tr", *cells, class_="row best" if new else "row")
+
+
+def _standing(line: Line) -> tuple[str, ...]:
+    return (
+        str(len(line.tasks)),
+        "–" if line.average_rank is None else f"{line.average_rank:.2f}",
+        "–" if line.mean is None else f"{line.mean * 100:.1f} %",
+        f"{line.ci95[0] * 100:.1f} – {line.ci95[1] * 100:.1f}" if line.ci95 else "–",
+    )
 
 
 def _cell(line: Line, task: str) -> Html:

@@ -11,6 +11,7 @@ from ...scoring.compare.paired import Comparison
 from ..boards.comparison import agreement_matrix, divergence_sheet, flips, pair_sheet
 from ..boards.sheet import sheet_table
 from ..pages.tables import head, numbers, row, scrolled
+from ..written import written_share
 from .flip_cards import Flipped, flip_card
 from .shelf import OpenRun
 from .shell import address, downloads, link, pager, shell
@@ -58,7 +59,7 @@ def _matrix(comparisons: Sequence[Comparison], names: Sequence[str]) -> Html:
     rows = []
     for name in names:
         shares = [1.0 if name == other else known.get((name, other)) for other in names]
-        rows.append(row(name, *numbers("–" if share is None else f"{share:.1%}" for share in shares)))
+        rows.append(row(name, *numbers("–" if share is None else written_share(share) for share in shares)))
     columns = head(tag("span", "run", class_="hidden"), *((name, "n") for name in names))
     caption = "Share of common samples on which two runs have the same value"
     return scrolled(caption, tag("caption", caption), columns, tag("tbody", *rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.markup import Child, Html, tag
+from ...core.markup import Html, tag
 from ...core.tasks import RunHeader
 from ...core.text import plural
 from ..boards.headline import headline
@@ -69,17 +69,20 @@ def _nothing(text: str) -> Html:
 
 
 def _head(text: str, sort: str, *, turned: bool) -> Html:
-    cells: list[Child] = []
-    for name in COLUMNS:
-        if name not in SORTS:
-            cells.append(tag("th", name, scope="col", class_="n" if name in ("n", "lost") else None))
-            continue
-        here, down = name == sort, SORTS[name] != (turned and name == sort)
-        arrow = (" ↓" if down else " ↑") if here else ""
-        to = address("/", text=text, sort=name, turned="1" if here and not turned else "")
-        order = ("descending" if down else "ascending") if here else None
-        cells.append(tag("th", link(f"{name}{arrow}", to), scope="col", aria_sort=order))
+    cells = [_head_cell(name, text, here=name == sort, turned=turned) for name in COLUMNS]
     return tag("thead", tag("tr", *cells))
+
+
+def _head_cell(name: str, text: str, *, here: bool, turned: bool) -> Html:
+    """Return the head of a column; one that can be sorted by is a link, which turns the order the second time."""
+    if name not in SORTS:
+        return tag("th", name, scope="col", class_="n" if name in ("n", "lost") else None)
+    to = address("/", text=text, sort=name, turned="1" if here and not turned else "")
+    if not here:
+        return tag("th", link(name, to), scope="col")
+    down = SORTS[name] != turned
+    arrow, order = ("↓", "descending") if down else ("↑", "ascending")
+    return tag("th", link(f"{name} {arrow}", to), scope="col", aria_sort=order)
 
 
 def _run_rows(run: OpenRun) -> list[Html]:
