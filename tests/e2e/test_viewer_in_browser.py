@@ -123,6 +123,8 @@ def test_newcomer_finds_runs_run_trials_and_trial(page: Any, served: Served) -> 
     page.get_by_role("link", name=re.compile(r"^Wrong \d+$")).click()
     assert page.locator("tbody .tag.right").count() == 0
     assert page.locator("tbody .tag.wrong").count() == 50
+    decoded = "pictures => Promise.all(pictures.slice(0, 8).map(picture => picture.decode().then(() => picture.naturalWidth)))"
+    assert min(page.locator("tbody img").evaluate_all(decoded)) > 0
     _keep(page, "trials")
     page.locator("tbody th a").first.click()
     assert page.locator("mark").count() >= 1, "the part that decided the answer is marked"
