@@ -14,6 +14,7 @@ import pytest
 from made_runs import make_run
 from snellen.store.database import connect
 from snellen.store.lock import RunLock
+from snellen.store.seal import seal
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.report.web.home import runs_page
@@ -33,8 +34,10 @@ def begin(folder: Path, created: str) -> None:
     database = connect(folder / "run.db")
     with database:
         (body,) = database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
-        header = msgspec.json.decode(body) | {"created": created}
-        database.execute("UPDATE meta SET value = ? WHERE key = 'header'", (msgspec.json.encode(header).decode(),))
+        header = {**msgspec.json.decode(body), "created": created}
+        header.pop("crc")
+        sealed = seal(msgspec.json.encode(header)).decode()
+        database.execute("UPDATE meta SET value = ? WHERE key = 'header'", (sealed,))
     database.close()
 
 
