@@ -65,6 +65,18 @@ def test_the_estimate_is_within_a_tenth_of_the_servers_bill(rows: Path, server: 
     assert results["cost"]["value"] == pytest.approx((usage["input_tokens"] * 0.5 + usage["output_tokens"] * 1.5) / 1e6)
 
 
+@pytest.mark.parametrize("task", ["eyechart", "eyechart-choice", "eyechart-line"])
+def test_the_estimate_of_eye_charts_is_within_a_tenth_too(
+    task: str, mock_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
+    answers = tmp_path / "answers.jsonl"
+    assert run_command(["mock-server", "--write-answers", task, "--answers", answers, "--limit", 40]) == 0
+    chart = {"tasks": (task,), "model": "openai/mock", "base_url": mock_server("--answers", answers).base_url}
+    asked = snellen.RunSettings(**chart, limit=40, output_dir=tmp_path / "run")
+    cost = estimate_run(make_plan(asked), asked).cost()
+    assert cost == pytest.approx(snellen.run(asked).results["cost"]["value"], rel=0.10)
+
+
 def test_what_is_left_is_estimated_from_what_is_stored(rows: Path, server: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     half = estimate_run(*planned(settings(rows, server, folder))).cost()
