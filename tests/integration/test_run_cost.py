@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ import pytest
 
 import snellen
 from command_line import run_command
-from snellen.api.money.cost_words import describe_cost
+from snellen.api.money.cost_words import describe_cost, note_age
 from snellen.api.money.run_cost import estimate_run
 from snellen.api.plan import make_plan
 from snellen.core.errors import UsageError
 from snellen.mock.process import ServerProcess
-from snellen.model.providers.prices import money
+from snellen.model.providers.prices import Prices, money
 
 WORDS = "Which of the shapes in the picture has the longest side, and how often does it appear beside a green one?"
 
@@ -62,6 +63,18 @@ def test_the_estimate_is_within_a_tenth_of_the_servers_bill(rows: Path, server: 
     assert cost == pytest.approx(results["cost"]["value"], rel=0.10)
     usage = results["usage"]
     assert results["cost"]["value"] == pytest.approx((usage["input_tokens"] * 0.5 + usage["output_tokens"] * 1.5) / 1e6)
+
+
+@pytest.mark.parametrize("task", ["eyechart", "eyechart-choice", "eyechart-line"])
+def test_the_estimate_of_eye_charts_is_within_a_tenth_too(
+    task: str, mock_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
+    answers = tmp_path / "answers.jsonl"
+    assert run_command(["mock-server", "--write-answers", task, "--answers", answers, "--limit", 40]) == 0
+    chart = {"tasks": (task,), "model": "openai/mock", "base_url": mock_server("--answers", answers).base_url}
+    asked = snellen.RunSettings(**chart, limit=40, output_dir=tmp_path / "run")
+    cost = estimate_run(make_plan(asked), asked).cost()
+    assert cost == pytest.approx(snellen.run(asked).results["cost"]["value"], rel=0.10)
 
 
 def test_what_is_left_is_estimated_from_what_is_stored(rows: Path, server: str, tmp_path: Path) -> None:
@@ -155,9 +168,18 @@ def test_a_name_at_another_address_has_no_price(rows: Path, tmp_path: Path, monk
     )
 
 
+@pytest.mark.parametrize(("day", "told"), [("2026-08-08", True), ("2026-11-01", False), ("", False), ("May", False)])
+def test_old_prices_are_said_to_be_old(day: str, told: bool) -> None:
+    notes = list(note_age(Prices(1.0, 1.0, as_of=day), date(2026, 11, 16)))
+    assert bool(notes) is told
+    assert not told or "100 days old" in notes[0]
+
+
 def test_cached_replies_are_worth_something_and_paid_once(rows: Path, server: str, tmp_path: Path) -> None:
     first = snellen.run(settings(rows, server, tmp_path / "one")).results["cost"]
-    again = snellen.run(settings(rows, server, tmp_path / "two")).results["cost"]
+    second = snellen.run(settings(rows, server, tmp_path / "two"))
+    again = second.results["cost"]
+    assert second.state.cost == 0.0, "replies of the cache are not in the live cost"
     assert first["paid"] == first["value"] > 0
     assert (again["paid"], again["value"]) == (0, first["value"])
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, date, datetime
 
 from ...core.errors import UsageError
 from ...engine.state import RunState
@@ -10,6 +12,8 @@ from ...model.providers.prices import Prices, money
 from ..plan import Plan
 from ..settings import RunSettings
 from .run_cost import CostEstimate
+
+OLD_DAYS = 90
 
 
 def describe_cost(plan: Plan, estimate: CostEstimate) -> Iterator[str]:
@@ -55,6 +59,15 @@ def _describe_money(estimate: CostEstimate) -> Iterator[str]:
         yield f"about {money(cost, prices.currency)}{ceiling} ({describe_prices(prices)})"
     else:
         yield f"cost not estimated ({describe_prices(prices)})"
+    yield from note_age(prices, datetime.now(UTC).date())
+
+
+def note_age(prices: Prices, today: date) -> Iterator[str]:
+    """Warn of prices that are old: they change several times a week somewhere."""
+    with suppress(ValueError):  # a card of one's own may say its day in any words
+        days = (today - date.fromisoformat(prices.as_of)).days
+        if days > OLD_DAYS:
+            yield f"these prices are {days:,} days old: --price IN,OUT or `snellen models update FILE` gives newer ones"
 
 
 def describe_prices(prices: Prices) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...core.errors import DataError, SnellenError
 from ...core.protocols import ImagePolicy
-from ...core.types import Form, Image, Request, Usage
+from ...core.types import Form, Image, Request, Sample, Usage
 from ...data.images.decode import read_header, read_stamped
 from ...data.images.encode import open_picture, prepare, target_size, with_margin
 from ...infer.generate import GENERATE
@@ -29,9 +29,11 @@ PASSED = 100_000
 REMEMBERED = 500
 """Stored replies of a run that is continued, of which the tokens of the next are taken."""
 LETTERS_PER_TOKEN = 3.5
-ANSWER_TOKENS = {Form.CHOICE: 8, Form.MULTIPLE: 10, Form.YESNO: 4, Form.NUMBER: 6, Form.KIE: 20}
+ANSWER_TOKENS = {Form.CHOICE: 8, Form.MULTIPLE: 10, Form.YESNO: 4, Form.NUMBER: 6}
 """A short answer in tokens; of other forms `LONG_ANSWER`."""
 LONG_ANSWER = 40
+READ_OFF = frozenset((Form.OCR, Form.KIE))
+"""Forms whose reply is the right answer, more or less: as long as that."""
 RESIZING = ("crop:", "scale:")
 """Edits after which a picture has another size."""
 
@@ -147,14 +149,15 @@ def _measured(usages: Sequence[Usage]) -> Expected:
 def _expect(planned: PlannedTask, plan: Plan, settings: RunSettings, found: FoundCard) -> Expected:
     card = found.card or ModelCard(plan.model.name)
     formula, letters = card.pictures or ASSUMED, card.characters_per_token
-    requests = list(_some_requests(planned))
-    count = max(1, len(requests))
-    turns = [turn for request in requests for turn in request.messages]
+    looked_at = list(_some_requests(planned))
+    count = max(1, len(looked_at))
+    turns = [turn for _, request in looked_at for turn in request.messages]
     sizes = [size_as_sent(image, plan.model.image_policy) for turn in turns for image in turn.images]
     pictures = sum(map(formula.count, filter(None, sizes)))
     text = sum(text_tokens(turn.text, letters) for turn in turns)
-    basis = f"{len(requests):,} prompts looked at; {_told(formula, sizes)}, text by its length, replies by their form"
-    reply = planned.task.params.max_tokens if _thinks(settings, card) else _usual_reply(requests, planned)
+    told = _told(formula, sizes)
+    basis = f"{len(looked_at):,} prompts looked at; {told}, text by its length, replies by their form"
+    reply = planned.task.params.max_tokens if _thinks(settings, card) else usual_reply(looked_at, letters)
     return Expected(text / count, pictures / count, reply, basis, sizes.count(None))
 
 
@@ -169,22 +172,24 @@ def _thinks(settings: RunSettings, card: ModelCard) -> bool:
     return bool(card.thinks)
 
 
-def _usual_reply(requests: Sequence[Request], planned: PlannedTask) -> float:
-    return sum(_answer_tokens(request, planned) for request in requests) / max(1, len(requests))
+def usual_reply(looked_at: Sequence[tuple[Sample, Request]], letters: float | None = None) -> float:
+    """Return how many tokens a reply has, on average: its form says so, and what is read off says it of itself."""
+
+    def tokens(sample: Sample, request: Request) -> float:
+        usual: float = ANSWER_TOKENS.get(sample.form, LONG_ANSWER)
+        if sample.form in READ_OFF and sample.answers:
+            usual = 1 + max(text_tokens(answer, letters) for answer in sample.answers)
+        return min(usual, request.params.max_tokens or usual)
+
+    return sum(tokens(*pair) for pair in looked_at) / max(1, len(looked_at))
 
 
-def _some_requests(planned: PlannedTask) -> Iterator[Request]:
+def _some_requests(planned: PlannedTask) -> Iterator[tuple[Sample, Request]]:
     """Yield prompts as they will be sent, spread over samples and variants."""
     variants = planned.task.variants
     step = max(1, min(planned.survey.samples, PASSED) // LOOKED_AT)
     for number, sample in enumerate(islice(planned.dataset, 0, PASSED, step)):
-        yield planned.prompter.build(sample, variants[number % len(variants)])
-
-
-def _answer_tokens(request: Request, planned: PlannedTask) -> int:
-    form = planned.task.form
-    usual = ANSWER_TOKENS.get(form, LONG_ANSWER) if not request.shown else ANSWER_TOKENS[Form.CHOICE]
-    return min(usual, request.params.max_tokens or usual)
+        yield sample, planned.prompter.build(sample, variants[number % len(variants)])
 
 
 def text_tokens(text: str, letters_per_token: float | None = None) -> float:
