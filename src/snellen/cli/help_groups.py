@@ -51,6 +51,7 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
     ),
     "Time, load and money": (
         *("max_workers", "max_retries", "timeout_s", "deadline_s", "rate", "max_errors", "price", "no_cache"),
+        "use_cache",
     ),
     "Output": ("output_dir", "show_prompts", "as_lines", "quiet", "as_json"),
 }
