@@ -11,7 +11,7 @@ OTHERS = "Others"
 
 RUN_GROUPS: Mapping[str, Sequence[str]] = {
     "The model": (
-        *("model", "base_url", "api_key_env", "api_key_file", "api_key", "config_file", "model_arguments"),
+        *("model", "base_url", "api_key_env", "api_key_file", "api_key", "config_file", "use_cache", "model_arguments"),
         *("headers", "query", "strict_params", "half", "batch_size", "same_model"),
     ),
     "What is asked": (
@@ -51,7 +51,6 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
     ),
     "Time, load and money": (
         *("max_workers", "max_retries", "timeout_s", "deadline_s", "rate", "max_errors", "price", "no_cache"),
-        "use_cache",
     ),
     "Output": ("output_dir", "show_prompts", "as_lines", "quiet", "as_json"),
 }
