@@ -172,6 +172,20 @@ def test_where_everything_failed_only_the_reason_is_shown(
     assert "accuracy" not in out
 
 
+def test_a_dead_server_leaves_no_folder_and_touches_none_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["run", "eyechart", "--model", "openai/x", "--base-url", "http://127.0.0.1:9/v1", "--limit", "2"]
+    assert run_command(command) == 3
+    assert not list(tmp_path.glob("runs/*"))
+    mine = tmp_path / "mine" / "images" / "a.png"
+    mine.parent.mkdir(parents=True)
+    mine.write_bytes(b"mine")
+    assert run_command([*command, "-o", tmp_path / "mine"]) == 3
+    assert mine.read_bytes() == b"mine"
+
+
 def test_an_early_stop_is_told_and_a_whole_run_forgets_it(snellen: Callable[..., Any], tmp_path: Path) -> None:
     rows = [{"id": n, "question": "Which?", "options": ["one", "two"], "answer": "A"} for n in range(4000)]
     (tmp_path / "many.jsonl").write_text("\n".join(map(json.dumps, rows)))

@@ -11,6 +11,7 @@ import pytest
 
 import snellen
 from command_line import run_command
+from snellen.cli.run import make_settings, run
 
 READY = {
     "qwen3-vl": "Qwen/Qwen3-VL-8B-Instruct",
@@ -35,10 +36,30 @@ def test_a_ready_configuration_is_taken_by_its_name(
     server = mock_server("--answer", "A", "--model-name", READY[name])
     flags = ["--base-url", server.base_url, "-o", tmp_path / "run", "--no-cache", "--quiet"]
     assert run_command(["run", rows, "--config", name, *flags]) == 0
-    with snellen.load_run(tmp_path / "run") as run:
-        ((trial,), config) = list(run.trials("rows")), run.header().model
+    with snellen.load_run(tmp_path / "run") as stored:
+        ((trial,), config) = list(stored.trials("rows")), stored.header().model
     assert config == f"openai/{READY[name]}"
     assert trial.request.params.temperature == 0.0 and trial.request.params.max_tokens in (512, 8192)
+
+
+def test_a_flag_has_the_last_word_on_the_cache(rows: Path, tmp_path: Path) -> None:
+    def wanted(*flags: str) -> bool:
+        return bool(make_settings(**with_defaults(run, ["rows.jsonl", "--config", str(file), *flags])).cache)
+
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps({"model_name": "m", "use_cache": False}))
+    assert (wanted(), wanted("--use-cache")) == (False, True)
+    file.write_text(json.dumps({"model_name": "m"}))
+    assert (wanted(), wanted("--no-cache")) == (True, False)
+    assert run_command(["run", rows, "--use-cache", "--no-cache", "--model", "blind/first"]) == 2
+
+
+def with_defaults(command: Any, arguments: list[str]) -> dict[str, Any]:
+    """Return the parameters of a command as it would be called with these arguments."""
+    given = dict(command.make_context("run", arguments).params)
+    for name in ("quiet", "as_json", "as_lines", "price", "show_prompts"):
+        given.pop(name, None)
+    return given
 
 
 def test_a_name_that_is_none_is_refused_with_the_near_ones_and_a_file_comes_first(

@@ -79,6 +79,8 @@ class Plan(NamedTuple):
     header: RunHeader
     folder: Path
     seed: int
+    fresh: bool = False
+    """Whether the folder was made by this plan, for pictures that a loader draws."""
 
     @property
     def trials(self) -> int:
@@ -128,10 +130,11 @@ def make_plan(settings: RunSettings) -> Plan:
         check_trials(task)
         check_capabilities(model, task, registry)
     folder = settings.output_dir or Path("runs") / _folder_name(tasks, model, settings)
+    fresh = not folder.exists()
     planned = [_plan_task(task, catalog, registry, settings, folder) for task in tasks]
     check_images(model, planned)
     check_outside(model, planned, allowed=settings.allow_outside)
-    return Plan(planned, model, registry, _header(planned, model, settings), folder, settings.seed)
+    return Plan(planned, model, registry, _header(planned, model, settings), folder, settings.seed, fresh)
 
 
 def _registry_for(settings: RunSettings) -> Registry:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import signal
 import threading
 import time
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ..core.clock import SystemClock
-from ..core.errors import DataError, EnvironmentProblem, UsageError
+from ..core.errors import DataError, EnvironmentProblem, SnellenError, UsageError
 from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
 from ..core.protocols import ImagePolicy, Model
@@ -185,7 +186,7 @@ async def _ask_all(
         server = AskedServer(plan.folder, plan.model, allowed=settings.same_model)
         if not resuming:
             check_folder(plan.folder)
-            await plan.model.check()  # before the folder is made: a mistyped model leaves nothing behind
+            await _check_first(plan)
         data = {planned.task.name: planned.dataset for planned in plan.tasks}
         with closing(RunWriter(plan.folder, plan.header, data)) as writer, response_cache(settings) as cache:
             server.check_address(writer)
@@ -211,6 +212,19 @@ def open_spending(writer: RunWriter, settings: RunSettings, estimate: CostEstima
     if writer.meta(PRICES) != msgspec.to_builtins(prices):
         writer.put_meta(PRICES, prices)
     return Spending(prices, settings.max_cost, estimate.dearest)
+
+
+async def _check_first(plan: Plan) -> None:
+    """Ask whether the model can answer, before there is a run: a mistyped model or a dead server leaves nothing behind.
+
+    What a loader drew for the plan goes too, unless the folder was there before.
+    """
+    try:
+        await plan.model.check()
+    except SnellenError:
+        if plan.fresh:
+            shutil.rmtree(plan.folder, ignore_errors=True)
+        raise
 
 
 async def check_pictures(ledger: PictureLedger, policy: ImagePolicy) -> None:

@@ -117,6 +117,7 @@ Examples:
 @option("--image-min-side", type=COUNT, help="Give smaller images a white margin up to this side (px).")
 @flag("--same-model", help="Continue although another server answers: it serves the same model.")
 @options.NO_CACHE
+@flag("--use-cache", help="Answer from the cache although the model file says otherwise.  [default without one]")
 @flag("--strip-metadata", help="Send pictures without EXIF, texts and bytes after their end.")
 @options.ALLOW_OUTSIDE
 @flag("--allow-missing-images", help="Count samples without their image as failed instead of refusing.")
@@ -158,6 +159,14 @@ def run(quiet: bool, as_json: bool, as_lines: bool, show_prompts: int | None, **
     return 1 if result.failed else 0
 
 
+def _wants_cache(flags: dict[str, Any], in_file: bool) -> bool:
+    """Tell whether known replies are taken from the cache: as a flag says, else the model file, else yes."""
+    never, always = flags.pop("no_cache"), flags.pop("use_cache")
+    if never and always:
+        raise UsageError("--use-cache and --no-cache say the opposite: give one")
+    return always or (in_file and not never)
+
+
 def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     """Turn the flags into settings; a model file stands between the defaults and the flags."""
     file = read_model_file(flags.pop("config_file"), catalogs=flags["catalogs"])
@@ -177,7 +186,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     wording = file.pop("prompt", {}) | read_prompt_flags(flags)
     arguments = _model_arguments(flags)
     overrides = map(parse_assignment, flags.pop("overrides"))
-    cache = all([not flags.pop("no_cache"), file.pop("cache", True)])
+    cache = _wants_cache(flags, bool(file.pop("cache", True)))
     others = {name: value for name, value in flags.items() if value is not None}
     return RunSettings(
         tasks=tasks,
