@@ -93,6 +93,11 @@ class ScoreTable:
         return np.asarray(self.outcome <= Outcome.WRONG)
 
     @cached_property
+    def strict_value(self) -> Floats:
+        """Return every trial's value; one without a score has the worst: 0, and of an error the whole, which is 1."""
+        return np.where(self.scored, self.value, 1.0 if lower_is_better(self.metric) else 0.0)
+
+    @cached_property
     def unscored(self) -> Mask:
         """Return which trials have a reply and no value."""
         return np.asarray((self.outcome == Outcome.UNSCORED) | (self.outcome == Outcome.PENDING))

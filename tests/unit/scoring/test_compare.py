@@ -23,20 +23,24 @@ from snellen.core.types import (
     TrialKey,
     Turn,
 )
+from snellen.report.boards.comparison import verdict
+from snellen.scoring.aggregates.means import mean
 from snellen.scoring.compare.divergence import STAGES, earliest, fingerprint, first_divergence
 from snellen.scoring.compare.paired import RunSide, compare_all, compare_pair
 from snellen.scoring.reading import read_tables
 from snellen.stats.intervals import mcnemar
 
 
-def side(name: str, values: dict[str, list[float | None]], group: dict[str, str] | None = None) -> RunSide:
+def side(
+    name: str, values: dict[str, list[float | None]], group: dict[str, str] | None = None, metric: str = "accuracy"
+) -> RunSide:
     rows: Any = [
-        (sample, "base", r, "accuracy", value, None, None, None if value is not None else "refusal")
+        (sample, "base", r, metric, value, None, None, None if value is not None else "refusal")
         for sample, found in values.items()
         for r, value in enumerate(found)
     ]
     samples = [(sample, (group or {}).get(sample), {}) for sample in values]
-    return RunSide(name, read_tables(rows, samples=samples, metrics=["accuracy"])["accuracy"])
+    return RunSide(name, read_tables(rows, samples=samples, metrics=[metric])[metric])
 
 
 def test_mcnemar_on_single_trials() -> None:
@@ -52,6 +56,27 @@ def test_mcnemar_on_single_trials() -> None:
     back = compare_pair(side("b", second), side("a", first))
     assert back.difference == pytest.approx(-0.2)
     assert back.p == result.p
+
+
+def test_of_errors_the_lower_is_better_and_a_reply_that_cannot_be_read_is_the_worst() -> None:
+    low = {f"q{i}": [0.1] for i in range(40)}
+    high = {f"q{i}": [0.9] for i in range(40)}
+    (found,) = compare_all([side("low", low, metric="wer"), side("high", high, metric="wer")])
+    assert verdict(found) == "low is better"
+    assert (len(found.better), len(found.worse)) == (0, 40)
+    (turned,) = compare_all([side("high", high, metric="wer"), side("low", low, metric="wer")])
+    assert verdict(turned) == "low is better"
+    silent = side("silent", {f"q{i}": [None] for i in range(40)}, metric="wer")
+    (lost,) = compare_all([side("low", low, metric="wer"), silent])
+    assert (lost.second_value, verdict(lost)) == (1.0, "low is better")
+
+
+@pytest.mark.parametrize(("metric", "worst"), [("accuracy", 0.0), ("wer", 1.0), ("cer", 1.0)])
+def test_the_strict_twin_counts_what_has_no_score_at_its_worst(metric: str, worst: float) -> None:
+    table = side("a", {"x": [0.5], "y": [None]}, metric=metric).table
+    estimates = mean(table)
+    assert estimates[metric].value == 0.5
+    assert estimates[f"{metric}_strict"].value == pytest.approx((0.5 + worst) / 2)
 
 
 def test_unpaired_samples_are_counted_and_listed() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...scoring.compare.paired import Comparison
+from ...scoring.table import lower_is_better
 from .sheet import Sheet
 
 PAIR_COLUMNS = (
@@ -35,7 +36,8 @@ def verdict(one: Comparison) -> str:
         return "nothing to compare"
     if one.p_adjusted >= 0.05:
         return "not distinguishable"
-    return f"{one.second if one.difference > 0 else one.first} is better"
+    second_leads = (one.difference < 0) == lower_is_better(one.metric)
+    return f"{one.second if second_leads else one.first} is better"
 
 
 def agreement(one: Comparison) -> float | None:

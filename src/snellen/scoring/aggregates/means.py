@@ -27,10 +27,11 @@ def in_unit(unit: str, estimates: Mapping[str, Estimate]) -> dict[str, Estimate]
 def question_means(table: ScoreTable, *, strict: bool = False) -> tuple[Floats, Codes]:
     """Return the mean value of every question over its trials, and the question's cluster.
 
-    Only scored trials count and a question without any is left out; `strict` counts the others as 0 and keeps all.
+    Only scored trials count and a question without any is left out; `strict` keeps all, the others at their
+    worst: 0, or 1 for an error.
     """
     rows = np.ones(len(table), dtype=bool) if strict else table.scored
-    samples, values = table.sample[rows], table.value[rows]
+    samples, values = table.sample[rows], (table.strict_value if strict else table.value)[rows]
     if not samples.size:
         return np.empty(0), samples
     starts = np.flatnonzero(np.r_[True, np.diff(samples) != 0])
@@ -39,7 +40,7 @@ def question_means(table: ScoreTable, *, strict: bool = False) -> tuple[Floats, 
 
 
 def mean(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
-    """Return `<metric>` (each question weighs the same) and `<metric>_strict` (unscored and failed count as 0).
+    """Return `<metric>` (each question weighs the same) and `<metric>_strict` (unscored and failed at their worst).
 
     With several trials a question also `<metric>_micro`, where each trial weighs the same.
     """

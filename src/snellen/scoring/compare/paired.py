@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...stats.bootstrap import difference_interval, difference_p_value, swap_p_value
 from ...stats.intervals import Floats, cluster_totals, holm, mcnemar
-from ..table import ScoreTable
+from ..table import ScoreTable, lower_is_better
 from .divergence import STAGES, Fingerprint, Key, divergences, earliest
 
 TEST_DRAWS = 10_000
@@ -58,7 +58,7 @@ class Comparison(Struct, frozen=True):
     only_first: tuple[str, ...] = ()
     only_second: tuple[str, ...] = ()
     not_scored: tuple[int, int] = (0, 0)
-    """Trials of each run without a score; they count as 0 unless only scored ones are compared."""
+    """Trials of each run without a score; they count as 0 (errors as 1) unless only scored ones are compared."""
     better: tuple[Flip, ...] = ()
     worse: tuple[Flip, ...] = ()
     divergence: dict[str, int] = {}
@@ -89,7 +89,7 @@ def compare_pair(first: RunSide, second: RunSide, *, scored_only: bool = False) 
     unpaired = known_left ^ known_right | (known_left & known_right) - set(paired.samples)
     difference, interval, p, test, p_bootstrap = _test(paired)
     stages = _stages(first, second)
-    flips = _flips(paired, stages)
+    flips, lower = _flips(paired, stages), lower_is_better(first.table.metric)
     return Comparison(
         metric=first.table.metric,
         first=first.name,
@@ -105,8 +105,8 @@ def compare_pair(first: RunSide, second: RunSide, *, scored_only: bool = False) 
         only_first=tuple(sorted(unpaired & known_left)),
         only_second=tuple(sorted(unpaired & known_right)),
         not_scored=(int((~first.table.scored).sum()), int((~second.table.scored).sum())),
-        better=tuple(flip for flip in flips if flip.second > flip.first),
-        worse=tuple(flip for flip in flips if flip.second < flip.first),
+        better=tuple(flip for flip in flips if (flip.second < flip.first) == lower),
+        worse=tuple(flip for flip in flips if (flip.second > flip.first) == lower),
         divergence=_count(stages, paired.samples),
     )
 
@@ -118,7 +118,7 @@ def _cells(table: ScoreTable, scored_only: bool) -> Means:
         return {}
     starts = np.flatnonzero(np.r_[True, (np.diff(part.sample) != 0) | (np.diff(part.variant) != 0)])
     sizes = np.diff(np.r_[starts, len(part)])
-    means = np.add.reduceat(part.value, starts) / sizes
+    means = np.add.reduceat(part.strict_value, starts) / sizes
     names = zip(part.sample[starts].tolist(), part.variant[starts].tolist(), strict=True)
     keys = [(part.samples[sample], part.variants[variant]) for sample, variant in names]
     return dict(zip(keys, zip(means.tolist(), sizes.tolist(), strict=True), strict=True))
