@@ -39,9 +39,12 @@ def test_a_load_killed_inside_a_level_keeps_its_requests_and_says_so(
     process = start_load(server.base_url, out, "--processes", processes)
     try:
         wait_until(lambda: kept(out) >= 20, "twenty finished requests")
+        workers = children_of(process.pid)
     finally:
         process.kill()
         process.wait(CEILING_S)
+    assert len(workers) == (int(processes) if processes != "1" else 0)
+    wait_until(lambda: not any(map(is_alive, workers)), "the end of its workers: nobody wants their load any more")
     timeline = read_any(out)
     assert len(timeline.requests) >= 20 and timeline.interrupted
     summary = summary_of(timeline, profile="snellen", stage="total", stats=None, slo=None)
@@ -50,6 +53,17 @@ def test_a_load_killed_inside_a_level_keeps_its_requests_and_says_so(
     assert "killed while it ran" in capsys.readouterr().out
     with pytest.raises(UsageError, match=r"killed.*summarize"):
         run_perf(synthetic(out))
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
 
 
 def test_a_line_that_was_cut_is_left_out_and_a_broken_one_is_told(tmp_path: Path) -> None:

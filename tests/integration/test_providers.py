@@ -267,3 +267,13 @@ def test_a_card_without_an_address_asks_for_one() -> None:
 def test_pictures_of_a_card_are_its_policy() -> None:
     model = create_by_card("xai", CARDS["xai"], "grok", ModelOptions())
     assert model.image_policy == ImagePolicy(max_side=8000, max_bytes=20_000_000, formats=("image/png", "image/jpeg"))
+
+
+def test_a_load_knows_the_dialect_of_a_card(serve: Callable[..., Seen], rows: str, tmp_path: Path) -> None:
+    from snellen.api.perf import LoadPlan, PerfSettings, run_perf
+    from snellen.api.settings import RunSettings
+
+    server = serve()
+    run = RunSettings(tasks=(rows,), model="ollama/m", base_url=server.url, stream=False, output_dir=tmp_path / "p")
+    report = run_perf(PerfSettings(run=run, levels=(LoadPlan(concurrency=1, count=3, warmup=0),)))
+    assert report.levels[0]["total"]["common"]["Success Requests"] == 3

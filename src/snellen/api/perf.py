@@ -259,7 +259,7 @@ async def _prepare(settings: PerfSettings) -> _Load:
             await model.close()
     urls, headers = zip(*(model.endpoint(stream=stream) for model in models), strict=True)
     trials = _trials(items, dialogues, captured)
-    return _Load(items, models[0].dialect.provider, list(urls), headers[0], trials, plan, stream)
+    return _Load(items, models[0].dialect.family, list(urls), headers[0], trials, plan, stream)
 
 
 def _trials(

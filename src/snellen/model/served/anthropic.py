@@ -28,6 +28,7 @@ class Anthropic:
     """The messages API."""
 
     provider = "anthropic"
+    family = "anthropic"
     default_url = "https://api.anthropic.com/v1"
     key_variable = "ANTHROPIC_API_KEY"
     capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})

@@ -36,6 +36,9 @@ class Dialect(Protocol):
     """How one provider writes requests and responses; pure, so it is tested without a network."""
 
     provider: str
+    """As the user calls it; a card gives it another name."""
+    family: str
+    """The dialect itself: openai, anthropic or gemini."""
     default_url: str
     key_variable: str
     capabilities: frozenset[Capability]

@@ -28,6 +28,7 @@ class Gemini:
     """generateContent and streamGenerateContent."""
 
     provider = "gemini"
+    family = "gemini"
     default_url = "https://generativelanguage.googleapis.com/v1beta"
     key_variable = "GEMINI_API_KEY"
     capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})

@@ -36,6 +36,7 @@ class OpenAI:
     """Chat completions with pictures as data URLs."""
 
     provider = "openai"
+    family = "openai"
     default_url = "https://api.openai.com/v1"
     key_variable = "OPENAI_API_KEY"
     capabilities = frozenset({Capability.GENERATE, Capability.LIKELIHOOD, Capability.STREAM, Capability.IMAGES})

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import struct
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -22,9 +24,9 @@ READY = b"ready\n"
 GC_THRESHOLD = 50_000
 
 
-def dialect_of(provider: str) -> Dialect:
-    """Return how a provider writes requests and replies."""
-    model = default_registry().get("model", provider)("load", ModelOptions())
+def dialect_of(family: str) -> Dialect:
+    """Return how servers of a family write requests and replies."""
+    model = default_registry().get("model", family)("load", ModelOptions())
     dialect: Dialect = model.dialect
     return dialect
 
@@ -58,6 +60,15 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
+def end_with_parent(source: BinaryIO) -> None:
+    """End this process when whoever started it is gone, killed perhaps: nobody wants the load any more.
+
+    The pipe stays open as long as the parent lives, and nothing more comes through it.
+    """
+    source.read(1)
+    os._exit(1)
+
+
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
     """Read a job, say ready, wait for the moment to start, run, write the result."""
     (size,) = struct.unpack("<Q", source.read(8))
@@ -67,6 +78,7 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
     moment = source.read(8)
     if len(moment) < 8:
         return
+    threading.Thread(target=end_with_parent, args=(source,), daemon=True).start()
     result = asyncio.run(run_job(job, struct.unpack("<d", moment)[0]))
     sink.write(msgspec.msgpack.encode(result))
     sink.flush()
