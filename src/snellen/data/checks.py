@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from ..core.errors import DataError
 from ..core.ids import content_hash, sha256_hex
-from ..core.text import plural
 from ..core.types import Form, Image, Sample
 from ..stats.intervals import wilson
 from .excerpts import Excerpt, draw_excerpts
@@ -111,7 +110,7 @@ def _defects(samples: Sequence[Sample], images: bool) -> list[Finding]:
 
 
 def _collect(check: str, level: str, ids: Sequence[str], text: str) -> Finding:
-    return Finding(check, level, f"{plural(len(ids), 'sample')} {text}", len(ids), tuple(ids[:EXAMPLES]))
+    return Finding(check, level, f"{len(ids)} samples {text}", len(ids), tuple(ids[:EXAMPLES]))
 
 
 def _stands_alone(sample: Sample) -> bool:

@@ -140,9 +140,9 @@ def test_pictures_that_are_drawn_again_are_bare_too(tmp_path: Path) -> None:
 
 def test_a_policy_keeps_its_limits_and_its_name_without_the_wish() -> None:
     plain, bare = (create_anthropic("m", ModelOptions(strip_metadata=wish)).identity() for wish in (False, True))
-    assert plain["image_policy"] == ImagePolicy(max_side=8000, max_bytes=5_000_000)
+    assert plain["image_policy"] == ImagePolicy(max_side=8000, max_bytes=3_900_000)
     assert type(plain["image_policy"]) is ImagePolicy
-    assert bare["image_policy"] == BareImagePolicy(max_side=8000, max_bytes=5_000_000)
+    assert bare["image_policy"] == BareImagePolicy(max_side=8000, max_bytes=3_900_000)
 
 
 def test_files_that_the_server_reads_itself_cannot_be_stripped() -> None:

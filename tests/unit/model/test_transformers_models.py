@@ -24,8 +24,6 @@ from snellen.model.options import ModelOptions
 from tiny_checkpoints import LOADABLE, VISION, checkpoint
 
 CHOICES = ("orange", "blue and orange", "blue and red", "yes", "blue and orange and a dog")
-TORN = ("instructblip_llama",)
-"""Whose processor pads between the picture and the words, and whose language half counts the padding as places."""
 DECODERS = tuple(kind for kind in LOADABLE if kind not in ("t5", "instructblip"))
 WINDOWED = ("sliding", "gemma3")
 BY_ROWS = (*WINDOWED, "git")
@@ -563,9 +561,18 @@ def test_prefetched_images_are_used_and_forgotten():
 
 
 @pytest.mark.parametrize("kind", LOADABLE)
-def test_only_what_a_batch_would_change_is_generated_alone(kind):
+def test_what_no_batch_would_change_is_generated_together(kind):
     replica = model_of(kind, batch_size=16).replicas[0]
     (reply,) = predict(model_of(kind, batch_size=16), ask(kind, params=Params(max_tokens=2)))
-    assert replica.alone is (kind in TORN)
-    assert (replica.sizer.size == 1) is (kind in TORN)
-    assert reply.detail.get("batch") == ("alone" if kind in TORN else None)
+    assert (replica.alone, replica.sizer.size == 1, reply.detail.get("batch")) == (False, False, None)
+
+
+def test_what_a_batch_would_change_is_generated_alone(monkeypatch):
+    """A processor that pads in front of words whose places are counted from the left: each reply depends on the others."""
+    monkeypatch.setattr("snellen.model.local.inputs._pad_querying_right", lambda tensors: tensors)
+    model = create(str(checkpoint("instructblip_llama")), ModelOptions(arguments={"batch_size": 16}))
+    asyncio.run(model.check())
+    (reply,) = predict(model, ask("instructblip_llama", params=Params(max_tokens=2)))
+    (replica,) = model.replicas
+    assert (replica.alone, replica.sizer.size, reply.detail.get("batch")) == (True, 1, "alone")
+    asyncio.run(model.close())
