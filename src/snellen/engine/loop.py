@@ -12,6 +12,7 @@ import msgspec
 
 from ..core.clock import Clock
 from ..core.errors import DataError, EnvironmentProblem, ModelError, SnellenError
+from ..core.garbage import collect_after_faults
 from ..core.ids import content_hash
 from ..core.jobs import Item, Job
 from ..core.protocols import BatchModel, Capability, Model
@@ -225,6 +226,7 @@ class Engine:
 
     def _note_attempt(self, request: Request, error: ModelError) -> None:
         self.state.retries += 1
+        collect_after_faults(self.state.retries)
         self.state.last_error = str(error)
         self.state.paused_until = self._limiter.paused_until
         self._writer.put_attempt(request.key, error)

@@ -69,8 +69,11 @@ def end_with_parent(source: BinaryIO) -> None:
     os._exit(1)
 
 
-def serve(source: BinaryIO, sink: BinaryIO) -> None:
-    """Read a job, say ready, wait for the moment to start, run, write the result."""
+def serve(source: BinaryIO, sink: BinaryIO, *, own_process: bool = False) -> None:
+    """Read a job, say ready, wait for the moment to start, run, write the result.
+
+    In a process of its own it ends when the source does.
+    """
     (size,) = struct.unpack("<Q", source.read(8))
     job = msgspec.msgpack.decode(source.read(size), type=LoadJob)
     sink.write(READY)
@@ -78,11 +81,12 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
     moment = source.read(8)
     if len(moment) < 8:
         return
-    threading.Thread(target=end_with_parent, args=(source,), daemon=True).start()
+    if own_process:
+        threading.Thread(target=end_with_parent, args=(source,), daemon=True).start()
     result = asyncio.run(run_job(job, struct.unpack("<d", moment)[0]))
     sink.write(msgspec.msgpack.encode(result))
     sink.flush()
 
 
 if __name__ == "__main__":
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    serve(sys.stdin.buffer, sys.stdout.buffer, own_process=True)
