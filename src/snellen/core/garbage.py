@@ -22,7 +22,7 @@ def collect_after_faults(count: int) -> None:
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collect cycles rarely in the block: trials that are answered leave none, and a pass over those in flight costs."""
+    """Collect cycles rarely in the block: answered trials leave none, and every pass over those in flight costs."""
     before = gc.get_threshold()
     gc.set_threshold(max(RARE, before[0]) if before[0] else 0, *before[1:])
     try:
