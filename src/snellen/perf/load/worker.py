@@ -63,9 +63,10 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
 def end_with_parent(source: BinaryIO) -> None:
     """End this process when whoever started it is gone, killed perhaps: nobody wants the load any more.
 
-    The pipe stays open as long as the parent lives, and nothing more comes through it.
+    The pipe stays open as long as the parent lives, and nothing more comes through it. It is read below its buffer,
+    whose lock a thread that waits for ever would hold against the end of the process.
     """
-    source.read(1)
+    os.read(source.fileno(), 1)
     os._exit(1)
 
 
