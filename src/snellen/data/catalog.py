@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,12 @@ class Catalog:
             hint = did_you_mean(name, known)
             raise UsageError(f"no {kind.removesuffix('s')} named {name!r}{hint}; see `snellen tasks`")
         return read_config_file(known[name])
+
+    def cards(self, kind: str, mentioning: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield all cards of one kind, or only those in which a text stands: the others are not parsed."""
+        for name, path in sorted(self._find(kind).items()):
+            if mentioning.encode() in path.read_bytes():
+                yield name, read_config_file(path)
 
     def _task_table(self, name: str) -> dict[str, Any]:
         path = Path(name)

@@ -22,6 +22,7 @@ from ..core.types import OFFERED, Form, Sample
 from .images.decode import short_name
 from .leaving import Leaving, PictureFolders
 from .marked_rows import MarkerCount
+from .specimens import Specimens, weight_bytes
 
 LISTED = 5
 KEPT_SAMPLES = 5_000
@@ -56,7 +57,7 @@ class Dataset:
         for sample in islice(samples, self.context.limit):
             if fresh is not None:
                 fresh.append(sample)
-                room_bytes -= _weight_bytes(sample)
+                room_bytes -= weight_bytes(sample)
                 if room_bytes < 0 or len(fresh) > KEPT_SAMPLES:
                     fresh = None
             yield sample
@@ -66,16 +67,6 @@ class Dataset:
 
 def _tagged(sample: Sample) -> Sample:
     return msgspec.structs.replace(sample, tags={"form": sample.form.value, **sample.tags})
-
-
-def _weight_bytes(sample: Sample) -> int:
-    """Return about how much text a sample carries, where it may be much."""
-    weight = len(sample.question)
-    if sample.images:
-        weight += sum([len(image.ref) for image in sample.images])
-    if sample.meta:
-        weight += len(repr(sample.meta))
-    return weight
 
 
 class FormCount(msgspec.Struct):
@@ -111,6 +102,8 @@ class Survey(msgspec.Struct, frozen=True):
     """What of the pictures would leave with the questions."""
     counted: PlannedCounts = PlannedCounts()
     """What is planned, group by group."""
+    specimens: tuple[Sample, ...] = ()
+    """Some samples, spread evenly over all."""
 
 
 class GroupCounter:
@@ -189,9 +182,10 @@ def survey(dataset: Dataset) -> Survey:
     markers = MarkerCount()
     dataset.context.notes.clear()
     folders = PictureFolders(dataset.context.folders)
-    counter = GroupCounter(dataset.task.group_by)
+    counter, specimens = GroupCounter(dataset.task.group_by), Specimens()
     for sample in dataset:
         counter.add(sample)
+        specimens.add(sample)
         name = sample.id if sample.id.isascii() else unicodedata.normalize("NFC", sample.id)  # equal on screen is equal
         if name in ids:
             repeated.append(sample.id)
@@ -223,6 +217,7 @@ def survey(dataset: Dataset) -> Survey:
         markers,
         folders.summary(),
         counter.counts(),
+        specimens.kept(),
     )
 
 

@@ -195,13 +195,16 @@ class Engine:
         return prediction, digest
 
     async def _predict(self, request: Request, images: RequestImages, digest: str) -> Prediction:
-        if self._spending is None:
+        spending = self._spending
+        if spending is None:
             return await self._predict_now(request, images, digest)
-        async with self._spending.one_more():
+        await spending.begin()
+        try:
             prediction = await self._predict_now(request, images, digest)
-            self._spending.count(prediction)  # before the next may leave: what came back counts as spent
-            self.state.cost = self._spending.spent
-            self.state.unpriced = self._spending.bill.unpriced
+            spending.count(prediction)  # before the next may leave: what came back counts as spent
+        finally:
+            spending.end()
+        self.state.cost, self.state.unpriced = spending.spent, spending.bill.unpriced
         return prediction
 
     async def _predict_now(self, request: Request, images: RequestImages, digest: str) -> Prediction:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from ..core.errors import EnvironmentProblem, SnellenError
 from ..core.types import Prediction
@@ -33,9 +31,8 @@ class Spending:
         """Return what the replies cost so far."""
         return self.bill.paid
 
-    @asynccontextmanager
-    async def one_more(self) -> AsyncIterator[None]:
-        """Wait until one more request fits; raise LimitReached where none will."""
+    async def begin(self) -> None:
+        """Wait until one more request fits; raise LimitReached where none will. Each `begin` has its `end`."""
         self._check_known()
         while not self._fits():
             if not self._out:
@@ -44,11 +41,11 @@ class Spending:
             await self._changed.wait()
             self._check_known()
         self._out += 1
-        try:
-            yield
-        finally:
-            self._out -= 1
-            self._changed.set()
+
+    def end(self) -> None:
+        """A request is back, whatever came of it."""
+        self._out -= 1
+        self._changed.set()
 
     def count(self, prediction: Prediction) -> None:
         """Count one reply."""

@@ -15,7 +15,8 @@ MARK_END = len(MARK) - SIZE
 
 def seal(record: bytes, *columns: object) -> bytes:
     """Return an encoded object with the checksum of itself and of the columns beside it."""
-    return record[:-1] + MARK + b'%08x"}' % _sum(memoryview(record)[:-1], columns)
+    body = record[:-1]
+    return b'%b,"crc":"%08x"}' % (body, _sum(body, columns) if columns else crc32(body))
 
 
 def is_sealed(record: object) -> bool:
@@ -25,18 +26,18 @@ def is_sealed(record: object) -> bool:
 
 def is_intact(record: object, *columns: object, strict: bool = False) -> bool:
     """Tell whether a record is as it was sealed. One without a seal is of an older version, unless `strict`."""
-    content = _bytes(record)
+    content = record if type(record) is bytes else _bytes(record)
     if content[-SIZE:MARK_END] != MARK:
         return not strict and bool(content)
-    return content[MARK_END:] == b'%08x"}' % _sum(memoryview(content)[:-SIZE], columns)
+    return content[MARK_END:] == b'%08x"}' % _sum(content[:-SIZE], columns)
 
 
 def _bytes(record: object) -> bytes:
     """Return what a column holds; a damaged page may give a value of any type."""
-    if isinstance(record, str):
-        return record.encode("utf-8", "surrogatepass")
-    return record if isinstance(record, bytes) else b""
+    if isinstance(record, bytes):
+        return record
+    return record.encode("utf-8", "surrogatepass") if isinstance(record, str) else b""
 
 
-def _sum(content: memoryview, columns: tuple[object, ...]) -> int:
+def _sum(content: bytes, columns: tuple[object, ...]) -> int:
     return crc32("\0".join(map(str, columns)).encode("utf-8", "surrogatepass"), crc32(content))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from hypothesis import given
@@ -22,6 +24,15 @@ def reply(tokens: int) -> Prediction:
     return Prediction(KEY, text="x", usage=Usage(tokens, 0))
 
 
+@asynccontextmanager
+async def one_more(spending: Spending) -> AsyncIterator[None]:
+    await spending.begin()
+    try:
+        yield
+    finally:
+        spending.end()
+
+
 async def spend(spending: Spending, costs: list[int], workers: int) -> tuple[int, int]:
     """Ask with so many workers until the limit; return how many were asked, and the most that were out at once."""
     left, asked, out, most = list(costs), 0, 0, 0
@@ -30,7 +41,7 @@ async def spend(spending: Spending, costs: list[int], workers: int) -> tuple[int
         nonlocal asked, out, most
         while left:
             try:
-                async with spending.one_more():
+                async with one_more(spending):
                     if not left:
                         return
                     cost = left.pop()
@@ -71,9 +82,9 @@ def test_without_a_limit_nobody_waits() -> None:
 def test_a_reply_without_tokens_ends_a_limited_run() -> None:
     async def go() -> None:
         spending = Spending(ONE, 10.0)
-        async with spending.one_more():
+        async with one_more(spending):
             spending.count(Prediction(KEY, text="x"))
-        async with spending.one_more():
+        async with one_more(spending):
             raise AssertionError("it must not go on")
 
     with pytest.raises(EnvironmentProblem, match="without --max-cost continues"):

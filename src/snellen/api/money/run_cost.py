@@ -22,10 +22,6 @@ from ...store.reader import RunReader
 from ..plan import Plan, PlannedTask
 from ..settings import RunSettings
 
-LOOKED_AT = 100
-"""Prompts of a task that are built and whose pictures are measured; the others are taken to be like them."""
-PASSED = 100_000
-"""Samples among which they are spread."""
 REMEMBERED = 500
 """Stored replies of a run that is continued, of which the tokens of the next are taken."""
 LETTERS_PER_TOKEN = 3.5
@@ -187,8 +183,7 @@ def usual_reply(looked_at: Sequence[tuple[Sample, Request]], letters: float | No
 def _some_requests(planned: PlannedTask) -> Iterator[tuple[Sample, Request]]:
     """Yield prompts as they will be sent, spread over samples and variants."""
     variants = planned.task.variants
-    step = max(1, min(planned.survey.samples, PASSED) // LOOKED_AT)
-    for number, sample in enumerate(islice(planned.dataset, 0, PASSED, step)):
+    for number, sample in enumerate(planned.survey.specimens):
         yield sample, planned.prompter.build(sample, variants[number % len(variants)])
 
 

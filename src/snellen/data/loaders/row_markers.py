@@ -30,6 +30,8 @@ def read_row_options(
 
     Bytes and base64 are pictures; names of files only where all options are. Without `pictures` all are texts.
     """
+    if type(cells) is list and not _may_show(cells):  # nearly every row of nearly every table
+        return RowOptions(tuple(cells))
     values = list(cells.values() if isinstance(cells, Mapping) else cells)
     keys = [str(key) for key in cells] if isinstance(cells, Mapping) else []
     found = _find_pictures(values, pictures.root, where) if pictures is not None and _may_show(values) else ()
@@ -93,8 +95,6 @@ def number_row(
 
 def check_markers(texts: Sequence[str], pictures: int, where: str) -> None:
     """Refuse a row that speaks of a picture it does not have, or that numbers some of its markers only."""
-    if not holds_marker("\n".join(texts)):
-        return
     marked = [text for text in texts if holds_marker(text)]
     numbers = marked_pictures(marked)
     bare = sum(1 for text in marked for found in MARKER.finditer(text) if not found[1])

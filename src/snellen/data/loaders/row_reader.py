@@ -13,6 +13,7 @@ import msgspec
 from ...core.errors import DataError, did_you_mean
 from ...core.folders import cache_folder
 from ...core.ids import content_hash
+from ...core.message_parts import holds_marker
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import OFFERED, Form, Sample
@@ -131,8 +132,9 @@ class RowReader:
         answer, stated = self._answer(row, places), self._stated(row, places)
         if not options and self._in_text(answer):
             question, options = self._from_text(question, answer, stated)
-        check_markers((question, *options), len(images), where)
-        question, options, keyed = number_row(question, options, keyed)
+        if holds_marker("\n".join((question, *options))):
+            check_markers((question, *options), len(images), where)
+            question, options, keyed = number_row(question, options, keyed)
         meta: dict[str, Any] = self._meta(row, places, where)
         twice = repeated(options)
         if twice:

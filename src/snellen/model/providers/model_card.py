@@ -106,8 +106,8 @@ def list_model_cards(catalogs: Sequence[Path] = ()) -> list[str]:
 
 
 def _known_as(name: str, catalogs: Sequence[Path]) -> Iterator[tuple[str, ModelCard]]:
-    shipped = set(Catalog().names("models"))
-    cards = [(key, card) for key, card in _cards(catalogs) if card.model == name]
+    cards = [(key, card) for key, card in _cards(catalogs, name) if card.model == name]
+    shipped = set(Catalog().names("models")) if cards else set()
     yield from ((f"card {key}", card) for key, card in cards if key not in shipped)
     table = read_price_table()
     if table is not None and name in table.models:
@@ -126,10 +126,8 @@ def _filled(card: ModelCard, other: ModelCard | None) -> ModelCard:
     return msgspec.structs.replace(card, **missing)
 
 
-def _cards(catalogs: Sequence[Path]) -> Iterator[tuple[str, ModelCard]]:
-    catalog = Catalog(catalogs)
-    for key in catalog.names("models"):
-        table = catalog.card("models", key)
+def _cards(catalogs: Sequence[Path], name: str = "") -> Iterator[tuple[str, ModelCard]]:
+    for key, table in Catalog(catalogs).cards("models", mentioning=name):
         if "model" in table:
             yield key, read_model_card(key, table)
 

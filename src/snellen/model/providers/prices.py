@@ -28,9 +28,21 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def cost(self, tokens: Tokens) -> float:
         """Return what these tokens cost."""
-        cached = self.input_per_million if self.cached_per_million is None else self.cached_per_million
-        fresh = (tokens.input - tokens.cached) * self.input_per_million
-        return (fresh + tokens.cached * cached + tokens.output * self.output_per_million) / 1e6
+        return self._cost(tokens.input, tokens.cached, tokens.output)
+
+    def _cost(self, given: int, cached: int, written: int) -> float:
+        price = self.input_per_million if self.cached_per_million is None else self.cached_per_million
+        fresh = (given - cached) * self.input_per_million
+        return (fresh + cached * price + written * self.output_per_million) / 1e6
+
+    def add_to(self, tokens: Tokens, usage: Usage) -> float:
+        """Count the tokens of one reply, which must be known, and return what they cost: millions pass here."""
+        given, written = usage.input_tokens or 0, usage.output_tokens or 0
+        cached = min(usage.cached_tokens or 0, given)
+        tokens.input += given
+        tokens.cached += cached
+        tokens.output += written
+        return self._cost(given, cached, written)
 
     def covers(self, usage: Usage | None) -> bool:
         """Tell whether the tokens of a reply are known and have these prices."""
@@ -47,12 +59,6 @@ class Tokens:
     cached: int = 0
     """The part of the input that the server had kept."""
     output: int = 0
-
-    def add(self, usage: Usage) -> None:
-        """Count the tokens of one reply."""
-        self.input += usage.input_tokens or 0
-        self.cached += min(usage.cached_tokens or 0, usage.input_tokens or 0)
-        self.output += usage.output_tokens or 0
 
 
 class Bill:
@@ -74,12 +80,10 @@ class Bill:
         if usage is None or not self.prices.covers(usage):
             self.unpriced += not prediction.cached
             return 0.0 if prediction.cached else None
-        (self.spared if prediction.cached else self.billed).add(usage)
         if prediction.cached:
+            self.prices.add_to(self.spared, usage)
             return 0.0
-        one = Tokens()
-        one.add(usage)
-        return self.prices.cost(one)
+        return self.prices.add_to(self.billed, usage)
 
     @property
     def paid(self) -> float:

@@ -185,4 +185,7 @@ def _usage(value: Any) -> Usage | None:
 
 def _first(*counts: int | None) -> int | None:
     """Return the first count that is told: servers put the same number in different places."""
-    return next((count for count in counts if count is not None), None)
+    for count in counts:
+        if count is not None:
+            return count
+    return None

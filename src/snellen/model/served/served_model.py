@@ -77,6 +77,7 @@ class ServedModel:
         self.said: Mapping[str, Any] = {}
         """What the server says of this model, once it was checked: two checkpoints may answer to one name."""
         self._headers = self._make_headers()
+        self._hidden = self._secrets()
         can_score = Capability.LIKELIHOOD in dialect.capabilities
         self._scorer = CandidateScorer(self, options.arguments.get("likelihood")) if can_score else None
 
@@ -155,7 +156,8 @@ class ServedModel:
 
     async def _generate(self, request: Request, images: EncodedImages) -> Prediction:
         reply, timing = await self._ask(request, images)
-        scrub_reply(reply, self._secrets())
+        if self._hidden:
+            scrub_reply(reply, self._hidden)
         if reply.text and request.params.stop and STOPS & self.quirks.drop:  # the server does not take them: we do it
             reply.text = cut_at_stop(reply.text, request.params.stop)
         return _to_prediction(request, reply, timing, images, self.adjusted)
@@ -163,7 +165,7 @@ class ServedModel:
     @property
     def adjusted(self) -> tuple[str, ...]:
         """What is sent otherwise than asked because the server refused it, in words."""
-        return tuple(self._without_secrets(text) for text in self.quirks.learned)
+        return tuple([self._without_secrets(text) for text in self.quirks.learned]) if self.quirks.learned else ()
 
     async def _ask(self, request: Request, images: EncodedImages) -> tuple[Reply, Timing]:
         """Send a request; one whose parameters are refused is sent again at once as the server wants it."""
@@ -254,7 +256,7 @@ class ServedModel:
         return [secret for secret in known if secret is not None]
 
     def _without_secrets(self, text: str) -> str:
-        for secret in self._secrets():
+        for secret in self._hidden:
             text = secret.scrub(text)
         return text
 
