@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -109,12 +110,23 @@ class Catalog:
     def _find(self, kind: str) -> dict[str, Path]:
         found: dict[str, Path] = {}
         for root in self._roots:
-            for path in sorted((root / kind).rglob("*.toml")):
-                name = path.relative_to(root / kind).with_suffix("").as_posix()
+            for name, path in sorted(_list_cards(str(root / kind))):
                 if name in found:
                     raise ConfigError(f"{kind} card {name!r} is in {found[name]} and in {path}: rename one")
-                found[name] = path
+                found[name] = Path(path)
         return found
+
+
+def _list_cards(folder: str, within: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the name and path of every TOML file of a folder and those below it; every command passes here often."""
+    if not os.path.isdir(folder):  # noqa: PTH112
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _list_cards(entry.path, f"{within}{entry.name}/")
+            elif entry.name.endswith(".toml"):
+                yield within + entry.name.removesuffix(".toml"), entry.path
 
 
 def table_for_file(path: Path) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Engine:
         self._ledger = ledger
         self._spending = spending
         if spending is not None:
-            self.state.cost, self.state.currency = 0.0, spending.bill.prices.currency
+            self.state.spending = spending
         self._policy = policy
         self._clock = clock
         self._cache = cache if model.cacheable else None
@@ -202,10 +202,9 @@ class Engine:
         try:
             prediction = await self._predict_now(request, images, digest)
             spending.count(prediction)  # before the next may leave: what came back counts as spent
+            return prediction
         finally:
             spending.end()
-        self.state.cost, self.state.unpriced = spending.spent, spending.bill.unpriced
-        return prediction
 
     async def _predict_now(self, request: Request, images: RequestImages, digest: str) -> Prediction:
         size_bytes = _size_bytes(request, images.sent)

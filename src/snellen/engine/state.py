@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..core.types import Prediction
+from .spending import Spending
 
 
 @dataclass(slots=True)
@@ -29,11 +30,8 @@ class RunState:
     paused_until: float = 0.0
     """When the pool may send again, on the engine's monotonic clock: the time a server asked for."""
 
-    cost: float | None = None
+    spending: Spending | None = None
     """What the replies of this command cost, without those from the cache; None where no price is known."""
-    currency: str = ""
-    unpriced: int = 0
-    """Replies whose tokens or price nobody knows; they are not in `cost`."""
     over_limit: bool = False
     """True once `--max-cost` held a request back."""
     overdue: bool = False

@@ -158,9 +158,10 @@ def _speed(state: RunState, elapsed_s: float) -> list[str]:
 
 def _cost(state: RunState) -> str:
     """Say what was spent and, once some replies came, what all of them will cost at this rate."""
-    if state.cost is None:
+    if state.spending is None:
         return ""
+    spent, bill = state.spending.spent, state.spending.bill
     asked, left = state.done - state.cached, state.planned - state.resumed - state.done
-    trend = f" of about {money(state.cost * (1 + left / asked))}" if asked >= TREND_AFTER and left > 0 else ""
-    unknown = f" and {state.unpriced:,} replies of unknown price" if state.unpriced else ""
-    return f"cost {money(state.cost)}{trend} {state.currency}".rstrip() + unknown
+    trend = f" of about {money(spent * (1 + left / asked))}" if asked >= TREND_AFTER and left > 0 else ""
+    unknown = f" and {bill.unpriced:,} replies of unknown price" if bill.unpriced else ""
+    return f"cost {money(spent)}{trend} {bill.prices.currency}".rstrip() + unknown

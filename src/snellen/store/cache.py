@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import msgspec
 
@@ -144,7 +143,7 @@ class ResponseCache:
 
 
 def _place(digest: str) -> int:
-    return crc32(digest.encode("utf-8", "surrogatepass")) % FILTER_BITS
+    return hash(digest) % FILTER_BITS  # of this process alone, as the filter is
 
 
 def _mark(known: bytearray, digests: Iterable[str]) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from snellen.core.errors import UsageError
 from snellen.core.types import Prediction, TrialKey, Usage
+from snellen.engine.spending import Spending
 from snellen.engine.state import RunState
 from snellen.model.providers.prices import Prices, parse_price
 from snellen.report.progress import Progressbar, facts, progress_line
@@ -19,14 +20,20 @@ from snellen.report.terminal_image import blocks, escape_sequence, protocol_of
 KEY = TrialKey("t", "s")
 
 
+def spent() -> Spending:
+    """Two thousandths of a euro, and one reply of unknown price."""
+    spending = Spending(Prices(2.0, 0.0, "EUR"))
+    spending.count(Prediction(KEY, text="x", usage=Usage(1_000, 0)))
+    spending.count(Prediction(KEY, text="x"))
+    return spending
+
+
 def busy() -> RunState:
     state = RunState(
         planned=100,
         slots=8,
         in_flight=5,
-        cost=0.002,
-        currency="EUR",
-        unpriced=1,
+        spending=spent(),
         retries=2,
         last_error="429 too many \x1b[2J requests",
     )

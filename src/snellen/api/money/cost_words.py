@@ -82,7 +82,9 @@ def describe_prices(prices: Prices) -> str:
 
 def describe_stop(state: RunState) -> str:
     """Say that the limit was reached, and what this command spent."""
-    return f"stopped by --max-cost with {money(state.cost or 0.0, state.currency)} spent"
+    spending = state.spending
+    spent = money(spending.spent, spending.bill.prices.currency) if spending is not None else money(0.0)
+    return f"stopped by --max-cost with {spent} spent"
 
 
 def check_limit(settings: RunSettings, estimate: CostEstimate) -> str | None:
