@@ -65,6 +65,9 @@ SCORERS = {
     "kie_f1": "snellen.scoring.scorers.key_values:score_f1",
     "caption": "snellen.scoring.scorers.caption_scores:score",
     "exam": "snellen.sight.exam_scorer:score",
+    "box": "snellen.scoring.typed.grounding:score_box",
+    "click": "snellen.scoring.typed.grounding:score_click",
+    "document_answer": "snellen.scoring.typed.document_answer:score_document_answer",
 }
 
 AGGREGATES = {

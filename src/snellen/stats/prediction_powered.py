@@ -65,7 +65,9 @@ def _clusters(clusters: Integers | None, seen: np.ndarray[tuple[int], np.dtype[n
     return float(known if clusters is None else np.unique(clusters[seen]).size)
 
 
-def _of_labels_alone(labels: Floats, clusters: Integers | None, unlabelled: int, scale: tuple[float, float]) -> Estimate:
+def _of_labels_alone(
+    labels: Floats, clusters: Integers | None, unlabelled: int, scale: tuple[float, float]
+) -> Estimate:
     """Return the mean of the labels where all are known; None where they are too few to say anything of the rest."""
     if unlabelled or not labels.size:
         return Estimate(None, n=int(labels.size), left_out=unlabelled)
