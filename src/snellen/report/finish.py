@@ -8,9 +8,9 @@ from typing import Any
 
 from ..core.registry import Registry
 from ..scoring.gathered import GatheredTask, Scored
+from ..scoring.judging.stored_votes import judge_folders
 from ..scoring.readings import Reading, check_reading, file_of, own_reading
 from ..scoring.run import score_run
-from ..scoring.scorers.judged import judge_folders
 from ..store.reader import RunReader
 from .files import atomic_file, record, record_lines, write_records, write_results
 from .pages.report_page import write_report

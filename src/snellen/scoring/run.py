@@ -14,9 +14,9 @@ from ..core.types import Sample, Score
 from ..model.providers.prices import Bill
 from ..store.reader import RunReader, write_scores
 from .gathered import GatheredTask, Scored
+from .judging.stored_votes import stored_verdicts
 from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
-from .scorers.judged import stored_verdicts
 from .spent import describe_bill, right_count, stored_prices, sum_costs
 from .table import ScoredTask
 

@@ -16,7 +16,7 @@ from ...core.ids import content_hash
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import OFFERED, Form, Sample
-from ..answers import find_answer_set, find_answers
+from ..answers import WHOLE, find_answer_set, find_answers
 from ..files.rows import Row, read_rows
 from ..images.embedded import Remembered
 from .row_cells import Cells, token_limit
@@ -247,6 +247,8 @@ class RowReader:
 
     def _answer(self, row: Row, places: Places) -> Any:
         value = self._first(row, places.fields["answer"])
+        if self.source.answer_kind == WHOLE:
+            return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
         if isinstance(value, str) and value.startswith("[") and value.rstrip().endswith("]"):
             parsed = parse_literal(value.strip())
             return parsed if isinstance(parsed, list) else value
