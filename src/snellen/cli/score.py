@@ -132,11 +132,13 @@ def _write_records(path: Path, records: list[dict[str, Any]]) -> None:
 
 def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:
     from ..report.console import WholeConsole
-    from ..report.terminal import results_table
+    from ..report.terminal import plain, results_table
 
     console = WholeConsole()
     for name, result in tasks.items():
         console.print(results_table(name, result))
+        for note in result["notes"] if isinstance(result.get("notes"), list) else ():
+            console.print(plain(note))
         for key, groups in result.get("groups", {}).items():
             for value, metrics in groups.items():
                 console.print(results_table(f"{key} = {value}", {"metrics": metrics}))

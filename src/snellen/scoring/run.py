@@ -14,6 +14,7 @@ from ..core.types import Sample, Score
 from ..model.providers.prices import Bill
 from ..store.reader import RunReader, write_scores
 from .gathered import GatheredTask, Scored
+from .judging.accounts import add_judges
 from .judging.stored_votes import stored_verdicts
 from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
@@ -60,6 +61,7 @@ def score_run(
                 scores = list(passing).__iter__
             pairs = _scored_task(reader, gathered, scores)
             result = summarize_task(pairs, registry, options, header)
+            result = add_judges(result, reader, task, gathered.tables(), header)
             if gathered.bill is not None:
                 result["cost"] = describe_bill(gathered.bill, right_count(gathered.tables()))
                 bills.append(gathered.bill)
