@@ -146,6 +146,9 @@ def _notes(judge: Judge, account: Mapping[str, Any], table: ScoreTable) -> list[
     if account["comparable"] is False:
         said = f"{judge.metric}: judged by {account['model']}; published numbers were judged by {judge.default_model}"
         notes.append(f"{said}: not comparable with them")
+    elif account["comparable"]:
+        said = f"{judge.metric}: judged by {account['model']}, as published numbers were"
+        notes.append(f"{said}; it is asked in Snellen's words, so small differences remain")
     void = table.counts[1]
     if void:
         notes.append(

@@ -15,7 +15,8 @@ WORD, NUMBER, TEXT, PAIR = "word", "number", "text", "pair"
 VERDICTS = (WORD, NUMBER, TEXT, PAIR)
 """One of some words; a grade on a scale; the answer it extracts, compared by a rule; grades of reference and answer."""
 SINCE_0_1 = frozenset(
-    {"verdict", "scale", "compare", "after", "shows", "rubric_tag", "rubrics", "rule", "default_model", "published"}
+    {"verdict", "scale", "compare", "compare_options", "after", "shows"}
+    | {"rubric_tag", "rubrics", "rule", "default_model", "published"}
 )
 """Fields that the judges of 0.1 lack: unsaid they are not written, so that votes of then can go on."""
 
@@ -44,6 +45,8 @@ class Judge(Struct, frozen=True, forbid_unknown_fields=True):
     """The lowest and the highest grade."""
     compare: str = ""
     """Of an extraction: the registered scorer that compares what was extracted."""
+    compare_options: dict[str, Any] = {}
+    """What that scorer is told."""
     after: str = ""
     """The judge whose extraction is judged instead of the whole reply; it is asked first."""
     shows: tuple[str, ...] = ()

@@ -135,7 +135,7 @@ def scores_of_trial(
         yield Score(key=prediction.key, metric=judge.metric, value=None, reason=reason)
         return
     stated = structs.replace(prediction, text=answer, finish=None)
-    score = _compared_by(judge.compare)(sample, request, stated, {})[0]
+    score = _compared_by(judge.compare)(sample, request, stated, judge.compare_options)[0]
     yield structs.replace(score, metric=judge.metric, detail={"extracted": answer})
 
 
