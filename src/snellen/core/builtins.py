@@ -6,6 +6,7 @@ from .registry import Registry
 
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
+    "card": "snellen.data.atlas.card_rows:load",
     "reform": "snellen.data.reform.card_loader:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
@@ -65,6 +66,7 @@ SCORERS = {
     "kie_f1": "snellen.scoring.scorers.key_values:score_f1",
     "caption": "snellen.scoring.scorers.caption_scores:score",
     "exam": "snellen.sight.exam_scorer:score",
+    "peer": "snellen.scoring.peers.protocol_scorer:score",
 }
 
 AGGREGATES = {
@@ -85,6 +87,7 @@ AGGREGATES = {
     "caption": "snellen.scoring.scorers.caption_scores:aggregate",
     "cure": "snellen.scoring.aggregates.blind_baselines:aggregate",
     "exam": "snellen.sight.exam_scorer:thresholds",
+    "figures": "snellen.scoring.aggregates.quoted_figures:figures",
 }
 
 
