@@ -6,6 +6,7 @@ from .registry import Registry
 
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
+    "card": "snellen.data.atlas.card_rows:load",
     "reform": "snellen.data.reform.card_loader:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
@@ -68,6 +69,7 @@ SCORERS = {
     "box": "snellen.scoring.typed.grounding:score_box",
     "click": "snellen.scoring.typed.grounding:score_click",
     "document_answer": "snellen.scoring.typed.document_answer:score_document_answer",
+    "peer": "snellen.scoring.peers.protocol_scorer:score",
 }
 
 AGGREGATES = {
@@ -88,6 +90,7 @@ AGGREGATES = {
     "caption": "snellen.scoring.scorers.caption_scores:aggregate",
     "cure": "snellen.scoring.aggregates.blind_baselines:aggregate",
     "exam": "snellen.sight.exam_scorer:thresholds",
+    "figures": "snellen.scoring.aggregates.quoted_figures:figures",
 }
 
 

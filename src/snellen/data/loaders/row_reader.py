@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from .row_source import TableSource, resolve
 SEARCHED_ROWS = 1_000
 """A column named by the user must be in one of so many first rows."""
 UNANSWERED = "rows without an answer: asked, and unscored"
+ReadRows = Callable[[Path, str], Iterator[tuple[int, Row]]]
 YES_NO = frozenset({"yes", "no", "true", "false"})
 """JSON and sheets write the answers of yes/no questions as truth values; the scorer takes "Yes" for "True"."""
 
@@ -38,7 +39,10 @@ YES_NO = frozenset({"yes", "no", "true", "false"})
 class RowReader:
     """Reads the rows of one file; what it found out about them is noted in the context."""
 
-    def __init__(self, task: Task, source: TableSource, files: Sequence[Path], context: LoadContext) -> None:
+    def __init__(
+        self, task: Task, source: TableSource, files: Sequence[Path], context: LoadContext, read: ReadRows = read_rows
+    ) -> None:
+        self._read_file = read
         self.task = task
         self.source = source
         self.files = files
@@ -54,7 +58,7 @@ class RowReader:
     def samples(self) -> Iterator[Sample]:
         """Yield the samples of all rows."""
         for place, file in enumerate(self.files):
-            rows = read_rows(file, self.source.sheet)
+            rows = self._read_file(file, self.source.sheet)
             if not place:
                 head = list(islice(rows, SEARCHED_ROWS if self.source.columns else 1))
                 self._recognise([row for _, row in head])
@@ -312,11 +316,8 @@ class RowReader:
     def _tags(self, row: Row, places: Places, where: str) -> dict[str, str | int | float | bool | None]:
         for column in places.tags:
             cell = row[column]
-            if (
-                cell
-                and column not in self.source.not_pictures
-                and looks_like_pictures(column, cell, self.pictures.root)
-            ):
+            used = cell and column not in self.source.not_pictures
+            if used and looks_like_pictures(column, cell, self.pictures.root):
                 use = f"--map images={column} shows them, -p dataset.not_pictures=[{column!r}] keeps a tag"
                 raise DataError(f"{where}: column {column!r} looks like pictures and is not used; {use}")
         tags = {column: _tag(row[column]) for column in places.tags}
