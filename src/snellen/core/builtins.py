@@ -68,6 +68,9 @@ SCORERS = {
     "exam": "snellen.sight.exam_scorer:score",
     "box": "snellen.scoring.typed.grounding:score_box",
     "click": "snellen.scoring.typed.grounding:score_click",
+    "braced": "snellen.scoring.typed.short_answers:score_braced",
+    "json_answer": "snellen.scoring.typed.short_answers:score_json_answer",
+    "word_f1": "snellen.scoring.typed.short_answers:score_word_f1",
     "document_answer": "snellen.scoring.typed.document_answer:score_document_answer",
     "peer": "snellen.scoring.peers.protocol_scorer:score",
 }

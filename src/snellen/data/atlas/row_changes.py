@@ -10,6 +10,7 @@ from msgspec import Struct
 from ...core.errors import DataError
 from ..files.rows import Row
 from ..loaders.row_options import options_in_text, parse_literal
+from .cell_shapes import fields_of, nth_of, rest_after, unmarked
 
 
 class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -36,6 +37,15 @@ class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     """`capitalize` as Python has it: the rest becomes lower case."""
     options_in_text: bool = False
     """The options that stand marked in the text; the text itself stays."""
+    field: str = ""
+    """The field of every object of a list."""
+    after: str = ""
+    """What follows this in the text, or in every text of a list."""
+    every: int = 0
+    """Which group of so many consecutive rows it is, where the value numbers the rows from `first`."""
+    first: int = 0
+    unmark: bool = False
+    """Options without their letters: of a list `(A) …`, or of one text in which they stand marked."""
 
 
 def changed_rows(changes: Sequence[RowChange], rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
@@ -56,9 +66,17 @@ def _apply(change: RowChange, row: Row, number: int) -> None:
     if change.words is None and source not in row:
         return
     value = _worded(change.words, row, number) if change.words is not None else row[source]
+    value = _reshaped(change, value, number)
     for step in STEPS:
         value = step(change, value, number)
     row[change.set] = value
+
+
+def _reshaped(change: RowChange, value: Any, number: int) -> Any:
+    value = fields_of(value, change.field) if change.field else value
+    value = rest_after(value, change.after) if change.after else value
+    value = nth_of(value, change.every, change.first, number) if change.every else value
+    return unmarked(value) if change.unmark else value
 
 
 def _has(value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...extract.extraction import TRUNCATED
 from ...extract.thinking import answer_start
 
-NUMBER = r"[-+]?\d+(?:\.\d+)?"
+NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _GAP = r"[\s,;]+"
 _CORNERS = rf"[\[(<{{]?\s*({NUMBER}){_GAP}({NUMBER})\s*[\])>}}]?"
 _BOX = re.compile(rf"[\[(<]\s*{_CORNERS}\s*[,;]?\s*(?:and|to)?\s*{_CORNERS}\s*[\])>]")
