@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import DataError
-from snellen.data.atlas.cell_shapes import fields_of, nth_of, rest_after, unmarked
+from snellen.data.atlas.cell_shapes import fields_of, nth_of, onward_from, unmarked
 from snellen.data.atlas.row_changes import RowChange, changed_rows
 
 
@@ -32,11 +32,12 @@ def test_options_lose_their_letters(value: Any, options: list[str] | None) -> No
 def test_the_answers_of_annotators_are_taken_out_of_their_objects() -> None:
     assert fields_of([{"answer": "a", "answer_id": 1}, {"answer": "b"}], "answer") == ["a", "b"]
     assert fields_of("[{'answer': 'a'}]", "answer") == ["a"]
+    assert fields_of({"answer": ["a", "b"], "answer_id": [1, 2]}, "answer") == ["a", "b"]
     assert fields_of("plain", "answer") == "plain"
 
 
 def test_a_path_begins_after_its_marker() -> None:
-    assert rest_after(["/data/png/1/a.png", "b.png"], "/png/") == ["1/a.png", "b.png"]
+    assert onward_from(["/data/png/1/a.png", "b.png"], "png/") == ["png/1/a.png", "b.png"]
 
 
 def test_rows_are_counted_in_groups() -> None:

@@ -14,8 +14,13 @@ _SMALL_MARK = re.compile(r"\(([a-z])\)")
 
 
 def fields_of(value: Any, name: str) -> Any:
-    """Return the field of every object of a list, also of one written as text; anything else stays as it is."""
-    parsed = parse_literal(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    """Return the field of every object of a list, also of one written as text; anything else stays as it is.
+
+    A hub's table may hold such a list as one object of lists.
+    """
+    parsed = parse_literal(value) if isinstance(value, str) and value.lstrip().startswith(("[", "{")) else value
+    if isinstance(parsed, dict) and isinstance(parsed.get(name), list):
+        return parsed[name]
     if isinstance(parsed, list) and all(isinstance(one, dict) for one in parsed):
         return [one[name] for one in parsed if one.get(name) is not None]
     return value
@@ -35,11 +40,11 @@ def unmarked(value: Any) -> Any:
     return list(found.options) if found else None
 
 
-def rest_after(value: Any, marker: str) -> Any:
-    """Return what follows a marker in a text, or in every text of a list; a text without it stays as it is."""
+def onward_from(value: Any, marker: str) -> Any:
+    """Return a text from a marker on, or every text of a list: a path without what stood before it elsewhere."""
     if isinstance(value, list):
-        return [rest_after(one, marker) for one in value]
-    return value.partition(marker)[2] if isinstance(value, str) and marker in value else value
+        return [onward_from(one, marker) for one in value]
+    return value[value.index(marker) :] if isinstance(value, str) and marker in value else value
 
 
 def nth_of(value: Any, size: int, first: int, number: int) -> int:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...core.errors import DataError
 from ..files.rows import Row
 from ..loaders.row_options import options_in_text, parse_literal
-from .cell_shapes import fields_of, nth_of, rest_after, unmarked
+from .cell_shapes import fields_of, nth_of, onward_from, unmarked
 
 
 class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -39,8 +39,8 @@ class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     """The options that stand marked in the text; the text itself stays."""
     field: str = ""
     """The field of every object of a list."""
-    after: str = ""
-    """What follows this in the text, or in every text of a list."""
+    onward: str = ""
+    """The text from here on, or every text of a list: paths as they were elsewhere."""
     every: int = 0
     """Which group of so many consecutive rows it is, where the value numbers the rows from `first`."""
     first: int = 0
@@ -74,7 +74,7 @@ def _apply(change: RowChange, row: Row, number: int) -> None:
 
 def _reshaped(change: RowChange, value: Any, number: int) -> Any:
     value = fields_of(value, change.field) if change.field else value
-    value = rest_after(value, change.after) if change.after else value
+    value = onward_from(value, change.onward) if change.onward else value
     value = nth_of(value, change.every, change.first, number) if change.every else value
     return unmarked(value) if change.unmark else value
 
