@@ -91,8 +91,7 @@ def group_labels(table: ScoreTable, by: tuple[str, ...]) -> tuple[Codes, int]:
     """Return the group of every sample: samples whose tags are all the same; without tags, of one `group`."""
     if not by:
         return table.cluster_of_sample, int(table.cluster_of_sample.max(initial=-1)) + 1
-    none = np.full(len(table.samples), -1, np.int32)
-    columns = np.column_stack([table.tags.get(tag, (none, ()))[0] for tag in by])
+    columns = np.column_stack([table.tags[tag][0] for tag in by])
     _, found = np.unique(columns, axis=0, return_inverse=True)
     labels: Codes = found.reshape(-1).astype(np.int32)
     return labels, int(labels.max(initial=-1)) + 1
