@@ -24,12 +24,12 @@ from ...scoring.aggregates.quoted_figures import missing_tags
 from ...scoring.gathered import GatheredTask, Scored
 from ...scoring.peers.lmms_rules import FAILED_REQUEST
 from ...scoring.peers.peer_scores import check_fallback
+from ...scoring.peers.peer_words import peer_beside
 from ...scoring.peers.vlmevalkit_rules import FAILED_CALL
 from ...scoring.results import summarize_task
 from ...scoring.run import score_trial
 from ...scoring.table import ScoredTask
 from ...store.reader import Trial
-from .peer_words import peer_beside
 
 REPLY_COLUMNS = ("response", "prediction")
 NO_QUESTION = "(the question is not in the file)"
@@ -82,6 +82,7 @@ def _scorable(task: Task) -> Task:
         raise UsageError(f"task {task.name!r} is no card of a published benchmark: rows are scored by --formulation")
     dataset = {
         **task.dataset,
+        "needs": (),
         "rows": [UNASKED, *task.dataset.get("rows", ())],
         "not_pictures": (*task.dataset.get("not_pictures", ()), *REPLY_COLUMNS),
     }
@@ -123,6 +124,8 @@ def _take_reply(sample: Sample, task: Task) -> tuple[str | None, Sample]:
     column = next((name for name in REPLY_COLUMNS if name in sample.tags), None)
     if column is None:
         raise DataError(f"sample {sample.id!r} has no reply: the column must be called {' or '.join(REPLY_COLUMNS)}")
+    if len(sample.options) == 1:
+        raise DataError(f"sample {sample.id!r} has one option alone ({sample.options[0]!r:.60}); a choice needs two")
     tags = {name: value for name, value in sample.tags.items() if name != column}
     reply = sample.tags[column]
     return None if reply is None else str(reply), msgspec.structs.replace(sample, tags=tags, dataset=task.name)

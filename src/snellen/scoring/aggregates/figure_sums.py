@@ -144,7 +144,7 @@ def _answerable_f1(table: ScoreTable, figure: Figure, strict: bool) -> list[Sums
     counted = np.ones(len(table), dtype=bool) if strict else table.scored
     codes, values = table.tags.get("answerable", (np.zeros(len(table.samples), np.int32), ("yes",)))
     has = np.array([value.lower() in ("yes", "true", "1") for value in values] + [True])[codes[table.sample]]
-    none = np.array([answer.strip().lower() == "not answerable" for answer in table.answers] + [False])
+    none = np.array([answer.strip().rstrip(".").lower() == "not answerable" for answer in table.answers] + [False])
     values_of = (table.strict_value if strict else table.value)[counted] * has[counted]
     columns = np.column_stack([values_of, ~none[table.answer[counted]], has[counted]]).astype(np.float64)
     counts = (len(table), 0, 0) if strict else table.counts

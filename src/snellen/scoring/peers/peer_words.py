@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.tasks import Task
-from ...scoring.peers.peer_scores import FALLBACK_WORDS, PEER
+from .peer_scores import FALLBACK_WORDS, PEER
+
+
+def stated_protocol(task: Task, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a task's results say of its protocol: its name, what it is quoted by, its tool's number and why."""
+    if not task.protocol:
+        return {}
+    headline = task.headline if task.headline in metrics else next(iter(metrics), "")
+    peer = peer_beside(task, metrics, headline) if headline else None
+    return {"headline": headline, "protocol": {"name": task.protocol, "fallback": task.fallback, "peer": peer}}
 
 
 def peer_beside(task: Task, metrics: Mapping[str, Any], headline: str) -> dict[str, Any] | None:
