@@ -15,6 +15,7 @@ from ..store.reader import RunReader
 from .aggregates.variance import advise, split_variance
 from .counts import TaskCounts
 from .gathered import USAGE
+from .peers.peer_words import stated_protocol
 from .readings import OWN, Reading
 from .summary import summarize
 from .table import ScoredTask, ScoreTable
@@ -62,7 +63,7 @@ def summarize_task(
     for name in aggregates_of(scored.task):
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, told)
         result["metrics"] |= msgspec.to_builtins(counts.settle_all(estimates))
-    return result | {"notes": notes_on(scored.tables)}
+    return result | {"notes": notes_on(scored.tables)} | stated_protocol(scored.task, result["metrics"])
 
 
 def notes_on(tables: Mapping[str, ScoreTable]) -> list[str]:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import ConfigError, UsageError
+from snellen.core.tasks import Task
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, TrialKey
 from snellen.scoring.peers import protocol_scorer
 from snellen.scoring.peers.arithmetic import same_value, value_of
@@ -14,6 +15,7 @@ from snellen.scoring.peers.choice_readers import CHOICE_READERS
 from snellen.scoring.peers.math_answers import stated_answer
 from snellen.scoring.peers.open_rules import OPEN_RULES, peer_anls, peer_relaxed
 from snellen.scoring.peers.peer_scores import check_fallback, score_with_peer
+from snellen.scoring.peers.peer_words import stated_protocol
 from snellen.scoring.peers.typed_answers import normal_form
 from snellen.scoring.peers.yesno_rules import YESNO_READERS
 from snellen.scoring.scorers.vqa import anls
@@ -167,3 +169,21 @@ def test_what_a_reply_answers_with() -> None:
     assert stated_answer("I choose (C).") == "c"
     assert judged("maths", "The answer is \\frac{2}{4}", "0.5") == 1.0
     assert judged("maths", "The answer is 3", "0.5") == 0.0
+
+
+def stated(own: float | None, peer: float | None, unscored: int = 0) -> str:
+    def shown(value: float | None) -> dict[str, object]:
+        return {"value": value, "ci95": None, "n": 4, "unscored": unscored, "failed": 0, "unit": "trials"}
+
+    task = Task("t", {"loader": "card"}, protocol="lmms-eval", fallback="wrong", headline="accuracy")
+    found = stated_protocol(task, {"accuracy": shown(own), "accuracy_peer": shown(peer)})
+    assert (found["headline"], found["protocol"]["name"]) == ("accuracy", "lmms-eval")
+    return str(found["protocol"]["peer"]["why"])
+
+
+def test_one_sentence_says_why_the_numbers_differ() -> None:
+    assert stated(1.0, 1.0).endswith("prints the same: everything was read.")
+    assert "prints 50.00 where ours is 100.00" in stated(1.0, 0.5, unscored=4)
+    assert "also prints this" in stated(0.5, 0.5, unscored=4)
+    assert "prints 0.00 where ours is nothing" in stated(None, 0.0, unscored=4)
+    assert stated_protocol(Task("t", {"loader": "table"}), {}) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -26,7 +27,10 @@ class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     without: str = ""
     """Only rows that have nothing in this column."""
     values: dict[str, str] = {}
-    """A value -> what it becomes; one that is not named stays."""
+    """A value -> what it becomes; one that is not named stays, or becomes `otherwise`."""
+    otherwise: str | None = None
+    pattern: str = ""
+    """The first group of this pattern in the value; a value without it is refused."""
     split: str = ""
     part: int = 0
     """The part between separators, from 0."""
@@ -80,7 +84,7 @@ def _reshaped(change: RowChange, value: Any, number: int) -> Any:
 
 
 def _has(value: Any) -> bool:
-    return value is not None and value != [] and str(value).strip() not in ("", "nan")
+    return value is not None and str(value).strip() not in ("", "nan", "[]")
 
 
 def _worded(words: str, row: Row, number: int) -> str:
@@ -91,7 +95,18 @@ def _worded(words: str, row: Row, number: int) -> str:
 
 
 def _valued(change: RowChange, value: Any, number: int) -> Any:
-    return change.values.get(str(value), value) if change.values else value
+    if not change.values:
+        return value
+    return change.values.get(str(value), value if change.otherwise is None else change.otherwise)
+
+
+def _matched(change: RowChange, value: Any, number: int) -> Any:
+    if not change.pattern:
+        return value
+    found = re.search(change.pattern, str(value))
+    if found is None:
+        raise DataError(f"record {number}: {value!r} is not of the form {change.pattern}")
+    return found[1]
 
 
 def _split_part(change: RowChange, value: Any, number: int) -> Any:
@@ -130,4 +145,12 @@ def _offered(change: RowChange, value: Any, number: int) -> Any:
     return list(found.options) if found else None
 
 
-STEPS: tuple[Callable[[RowChange, Any, int], Any], ...] = (_keyed, _split_part, _remainder, _valued, _cased, _offered)
+STEPS: tuple[Callable[[RowChange, Any, int], Any], ...] = (
+    _keyed,
+    _matched,
+    _split_part,
+    _remainder,
+    _valued,
+    _cased,
+    _offered,
+)

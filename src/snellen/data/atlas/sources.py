@@ -31,6 +31,10 @@ class CardSource(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     table: dict[str, Any] = {}
     """What the table loader is told of this shape: preset, columns, answer_kind …"""
     rows: tuple[RowChange, ...] = ()
+    keep: dict[str, tuple[str, ...]] = {}
+    """Only rows whose column has one of these values; how many were left out is noted."""
+    every_config: bool = False
+    """All configs of the hub's dataset together are the benchmark."""
     marks: tuple[str, ...] = ()
 
 

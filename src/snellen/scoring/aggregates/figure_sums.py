@@ -91,8 +91,7 @@ def group_labels(table: ScoreTable, by: tuple[str, ...]) -> tuple[Codes, int]:
     """Return the group of every sample: samples whose tags are all the same; without tags, of one `group`."""
     if not by:
         return table.cluster_of_sample, int(table.cluster_of_sample.max(initial=-1)) + 1
-    none = np.full(len(table.samples), -1, np.int32)
-    columns = np.column_stack([table.tags.get(tag, (none, ()))[0] for tag in by])
+    columns = np.column_stack([table.tags[tag][0] for tag in by])
     _, found = np.unique(columns, axis=0, return_inverse=True)
     labels: Codes = found.reshape(-1).astype(np.int32)
     return labels, int(labels.max(initial=-1)) + 1
@@ -145,7 +144,7 @@ def _answerable_f1(table: ScoreTable, figure: Figure, strict: bool) -> list[Sums
     counted = np.ones(len(table), dtype=bool) if strict else table.scored
     codes, values = table.tags.get("answerable", (np.zeros(len(table.samples), np.int32), ("yes",)))
     has = np.array([value.lower() in ("yes", "true", "1") for value in values] + [True])[codes[table.sample]]
-    none = np.array([answer.strip().lower() == "not answerable" for answer in table.answers] + [False])
+    none = np.array([answer.strip().rstrip(".").lower() == "not answerable" for answer in table.answers] + [False])
     values_of = (table.strict_value if strict else table.value)[counted] * has[counted]
     columns = np.column_stack([values_of, ~none[table.answer[counted]], has[counted]]).astype(np.float64)
     counts = (len(table), 0, 0) if strict else table.counts

@@ -71,16 +71,21 @@ def _summed(figure: Figure, scored: ScoredTask, suffix: str, *, strict: bool) ->
     if figure.rule not in RULE_SUMS:
         raise ConfigError(f"figure {figure.name!r}: rule {not_among(figure.rule, RULES, ' is unknown')}")
     table = scored.tables.get(f"{figure.metric}{PEER if suffix == PEER else ''}")
-    if table is None:
+    if table is None or missing_tags(figure, table):
         return []
     sums = RULE_SUMS[figure.rule](table.take(_where(table, figure)), figure, strict)
     return [Part(one, figure.scale / len(sums)) for one in sums]
 
 
+def missing_tags(figure: Figure, table: ScoreTable) -> list[str]:
+    """Return the tags that a figure needs and no sample has: it is left out then, never made of one big group."""
+    return [tag for tag in (*figure.by, *figure.where) if tag not in table.tags]
+
+
 def _where(table: ScoreTable, figure: Figure) -> Mask:
     rows = np.ones(len(table), dtype=bool)
     for tag, wanted in figure.where.items():
-        codes, values = table.tags.get(tag, (np.zeros(len(table.samples), np.int32), ("",)))
+        codes, values = table.tags[tag]
         fitting = np.array([value in wanted for value in values] + [False])
         rows &= fitting[codes[table.sample]]
     return rows

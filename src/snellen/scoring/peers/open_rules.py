@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Sample
+from ...extract.other_kinds import extract_short
 from ..outside.mmmu_open import judge_open
 from ..scorers.vqa import anls, relaxed_accuracy, vqa_accuracy
 from ..scorers.vqa_normalise import normalise_vqa
+from ..typed.document_answer import FORMAT_TAG, document_answer
 from .math_answers import equals_in_maths
 from .typed_answers import equals_typed, equals_typed_lmms, equals_typed_vlmevalkit
 from .vlmevalkit_rules import can_infer
@@ -86,6 +88,13 @@ def _exact(reply: str, sample: Sample) -> float:
     return float(any(wanted == normalise_vqa(answer) for answer in sample.answers))
 
 
+def _document(reply: str, sample: Sample) -> float:
+    """MMLongBench-Doc: by the type of the answer, of the reply or of the short answer in it."""
+    kind = str(sample.tags.get(FORMAT_TAG) or "Str")
+    said = (reply, extract_short(reply))
+    return max(document_answer(answer, one, kind) for answer in sample.answers for one in said)
+
+
 OPEN_RULES: Mapping[str, OpenRule] = {
     "exact": _exact,
     "mmmu": _mmmu,
@@ -102,5 +111,6 @@ OPEN_RULES: Mapping[str, OpenRule] = {
     "typed-lmms": equals_typed_lmms,
     "typed-vlmevalkit": equals_typed_vlmevalkit,
     "maths": equals_in_maths,
+    "document": _document,
 }
 """By the name that cards use (`score_options.open`)."""
