@@ -12,10 +12,15 @@ from typing import Any
 import pytest
 
 import snellen
+from snellen.api.chosen_model import create_model
+from snellen.api.errand import Errand, run_errand
+from snellen.core.builtins import default_registry
 from snellen.core.config import convert
 from snellen.core.errors import StopRun, UsageError
+from snellen.core.jobs import Item, ReadyRequests
 from snellen.core.protocols import ImagePolicy
 from snellen.core.secret import Secret
+from snellen.core.types import Form, TrialKey, Turn
 from snellen.data.catalog import Catalog
 from snellen.model.options import ModelOptions
 from snellen.model.providers.provider_card import ProviderCard, create_by_card
@@ -124,6 +129,22 @@ def test_a_model_that_refuses_parameters_is_asked_as_it_wants_and_it_is_said(
     ]
     with snellen.load_run(tmp_path / "run") as run:
         assert all(len(trial.prediction.detail["adjusted"]) == 2 for trial in list(run.trials("my"))[1:])
+
+
+@pytest.mark.parametrize("budget", [1, 2, 5])
+def test_requests_sent_again_after_a_refusal_are_counted_in_the_budget(
+    serve: Callable[..., Seen], rows: str, tmp_path: Path, budget: int
+) -> None:
+    server = serve(refuses_old_parameters)
+    settings = snellen.RunSettings(tasks=(), model="openai/new", base_url=server.url)
+    model = create_model(settings, default_registry())
+    params = snellen.Params(max_tokens=50, temperature=0.0)
+    keys = [TrialKey("t", str(number)) for number in range(6)]
+    requests = [snellen.Request(key, (Turn("user", f"Which {key.sample}?"),), params) for key in keys]
+    jobs = [ReadyRequests(Item(0, snellen.Sample(one.key.sample, "t", Form.OPEN, "")), (one,)) for one in requests]
+    ran = run_errand(Errand(tmp_path / "errand", model, jobs, {"t": 6}, {}), settings, None, budget)
+    assert len(server.bodies) == ran.sent == budget
+    assert ran.over_budget
 
 
 def test_with_strict_params_it_stops_instead(serve: Callable[..., Seen], rows: str, tmp_path: Path) -> None:

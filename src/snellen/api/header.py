@@ -20,7 +20,10 @@ from ..data.degrade.calibrations import calibrated_variant
 from ..prompt.build import Prompter
 from ..prompt.by_form import PrompterByForm
 
-NOT_IN_IDENTITY = ("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension")
+NOT_IN_IDENTITY = (
+    *("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension"),
+    *("protocol", "fallback", "figures", "headline", "score_options"),
+)
 """Fields of a task that change how replies are read, not the replies: scoring again may differ."""
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
 
@@ -69,7 +72,7 @@ def identity_of(task: Task, prompter: Prompter | PrompterByForm, content: Survey
     table = msgspec.to_builtins(task)
     for field in NOT_IN_IDENTITY:
         table.pop(field)
-    for field in ("path", "image_root", "image_list", "documents_in_flight"):
+    for field in ("path", "image_root", "image_list", "documents_in_flight", "sources"):
         table["dataset"].pop(field, None)  # the data's content counts, not where it lies
     table["variants"] = [calibrated_variant(variant) for variant in task.variants]
     for field in ("timeout_s", "stream"):

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
-
 from ..core.jobs import Item, ReadyRequests
 from ..core.protocols import Model
 from ..core.tasks import Task
 from ..data.catalog import Catalog
 from ..engine.state import RunState
-from ..scoring.scorers.judge import Judge, plan_votes, read_judge
-from ..scoring.scorers.judged import judge_folder
+from ..scoring.judging.asking import plan_votes
+from ..scoring.judging.card import Judge, judge_identity, read_judge
+from ..scoring.judging.stored_votes import judge_folder, trials_to_judge
 from ..store.reader import RunReader
 from .errand import Errand, run_errand
 from .settings import RunSettings
@@ -25,18 +24,21 @@ def load_judge(name: str, catalogs: Sequence[Path] = ()) -> Judge:
 
 
 def ask_judge(folder: Path, judge: Judge, model: Model, settings: RunSettings) -> RunState:
-    """Ask a judge about every reply of a run; what was asked before is not asked again. Returns counts and tokens."""
+    """Ask a judge about every reply of a run; what was asked before is not asked again. Returns counts and tokens.
+
+    A judge that comes after another is asked about what that one extracted.
+    """
+    if judge.after:
+        ask_judge(folder, load_judge(judge.after), model, settings)
     with RunReader(folder) as run:
         header = run.header()
-        card = msgspec.structs.asdict(judge)
-        card.pop("name")  # another name asks the same
         tasks = [Task(f"{task.name}@{judge.name}", {"loader": "judge"}, task.form) for task in header.tasks]
         errand = Errand(
             judge_folder(folder, judge.name),
             model,
             _votes(run, judge, header.tasks),
             planned={},
-            config={"run": header.id, "judge": card},
+            config={"run": header.id, "judge": judge_identity(judge)},
             tasks=tasks,
             versions=header.versions,
         )
@@ -48,8 +50,7 @@ def ask_judge(folder: Path, judge: Judge, model: Model, settings: RunSettings) -
 
 def _votes(run: RunReader, judge: Judge, tasks: Sequence[Task]) -> Iterator[ReadyRequests]:
     """Yield a job a vote: the votes on one reply need not wait for each other."""
-    trials = ((position, trial) for task in tasks for position, trial in enumerate(run.trials(task.name)))
+    trials = ((place, trial) for task in tasks for place, trial in enumerate(trials_to_judge(run, judge, task.name)))
     for position, trial in trials:
-        if trial.prediction.failure is None:
-            for request in plan_votes(judge, [(trial.sample, trial.prediction)]):
-                yield ReadyRequests(Item(position, trial.sample), (request,))
+        for request in plan_votes(judge, [(trial.sample, trial.prediction)]):
+            yield ReadyRequests(Item(position, trial.sample), (request,))

@@ -38,6 +38,7 @@ from ..prompt.by_form import PrompterByForm
 from ..prompt.duplicate import duplicate
 from ..prompt.pack import apply_pack, read_pack
 from ..prompt.shots import make_retriever
+from ..scoring.peers.peer_scores import check_fallback
 from .chosen_model import create_model
 from .header import identity_of, installed_versions, make_header
 from .settings import RunSettings
@@ -148,7 +149,8 @@ def _registry_for(settings: RunSettings) -> Registry:
 
 def _resolve(catalog: Catalog, name: str, settings: RunSettings) -> Task:
     """Return one task as it will be asked."""
-    task = catalog.task(name, settings.task_overrides())
+    task = catalog.task(name, settings.task_overrides(), settings.protocol)
+    check_fallback(task.fallback, f"task {task.name!r}")
     if settings.duplication is not None or settings.random_instruct:
         prompt = _prompt_for(catalog, task, settings)
         task = duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)

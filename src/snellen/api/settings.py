@@ -125,6 +125,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Whether pictures outside the data's folder may be sent."""
     same_model: bool = False
     """Continue a folder although another server answers now: the model is the same."""
+    protocol: str | None = None
+    """Which of a card's protocols; None: the card's own, which is `official` unless it says otherwise."""
     profile: str | None = None
     convention: str | None = None
     """What Cf and Cb of chains divide by: `conditional` or `over-n`."""

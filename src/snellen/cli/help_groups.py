@@ -47,7 +47,7 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
     ),
     "Inference and scoring": (
         *("infer_method", "likelihood_reduction", "candidates", "calibration", "profile", "plugins", "detailed_keys"),
-        *("convention", "eval_stability"),
+        *("protocol", "convention", "eval_stability"),
     ),
     "Time, load and money": (
         *(

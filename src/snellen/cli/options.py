@@ -60,6 +60,7 @@ NO_CACHE = flag("--no-cache", help="Neither read nor write the response cache.")
 CATALOGS = repeated("--catalog", "catalogs", type=PATH, help="Folder with further cards.")
 ALLOW_OUTSIDE = flag("--allow-outside", help="Send pictures that lie outside the data's folder, too.")
 OVERRIDES = repeated("-p", "overrides", metavar="KEY=VALUE", help="Override any field of the task.")
+PROTOCOL = click.option("--protocol", help="Ask, read and count as this protocol of the card: official, lmms-eval …")
 QUIET = flag("--quiet", help="No progress, no tables.")
 
 

@@ -121,6 +121,7 @@ Examples:
 @flag("--strip-metadata", help="Send pictures without EXIF, texts and bytes after their end.")
 @options.ALLOW_OUTSIDE
 @flag("--allow-missing-images", help="Count samples without their image as failed instead of refusing.")
+@options.PROTOCOL
 @option("--profile", help="Read answers as another tool does: reform, vqa-scripts, flageval …")
 @option("--convention", help="Cf and Cb of chains: conditional or over-n.  [default: conditional]")
 @options.CATALOGS

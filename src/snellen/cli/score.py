@@ -12,7 +12,7 @@ import msgspec
 from click.core import ParameterSource
 
 from ..core.errors import EnvironmentProblem, UsageError
-from .options import PATH, defaulted, flag, json_flag, repeated
+from .options import CATALOGS, PATH, PROTOCOL, defaulted, flag, json_flag, repeated
 
 FORMULATIONS = "SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference or Consistency (files only)."
 REDUCTIONS = "Read log-likelihoods otherwise: sum, mean, per-byte, none, prompt-mean (run folders)."
@@ -22,6 +22,8 @@ FILES_ONLY = (
     *("formulation", "infer_method", "eval_stability", "multi_round_eval", "annotations", "detailed_keys"),
     *("tokenizer", "output", "option_mark"),
 )
+BY_CARD = ("task", "protocol", "catalogs")
+"""Options of a table whose replies are read as a card's protocol reads them."""
 RUNS_ONLY = ("likelihood_reduction", "judge_name", "judge_model", "base_url")
 """Options that say nothing of the other kind of source are refused, never ignored."""
 JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the metric is called otherwise."
@@ -34,6 +36,9 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
 @flag("--eval-stability", "--eval_stability", help="Also the instability: entropy of the choice over repeats.")
 @flag("--multi-round-eval", "--multi_round_eval", help="Also correlation and slope over dialogue rounds.")
 @defaulted("--option-mark", "--option_mark", default="auto", help=OPTION_MARK)
+@click.option("--task", help="Files: a benchmark of `snellen tasks`; rows have id, options, answer, response.")
+@PROTOCOL
+@CATALOGS
 @click.option("--profile", help=PROFILE)
 @click.option("--likelihood-reduction", help=REDUCTIONS)
 @click.option("--annotations", type=PATH, help="Questions with right answers, for MultiInference.")
@@ -55,22 +60,38 @@ def score(
     A run read otherwise than by its first command is kept beside it: results-NAME.json.
 
     \b
+    snellen score rows.jsonl --task mmmu-pro --protocol official --json
     snellen score predictions.json --formulation SingleChoice --eval-stability --profile reform --json
     snellen score answers.json --formulation MultiInference --annotations data.json --detailed-keys sub_task
     snellen score runs/my-run --profile vqa-scripts
     snellen score runs/my-run --judge correctness --judge-model openai/NAME --base-url http://localhost:8000/v1
     """
     convention = options.pop("convention")
+    card = {name: options.pop(name) for name in BY_CARD}
+    if card["task"] is not None and not source.is_dir():
+        return _score_by_card(source, as_json, **card)
     if source.is_dir():
-        _refuse(FILES_ONLY, f"{source} is a run folder: it says itself what was asked")
+        _refuse((*FILES_ONLY, "task", "catalogs"), f"{source} is a run folder: it says itself what was asked")
         own = {name: options[name] for name in RUNS_ONLY}
         return _score_run(source, as_json, profile=profile, convention=convention, **own)
+    _refuse(BY_CARD, f"{source} is scored by --formulation; --task NAME scores it by a card")
     _refuse(RUNS_ONLY, f"{source} is a file of predictions, not a run folder")
     if formulation is None:
         raise UsageError(f"{source} is not a run folder: say what it holds by --formulation (see snellen score --help)")
     told = {name: value for name, value in options.items() if name not in RUNS_ONLY}
     told |= {"profile": profile or "snellen", "convention": convention or "conditional"}
     return _score_file(source, formulation, as_json, output, told)
+
+
+def _score_by_card(source: Path, as_json: bool, *, task: str, protocol: str | None, catalogs: tuple[Path, ...]) -> int:
+    """Score rows as a protocol of a card does; every other option would be ignored, so it is refused."""
+    from ..api.atlas.protocol_rows import score_rows
+    from .atlas.scored_rows import print_scored_rows
+
+    others = ("profile", "convention", *FILES_ONLY, *RUNS_ONLY)
+    _refuse(others, f"{source} is read as protocol {protocol or 'official'} of {task} says")
+    print_scored_rows(score_rows(source, task, protocol, catalogs=catalogs), as_json)
+    return 0
 
 
 def _refuse(names: tuple[str, ...], why: str) -> None:
@@ -132,11 +153,13 @@ def _write_records(path: Path, records: list[dict[str, Any]]) -> None:
 
 def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:
     from ..report.console import WholeConsole
-    from ..report.terminal import results_table
+    from ..report.terminal import plain, results_table
 
     console = WholeConsole()
     for name, result in tasks.items():
         console.print(results_table(name, result))
+        for note in result["notes"] if isinstance(result.get("notes"), list) else ():
+            console.print(plain(note))
         for key, groups in result.get("groups", {}).items():
             for value, metrics in groups.items():
                 console.print(results_table(f"{key} = {value}", {"metrics": metrics}))

@@ -6,6 +6,7 @@ from .registry import Registry
 
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
+    "card": "snellen.data.atlas.card_rows:load",
     "reform": "snellen.data.reform.card_loader:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
@@ -65,6 +66,13 @@ SCORERS = {
     "kie_f1": "snellen.scoring.scorers.key_values:score_f1",
     "caption": "snellen.scoring.scorers.caption_scores:score",
     "exam": "snellen.sight.exam_scorer:score",
+    "box": "snellen.scoring.typed.grounding:score_box",
+    "click": "snellen.scoring.typed.grounding:score_click",
+    "braced": "snellen.scoring.typed.short_answers:score_braced",
+    "json_answer": "snellen.scoring.typed.short_answers:score_json_answer",
+    "word_f1": "snellen.scoring.typed.short_answers:score_word_f1",
+    "document_answer": "snellen.scoring.typed.document_answer:score_document_answer",
+    "peer": "snellen.scoring.peers.protocol_scorer:score",
 }
 
 AGGREGATES = {
@@ -85,6 +93,7 @@ AGGREGATES = {
     "caption": "snellen.scoring.scorers.caption_scores:aggregate",
     "cure": "snellen.scoring.aggregates.blind_baselines:aggregate",
     "exam": "snellen.sight.exam_scorer:thresholds",
+    "figures": "snellen.scoring.aggregates.quoted_figures:figures",
 }
 
 

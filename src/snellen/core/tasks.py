@@ -73,6 +73,25 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     pictures stand first, as before version 0.3."""
 
 
+class Figure(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One number that a benchmark is quoted by, as data: a rule over the scores of one metric (ADR 113)."""
+
+    name: str
+    rule: str = "mean"
+    """One of `snellen.scoring.aggregates.quoted_figures.RULES`."""
+    metric: str = "accuracy"
+    by: tuple[str, ...] = ()
+    """The tags that make a group, together."""
+    of: tuple[str, ...] = ()
+    """Of `mean-of`: figures named before, or metrics."""
+    where: dict[str, tuple[str, ...]] = {}
+    """Only samples whose tag has one of these values."""
+    positive: str = "yes"
+    """Of precision, recall, F1 and yes-ratio: which answer is the positive one."""
+    scale: float = 1.0
+    """What the share is multiplied by: 1000 for OCRBench's points."""
+
+
 class Task(Struct, frozen=True, forbid_unknown_fields=True):
     """A measurement as pure data: what to load, how to ask, how to score.
 
@@ -102,6 +121,15 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True):
     dimension: str = ""
     licence: str = ""
     notes: str = ""
+    protocol: str = ""
+    """Whose way of asking, reading and counting this is; a card says which it has (ADR 113)."""
+    fallback: str = ""
+    """What the protocol's own tool does where nothing was read; its number stands beside ours."""
+    figures: tuple[Figure, ...] = ()
+    headline: str = ""
+    """The metric that the benchmark is quoted by; empty: as tables choose it."""
+    score_options: dict[str, Any] = {}
+    """What its scorers and aggregates are told."""
 
 
 MOST_GROUPS = 40

@@ -130,8 +130,11 @@ def _at(index: int, options: tuple[str, ...]) -> str | None:
 Reading = tuple[str, Callable[[str, tuple[str, ...]], str | None]]
 _TEXT, _LETTER, _INDEX = ("text", _by_text), ("letter", _by_letter), ("index", _by_index)
 _SINGLE: tuple[Reading, ...] = (_TEXT, _LETTER, _INDEX, ("index1", _by_index1))
+WHOLE = "whole"
+"""The cell is one answer, also where it is a list: a box, the members of a list that all belong to the answer."""
 READINGS: dict[str, tuple[Reading, ...]] = {
     "auto": (_TEXT, _LETTER, _INDEX),
+    WHOLE: (_TEXT,),
     **{reading[0]: (reading,) for reading in _SINGLE},
 }
 """How an answer is read, by the kind that is told; `auto` reads it in three ways, which must agree."""

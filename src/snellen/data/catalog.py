@@ -14,6 +14,7 @@ from ..core.config import convert, read_config_file, set_by_path
 from ..core.errors import ConfigError, UsageError, did_you_mean
 from ..core.tasks import Prompt, Task
 from ..core.types import Form
+from .atlas.named_protocols import under_protocol
 from .files.folder_tables import TASK_FILE, find_tables, folder_task_name, list_tables, task_folders
 from .files.rows import READERS, read_rows
 
@@ -43,9 +44,9 @@ class Catalog:
         """Return the names of all cards of one kind (datasets, suites, prompts, models, judges)."""
         return sorted(self._find(kind))
 
-    def task(self, name: str, overrides: Sequence[tuple[str, Any]] = ()) -> Task:
-        """Return a task by name or file, with `-p key=value` applied before it is checked."""
-        table = self._task_table(name)
+    def task(self, name: str, overrides: Sequence[tuple[str, Any]] = (), protocol: str | None = None) -> Task:
+        """Return a task by name or file, under one of its protocols, with `-p key=value` applied before the check."""
+        table = under_protocol(self.task_table(name), name, protocol)
         for key, value in overrides:
             set_by_path(table, key, value)
         dataset = table.get("dataset")
@@ -73,6 +74,8 @@ class Catalog:
             return task.prompt
         known = form or (Form.OPEN if task.form is Form.AUTO else task.form)
         name = task.prompt or known.value
+        if task.prompt and f"{name}/{known.value}" in self._find("prompts"):
+            name = f"{name}/{known.value}"  # a folder of prompts has one a form
         return convert(self.card("prompts", name), Prompt, f"prompt {name!r}")
 
     def card(self, kind: str, name: str) -> dict[str, Any]:
@@ -89,7 +92,8 @@ class Catalog:
             if mentioning.encode() in path.read_bytes():
                 yield name, read_config_file(path)
 
-    def _task_table(self, name: str) -> dict[str, Any]:
+    def task_table(self, name: str) -> dict[str, Any]:
+        """Return a task's table as its card or file has it, all protocols and sources included."""
         path = Path(name)
         if path.suffix.lower() in READERS:
             return table_for_file(path)

@@ -8,12 +8,13 @@ from typing import Any
 
 from ..core.registry import Registry
 from ..scoring.gathered import GatheredTask, Scored
+from ..scoring.judging.stored_votes import judge_folders
 from ..scoring.readings import Reading, check_reading, file_of, own_reading
 from ..scoring.run import score_run
-from ..scoring.scorers.judged import judge_folders
 from ..store.reader import RunReader
 from .files import atomic_file, record, record_lines, write_records, write_results
 from .pages.report_page import write_report
+from .verdict_file import write_verdicts
 
 
 def finish_run(
@@ -33,6 +34,7 @@ def finish_run(
     if judge_folders(folder):  # verdicts are known after the last trial only
         results = score_run(folder, registry, reading=reading, more=more)
         write_records(folder)
+        write_verdicts(folder)
     else:
         with atomic_file(folder / "records.jsonl") as file:
 

@@ -117,4 +117,5 @@ def _cost(prediction: Prediction) -> tuple[float, int]:
 
 
 def _first_metrics(batch: Sequence[Scored]) -> tuple[str, ...]:
-    return next((tuple(score.metric for score in scores) for _, scores in batch if scores), ())
+    answered = ((trial, scores) for trial, scores in batch if trial.prediction.failure is None)
+    return next((tuple(score.metric for score in scores) for _, scores in answered if scores), ())

@@ -15,6 +15,7 @@ from ..store.reader import RunReader
 from .aggregates.variance import advise, split_variance
 from .counts import TaskCounts
 from .gathered import USAGE
+from .peers.peer_words import stated_protocol
 from .readings import OWN, Reading
 from .summary import summarize
 from .table import ScoredTask, ScoreTable
@@ -58,10 +59,11 @@ def summarize_task(
     """Return one task's part of results.json."""
     counts = TaskCounts(next(iter(scored.tables.values())), scored.task, header)
     result = summarize(scored.tables, group_by=group_keys(scored.tables, scored.task), options=options, counts=counts)
+    told = {"planned_trials": header.planned.get(scored.task.name), **options}
     for name in aggregates_of(scored.task):
-        estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, options)
+        estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, told)
         result["metrics"] |= msgspec.to_builtins(counts.settle_all(estimates))
-    return result | {"notes": notes_on(scored.tables)}
+    return result | {"notes": notes_on(scored.tables)} | stated_protocol(scored.task, result["metrics"])
 
 
 def notes_on(tables: Mapping[str, ScoreTable]) -> list[str]:
@@ -90,7 +92,8 @@ def chance_of(reader: RunReader, task: Task) -> float:
 def aggregates_of(task: Task) -> list[str]:
     """Return the task's aggregates; perturbed pictures also get theirs, where chance and unread replies count."""
     perturbed = any("perturb=" in variant for variant in task.variants)
-    return list(dict.fromkeys([*task.aggregates, *(["perturbed"] if perturbed else [])]))
+    more = [*(["perturbed"] if perturbed else []), *(["figures"] if task.figures else [])]
+    return list(dict.fromkeys([*task.aggregates, *more]))
 
 
 def group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:

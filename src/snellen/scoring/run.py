@@ -12,11 +12,13 @@ from ..core.registry import Registry
 from ..core.tasks import Task
 from ..core.types import Sample, Score
 from ..model.providers.prices import Bill
-from ..store.reader import RunReader, write_scores
+from ..store.reader import RunReader, Trial, write_scores
 from .gathered import GatheredTask, Scored
+from .judging.accounts import add_judges
+from .judging.stored_votes import stored_verdicts
+from .peers.peer_scores import ScoreTrial, score_with_peer
 from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
-from .scorers.judged import stored_verdicts
 from .spent import describe_bill, right_count, stored_prices, sum_costs
 from .table import ScoredTask
 
@@ -49,7 +51,7 @@ def score_run(
         def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
             """Score one task, and store its scores as they come."""
             gathered = GatheredTask(task, for_pages=for_pages, bill=Bill(prices) if prices else None)
-            options = {"chance": chance_of(reader, task), **reading.options()}
+            options = {"chance": chance_of(reader, task), **task.score_options, **reading.options()}
             scored = scored_trials(reader, task, registry, options, [*(reading.scorers or task.scorers), *more])
             passing = gather(reader, scored, gathered, watch)
             scores: Callable[[], Iterable[Score]]
@@ -60,6 +62,7 @@ def score_run(
                 scores = list(passing).__iter__
             pairs = _scored_task(reader, gathered, scores)
             result = summarize_task(pairs, registry, options, header)
+            result = add_judges(result, reader, task, gathered.tables(), header)
             if gathered.bill is not None:
                 result["cost"] = describe_bill(gathered.bill, right_count(gathered.tables()))
                 bills.append(gathered.bill)
@@ -85,8 +88,15 @@ def scored_trials(
         else lambda *trial: [score for function in functions for score in function(*trial)]
     )
     for trial in reader.trials(task.name):
-        sample, request, prediction, _ = trial
-        yield trial, list(score(sample, request, prediction, options)) if prediction.failure is None else ()
+        yield trial, score_trial(task, score, trial, options)
+
+
+def score_trial(task: Task, score: ScoreTrial, trial: Trial, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Return the scores of one trial, and those that its protocol's own tool would give; a failed one has no other."""
+    sample, request, prediction, _ = trial
+    if task.fallback:
+        return score_with_peer(task.fallback, score, (sample, request, prediction), options)
+    return list(score(sample, request, prediction, options)) if prediction.failure is None else ()
 
 
 def gather(

@@ -11,18 +11,9 @@ from snellen.core.builtins import default_registry
 from snellen.core.errors import ConfigError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.data.catalog import Catalog
-from snellen.scoring.scorers.judge import (
-    Judge,
-    case_number,
-    judge_key,
-    judged_key,
-    parse_verdict,
-    plan_votes,
-    read_judge,
-    rename_without_judge,
-    score_judged,
-    score_votes,
-)
+from snellen.scoring.judging.asking import case_number, judge_key, judged_key, plan_votes
+from snellen.scoring.judging.card import Judge, read_judge
+from snellen.scoring.judging.verdicts import parse_verdict, rename_without_judge, score_judged, score_votes
 
 JUDGE = read_judge(Catalog().card("judges", "correctness"), "correctness")
 SAMPLE = Sample(id="s1", dataset="d", form=Form.OPEN, question="What animal?", answers=("a cat", "cat"))
@@ -187,4 +178,5 @@ def test_every_card_of_the_catalog_is_valid() -> None:
     for name in names:
         judge = read_judge(Catalog().card("judges", name), name)
         assert isinstance(judge, Judge)
-        assert list(plan_votes(judge, [(SAMPLE, reply_to("cat"))]))
+        told = {judge.rubric_tag: next(iter(judge.rubrics), "")}
+        assert list(plan_votes(judge, [(msgspec.structs.replace(SAMPLE, tags=told), reply_to("cat"))]))

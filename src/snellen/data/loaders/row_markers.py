@@ -32,8 +32,7 @@ def read_row_options(
     """
     if type(cells) is list and not _may_show(cells):  # nearly every row of nearly every table
         return RowOptions(tuple(cells))
-    values = list(cells.values() if isinstance(cells, Mapping) else cells)
-    keys = [str(key) for key in cells] if isinstance(cells, Mapping) else []
+    keys, values = (list(map(str, cells)), list(cells.values())) if isinstance(cells, Mapping) else ([], list(cells))
     found = _find_pictures(values, pictures.root, where) if pictures is not None and _may_show(values) else ()
     if not found or pictures is None:
         texts = tuple(map(str, values))
@@ -81,6 +80,16 @@ def _is_bytes(value: Any) -> bool:
 
 def _is_name(text: str) -> bool:
     return "." in text[-5:] and PICTURE_NAME.fullmatch(text) is not None
+
+
+def settle_markers(
+    question: str, options: tuple[str, ...], keyed: Mapping[str, str], pictures: int, where: str
+) -> tuple[str, tuple[str, ...], Mapping[str, str]]:
+    """Check the markers of a row that has so many pictures, and number those of its options; most rows have none."""
+    if not holds_marker("\n".join((question, *options))):
+        return question, options, keyed
+    check_markers((question, *options), pictures, where)
+    return number_row(question, options, keyed)
 
 
 def number_row(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,17 @@ import msgspec
 from ...core.errors import DataError, did_you_mean
 from ...core.folders import cache_folder
 from ...core.ids import content_hash
-from ...core.message_parts import holds_marker
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import OFFERED, Form, Sample
-from ..answers import find_answer_set, find_answers
+from ..answers import WHOLE, find_answer_set, find_answers
 from ..files.rows import Row, read_rows
 from ..images.embedded import Remembered
 from .row_cells import Cells, token_limit
 from .row_dialogues import DIALOGUES, list_rounds
 from .row_images import RowImages
 from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
-from .row_markers import AS_TEXTS, RowOptions, check_markers, number_row, read_row_options
+from .row_markers import AS_TEXTS, RowOptions, read_row_options, settle_markers
 from .row_options import options_in_text, parse_list, parse_literal, repeated
 from .row_pictures import Pictures, looks_like_pictures
 from .row_source import TableSource, resolve
@@ -32,6 +31,7 @@ from .row_source import TableSource, resolve
 SEARCHED_ROWS = 1_000
 """A column named by the user must be in one of so many first rows."""
 UNANSWERED = "rows without an answer: asked, and unscored"
+ReadRows = Callable[[Path, str], Iterator[tuple[int, Row]]]
 YES_NO = frozenset({"yes", "no", "true", "false"})
 """JSON and sheets write the answers of yes/no questions as truth values; the scorer takes "Yes" for "True"."""
 
@@ -39,7 +39,10 @@ YES_NO = frozenset({"yes", "no", "true", "false"})
 class RowReader:
     """Reads the rows of one file; what it found out about them is noted in the context."""
 
-    def __init__(self, task: Task, source: TableSource, files: Sequence[Path], context: LoadContext) -> None:
+    def __init__(
+        self, task: Task, source: TableSource, files: Sequence[Path], context: LoadContext, read: ReadRows = read_rows
+    ) -> None:
+        self._read_file = read
         self.task = task
         self.source = source
         self.files = files
@@ -55,7 +58,7 @@ class RowReader:
     def samples(self) -> Iterator[Sample]:
         """Yield the samples of all rows."""
         for place, file in enumerate(self.files):
-            rows = read_rows(file, self.source.sheet)
+            rows = self._read_file(file, self.source.sheet)
             if not place:
                 head = list(islice(rows, SEARCHED_ROWS if self.source.columns else 1))
                 self._recognise([row for _, row in head])
@@ -132,9 +135,7 @@ class RowReader:
         answer, stated = self._answer(row, places), self._stated(row, places)
         if not options and self._in_text(answer):
             question, options = self._from_text(question, answer, stated)
-        if holds_marker("\n".join((question, *options))):
-            check_markers((question, *options), len(images), where)
-            question, options, keyed = number_row(question, options, keyed)
+        question, options, keyed = settle_markers(question, options, keyed, len(images), where)
         meta: dict[str, Any] = self._meta(row, places, where)
         twice = repeated(options)
         if twice:
@@ -249,6 +250,8 @@ class RowReader:
 
     def _answer(self, row: Row, places: Places) -> Any:
         value = self._first(row, places.fields["answer"])
+        if self.source.answer_kind == WHOLE:
+            return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
         if isinstance(value, str) and value.startswith("[") and value.rstrip().endswith("]"):
             parsed = parse_literal(value.strip())
             return parsed if isinstance(parsed, list) else value
@@ -312,11 +315,8 @@ class RowReader:
     def _tags(self, row: Row, places: Places, where: str) -> dict[str, str | int | float | bool | None]:
         for column in places.tags:
             cell = row[column]
-            if (
-                cell
-                and column not in self.source.not_pictures
-                and looks_like_pictures(column, cell, self.pictures.root)
-            ):
+            used = cell and column not in self.source.not_pictures
+            if used and looks_like_pictures(column, cell, self.pictures.root):
                 use = f"--map images={column} shows them, -p dataset.not_pictures=[{column!r}] keeps a tag"
                 raise DataError(f"{where}: column {column!r} looks like pictures and is not used; {use}")
         tags = {column: _tag(row[column]) for column in places.tags}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -11,8 +12,9 @@ from ...core.errors import DataError, UsageError, not_among
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Sample, Turn
+from ..files.rows import read_rows
 from .row_dialogues import DIALOGUES, ROUNDS, last_rounds, with_rounds
-from .row_reader import RowReader
+from .row_reader import ReadRows, RowReader
 from .row_source import TableSource
 
 DUPLICATES = ("error", "keep", "drop")
@@ -21,8 +23,15 @@ DUPLICATES = ("error", "keep", "drop")
 def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield one Sample a row (of a dialogue in one row: one a round). Columns that are not fields become tags."""
     source = convert(task.dataset, TableSource, f"task {task.name!r}, dataset")
+    return load_rows(task, source, source.files(context.root), context)
+
+
+def load_rows(
+    task: Task, source: TableSource, files: list[Path], context: LoadContext, read: ReadRows = read_rows
+) -> Iterator[Sample]:
+    """Yield the samples of files whose rows `read` reads."""
     _check(source)
-    reader = RowReader(task, source, source.files(context.root), context)
+    reader = RowReader(task, source, files, context, read)
     samples = reader.samples()
     if task.infer in DIALOGUES:
         samples = map(_refuse_sets, samples)

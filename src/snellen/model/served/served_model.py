@@ -14,6 +14,7 @@ from msgspec.structs import astuple, replace
 
 from ...core.errors import EnvironmentProblem, ModelError, StopRun, UsageError, did_you_mean
 from ...core.protocols import BareImagePolicy, Capability, EncodedImages, ImagePolicy
+from ...core.resends import pay_for_resend
 from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, Prediction, Request, Timing
@@ -181,6 +182,7 @@ class ServedModel:
             except ModelError as error:
                 if error.status not in REFUSED_BY or not self._learned(error, request, known):
                     raise
+            pay_for_resend()
 
     def _with_reasoning(self, request: Request) -> Request:
         """Return the request with the fields that say how much to reason, and with room for it in its limit."""

@@ -1,0 +1,1 @@
+"""Published benchmarks: rows scored by protocol, cards and suites for people, data fetched and verified."""

@@ -1,0 +1,168 @@
+"""`snellen score FILE --task NAME --protocol P`: rows with replies made elsewhere, read as a card says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...core.builtins import default_registry
+from ...core.errors import DataError, FailureKind, UsageError
+from ...core.protocols import LoadContext
+from ...core.registry import Registry
+from ...core.tasks import RunHeader, Task
+from ...core.types import Failure, Form, Prediction, Sample, Score
+from ...data.atlas import card_rows
+from ...data.catalog import Catalog
+from ...prompt.build import Prompter
+from ...prompt.by_form import PrompterByForm
+from ...scoring.aggregates.quoted_figures import missing_tags
+from ...scoring.gathered import GatheredTask, Scored
+from ...scoring.peers.lmms_rules import FAILED_REQUEST
+from ...scoring.peers.peer_scores import check_fallback
+from ...scoring.peers.peer_words import peer_beside
+from ...scoring.peers.vlmevalkit_rules import FAILED_CALL
+from ...scoring.results import summarize_task
+from ...scoring.run import score_trial
+from ...scoring.table import ScoredTask
+from ...store.reader import Trial
+
+REPLY_COLUMNS = ("response", "prediction")
+NO_QUESTION = "(the question is not in the file)"
+BATCH = 256
+UNASKED = {"set": "question", "words": NO_QUESTION, "without": "question"}
+"""Replies can be scored without their questions: none of the readers looks at them."""
+
+
+def score_rows(
+    path: str | Path,
+    task: str,
+    protocol: str | None = None,
+    *,
+    catalogs: Sequence[Path] = (),
+    overrides: Sequence[tuple[str, Any]] = (),
+) -> dict[str, Any]:
+    """Score a table of rows (`id, options, answer, response`) as a protocol of a card does; return plain data.
+
+    `options` may be a list, or one written as text; an empty `response` is an empty reply, none at all a failure.
+    Columns of the benchmark's own shapes (`A`, `B`, `category` …) are understood as its card says.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise UsageError(f"there is no file {str(path)!r} with rows to score")
+    catalog, registry = Catalog(catalogs), default_registry()
+    told = [("dataset.path", str(file.resolve())), *overrides]
+    card = _scorable(catalog.task(task, told, protocol))
+    context = LoadContext()
+    gathered = GatheredTask(card)
+    scores, options = _score_all(card, context, catalog, registry, gathered)
+    scored = ScoredTask(card, gathered.tables(), lambda: iter(()))
+    result = summarize_task(scored, registry, options, RunHeader("", {}, {}, ""))
+    reasons = Counter(score.reason for score in scores if score.value is None and score.reason)
+    notes = [f"{text} ({sum(who.values())})" for text, who in context.notes.items()]
+    return _framed(card, result, reasons, [*notes, *_left_out(scored)])
+
+
+def _left_out(scored: ScoredTask) -> Iterator[str]:
+    """Say which figures cannot be made of these rows, and what they lack."""
+    table = next(iter(scored.tables.values()))
+    for figure in scored.task.figures:
+        if lacking := missing_tags(figure, table):
+            yield f"{figure.name} is not computed: the rows have no column {', '.join(lacking)}"
+
+
+def _scorable(task: Task) -> Task:
+    """Return the task as one of rows that have replies and need no question."""
+    check_fallback(task.fallback, f"task {task.name!r}")
+    if task.dataset["loader"] != "card":
+        raise UsageError(f"task {task.name!r} is no card of a published benchmark: rows are scored by --formulation")
+    dataset = {
+        **task.dataset,
+        "needs": (),
+        "rows": [UNASKED, *task.dataset.get("rows", ())],
+        "not_pictures": (*task.dataset.get("not_pictures", ()), *REPLY_COLUMNS),
+    }
+    return msgspec.structs.replace(task, dataset=dataset)
+
+
+def _score_all(
+    task: Task, context: LoadContext, catalog: Catalog, registry: Registry, gathered: GatheredTask
+) -> tuple[list[Score], dict[str, Any]]:
+    options = dict(task.score_options)
+    functions = [registry.get("scorer", name) for name in task.scorers]
+
+    def score(*trial: Any) -> list[Score]:
+        return [one for function in functions for one in function(*trial)]
+
+    kept: list[Score] = []
+    trials = _trials(task, context, catalog)
+    while batch := list(islice(trials, BATCH)):
+        scored: list[Scored] = [(trial, score_trial(task, score, trial, options)) for trial in batch]
+        gathered.add(scored)
+        kept += [one for _, scores in scored for one in scores]
+    return kept, options
+
+
+def _trials(task: Task, context: LoadContext, catalog: Catalog) -> Iterator[Trial]:
+    """Yield the rows as trials: the request as the protocol would have made it, the reply as the file has it."""
+    prompters: dict[Form, Prompter | PrompterByForm] = {}
+    for row, sample in enumerate(card_rows.load(task, context)):
+        reply, asked = _take_reply(sample, task)
+        if asked.form not in prompters:
+            prompters[asked.form] = Prompter(task, catalog.prompt(task, asked.form), 0)
+        request = prompters[asked.form].build(asked)
+        failure = _failure(reply)
+        text = None if failure else reply
+        yield Trial(asked, request, Prediction(request.key, text=text, failure=failure), row)
+
+
+def _take_reply(sample: Sample, task: Task) -> tuple[str | None, Sample]:
+    column = next((name for name in REPLY_COLUMNS if name in sample.tags), None)
+    if column is None:
+        raise DataError(f"sample {sample.id!r} has no reply: the column must be called {' or '.join(REPLY_COLUMNS)}")
+    if len(sample.options) == 1:
+        raise DataError(f"sample {sample.id!r} has one option alone ({sample.options[0]!r:.60}); a choice needs two")
+    tags = {name: value for name, value in sample.tags.items() if name != column}
+    reply = sample.tags[column]
+    return None if reply is None else str(reply), msgspec.structs.replace(sample, tags=tags, dataset=task.name)
+
+
+def _failure(reply: str | None) -> Failure | None:
+    """Return what failed where a tool wrote a failed call in the place of a reply, or nothing at all."""
+    if reply is None:
+        return Failure(FailureKind.SERVER, "no reply in the file")
+    if FAILED_CALL in reply or reply.lstrip().startswith(FAILED_REQUEST):
+        return Failure(FailureKind.SERVER, reply[:200])
+    return None
+
+
+def _framed(task: Task, result: dict[str, Any], reasons: Mapping[str, int], notes: Sequence[str]) -> dict[str, Any]:
+    metrics = result["metrics"]
+    headline = task.headline if task.headline in metrics else next(iter(metrics))
+    if headline != task.headline:
+        notes = [
+            *notes,
+            f"the benchmark is quoted by {task.headline}, which these rows do not give: this is {headline}",
+        ]
+    shown = metrics[headline]
+    return {
+        "task": task.name,
+        "protocol": task.protocol,
+        "n": shown["n"] + shown["unscored"] + shown["failed"],
+        "metric": headline,
+        "value": shown["value"],
+        "ci95": shown["ci95"],
+        "scored": shown["n"],
+        "unscored": shown["unscored"],
+        "failed": shown["failed"],
+        "unit": shown["unit"],
+        "reasons": dict(sorted(reasons.items())),
+        "peer": peer_beside(task, metrics, headline),
+        "metrics": metrics,
+        "groups": result["groups"],
+        "notes": [*notes, *result["notes"]],
+    }

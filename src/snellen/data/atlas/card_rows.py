@@ -1,0 +1,119 @@
+"""The loader `card`: the rows of a published benchmark in any of the shapes its card knows, to Samples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple
+
+from ...core.config import convert
+from ...core.errors import DataError
+from ...core.protocols import LoadContext
+from ...core.tasks import Task
+from ...core.types import Sample
+from ..files.folder_tables import find_tables, list_tables
+from ..files.rows import Row, read_rows
+from ..loaders.row_source import TableSource, resolve
+from ..loaders.table import load_rows
+from .row_changes import RowChange, changed_rows
+from .sources import CardSource, choose_source, read_card_sources
+
+OWN = ("sources", "source", "rows", "needs")
+"""What of a card's dataset table the table loader does not know."""
+
+
+class FoundShape(NamedTuple):
+    """The files of a card, and the shape they are in."""
+
+    name: str
+    source: CardSource
+    files: list[Path]
+
+
+def load(task: Task, context: LoadContext) -> Iterator[Sample]:
+    """Yield the samples of a card's data; which shape it has is noted."""
+    shape = find_shape(task, context.root)
+    _check_needs(task, shape)
+    if shape.name:
+        context.notes.setdefault(f"read as the {shape.name} form of {task.name}", Counter({shape.files[0].name: 1}))
+    table = {key: value for key, value in task.dataset.items() if key not in OWN} | shape.source.table
+    table |= {"loader": "table"} | {key: task.dataset[key] for key in ("preset", "columns") if key in task.dataset}
+    source = convert(table, TableSource, f"task {task.name!r}, dataset")
+    own = [convert(one, RowChange, f"task {task.name!r}, dataset.rows") for one in task.dataset.get("rows", ())]
+    changes = (*shape.source.rows, *own)
+    read = partial(_read, changes, _Keeper(shape.source.keep, context.notes))
+    return load_rows(task, source, shape.files, context, read)
+
+
+def _check_needs(task: Task, shape: FoundShape) -> None:
+    """Refuse a shape that lacks what the protocol asks with: the question as another shape has it."""
+    needs = task.dataset.get("needs") or ()
+    if shape.name and needs and shape.name not in needs:
+        what = f"protocol {task.protocol!r} asks with words that only {' and '.join(needs)} rows of {task.name} have"
+        raise DataError(f"{what}; {shape.files[0].name} has {shape.name} rows: give the others, or another --protocol")
+
+
+class _Keeper:
+    """Keeps the rows of one split of a table that has several, and counts the others."""
+
+    def __init__(self, keep: Mapping[str, tuple[str, ...]], notes: dict[str, Counter[str]]) -> None:
+        self._keep, self._notes = keep, notes
+
+    def rows(self, rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
+        """Yield the rows that are kept; a row without the column is kept."""
+        for number, row in rows:
+            other = next(
+                (name for name, wanted in self._keep.items() if str(row.get(name, wanted[0])) not in wanted), ""
+            )
+            if not other:
+                yield number, row
+                continue
+            text = f"rows left out: their {other} is not {' or '.join(self._keep[other])}"
+            self._notes.setdefault(text, Counter())[str(row[other])] += 1
+
+
+def _read(changes: tuple[RowChange, ...], keeper: _Keeper, file: Path, sheet: str) -> Iterator[tuple[int, Row]]:
+    return changed_rows(changes, keeper.rows(read_rows(file, sheet)))
+
+
+def find_shape(task: Task, root: Path | None) -> FoundShape:
+    """Return the files of a card and the shape they are in, by the columns of the first row."""
+    sources = read_card_sources(task.dataset, f"task {task.name!r}")
+    path = resolve(str(task.dataset.get("path") or task.name), root)
+    if not path.exists():
+        fix = f"`snellen data fetch {task.name}` brings it, -p dataset.path=FILE names another place"
+        raise DataError(f"task {task.name!r}: there is no data at {str(path)!r}; {fix}")
+    files = _files(task, sources, path)
+    head = list(islice(read_rows(files[0], str(task.dataset.get("sheet", ""))), 1))
+    columns = chain.from_iterable(row for _, row in head)
+    name, source = choose_source(sources, str(task.dataset.get("source", "")), columns, files[0])
+    return FoundShape(name, source, files)
+
+
+def _files(task: Task, sources: dict[str, CardSource], path: Path) -> list[Path]:
+    """Return the table's files; in a folder, a file that a source names, else the hub's config and split."""
+    if not path.is_dir():
+        return [path]
+    named = [path / name for one in sources.values() for name in one.files if (path / name).is_file()]
+    if named:
+        return named[:1]
+    hub = next((one for one in sources.values() if one.ids), CardSource())
+    if hub.every_config:
+        return _every_config(path, hub.split)
+    config, split = (str(task.dataset.get(name) or getattr(hub, name)) for name in ("config", "split"))
+    return find_tables(path, config if _has_folder(path, config) else "", split)
+
+
+def _every_config(path: Path, split: str) -> list[Path]:
+    """Return the tables of one split in all folders: the configs of a hub's dataset, one after the other."""
+    found = sorted(file for file in list_tables(path) if file.stem.startswith(split))
+    if not found:
+        raise DataError(f"{str(path)!r} holds no table of split {split!r}: {split}-00000-of-00001.parquet or the like")
+    return found
+
+
+def _has_folder(path: Path, config: str) -> bool:
+    return bool(config) and any(part == config for file in path.rglob("*") for part in file.parts[-3:-1])

@@ -1,0 +1,55 @@
+"""Cells in other shapes than ours: lists of objects, options with their letters, numbers that count rows."""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import Any
+
+from ...core.errors import DataError
+from ..loaders.row_options import options_in_text, parse_literal
+
+_MARK = re.compile(r"\s*[(\[]?([A-Za-z])[)\].:：、]\s*")
+_SMALL_MARK = re.compile(r"\(([a-z])\)")
+
+
+def fields_of(value: Any, name: str) -> Any:
+    """Return the field of every object of a list, also of one written as text; anything else stays as it is.
+
+    A hub's table may hold such a list as one object of lists.
+    """
+    parsed = parse_literal(value) if isinstance(value, str) and value.lstrip().startswith(("[", "{")) else value
+    if isinstance(parsed, dict) and isinstance(parsed.get(name), list):
+        return parsed[name]
+    if isinstance(parsed, list) and all(isinstance(one, dict) for one in parsed):
+        return [one[name] for one in parsed if one.get(name) is not None]
+    return value
+
+
+def unmarked(value: Any) -> Any:
+    """Return options without the letters before them: of a list, or of one text in which they stand marked."""
+    parsed = parse_literal(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    if isinstance(parsed, list):
+        marks = [_MARK.match(str(one)) for one in parsed]
+        letters = "".join(mark[1].upper() if mark else " " for mark in marks)
+        if not letters or letters != string.ascii_uppercase[: len(letters)]:
+            return parsed
+        return [str(one)[mark.end() :].strip() for one, mark in zip(parsed, marks, strict=True) if mark]
+    text = _SMALL_MARK.sub(lambda found: f"({found[1].upper()})", str(value))
+    found = options_in_text(text)
+    return list(found.options) if found else None
+
+
+def onward_from(value: Any, marker: str) -> Any:
+    """Return a text from a marker on, or every text of a list: a path without what stood before it elsewhere."""
+    if isinstance(value, list):
+        return [onward_from(one, marker) for one in value]
+    return value[value.index(marker) :] if isinstance(value, str) and marker in value else value
+
+
+def nth_of(value: Any, size: int, first: int, number: int) -> int:
+    """Return in which group of `size` consecutive rows a row stands, by its number, which begins at `first`."""
+    try:
+        return (int(value) - first) // size
+    except (TypeError, ValueError):
+        raise DataError(f"record {number}: {value!r} is no whole number, so it has no group") from None

@@ -1,0 +1,102 @@
+"""A card and a protocol to one task: what the protocol says replaces what the card says (ADR 113)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...core.config import convert
+from ...core.errors import UsageError, did_you_mean
+from ...core.tasks import Task
+
+FIRST = "official"
+"""The protocol of a card that names no other as its own."""
+ABOUT, PROTOCOLS = "about", "protocols"
+"""The two tables of a card that are not fields of a task."""
+MERGED = ("params", "score_options")
+TOLD = ("why", "marks")
+"""What a protocol says to people."""
+
+
+class About(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a card tells people of its benchmark; each fact says where it was seen, or that it is from memory."""
+
+    number: int = 0
+    """Its place in the order of what is quoted most."""
+    size: str = ""
+    quoted: str = ""
+    """Which split and which number papers quote."""
+    choice: str = ""
+    """What Snellen does, and why."""
+    pitfalls: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    """Where the facts of the card were seen."""
+    from_memory: tuple[str, ...] = ()
+    """Facts nobody has checked: not to be quoted."""
+    missing: tuple[str, ...] = ()
+    """What of the benchmark's own rules is not here."""
+    judge: str = ""
+    """The judge that the benchmark's own figures were made with."""
+
+
+class ProtocolText(Struct, frozen=True, omit_defaults=True):
+    """What a protocol says to people; the rest of it are fields of the task."""
+
+    why: str = ""
+    """How it asks, reads and counts, in a sentence or two."""
+    fallback: str = ""
+    marks: tuple[str, ...] = ()
+
+
+def protocols_of(table: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the protocols of a card's table by name."""
+    found: dict[str, Mapping[str, Any]] = table.get(PROTOCOLS) or {}
+    return found
+
+
+def about_card(table: Mapping[str, Any], name: str) -> About:
+    """Return what a card tells people."""
+    return convert(table.get(ABOUT) or {}, About, f"task {name!r}, about")
+
+
+def protocol_texts(table: Mapping[str, Any]) -> dict[str, ProtocolText]:
+    """Return what the protocols of a card say to people."""
+    return {name: msgspec.convert(dict(one), ProtocolText) for name, one in protocols_of(table).items()}
+
+
+def under_protocol(table: Mapping[str, Any], name: str, wanted: str | None) -> dict[str, Any]:
+    """Return the table of the task under a protocol, the card's own one where none is wanted."""
+    known = protocols_of(table)
+    task = {key: value for key, value in table.items() if key not in (ABOUT, PROTOCOLS)}
+    if not known:
+        if wanted:
+            raise UsageError(f"task {name!r} has no protocols, so --protocol {wanted} says nothing: leave it out")
+        return task
+    chosen = wanted or str(table.get("protocol") or FIRST)
+    if chosen not in known:
+        has = f"it has: {', '.join(known)}"
+        raise UsageError(f"task {name!r} has no protocol {chosen!r}{did_you_mean(chosen, known)}; {has}")
+    _check(known[chosen], name, chosen)
+    return _overlay(task, known[chosen]) | {"protocol": chosen}
+
+
+def _check(protocol: Mapping[str, Any], name: str, chosen: str) -> None:
+    """Refuse a field that no task has: it would be ignored."""
+    unknown = [key for key in protocol if key not in TOLD and key not in Task.__struct_fields__]
+    if unknown:
+        near = did_you_mean(unknown[0], Task.__struct_fields__)
+        raise UsageError(f"task {name!r}, protocol {chosen!r}: unknown field {unknown[0]!r}{near}")
+
+
+def _overlay(task: Mapping[str, Any], protocol: Mapping[str, Any]) -> dict[str, Any]:
+    changed = dict(task)
+    for key, value in protocol.items():
+        if key in TOLD:
+            continue
+        own_loader = key == "dataset" and "loader" in value
+        merged = key in MERGED or (key == "dataset" and not own_loader)
+        changed[key] = {**changed.get(key, {}), **value} if merged else value
+    return changed

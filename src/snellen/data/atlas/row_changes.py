@@ -1,0 +1,156 @@
+"""Changes of rows as data: a tag out of an index, words around a question, options out of its text. Nothing runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ...core.errors import DataError
+from ..files.rows import Row
+from ..loaders.row_options import options_in_text, parse_literal
+from .cell_shapes import fields_of, nth_of, onward_from, unmarked
+
+
+class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One change: the column `set` is made of the column `of` (or of `words` with columns in braces)."""
+
+    set: str
+    of: str = ""
+    """Where the value comes from; empty: from the column itself."""
+    words: str | None = None
+    """`Hint: {hint}`: a text with the row's columns."""
+    when: str = ""
+    """Only rows that have something in this column."""
+    without: str = ""
+    """Only rows that have nothing in this column."""
+    values: dict[str, str] = {}
+    """A value -> what it becomes; one that is not named stays, or becomes `otherwise`."""
+    otherwise: str | None = None
+    pattern: str = ""
+    """The first group of this pattern in the value; a value without it is refused."""
+    split: str = ""
+    part: int = 0
+    """The part between separators, from 0."""
+    modulo: int = 0
+    key: str = ""
+    """The field of an object, or of an object written as text."""
+    case: str = ""
+    """`capitalize` as Python has it: the rest becomes lower case."""
+    options_in_text: bool = False
+    """The options that stand marked in the text; the text itself stays."""
+    field: str = ""
+    """The field of every object of a list."""
+    onward: str = ""
+    """The text from here on, or every text of a list: paths as they were elsewhere."""
+    every: int = 0
+    """Which group of so many consecutive rows it is, where the value numbers the rows from `first`."""
+    first: int = 0
+    unmark: bool = False
+    """Options without their letters: of a list `(A) …`, or of one text in which they stand marked."""
+
+
+def changed_rows(changes: Sequence[RowChange], rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
+    """Yield every row with all changes made, in their order."""
+    for number, row in rows:
+        changed = dict(row)
+        for change in changes:
+            _apply(change, changed, number)
+        yield number, changed
+
+
+def _apply(change: RowChange, row: Row, number: int) -> None:
+    if change.when and not _has(row.get(change.when)):
+        return
+    if change.without and _has(row.get(change.without)):
+        return
+    source = change.of or change.set
+    if change.words is None and source not in row:
+        return
+    value = _worded(change.words, row, number) if change.words is not None else row[source]
+    value = _reshaped(change, value, number)
+    for step in STEPS:
+        value = step(change, value, number)
+    row[change.set] = value
+
+
+def _reshaped(change: RowChange, value: Any, number: int) -> Any:
+    value = fields_of(value, change.field) if change.field else value
+    value = onward_from(value, change.onward) if change.onward else value
+    value = nth_of(value, change.every, change.first, number) if change.every else value
+    return unmarked(value) if change.unmark else value
+
+
+def _has(value: Any) -> bool:
+    return value is not None and str(value).strip() not in ("", "nan", "[]")
+
+
+def _worded(words: str, row: Row, number: int) -> str:
+    try:
+        return words.format_map(row)
+    except (KeyError, IndexError, ValueError):
+        raise DataError(f"record {number}: {words!r} names a column that the row has not") from None
+
+
+def _valued(change: RowChange, value: Any, number: int) -> Any:
+    if not change.values:
+        return value
+    return change.values.get(str(value), value if change.otherwise is None else change.otherwise)
+
+
+def _matched(change: RowChange, value: Any, number: int) -> Any:
+    if not change.pattern:
+        return value
+    found = re.search(change.pattern, str(value))
+    if found is None:
+        raise DataError(f"record {number}: {value!r} is not of the form {change.pattern}")
+    return found[1]
+
+
+def _split_part(change: RowChange, value: Any, number: int) -> Any:
+    if not change.split:
+        return value
+    parts = str(value).split(change.split)
+    if change.part >= len(parts):
+        raise DataError(f"record {number}: {value!r} has no part {change.part} between {change.split!r}")
+    return parts[change.part]
+
+
+def _remainder(change: RowChange, value: Any, number: int) -> Any:
+    if not change.modulo:
+        return value
+    try:
+        return str(int(value) % change.modulo)
+    except (TypeError, ValueError):
+        raise DataError(f"record {number}: {value!r} is no whole number, so it has no group") from None
+
+
+def _keyed(change: RowChange, value: Any, number: int) -> Any:
+    if not change.key:
+        return value
+    table = parse_literal(value) if isinstance(value, str) else value
+    return table.get(change.key) if isinstance(table, dict) else None
+
+
+def _cased(change: RowChange, value: Any, number: int) -> Any:
+    return str(value).capitalize() if change.case == "capitalize" else value
+
+
+def _offered(change: RowChange, value: Any, number: int) -> Any:
+    if not change.options_in_text:
+        return value
+    found = options_in_text(str(value))
+    return list(found.options) if found else None
+
+
+STEPS: tuple[Callable[[RowChange, Any, int], Any], ...] = (
+    _keyed,
+    _matched,
+    _split_part,
+    _remainder,
+    _valued,
+    _cased,
+    _offered,
+)

@@ -1,0 +1,65 @@
+"""Where the data of a card comes from: a hub's table, a toolkit's TSV, official files; recognised by its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...core.errors import DataError, UsageError, not_among
+from .row_changes import RowChange
+
+
+class CardSource(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One shape in which a benchmark's data is found."""
+
+    ids: tuple[str, ...] = ()
+    """Its names on the hub, all spellings."""
+    config: str = ""
+    split: str = ""
+    url: str = ""
+    """Where files lie that are on no hub; a file's name is added to it."""
+    files: dict[str, str] = {}
+    """File -> its MD5 (32 digits) or SHA-256 (64), empty where nobody wrote it down."""
+    columns: tuple[str, ...] = ()
+    """What its rows are recognised by: all of these are there."""
+    count: int | None = None
+    """Rows, where known."""
+    table: dict[str, Any] = {}
+    """What the table loader is told of this shape: preset, columns, answer_kind …"""
+    rows: tuple[RowChange, ...] = ()
+    keep: dict[str, tuple[str, ...]] = {}
+    """Only rows whose column has one of these values; how many were left out is noted."""
+    every_config: bool = False
+    """All configs of the hub's dataset together are the benchmark."""
+    marks: tuple[str, ...] = ()
+
+
+def read_card_sources(table: Mapping[str, Any], where: str) -> dict[str, CardSource]:
+    """Return the sources of a card's dataset table."""
+    try:
+        return {name: msgspec.convert(one, CardSource) for name, one in (table.get("sources") or {}).items()}
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{where}: dataset.sources: {error}") from None
+
+
+def choose_source(
+    sources: Mapping[str, CardSource], told: str, columns: Iterable[str], where: Path
+) -> tuple[str, CardSource]:
+    """Return the source that was told, or the one whose columns are all there; none and several are refused."""
+    if told:
+        if told not in sources:
+            raise UsageError(f"dataset.source {not_among(told, sorted(sources), ' is unknown')}")
+        return told, sources[told]
+    known = set(columns)
+    fitting = {name: one for name, one in sources.items() if set(one.columns) <= known}
+    if not fitting:
+        return "", CardSource()
+    most = max(len(one.columns) for one in fitting.values())
+    best = [name for name, one in fitting.items() if len(one.columns) == most]
+    if len(best) > 1:
+        raise DataError(f"{where.name} can be {' or '.join(best)} by its columns: say -p dataset.source={best[0]}")
+    return best[0], fitting[best[0]]

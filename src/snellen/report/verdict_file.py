@@ -1,0 +1,62 @@
+"""The verdicts of judges as files of their own beside a run: `verdicts-NAME.jsonl`, one line a vote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.types import Turn
+from ..scoring.judging.asking import case_number, judged_key
+from ..scoring.judging.card import Judge
+from ..scoring.judging.stored_votes import judge_folders, stored_judge, trials_to_judge
+from ..scoring.judging.verdicts import parse_verdict
+from ..scoring.scorers.replies import answer_text
+from ..store.reader import RunReader
+from .files import atomic_file
+
+
+def verdicts_path(run: Path, judge: str) -> Path:
+    """Return the file of a judge's verdicts on a run."""
+    return run / f"verdicts-{judge}.jsonl"
+
+
+def write_verdicts(folder: Path) -> list[Path]:
+    """Write the verdicts of every judge that was asked about a run; return the files."""
+    written = []
+    with RunReader(folder) as run:
+        for votes_folder in judge_folders(folder):
+            with RunReader(votes_folder) as votes:
+                judge = stored_judge(votes)
+                path = verdicts_path(folder, judge.name)
+                with atomic_file(path) as file:
+                    file.writelines(msgspec.json.encode(line) + b"\n" for line in _lines(run, votes, judge))
+                written.append(path)
+    return written
+
+
+def _lines(run: RunReader, votes: RunReader, judge: Judge) -> Iterator[dict[str, Any]]:
+    header = votes.header()
+    for task in run.header().tasks:
+        answers = {
+            trial.prediction.key: answer_text(trial.prediction) for trial in trials_to_judge(run, judge, task.name)
+        }
+        for trial in votes.trials(f"{task.name}@{judge.name}"):
+            key, failure = judged_key(trial.prediction.key), trial.prediction.failure
+            verdict = parse_verdict(trial.prediction.text, case_number(judge, key, answers.get(key) or ""), judge)
+            yield {
+                **msgspec.structs.asdict(key),
+                "vote": trial.prediction.key.repeat,
+                "judge": judge.name,
+                "model": header.model,
+                "prompt": _said(trial.request.messages),
+                "reply": trial.prediction.text,
+                "verdict": verdict,
+                "failure": None if failure is None else f"{failure.kind.value}: {failure.message}",
+            }
+
+
+def _said(messages: tuple[Turn, ...]) -> list[dict[str, str]]:
+    return [{"role": turn.role, "text": turn.text} for turn in messages]

@@ -1,0 +1,155 @@
+"""The figures of a card: scores of one metric in, the numbers a benchmark is quoted by out, each with its interval.
+
+Every figure is a function of sums over clusters, so one bootstrap over clusters gives the interval of all of them.
+Samples that share a group of a figure are one cluster. A figure has a strict twin, in which unscored and failed are the
+worst, and, where the protocol says what its tool does with them, a twin as the tool counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from ...core.errors import ConfigError, not_among
+from ...core.tasks import Figure
+from ...core.types import Estimate
+from ...stats.bootstrap import DRAWS, Matrix, percentile_interval, resample
+from ...stats.intervals import Floats
+from ..peers.peer_scores import PEER
+from ..table import Mask, ScoredTask, ScoreTable
+from .figure_sums import RULE_SUMS, Sums
+
+COMPOSED = ("mean-of", "sum-of")
+RULES = (*RULE_SUMS, *COMPOSED)
+WHOLE_ONLY = ("all-of-group", "worst-of-group")
+"""Rules whose groups must have been asked whole: of a run that was stopped they have no value."""
+TWINS = (("", False), ("_strict", True), (PEER, False))
+"""How the twins of a figure end, and whether they are strict."""
+
+
+class Part(NamedTuple):
+    """One figure before it becomes a number: a function of sums, and what it is made of."""
+
+    sums: Sums
+    scale: float
+
+
+def figures(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
+    """Return every figure of the task, its strict twin, and its twin as the protocol's own tool counts."""
+    found: dict[str, Estimate] = {}
+    planned = options.get("planned_trials")
+    whole = planned is None or all(len(table) >= planned for table in scored.tables.values())
+    for suffix, strict in TWINS:
+        known: dict[str, list[Part]] = {}
+        for figure in scored.task.figures:
+            composed = figure.rule in COMPOSED
+            parts = _composed(figure, known) if composed else _summed(figure, scored, suffix, strict=strict)
+            if not parts:
+                continue
+            if not whole and figure.rule in WHOLE_ONLY:
+                parts = [part._replace(sums=part.sums.unknown()) for part in parts]
+            known[figure.name] = parts
+            found[f"{figure.name}{suffix}"] = _estimate(figure, parts, scored, suffix)
+    return found
+
+
+def _composed(figure: Figure, known: Mapping[str, list[Part]]) -> list[Part]:
+    """Return the parts of the figures it is made of, or nothing where one of them was not measured."""
+    found = [known[name] for name in figure.of if name in known]
+    if len(found) < len(figure.of):
+        return []
+    share = figure.scale / (len(found) if figure.rule == "mean-of" else 1)
+    return [Part(part.sums, part.scale * share) for parts in found for part in parts]
+
+
+def _summed(figure: Figure, scored: ScoredTask, suffix: str, *, strict: bool) -> list[Part]:
+    """Return the sums of a figure's own metric, or nothing where that was not measured."""
+    if figure.rule not in RULE_SUMS:
+        raise ConfigError(f"figure {figure.name!r}: rule {not_among(figure.rule, RULES, ' is unknown')}")
+    table = scored.tables.get(f"{figure.metric}{PEER if suffix == PEER else ''}")
+    if table is None or missing_tags(figure, table):
+        return []
+    sums = RULE_SUMS[figure.rule](table.take(_where(table, figure)), figure, strict)
+    return [Part(one, figure.scale / len(sums)) for one in sums]
+
+
+def missing_tags(figure: Figure, table: ScoreTable) -> list[str]:
+    """Return the tags that a figure needs and no sample has: it is left out then, never made of one big group."""
+    return [tag for tag in (*figure.by, *figure.where) if tag not in table.tags]
+
+
+def _where(table: ScoreTable, figure: Figure) -> Mask:
+    rows = np.ones(len(table), dtype=bool)
+    for tag, wanted in figure.where.items():
+        codes, values = table.tags[tag]
+        fitting = np.array([value in wanted for value in values] + [False])
+        rows &= fitting[codes[table.sample]]
+    return rows
+
+
+def _estimate(figure: Figure, parts: Sequence[Part], scored: ScoredTask, suffix: str) -> Estimate:
+    counted = _counted(figure, parts)
+    if any(part.sums.is_unknown or not part.sums.rows.size for part in parts):
+        return counted
+    totals = _cluster_totals(parts, next(iter(scored.tables.values())))
+    statistic = _combined(parts)
+    value = float(statistic(totals.sum(axis=0, keepdims=True))[0])
+    if not np.isfinite(value):
+        return counted
+    drawn = statistic(resample(totals, DRAWS, "figure", figure.name, suffix))
+    finite, clusters = drawn[np.isfinite(drawn)], totals.shape[0]
+    stderr = float(np.std(finite, ddof=1)) if finite.size > 1 and clusters > 1 else None
+    return structs.replace(counted, value=value, stderr=stderr, ci95=percentile_interval(drawn, clusters))
+
+
+def _counted(figure: Figure, parts: Sequence[Part]) -> Estimate:
+    """Return what became of everything a figure is made of; the same trials seen by several figures count once."""
+    units = {part.sums.unit for part in parts}
+    add = max if figure.rule == "mean-of" and len(units) == 1 else sum
+    scored, unscored, failed = (add(part.sums.counts[place] for part in parts) for place in range(3))
+    unit = units.pop() if len(units) == 1 else "several units"
+    return Estimate(None, n=scored, unscored=unscored, failed=failed, unit=unit)
+
+
+def _combined(parts: Sequence[Part]) -> Callable[[Matrix], Floats]:
+    """Return the figure as a function of the totals of all its parts, side by side."""
+
+    def statistic(totals: Matrix) -> Floats:
+        values, at = np.zeros(totals.shape[0]), 0
+        for part in parts:
+            width = part.sums.columns.shape[1]
+            values = values + part.scale * part.sums.statistic(totals[:, at : at + width])
+            at += width
+        return values
+
+    return statistic
+
+
+def _cluster_totals(parts: Sequence[Part], table: ScoreTable) -> Matrix:
+    """Return one row a cluster: the sums of every part; clusters are what any grouping of the parts holds together."""
+    joined = _joined([table.cluster_of_sample, *(labels for part in parts for labels in part.sums.links)])
+    used = np.unique(np.concatenate([joined[part.sums.rows] for part in parts]))
+    blocks = []
+    for part in parts:
+        places = np.searchsorted(used, joined[part.sums.rows])
+        block = np.zeros((used.size, part.sums.columns.shape[1]))
+        np.add.at(block, places, part.sums.columns)
+        blocks.append(block)
+    return np.hstack(blocks)
+
+
+def _joined(labellings: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """Return for every sample the smallest sample that it is linked to, by any labelling, over any number of steps."""
+    component = np.arange(labellings[0].size, dtype=np.int64)
+    while True:
+        before = component.copy()
+        for labels in labellings:
+            lowest = np.full(int(labels.max(initial=-1)) + 1, component.size, dtype=np.int64)
+            np.minimum.at(lowest, labels, component)
+            component = lowest[labels]
+        if np.array_equal(before, component):
+            return component

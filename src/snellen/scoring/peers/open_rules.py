@@ -1,0 +1,116 @@
+"""Rules for replies without options, by the name cards use: a reply and its sample in, a value, or None for unread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from rapidfuzz.distance import Levenshtein
+
+from ...core.types import Sample
+from ...extract.other_kinds import extract_short
+from ..outside.mmmu_open import judge_open
+from ..scorers.vqa import anls, relaxed_accuracy, vqa_accuracy
+from ..scorers.vqa_normalise import normalise_vqa
+from ..typed.document_answer import FORMAT_TAG, document_answer
+from .math_answers import equals_in_maths
+from .typed_answers import equals_typed, equals_typed_lmms, equals_typed_vlmevalkit
+from .vlmevalkit_rules import can_infer
+
+OpenRule = Callable[[str, Sample], float | None]
+PEERS_THRESHOLD = 0.5
+PEERS_TOLERANCE = 0.05
+_HANDWRITTEN = ("hme100k", "handwritten mathematical expression recognition")
+
+
+def _mmmu(reply: str, sample: Sample) -> float:
+    return float(judge_open(reply, sample.answers))
+
+
+def _never(reply: str, sample: Sample) -> float:
+    """lmms-eval's MMMU since 2025: it compares the characters of one candidate, so an open answer is never right."""
+    return 0.0
+
+
+def _vlmevalkit_open(reply: str, sample: Sample) -> float | None:
+    """VLMEvalKit's MMMU: the question becomes a choice of the answer (A) and `Other Answers` (B)."""
+    right = str(list(sample.answers)) if len(sample.answers) > 1 else sample.answers[0]
+    mark = can_infer(reply, {"A": right, "B": "Other Answers"})
+    return None if mark is None else float(mark == "A")
+
+
+def peer_anls(reply: str, answers: Sequence[str]) -> float:
+    """Return ANLS as both big peers count it: distance of folded texts over the length of the unfolded, 0.5 kept."""
+    return max((_peer_similarity(reply, answer) for answer in answers), default=0.0)
+
+
+def _peer_similarity(reply: str, answer: str) -> float:
+    given, wanted = (" ".join(text.strip().lower().split()) for text in (reply, answer))
+    length = max(len(answer.upper()), len(reply.upper()))
+    similarity = 1.0 - (Levenshtein.distance(given, wanted) / length if length else 0.0)
+    return similarity if similarity >= PEERS_THRESHOLD else 0.0
+
+
+def peer_relaxed(reply: str, answer: str) -> bool:
+    """Tell whether ChartQA's rule of both big peers is met: `float` on both, no thousands commas, gold 0 as text."""
+    given, wanted = _to_float(reply), _to_float(answer)
+    if given is not None and wanted:
+        return abs(given - wanted) / abs(wanted) <= PEERS_TOLERANCE
+    return reply.lower() == answer.lower()
+
+
+def _to_float(text: str) -> float | None:
+    try:
+        number = float(text.rstrip("%")) / 100.0 if text.endswith("%") else float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _ocrbench(reply: str, sample: Sample) -> float:
+    """An answer stands in the reply: lower case and spaces folded; of formulas, as written without any space."""
+    kinds = {str(sample.tags.get(name, "")).lower() for name in ("dataset", "category", "question_type")}
+    if any(kind.startswith(_HANDWRITTEN) for kind in kinds):
+        bare = reply.strip().replace("\n", " ").replace(" ", "")
+        return float(any(answer.strip().replace("\n", " ").replace(" ", "") in bare for answer in sample.answers))
+    text = reply.lower().strip().replace("\n", " ")
+    return float(any(answer.lower().strip().replace("\n", " ") in text for answer in sample.answers))
+
+
+def _equal_lower(reply: str, sample: Sample) -> float:
+    """RealWorldQA in lmms-eval: the reply in lower case without its last full stop is the answer."""
+    given = reply.lower().strip().removesuffix(".")
+    return float(any(given == answer.lower().strip().removesuffix(".") for answer in sample.answers))
+
+
+def _exact(reply: str, sample: Sample) -> float:
+    wanted = normalise_vqa(reply)
+    return float(any(wanted == normalise_vqa(answer) for answer in sample.answers))
+
+
+def _document(reply: str, sample: Sample) -> float:
+    """MMLongBench-Doc: by the type of the answer, of the reply or of the short answer in it."""
+    kind = str(sample.tags.get(FORMAT_TAG) or "Str")
+    said = (reply, extract_short(reply))
+    return max(document_answer(answer, one, kind) for answer in sample.answers for one in said)
+
+
+OPEN_RULES: Mapping[str, OpenRule] = {
+    "exact": _exact,
+    "mmmu": _mmmu,
+    "never": _never,
+    "vlmevalkit-other": _vlmevalkit_open,
+    "anls": lambda reply, sample: anls(reply, sample.answers),
+    "anls-peers": lambda reply, sample: peer_anls(reply, sample.answers),
+    "relaxed": lambda reply, sample: relaxed_accuracy(reply, sample.answers),
+    "relaxed-peers": lambda reply, sample: float(any(peer_relaxed(reply, answer) for answer in sample.answers)),
+    "ocrbench": _ocrbench,
+    "vqa": lambda reply, sample: vqa_accuracy(reply, sample.answers),
+    "equal-lower": _equal_lower,
+    "typed": equals_typed,
+    "typed-lmms": equals_typed_lmms,
+    "typed-vlmevalkit": equals_typed_vlmevalkit,
+    "maths": equals_in_maths,
+    "document": _document,
+}
+"""By the name that cards use (`score_options.open`)."""

@@ -1,0 +1,50 @@
+"""Our number and the protocol's own beside each other, and one sentence why they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.tasks import Task
+from .peer_scores import FALLBACK_WORDS, PEER
+
+
+def stated_protocol(task: Task, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a task's results say of its protocol: its name, what it is quoted by, its tool's number and why."""
+    if not task.protocol:
+        return {}
+    headline = task.headline if task.headline in metrics else next(iter(metrics), "")
+    peer = peer_beside(task, metrics, headline) if headline else None
+    return {"headline": headline, "protocol": {"name": task.protocol, "fallback": task.fallback, "peer": peer}}
+
+
+def peer_beside(task: Task, metrics: Mapping[str, Any], headline: str) -> dict[str, Any] | None:
+    """Return what the protocol's own tool would print, and why it differs; None where the card does not say."""
+    peer = metrics.get(f"{headline}{PEER}")
+    if peer is None or not task.fallback:
+        return None
+    own = metrics[headline]
+    return {
+        "metric": f"{headline}{PEER}",
+        "value": peer["value"],
+        "ci95": peer["ci95"],
+        "fallback": task.fallback,
+        "why": _sentence(task, own, peer),
+    }
+
+
+def _sentence(task: Task, own: Mapping[str, Any], peer: Mapping[str, Any]) -> str:
+    lost = own["unscored"] + own["failed"]
+    tool = f"The tool of protocol {task.protocol}"
+    if not lost:
+        return f"{tool} prints the same: everything was read."
+    what = f"{own['unscored']} unread and {own['failed']} failed of {own['n'] + lost} {own['unit'] or 'trials'}"
+    differs = (
+        "also prints this" if peer["value"] == own["value"] else f"prints {_points(peer)} where ours is {_points(own)}"
+    )
+    return f"{tool} {differs}: {FALLBACK_WORDS[task.fallback]}; here that are {what}."
+
+
+def _points(estimate: Mapping[str, Any]) -> str:
+    value = estimate["value"]
+    return "nothing" if value is None else f"{100 * value:.2f}" if abs(value) <= 1 else f"{value:.2f}"

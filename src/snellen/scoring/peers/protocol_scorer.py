@@ -1,0 +1,101 @@
+"""The scorer `peer`: each reply read by the reader, and judged by the rule, that the card's protocol names.
+
+A card says which in `score_options`: `reader` for options (a name of `CHOICE_READERS`), `open` for texts and numbers
+(of `OPEN_RULES`), `yesno` (of `YESNO_READERS`), and the name of the metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ...core.errors import ConfigError, not_among
+from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score
+from ...extract.extraction import EMPTY, NOT_OFFERED, TRUNCATED, UNPARSED
+from ...extract.mark_patterns import derive_marks
+from ..scorers.option_choice import score as score_own_choice
+from ..scorers.option_choice import score_yesno as score_own_yesno
+from ..scorers.replies import answer_text
+from ..scorers.text_match import NO_REFERENCE
+from .choice_readers import CHOICE_READERS
+from .open_rules import OPEN_RULES
+from .yesno_rules import YESNO_READERS
+
+OWN = "snellen"
+"""Our own reader, which a protocol may name too."""
+
+
+class PeerOptions(Struct, frozen=True):
+    """What `score_options` may say to this scorer."""
+
+    reader: str = OWN
+    open: str = "exact"
+    yesno: str = OWN
+    metric: str = "accuracy"
+
+
+def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Return one score: None where the protocol's reader finds nothing, whatever its tool then does."""
+    told = PeerOptions(**{name: options[name] for name in PeerOptions.__struct_fields__ if name in options})
+    if not sample.answers:
+        return [Score(request.key, told.metric, None, reason=NO_REFERENCE)]
+    text = answer_text(prediction)
+    if text is None:
+        return [Score(request.key, told.metric, None, rule="thinking", reason=TRUNCATED)]
+    if sample.form in OFFERED:
+        return [_chosen(sample, request, prediction, text, told)]
+    if sample.form is Form.YESNO:
+        return [_yes_or_no(sample, request, prediction, text, told)]
+    return [_judged(sample, request, prediction, text, told)]
+
+
+def _chosen(sample: Sample, request: Request, prediction: Prediction, text: str, told: PeerOptions) -> Score:
+    if told.reader == OWN:
+        return _renamed(score_own_choice(sample, request, prediction, {}), told)
+    if told.reader not in CHOICE_READERS:
+        raise ConfigError(f"score_options.reader {not_among(told.reader, [OWN, *CHOICE_READERS], ' is unknown')}")
+    shown = request.shown or sample.options
+    offered = dict(zip(request.marks or derive_marks(len(shown)), shown, strict=True))
+    mark = CHOICE_READERS[told.reader](text, offered) if text else None
+    if mark is None:
+        return Score(request.key, told.metric, None, rule=told.reader, reason=_why(text, prediction, UNPARSED))
+    if mark not in offered:  # it read something, and that is wrong: a refusal, the first letter of a word
+        return Score(request.key, told.metric, 0.0, None, told.reader, NOT_OFFERED, {"read": mark})
+    right = offered[mark] in sample.answers
+    return Score(request.key, told.metric, float(right), offered[mark], told.reader)
+
+
+def _yes_or_no(sample: Sample, request: Request, prediction: Prediction, text: str, told: PeerOptions) -> Score:
+    if told.yesno == OWN:
+        return _renamed(score_own_yesno(sample, request, prediction, {}), told)
+    if told.yesno not in YESNO_READERS:
+        raise ConfigError(f"score_options.yesno {not_among(told.yesno, [OWN, *YESNO_READERS], ' is unknown')}")
+    word = YESNO_READERS[told.yesno](text)
+    if word is None:
+        return Score(request.key, told.metric, None, rule=told.yesno, reason=_why(text, prediction, UNPARSED))
+    word = word.lower()
+    right = word in {answer.strip().lower() for answer in sample.answers}
+    return Score(request.key, told.metric, float(right), word, told.yesno)
+
+
+def _judged(sample: Sample, request: Request, prediction: Prediction, text: str, told: PeerOptions) -> Score:
+    if told.open not in OPEN_RULES:
+        raise ConfigError(f"score_options.open {not_among(told.open, sorted(OPEN_RULES), ' is unknown')}")
+    value = OPEN_RULES[told.open](text, sample) if text else None
+    if value is None:
+        return Score(request.key, told.metric, None, rule=told.open, reason=_why(text, prediction, UNPARSED))
+    return Score(request.key, told.metric, float(value), text, told.open)
+
+
+def _why(text: str, prediction: Prediction, otherwise: str) -> str:
+    if prediction.finish == "length":
+        return TRUNCATED
+    return otherwise if text else EMPTY
+
+
+def _renamed(scores: Sequence[Score], told: PeerOptions) -> Score:
+    from msgspec import structs
+
+    return structs.replace(scores[0], metric=told.metric)

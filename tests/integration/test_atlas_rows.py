@@ -1,0 +1,125 @@
+"""`snellen score FILE --task NAME --protocol P`: rows with replies made elsewhere, in every protocol."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import run_command
+from snellen.api.atlas.protocol_rows import score_rows
+from snellen.scoring.peers.fallbacks import draw_letter
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "options": "['Klee', \"O'Keeffe\"]", "answer": "B", "response": "Maybe (A).\nAnswer: B"},
+    {"id": "b", "options": ["Klee", "Marc"], "answer": "A", "response": "B"},
+    {"id": "c", "options": ["Klee", "Marc"], "answer": "A", "response": "no idea"},
+    {"id": "d", "options": ["Klee", "Marc"], "answer": "A", "response": None},
+    {"id": "e", "options": ["Klee", "Marc"], "answer": "A", "response": "Failed to obtain answer via API."},
+]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def scored(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    assert run_command(["score", *arguments, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_the_contract_names_protocol_number_interval_and_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "rows.jsonl", ROWS)
+    found = scored(capsys, file, "--protocol", "official", "--task", "mmmu-pro")
+    assert (found["task"], found["protocol"], found["n"]) == ("mmmu-pro", "official", 5)
+    assert (found["value"], found["scored"], found["unscored"], found["failed"]) == (0.5, 2, 1, 2)
+    assert found["ci95"][0] < 0.5 < found["ci95"][1]
+    assert found["reasons"] == {"unparsed": 1}
+    drawn = [draw_letter(("Klee", "Marc"), name) == "Klee" for name in "cde"]
+    assert found["peer"]["value"] == pytest.approx((1 + sum(drawn)) / 5)
+    assert "draws an option at random" in found["peer"]["why"]
+    assert "1 unread and 2 failed of 5" in found["peer"]["why"]
+    assert found["peer"]["why"].count(". ") == 0  # one sentence
+
+
+@pytest.mark.parametrize(("protocol", "value", "peer"), [("lmms-eval", 0.0, None), ("vlmevalkit", 0.0, 0.0)])
+def test_other_protocols_read_the_same_rows(
+    protocol: str, value: float, peer: float | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = scored(capsys, write(tmp_path / "rows.jsonl", ROWS), "--protocol", protocol, "--task", "mmmu-pro")
+    assert found["protocol"] == protocol
+    assert found["value"] == value
+    assert peer is None or found["peer"]["value"] == peer
+
+
+def test_the_same_file_twice_gives_the_same_random_number(tmp_path: Path) -> None:
+    file = write(tmp_path / "rows.jsonl", ROWS)
+    assert score_rows(file, "mmmu-pro") == score_rows(file, "mmmu-pro")
+
+
+def test_rows_in_a_toolkits_shape_are_grouped_as_the_card_says(tmp_path: Path) -> None:
+    rows = [
+        {
+            "index": index,
+            "question": "What?",
+            "A": "cat",
+            "B": "dog",
+            "answer": answer,
+            "l2-category": "x",
+            "prediction": reply,
+        }
+        for index, answer, reply in ((1, "A", "A"), (1_000_001, "B", "B"), (2, "A", "A"), (1_000_002, "B", "A"))
+    ]
+    found = score_rows(write(tmp_path / "rows.jsonl", rows), "mmbench-en", "vlmevalkit")
+    assert (found["metric"], found["value"], found["unit"]) == ("circular", 0.5, "groups")
+
+
+def test_figures_that_the_rows_do_not_allow_are_left_out_and_said(tmp_path: Path) -> None:
+    rows = [{"id": "a", "question": "Is it?", "answer": "Yes", "response": "Yes."}]
+    found = score_rows(write(tmp_path / "rows.jsonl", rows), "hallusionbench")
+    assert (found["metric"], found["value"]) == ("accuracy", 1.0)
+    assert any(note.startswith("fAcc is not computed: the rows have no column category") for note in found["notes"])
+    assert any("quoted by mean_of_three" in note for note in found["notes"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"id": "a", "options": ["x", "y"], "answer": "A"}], "has no reply"),
+        ([{"id": "a", "options": ["x", "y"], "answer": "Q", "response": "A"}], "'Q' is not among the options"),
+        ([{"id": "a", "options": "__import__('os')", "answer": "A", "response": "A"}], "a choice needs"),
+        ([{"id": "a", "options": ["x", "y"], "answer": "A", "response": "A"}] * 2, "twice"),
+    ],
+)
+def test_rows_that_cannot_be_scored_are_refused_in_one_line(
+    rows: list[dict[str, Any]], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "rows.jsonl", rows)
+    assert run_command(["score", file, "--task", "mmmu-pro"]) == 2
+    error = capsys.readouterr().err.strip()
+    assert error.count("\n") == 0
+    assert words in error
+
+
+def test_options_that_would_be_ignored_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path / "rows.jsonl", ROWS)
+    assert run_command(["score", file, "--task", "mmmu-pro", "--profile", "reform"]) == 2
+    assert "--profile says nothing here" in capsys.readouterr().err
+    assert run_command(["score", file, "--formulation", "SingleChoice", "--protocol", "official"]) == 2
+    assert "--protocol says nothing here" in capsys.readouterr().err
+    assert run_command(["score", file, "--task", "eyechart"]) == 2
+    assert "no card of a published benchmark" in capsys.readouterr().err
+
+
+def test_people_see_the_sentence_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path / "rows.jsonl", ROWS)
+    assert run_command(["score", file, "--task", "mmmu-pro"]) == 0
+    shown = capsys.readouterr().out
+    assert "2 scored, 1 unscored, 2 failed of 5" in shown
+    assert "draws an option at random" in shown

@@ -1,0 +1,118 @@
+"""Every card of tier 2, end to end: rows in the source's shape, known replies, and the number worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import snellen
+from benchmark_rows import Fixture, tier2_fixtures
+from snellen.core.builtins import default_registry
+from snellen.core.protocols import LoadContext
+from snellen.core.types import Sample
+from snellen.data.atlas.named_protocols import about_card, protocols_of
+from snellen.data.catalog import Catalog
+
+FIXTURES = tier2_fixtures()
+CASES = [(fixture, protocol) for fixture in FIXTURES for protocol in fixture.expected]
+TIER_2 = sorted({fixture.card for fixture in FIXTURES})
+
+
+def samples_of(fixture: Fixture, path: Path, protocol: str, folder: Path) -> list[Sample]:
+    task = Catalog().task(fixture.card, [("dataset.path", str(path))], protocol)
+    load = default_registry().get("loader", task.dataset["loader"])
+    return list(load(task, LoadContext(workdir=folder / "kept")))
+
+
+def run_card(fixture: Fixture, protocol: str, folder: Path) -> dict[str, Any]:
+    """Write the rows, answer them with the replies, and return the metrics."""
+    path = fixture.write(folder / "data")
+    samples = samples_of(fixture, path, protocol, folder)
+    assert len(samples) == len(fixture.replies)
+    lines = [{"sample": sample.id, "text": reply} for sample, reply in zip(samples, fixture.replies, strict=True)]
+    (folder / "replies.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = snellen.run(
+        fixture.card,
+        f"replay/{folder / 'replies.jsonl'}",
+        overrides=(("dataset.path", str(path)),),
+        protocol=protocol,
+        output_dir=folder / "run",
+    )
+    return result.results["tasks"][fixture.card]["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("fixture", "protocol"), CASES, ids=[f"{fixture.card}-{fixture.shape}-{protocol}" for fixture, protocol in CASES]
+)
+def test_a_card_gives_the_number_worked_out_by_hand(fixture: Fixture, protocol: str, tmp_path: Path) -> None:
+    metrics = run_card(fixture, protocol, tmp_path)
+    for name, value in fixture.expected[protocol].items():
+        assert metrics[name]["value"] == (None if value is None else pytest.approx(value)), (name, sorted(metrics))
+    headline = Catalog().task(fixture.card, protocol=protocol).headline
+    assert headline in metrics
+
+
+def test_forty_cards_of_tier_2_and_more_are_there() -> None:
+    assert len(TIER_2) >= 50
+
+
+@pytest.mark.parametrize("name", TIER_2)
+def test_a_card_says_what_people_must_know(name: str) -> None:
+    table = Catalog().task_table(name)
+    about = about_card(table, name)
+    assert about.size, "how large it is"
+    assert about.quoted, "which number is quoted"
+    assert about.marks, "where its facts were seen"
+    assert table["licence"]
+    assert "official" in protocols_of(table)
+    assert all(one.get("why") for one in protocols_of(table).values())
+    sources = table["dataset"]["sources"]
+    assert sources
+    assert all(source["columns"] for source in sources.values())
+
+
+@pytest.mark.parametrize("name", TIER_2)
+def test_both_spellings_of_a_moved_owner_are_known(name: str) -> None:
+    hub = Catalog().task_table(name)["dataset"]["sources"].get("hub", {"ids": []})
+    for spelling in hub["ids"]:
+        if spelling.startswith("lmms-lab/"):
+            assert spelling.replace("lmms-lab/", "lmms-lab-encoder/") in hub["ids"]
+
+
+def test_the_whole_document_is_shown(tmp_path: Path) -> None:
+    pages = {"slidevqa": 20, "mp-docvqa": 2, "longdocurl": 3}
+    for fixture in FIXTURES:
+        if fixture.card in pages:
+            samples = samples_of(fixture, fixture.write(tmp_path / fixture.card), "official", tmp_path)
+            assert {len(sample.images) for sample in samples} == {pages[fixture.card]}
+
+
+def test_the_caption_that_holds_the_answer_is_never_shown(tmp_path: Path) -> None:
+    fixture = next(one for one in FIXTURES if one.card == "countbenchqa")
+    path = fixture.write(tmp_path)
+    assert not any("photo" in sample.question for sample in samples_of(fixture, path, "official", tmp_path))
+    assert all("photo" in sample.question for sample in samples_of(fixture, path, "lmms-eval", tmp_path))
+
+
+def tags_known(source: dict[str, Any]) -> set[str]:
+    return set(source["columns"]) | {change["set"] for change in source.get("rows", ())}
+
+
+@pytest.mark.parametrize("name", TIER_2)
+def test_what_a_card_counts_by_is_in_every_shape_of_its_data(name: str) -> None:
+    """A figure whose groups were missing would make one group of everything: a confident wrong number."""
+    table = Catalog().task_table(name)
+    figures = [*table.get("figures", ()), *(one for p in protocols_of(table).values() for one in p.get("figures", ()))]
+    needed = {tag for figure in figures for tag in (*figure.get("by", ()), *figure.get("where", {}))}
+    for source in table["dataset"]["sources"].values():
+        assert needed | set(table.get("group_by", ())) <= tags_known(source)
+
+
+def test_questions_on_one_picture_are_one_cluster(tmp_path: Path) -> None:
+    fixture = next(one for one in FIXTURES if one.card == "mme")
+    samples = samples_of(fixture, fixture.write(tmp_path), "official", tmp_path)
+    assert len({sample.group for sample in samples}) == 3
+    assert all(sample.group for sample in samples)

@@ -1,0 +1,164 @@
+"""The figures of cards: every rule by hand, unscored members as they must be, twins, intervals, runs that were stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snellen.core.errors import ConfigError
+from snellen.core.tasks import Figure, Task
+from snellen.core.types import Estimate
+from snellen.scoring.aggregates.figure_sums import RULE_SUMS
+from snellen.scoring.aggregates.quoted_figures import RULES, figures
+from snellen.scoring.reading import TableBuilder
+
+Row = tuple[str, float | None, dict[str, str]]
+
+
+def made(rows: Sequence[Row], *wanted: Figure, answers: Sequence[str] = (), **options: Any) -> dict[str, Estimate]:
+    builder = TableBuilder()
+    builder.add_samples([(name, None, tags) for name, _, tags in rows])
+    builder.add_trials(
+        [(name, "base", 0, "server" if value == -9 else None, at) for at, (name, value, _) in enumerate(rows)]
+    )
+    said = answers or [""] * len(rows)
+    scores = [
+        (name, "base", 0, "accuracy", value, answer or None, "rule", None if value is not None else "unparsed")
+        for (name, value, _), answer in zip(rows, said, strict=True)
+        if value != -9
+    ]
+    builder.add_scores(scores)
+    task = Task("t", {"loader": "table"}, figures=tuple(wanted))
+    return figures(SimpleNamespace(task=task, tables=builder.tables()), options)  # type: ignore[arg-type]
+
+
+def group(name: str) -> dict[str, str]:
+    return {"group": name}
+
+
+CIRCULAR = Figure("circular", "all-of-group", by=("group",))
+
+
+def test_all_of_a_group_with_unscored_members() -> None:
+    rows: list[Row] = [
+        ("a1", 1, group("a")), ("a2", 1, group("a")),  # right
+        ("b1", 1, group("b")), ("b2", 0, group("b")),  # wrong
+        ("c1", 1, group("c")), ("c2", None, group("c")),  # unscored
+        ("d1", 0, group("d")), ("d2", None, group("d")),  # wrong already
+        ("e1", 1, group("e")), ("e2", -9, group("e")),  # failed
+    ]  # fmt: skip
+    found = made(rows, CIRCULAR)
+    own, strict = found["circular"], found["circular_strict"]
+    assert (own.value, own.n, own.unscored, own.failed) == (pytest.approx(1 / 3), 3, 1, 1)
+    assert (strict.value, strict.n, strict.unscored) == (pytest.approx(1 / 5), 5, 0)
+    assert own.unit == "groups"
+
+
+def test_a_group_of_a_stopped_run_has_no_value() -> None:
+    rows: list[Row] = [("a1", 1, group("a")), ("a2", 1, group("a"))]
+    assert made(rows, CIRCULAR, planned_trials=3)["circular"].value is None
+    assert made(rows, CIRCULAR, planned_trials=2)["circular"].value == 1.0
+
+
+def test_the_worst_of_a_group() -> None:
+    rows: list[Row] = [("a1", 0.5, group("a")), ("a2", 1, group("a")), ("b1", 1, group("b")), ("c1", None, group("c"))]
+    worst = made(rows, Figure("worst", "worst-of-group", by=("group",)))["worst"]
+    assert (worst.value, worst.n, worst.unscored) == (0.75, 2, 1)
+
+
+def test_hallusionbench_is_the_mean_of_three() -> None:
+    def tags(figure: str, question: str) -> dict[str, str]:
+        return {"figure": figure, "question": question}
+
+    rows: list[Row] = [
+        ("1", 1, tags("f1", "q1")), ("2", 0, tags("f1", "q2")), ("3", 1, tags("f2", "q1")), ("4", 1, tags("f2", "q2")),
+    ]  # fmt: skip
+    wanted = (
+        Figure("aAcc"),
+        Figure("fAcc", "all-of-group", by=("figure",)),
+        Figure("qAcc", "all-of-group", by=("question",)),
+        Figure("mean3", "mean-of", of=("aAcc", "fAcc", "qAcc")),
+    )
+    found = made(rows, *wanted)
+    assert [found[name].value for name in ("aAcc", "fAcc", "qAcc")] == [0.75, 0.5, 0.5]
+    assert found["mean3"].value == pytest.approx((0.75 + 0.5 + 0.5) / 3)
+    assert found["mean3"].ci95 is None  # figures and questions cross: it is one cluster
+
+
+def test_points_sums_and_means_of_groups() -> None:
+    rows: list[Row] = [("1", 1, group("a")), ("2", 0, group("a")), ("3", 1, group("b")), ("4", None, group("b"))]
+    found = made(
+        rows,
+        Figure("points", scale=1000),
+        Figure("total", "sum"),
+        Figure("macro", "mean-of-groups", by=("group",)),
+        Figure("only-a", where={"group": ("a",)}),
+        Figure("score", "sum-of", of=("total", "macro")),
+    )
+    assert found["points"].value == pytest.approx(2000 / 3)
+    assert found["points_strict"].value == 500
+    assert found["total"].value == 2
+    assert found["macro"].value == 0.75
+    assert found["only-a"].value == 0.5
+    assert found["score"].value == 2.75
+
+
+def test_precision_recall_and_the_ratio_of_yes() -> None:
+    # gold:   yes yes no no;  said: yes no yes no
+    rows: list[Row] = [("1", 1, {}), ("2", 0, {}), ("3", 0, {}), ("4", 1, {})]
+    names = ("precision", "recall", "f1", "yes-ratio", "label-ratio")
+    found = made(rows, *(Figure(name, name) for name in names), answers=["yes", "no", "yes", "no"])
+    assert [found[name].value for name in names] == [0.5, 0.5, 0.5, 0.5, 0.5]
+    one_sided = made(
+        rows[:2], Figure("yes-ratio", "yes-ratio"), Figure("label-ratio", "label-ratio"), answers=["yes", "no"]
+    )
+    assert (one_sided["yes-ratio"].value, one_sided["label-ratio"].value) == (0.5, 1.0)
+
+
+def test_f1_of_the_answerable() -> None:
+    rows: list[Row] = [("1", 1, {"answerable": "yes"}), ("2", 0, {"answerable": "yes"}), ("3", 1, {"answerable": "no"})]
+    found = made(rows, Figure("f1", "answerable-f1"), answers=["12", "Not answerable", "Not answerable"])
+    assert found["f1"].value == pytest.approx(2 * (1 / 1) * (1 / 2) / (1 / 1 + 1 / 2))
+
+
+def test_an_unknown_rule_is_refused_and_a_missing_metric_left_out() -> None:
+    with pytest.raises(ConfigError, match="rule 'all-of-groups'"):
+        made([("1", 1, {})], Figure("x", "all-of-groups"))
+    assert made([("1", 1, {})], Figure("x", metric="nothing"), Figure("y", "mean-of", of=("x",))) == {}
+    assert set(RULE_SUMS) <= set(RULES)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0.0, 1.0, None])), min_size=1, max_size=40))
+def test_a_figure_lies_between_its_strict_twin_and_its_best_case(trials: list[tuple[int, float | None]]) -> None:
+    rows: list[Row] = [(str(at), value, group(str(of))) for at, (of, value) in enumerate(trials)]
+    found = made(rows, Figure("share"), CIRCULAR)
+    for name in ("share", "circular"):
+        own, strict = found[name], found[f"{name}_strict"]
+        assert strict.value is not None
+        assert own.n + own.unscored + own.failed == strict.n
+        if own.value is not None:
+            assert own.value >= strict.value - 1e-12
+        if own.ci95 is not None:
+            assert own.ci95[0] - 1e-9 <= np.clip(own.value, *own.ci95) <= own.ci95[1] + 1e-9
+
+
+def test_an_interval_of_circular_accuracy_covers() -> None:
+    draw = np.random.default_rng(1)
+    hits = 0
+    for _ in range(60):
+        rows: list[Row] = [
+            (f"{of}-{at}", float(right), group(str(of)))
+            for of in range(60)
+            for right_of in [draw.random() < 0.6]
+            for at, right in enumerate([right_of, right_of or draw.random() < 0.3])
+        ]
+        interval = made(rows, CIRCULAR)["circular"].ci95
+        assert interval is not None
+        hits += interval[0] <= 0.6 <= interval[1]
+    assert hits >= 51
