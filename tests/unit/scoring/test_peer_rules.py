@@ -1,0 +1,150 @@
+"""The readers of other harnesses, misreadings included: cases computed by hand from the rules as their sources state them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snellen.core.errors import UsageError
+from snellen.scoring.peers.fallbacks import PEER_READERS, draw_letter, peer_reader
+from snellen.scoring.peers.inspect_rules import read_answer_line, read_first_answer
+from snellen.scoring.peers.lmms_rules import (
+    lmms_yes_no,
+    lmms_yes_no_of_mme,
+    read_first_character,
+    read_first_letter,
+    read_first_of_four,
+    read_letter_or_dotted,
+    read_mcq,
+    read_mmmu,
+)
+from snellen.scoring.peers.vlmevalkit_rules import can_infer, infer_from_text, infer_letter, vlmevalkit_yes_no
+
+PETS = {"A": "a cat", "B": "a dog", "C": "a horse", "D": "a cow"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("B", "B"),
+        ("The answer is (B).", "B"),
+        ("It cannot be B", "B"),
+        ("B, since everything about the animal in the picture says so", None),
+        ("A dog is what I see", None),
+        ("A or B", None),
+        ("Z", "Z"),
+        ("Cannot determine the answer", "Z"),
+        ("Failed to obtain answer via API.", None),
+        ("Failed to obtain answer: KeyError C", "C"),
+        ("the answer is **C** because it is tall and brown and A is not", "C"),
+        ("b", None),
+        ("", None),
+    ],
+)
+def test_vlmevalkit_takes_a_lone_letter_among_the_last_four_words(reply: str, letter: str | None) -> None:
+    assert infer_letter(reply, PETS) == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [("a dog", "B"), ("It is a dog, not a cat", None), ("not a dog", "B"), ("I see a dog. " * 10, None), ("", None)],
+)
+def test_vlmevalkit_takes_the_only_text_contained_in_a_short_reply(reply: str, letter: str | None) -> None:
+    assert infer_from_text(reply, PETS) == letter
+
+
+def test_vlmevalkit_reads_nan_for_an_empty_cell_and_may_find_an_option_in_it() -> None:
+    assert can_infer("nan", {"A": "an", "B": "the"}) == "A"
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"), [("Yes.", "Yes"), ("no", "No"), ("yes and no", None), ("I do not know", None), ("Nope", None)]
+)
+def test_vlmevalkit_reads_yes_or_no_where_just_one_occurs(reply: str, said: str | None) -> None:
+    assert vlmevalkit_yes_no(reply) == said
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("B", "B"),
+        ("(A) is wrong, so (B)", "B"),
+        ("(B), not (A)", "A"),
+        ("the meaning of ETA is unclear", "A"),
+        ("B.", "B"),
+        ("C.\nreason", "C"),
+        ("I think that this animal is a dog", "B"),
+        ("a dog", None),
+        ("", None),
+        ("Answer: D", "D"),
+    ],
+)
+def test_the_mmmu_reader_takes_the_last_letter_of_its_first_shape(reply: str, letter: str | None) -> None:
+    assert read_mmmu(reply, PETS) == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("B", "B"),
+        ("A. a cat? No: the answer is B", "A"),
+        ("The answer is B, not D", "D"),
+        ("Clearly (C).", "C"),
+        ("the correct option is D because A is small", "A"),
+        ("It is a Dog", "D"),
+        ("nothing", None),
+        ("", None),
+    ],
+)
+def test_the_newer_lmms_reader_weighs_shapes_and_takes_the_last(reply: str, letter: str | None) -> None:
+    assert read_mcq(reply, PETS) == letter
+
+
+def test_first_letter_readers_take_the_letter_a_sentence_opens_with() -> None:
+    assert read_first_letter("The answer is B", PETS) == "T"
+    assert read_first_letter("(b) a dog", PETS) == "B"
+    assert read_first_of_four("Based on the picture, D", PETS) == "B"
+    assert read_first_of_four("The answer is B", PETS) is None
+    assert read_first_character("answer: B", PETS) == "A"
+    assert read_letter_or_dotted("B. a dog", PETS) == "B"
+    assert read_letter_or_dotted("The answer is B", PETS) is None
+    assert read_letter_or_dotted("b", PETS) == "B"
+
+
+def test_yes_and_no_of_pope_and_mme() -> None:
+    assert lmms_yes_no("Yes") == "Yes"
+    assert lmms_yes_no("Yes.") is None
+    assert lmms_yes_no_of_mme("Yes, there is.") == "Yes"
+    assert lmms_yes_no_of_mme("I see no") is None
+    assert lmms_yes_no_of_mme("Not sure") == "No"
+
+
+def test_inspect_reads_only_what_follows_the_word_answer() -> None:
+    assert read_answer_line("I think B.\nANSWER: C", PETS) == "C"
+    assert read_answer_line("The answer is B", PETS) is None
+    assert read_answer_line("ANSWER: B and C", PETS) is None
+    assert read_first_answer("answer: B", PETS) == "B"
+    assert read_first_answer("ANSWER: A, B", PETS) is None
+    assert read_first_answer("nothing", PETS) is None
+
+
+def test_a_reader_is_found_by_name_and_an_unknown_one_refused_with_those_there_are() -> None:
+    assert peer_reader("vlmevalkit").read("B", PETS) == "B"
+    assert peer_reader("lmms-mmmu").unread == "random"
+    assert peer_reader("flageval").read("The answer is B", PETS) == "B"
+    assert peer_reader("aisbench").read("", PETS) is None
+    with pytest.raises(UsageError, match="vlmevalkit"):
+        peer_reader("vlmeval")
+
+
+@given(st.text(max_size=60), st.sampled_from(sorted(PEER_READERS)))
+def test_every_reader_takes_any_text_and_says_the_same_twice(reply: str, name: str) -> None:
+    read = peer_reader(name).read
+    assert read(reply, PETS) == read(reply, PETS)
+
+
+@given(st.text(max_size=20))
+def test_a_drawn_letter_is_offered_and_does_not_change(sample: str) -> None:
+    assert draw_letter("ABCD", sample) in "ABCD"
+    assert draw_letter("ABCD", sample) == draw_letter("ABCD", sample)
