@@ -33,8 +33,10 @@ def infer_letter(reply: str, options: Mapping[str, str]) -> str | None:
     named = [letter for letter in options if letter in words]
     if len(named) == 1 and words.index(named[0]) >= len(words) - LAST_WORDS:
         return named[0]
-    if not named and DECLINED in words:
-        return DECLINED
+    return DECLINED if not named and DECLINED in words else _announced(reply, options)
+
+
+def _announced(reply: str, options: Mapping[str, str]) -> str | None:
     announced = _ANSWER_IS.search(reply)
     letter = announced[1].upper() if announced else ""
     return letter if letter in options else None
