@@ -15,6 +15,7 @@ from .gold import lettered, settle_gold, shown_options
 
 HARNESS = "evalscope"
 PREDICTIONS, REVIEWS, REPORTS = "predictions", "reviews", "reports"
+CUT = ("max_tokens", "model_length", "length")
 
 
 def is_evalscope(source: ForeignSource) -> bool:
@@ -52,51 +53,69 @@ def _numbered(path: Path) -> Iterator[tuple[int, Record]]:
 def _rows(records: Iterator[tuple[int, Record]], reviews: Mapping[str, Record], damage: Damage) -> Iterator[ForeignRow]:
     for _, record in records:
         name = plain_id(record.get("index"))
-        review = record if "sample_score" in record else reviews.get(name, {})
-        sample_score = review.get("sample_score") or {}
-        score, meta = sample_score.get("score") or {}, sample_score.get("sample_metadata") or {}
-        prompt = _prompt(review.get("input") or record.get("messages"))
-        listed = meta.get("choices") or meta.get("options")
-        options = lettered(listed) if isinstance(listed, list) else shown_options(prompt)
-        gold = settle_gold(options, review.get("target"), name, damage)
-        reply, failure, finish = _reply(record.get("model_output"), score, name, damage)
-        group = sample_score.get("group_id")
-        yield ForeignRow(
-            name,
-            gold.form,
-            reply,
-            failure,
-            prompt=prompt,
-            options=options,
-            answers=gold.answers,
-            finish=finish,
-            tags=short_tags(meta, frozenset({"choices", "options", "group_id"})),
-            group=None if is_nothing(group) or plain_id(group) == name else plain_id(group),
-            read_reply=failure,
-            read_answer=None if is_nothing(score.get("extracted_prediction")) else str(score["extracted_prediction"]),
-            verdict=_verdict(score),
-        )
+        yield _row(name, record, record if "sample_score" in record else reviews.get(name, {}), damage)
+
+
+def _row(name: str, record: Record, review: Record, damage: Damage) -> ForeignRow:
+    scored = review.get("sample_score") or {}
+    score, meta = scored.get("score") or {}, scored.get("sample_metadata") or {}
+    prompt = _prompt(review.get("input") or record.get("messages"))
+    options = _options(meta, prompt)
+    gold = settle_gold(options, review.get("target"), name, damage)
+    reply, failure, finish = _reply(record.get("model_output"), score, name, damage)
+    return ForeignRow(
+        name,
+        gold.form,
+        reply,
+        failure,
+        prompt=prompt,
+        options=options,
+        answers=gold.answers,
+        finish=finish,
+        tags=short_tags(meta, frozenset({"choices", "options", "group_id"})),
+        group=_group(scored.get("group_id"), name),
+        read_reply=failure,
+        read_answer=None if is_nothing(score.get("extracted_prediction")) else str(score["extracted_prediction"]),
+        verdict=_verdict(score),
+    )
+
+
+def _options(meta: Mapping[str, Any], prompt: str) -> dict[str, str]:
+    listed = meta.get("choices") or meta.get("options")
+    return lettered(listed) if isinstance(listed, list) else shown_options(prompt)
+
+
+def _group(value: Any, name: str) -> str | None:
+    return None if is_nothing(value) or plain_id(value) == name else plain_id(value)
 
 
 def _reply(
     output: Any, score: Mapping[str, Any], name: str, damage: Damage
 ) -> tuple[str | None, str | None, str | None]:
     """Return reply, failure and how the reply ended."""
-    if not isinstance(output, dict):
-        said = score.get("prediction")
-        if is_nothing(said) and said != "":
-            damage.add("lost", name)
-            return None, "the file holds no reply", None
-        return str(said), None, None
+    if isinstance(output, dict):
+        return _output(output, name, damage)
+    said = score.get("prediction")
+    if is_nothing(said) and said != "":
+        damage.add("lost", name)
+        return None, "the file holds no reply", None
+    return str(said), None, None
+
+
+def _output(output: Mapping[str, Any], name: str, damage: Damage) -> tuple[str | None, str | None, str | None]:
     if output.get("error"):
         return None, str(output["error"]), None
     choice: dict[str, Any] = next(iter(output.get("choices") or []), {})
-    content = output.get("completion") or (choice.get("message") or {}).get("content") or ""
-    text = content if isinstance(content, str) else "".join(str(part.get("text") or "") for part in content)
+    text = str(output.get("completion") or _words(choice.get("message") or {}))
     if not text:
         damage.add("empty", name)
     stop = choice.get("stop_reason")
-    return text, None, "length" if stop in ("max_tokens", "model_length", "length") else stop
+    return text, None, "length" if stop in CUT else stop
+
+
+def _words(message: Mapping[str, Any]) -> str:
+    content = message.get("content") or ""
+    return content if isinstance(content, str) else "".join(str(part.get("text") or "") for part in content)
 
 
 def _prompt(value: Any) -> str:

@@ -63,8 +63,7 @@ def _one_file(path: Path) -> Path:
     if not path.is_dir():
         return path
     files = [file for file in sorted(path.rglob("*")) if file.is_file() and not file.stem.endswith(_SKIPPED)]
-    samples = [file for file in files if "samples_" in file.name and file.suffix == ".jsonl"]
-    found = samples or [file for file in files if file.suffix.lower() in _ENDINGS and "_results" not in file.stem]
+    found = _predictions_in(files)
     if len(found) == 1:
         return found[0]
     if not found:
@@ -74,3 +73,9 @@ def _one_file(path: Path) -> Path:
     named = ", ".join(str(file.relative_to(path)) for file in found[:MOST_NAMED])
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     raise UsageError(f"{path} holds {len(found)} files ({named}{more}): name one of them")
+
+
+def _predictions_in(files: list[Path]) -> list[Path]:
+    """Return what of these may be predictions: samples of lmms-eval where there are any, its results never."""
+    samples = [file for file in files if "samples_" in file.name and file.suffix == ".jsonl"]
+    return samples or [file for file in files if file.suffix.lower() in _ENDINGS and "_results" not in file.stem]

@@ -23,6 +23,7 @@ HARNESS = "inspect"
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """What its letters are worth."""
 CUT = ("max_tokens", "model_length")
+HEADER, START = "header.json", "_journal/start.json"
 _ATTACHED = "attachment://"
 _KEYS = ("version", "status", "eval", "invalidated")
 
@@ -38,25 +39,21 @@ def is_inspect(source: ForeignSource) -> bool:
 
 def open_inspect(source: ForeignSource, damage: Damage) -> ForeignFile:
     """Open a log; one whose run was killed has no numbers of its own, and is read as far as it goes."""
-    path = source.path
-    notes: list[str] = []
-    header = _archived_header(path, notes) if source.ending == ".eval" else _json_header(path)
-    spec, results = header.get("eval") or {}, header.get("results") or {}
-    samples = _archived_samples(path, damage) if source.ending == ".eval" else _json_samples(path)
-    shuffled = any((step.get("params") or {}).get("shuffle") for step in (header.get("plan") or {}).get("steps") or [])
-    rows = (sample_row(sample, damage, shuffled=shuffled) for sample in samples)
+    path, notes = source.path, list[str]()
+    archived = source.ending == ".eval"
+    header = _archived_header(path, notes) if archived else _json_header(path)
     if header.get("status") not in ("success", None):
         notes.append(f"the log says its run ended as {header['status']!r}")
-    return ForeignFile(
-        HARNESS,
-        path,
-        rows,
-        str(spec.get("task") or path.stem).rpartition("/")[2],
-        str(spec.get("model") or ""),
-        _reported(results),
-        _expected(spec, results),
-        notes,
-    )
+    samples = _archived_samples(path, damage) if archived else _json_samples(path)
+    shuffled = _is_shuffled(header.get("plan") or {})
+    rows = (sample_row(sample, damage, shuffled=shuffled) for sample in samples)
+    spec, results = header.get("eval") or {}, header.get("results") or {}
+    task, model = str(spec.get("task") or path.stem).rpartition("/")[2], str(spec.get("model") or "")
+    return ForeignFile(HARNESS, path, rows, task, model, _reported(results), _expected(spec, results), notes)
+
+
+def _is_shuffled(plan: Mapping[str, Any]) -> bool:
+    return any((step.get("params") or {}).get("shuffle") for step in plan.get("steps") or [])
 
 
 def _decode(data: bytes) -> Any:
@@ -69,13 +66,13 @@ def _decode(data: bytes) -> Any:
 
 def _archived_header(path: Path, notes: list[str]) -> dict[str, Any]:
     with closing(LogArchive(path)) as archive:
-        for name in ("header.json", "_journal/start.json"):
-            if name in archive.members:
-                if name != "header.json":
-                    notes.append("the run was killed: the log has no header, only what was written until then")
-                value: dict[str, Any] = _decode(archive.read(name))
-                return value
-    raise DataError(f"{path} is no log of inspect_ai: it has neither header.json nor _journal/start.json")
+        name = next((name for name in (HEADER, START) if name in archive.members), None)
+        if name is None:
+            raise DataError(f"{path} is no log of inspect_ai: it has neither {HEADER} nor {START}")
+        if name == START:
+            notes.append("the run was killed: the log has no header, only what was written until then")
+        value: dict[str, Any] = _decode(archive.read(name))
+        return value
 
 
 def _archived_samples(path: Path, damage: Damage) -> Iterator[dict[str, Any]]:
@@ -101,18 +98,12 @@ def sample_row(sample: Mapping[str, Any], damage: Damage, *, shuffled: bool = Fa
     name, output = plain_id(sample.get("id")), sample.get("output") or {}
     question, images = _content(sample.get("input"), sample.get("attachments") or {})
     prompt, _ = _content((sample.get("messages") or [])[:2], {})
-    choices = sample.get("choices")
-    options = lettered(choices) if choices else shown_options(prompt)
+    options = lettered(sample["choices"]) if sample.get("choices") else shown_options(prompt)
     gold = settle_gold(options, sample.get("target"), name, damage)
-    error = sample.get("error") or output.get("error")
-    failure = None if not error else str(error.get("message") if isinstance(error, dict) else error)
-    reply = None if failure else str(output.get("completion") or "")
-    if reply == "":
-        damage.add("empty", name)
+    reply, failure = _reply(sample, output, name, damage)
     if shuffled:
         damage.add("shuffled", name)
     score = _score(sample.get("scores"))
-    stop = next((choice.get("stop_reason") for choice in output.get("choices") or []), None)
     return ForeignRow(
         name,
         gold.form,
@@ -124,12 +115,29 @@ def sample_row(sample: Mapping[str, Any], damage: Damage, *, shuffled: bool = Fa
         options=options,
         answers=gold.answers,
         images=images,
-        finish="length" if stop in CUT else stop,
+        finish=_finish(output),
         tags=short_tags(sample.get("metadata") or {}, frozenset()),
         tokens=token_pair(output.get("usage"), ("input_tokens", "output_tokens")),
         read_answer=None if is_nothing(score.get("answer")) else str(score["answer"]),
         verdict=None if failure else _grade(score.get("value")),
     )
+
+
+def _reply(
+    sample: Mapping[str, Any], output: Mapping[str, Any], name: str, damage: Damage
+) -> tuple[str | None, str | None]:
+    error = sample.get("error") or output.get("error")
+    if error:
+        return None, str(error.get("message") if isinstance(error, dict) else error)
+    text = str(output.get("completion") or "")
+    if not text:
+        damage.add("empty", name)
+    return text, None
+
+
+def _finish(output: Mapping[str, Any]) -> str | None:
+    stop: str | None = next((choice.get("stop_reason") for choice in output.get("choices") or []), None)
+    return "length" if stop in CUT else stop
 
 
 def _score(scores: Any) -> Mapping[str, Any]:
@@ -147,19 +155,18 @@ def _content(value: Any, attachments: Mapping[str, str]) -> tuple[str, tuple[Ima
     """Return the user's texts, joined, and the pictures that the log still holds."""
     if isinstance(value, str):
         return _attached(value, attachments), ()
-    texts: list[str] = []
-    images: list[Image] = []
-    for message in value or []:
-        if message.get("role") not in (None, "user"):
-            continue
-        content = message.get("content")
-        for part in [{"type": "text", "text": content}] if isinstance(content, str) else content or []:
-            if part.get("type") == "text":
-                texts.append(_attached(str(part.get("text") or ""), attachments))
-            elif part.get("type") == "image":
-                ref = _attached(str(part.get("image") or ""), attachments)
-                images += [Image(ref)] if ref.startswith(("data:image/", "https://")) else []
-    return "\n".join(texts), tuple(images)
+    parts = [part for message in value or [] for part in _parts(message)]
+    texts = [_attached(str(part.get("text") or ""), attachments) for part in parts if part.get("type") == "text"]
+    refs = [_attached(str(part.get("image") or ""), attachments) for part in parts if part.get("type") == "image"]
+    return "\n".join(texts), tuple(Image(ref) for ref in refs if ref.startswith(("data:image/", "https://")))
+
+
+def _parts(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of what a user says; of others nothing."""
+    if message.get("role") not in (None, "user"):
+        return []
+    content = message.get("content")
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content or []
 
 
 def _attached(text: str, attachments: Mapping[str, str]) -> str:

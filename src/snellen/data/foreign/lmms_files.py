@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,18 +59,16 @@ def open_lmms(source: ForeignSource, damage: Damage) -> ForeignFile:
     """Open a file of samples; the results file of the same run tells model, number of rows and the numbers reported."""
     named = SAMPLES.match(source.path.stem)
     task = named["task"] if named else source.path.stem
-    results = _results_beside(source.path, named["time"] if named else "", named["later"] or "" if named else "")
-    told = results.get("results", {}).get(task, {})
-    reported = {
-        name: float(value)
-        for name, value in told.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and "_stderr" not in name
-    }
+    results = _results_beside(source.path, named)
     model = str(results.get("model_name") or results.get("config", {}).get("model") or source.path.parent.name)
     expected = results.get("n-samples", {}).get(task, {}).get("effective")
-    records = _logs(source.path) if source.is_object else source.records()
-    rows = _rows(records, damage)
-    return ForeignFile(HARNESS, source.path, rows, task, model, reported, expected)
+    rows = _rows(_logs(source.path) if source.is_object else source.records(), damage)
+    return ForeignFile(HARNESS, source.path, rows, task, model, _reported(results, task), expected)
+
+
+def _reported(results: Mapping[str, Any], task: str) -> dict[str, float]:
+    told = results.get("results", {}).get(task, {})
+    return {name: float(value) for name, value in told.items() if type(value) in (int, float) and "_stderr" not in name}
 
 
 def _older_form(path: Path) -> bool:
@@ -82,8 +80,9 @@ def _logs(path: Path) -> Iterator[tuple[int, Record]]:
     return enumerate(elements, 1)
 
 
-def _results_beside(samples: Path, time: str, later: str) -> dict[str, Any]:
+def _results_beside(samples: Path, named: re.Match[str] | None) -> dict[str, Any]:
     """Return the results file that was written with a file of samples; nothing where there is none, or several."""
+    time, later = (named["time"], named["later"] or "") if named else ("", "")
     names = [f"{time}_results.json", f"results{later}.json"] if time or later else ["*_results.json", "results*.json"]
     files = [file for name in names for file in sorted(samples.parent.glob(name))]
     if len(files) != 1:
@@ -97,7 +96,7 @@ def _rows(records: Iterator[tuple[int, Record]], damage: Damage) -> Iterator[For
         place = record.get("doc_id")
         metric = read_metrics(record)
         doc = _doc(record)
-        own = next((doc[key] for key in _IDS if not is_nothing(doc.get(key))), metric.name)
+        own = _first(doc, _IDS) or metric.name
         # A place in the data is no id: it must not be paired with another harness's number by accident.
         name = plain_id(own) if own is not None else f"doc-{number - 1 if place is None else plain_id(place)}"
         prompt = _prompt(record.get("input", record.get("arguments")))
@@ -166,14 +165,24 @@ def read_metrics(record: Record) -> _Metric:
 
 
 def _object(value: Mapping[str, Any]) -> _Metric:
-    name = next((plain_id(value[key]) for key in _IDS if not is_nothing(value.get(key))), None)
-    read = as_list(next((value[key] for key in _READ if not is_nothing(value.get(key))), None))
+    name = _first(value, _IDS)
+    read = as_list(_first(value, _READ))
     read = read[0] if isinstance(read, list) and len(read) == 1 else read
     verdict = next((share(value[key]) for key in _SCORES if key in value), None)
-    if verdict is None and isinstance(read, str) and isinstance(value.get("answer"), str):
-        verdict = float(read == value["answer"]) if len(value["answer"]) == 1 else None
+    if verdict is None:
+        verdict = _compared(read, value.get("answer"))
     tags = {key: cell for key, cell in value.items() if key not in (*_IDS, *_READ, *_SCORES, "answer", "ground_truth")}
-    return _Metric(name, verdict, read if isinstance(read, str) else None, tags)
+    return _Metric(None if name is None else plain_id(name), verdict, read if isinstance(read, str) else None, tags)
+
+
+def _first(value: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((value[name] for name in names if not is_nothing(value.get(name))), None)
+
+
+def _compared(read: Any, answer: Any) -> float | None:
+    """Return the verdict that a letter read beside the right letter means; of texts nobody knows the rule."""
+    letters = isinstance(read, str) and isinstance(answer, str) and len(answer) == 1
+    return float(read == answer) if letters else None
 
 
 def _prompt(value: Any) -> str:

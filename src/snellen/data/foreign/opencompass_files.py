@@ -56,23 +56,27 @@ def _rows(records: Iterator[tuple[int, Record]], failed: Path | None, damage: Da
         name, prompt = plain_id(record.get("id")), _prompt(record.get("origin_prompt"))
         options = shown_options(prompt)
         gold = settle_gold(options, record.get("gold"), name, damage)
-        predictions = record.get("prediction")
-        for repeat, value in enumerate(predictions if isinstance(predictions, list) and predictions else [predictions]):
-            lost = (is_nothing(value) and value != "") or record.get("success") is False
-            if lost or value == "":
-                damage.add("lost" if lost else "empty", name)
+        for repeat, value in enumerate(_predictions(record)):
+            reply, failure = _reply(value, record, name, damage)
             yield ForeignRow(
-                name,
-                gold.form,
-                None if lost else str(value),
-                str(record.get("error_info") or "the file holds no reply") if lost else None,
-                repeat,
-                prompt=prompt,
-                options=options,
-                answers=gold.answers,
+                name, gold.form, reply, failure, repeat, prompt=prompt, options=options, answers=gold.answers
             )
     if failed is not None and failed.is_file():
         yield from _failures(failed, damage)
+
+
+def _predictions(record: Record) -> list[Any]:
+    value = record.get("prediction")
+    return value if isinstance(value, list) and value else [value]
+
+
+def _reply(value: Any, record: Record, name: str, damage: Damage) -> tuple[str | None, str | None]:
+    if (is_nothing(value) and value != "") or record.get("success") is False:
+        damage.add("lost", name)
+        return None, str(record.get("error_info") or "the file holds no reply")
+    if value == "":
+        damage.add("empty", name)
+    return str(value), None
 
 
 def _failures(path: Path, damage: Damage) -> Iterator[ForeignRow]:

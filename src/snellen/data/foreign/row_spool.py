@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.errors import DataError, UsageError
+from ...core.errors import DataError, SnellenError, UsageError
 from ...core.text import clean_text
 from .damage_counts import Damage
 from .foreign_rows import ForeignFile, ForeignRow
@@ -81,28 +81,34 @@ def spool_rows(file: ForeignFile, damage: Damage, repeated: str = REFUSE) -> Row
     if repeated not in POLICIES:
         raise UsageError(f"--repeated {repeated!r} is none of {', '.join(POLICIES)}")
     spool = RowSpool()
+    try:
+        _fill(spool, file, damage, repeated)
+        if not len(spool):
+            raise DataError(f"{file.path} holds no rows")
+    except SnellenError:
+        spool.close()
+        raise
+    return spool
+
+
+def _fill(spool: RowSpool, file: ForeignFile, damage: Damage, repeated: str) -> None:
     seen: dict[tuple[str, int], tuple[int, bytes]] = {}
     for row in file.rows:
         key, said = (row.id, row.repeat), _digest(row)
-        if key not in seen:
+        before = seen.get(key)
+        if before is None or _replaces(row, said == before[1], repeated, file, damage):
+            if before is not None:
+                spool.drop(before[0])
             seen[key] = (spool.add(row), said)
-            continue
-        number, before = seen[key]
-        if said == before:
-            damage.add("repeated", row.id)
-        elif repeated == REFUSE:
-            spool.close()
-            where = f"{file.path}: question {row.id!r} is answered twice, and differently"
-            raise DataError(f"{where}: is this two runs in one file? --repeated first or last says which counts")
-        else:
-            damage.add("superseded", row.id)
-            if repeated == LAST:
-                spool.drop(number)
-                seen[key] = (spool.add(row), said)
-    if not len(spool):
-        spool.close()
-        raise DataError(f"{file.path} holds no rows")
-    return spool
+
+
+def _replaces(row: ForeignRow, same: bool, repeated: str, file: ForeignFile, damage: Damage) -> bool:
+    """Tell whether a row takes the place of an earlier one of its question, and count what is lost."""
+    if not same and repeated == REFUSE:
+        where = f"{file.path}: question {row.id!r} is answered twice, and differently"
+        raise DataError(f"{where}: is this two runs in one file? --repeated first or last says which counts")
+    damage.add("repeated" if same else "superseded", row.id)
+    return not same and repeated == LAST
 
 
 def _digest(row: ForeignRow) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import string
 from collections.abc import Iterator, Mapping
@@ -81,7 +82,7 @@ def _rows(
     records = _columnar(source.path) if source.is_object else source.records()
     in_sheet = source.ending == ".xlsx"
     for number, record in records:
-        row = {name if name in string.ascii_uppercase else name.lower(): value for name, value in record.items()}
+        row = _lowered(record)
         if is_nothing(row.get("index")):
             raise DataError(f"{source.path} row {number} has no index")
         yield _row(row, verdicts, circular, damage, in_sheet)
@@ -146,26 +147,27 @@ def _own_verdict(row: Record) -> _Verdict:
 
 def _verdicts_beside(path: Path, notes: list[str]) -> dict[str, _Verdict]:
     """Return index -> verdict of the one result file beside a prediction file."""
-    if path.stem.endswith(RESULTS):
-        return {}
-    files = [
-        file
-        for end in RESULTS
-        for file in sorted(path.parent.glob(f"{_escaped(path.stem)}*{end}.*"))
-        if file.suffix.lower() in (".xlsx", ".tsv", ".json") and _RESULT_STEM.sub("", file.stem) == path.stem
-    ]
+    files = _result_files(path)
+    if len(files) > 1:
+        notes.append(f"several result files ({', '.join(file.name for file in files)}): name one to use its verdicts")
     if len(files) != 1:
-        if files:
-            notes.append(
-                f"several result files ({', '.join(file.name for file in files)}): name one to use its verdicts"
-            )
         return {}
     notes.append(f"verdicts of {files[0].name}")
-    found = {}
-    for _, record in ForeignSource(files[0]).records():
-        row = {name if name in string.ascii_uppercase else name.lower(): value for name, value in record.items()}
-        found[plain_id(row.get("index"))] = _own_verdict(row)
-    return found
+    rows = (_lowered(record) for _, record in ForeignSource(files[0]).records())
+    return {plain_id(row.get("index")): _own_verdict(row) for row in rows}
+
+
+def _result_files(path: Path) -> list[Path]:
+    if path.stem.endswith(RESULTS):
+        return []
+    files = [file for end in RESULTS for file in sorted(path.parent.glob(f"{_escaped(path.stem)}*{end}.*"))]
+    own = [file for file in files if _RESULT_STEM.sub("", file.stem) == path.stem]
+    return [file for file in own if file.suffix.lower() in (".xlsx", ".tsv", ".json")]
+
+
+def _lowered(record: Record) -> Record:
+    """Return a row with its columns in lower case, as VLMEvalKit reads them; options keep their capitals."""
+    return {name if name in string.ascii_uppercase else name.lower(): value for name, value in record.items()}
 
 
 def _escaped(stem: str) -> str:
@@ -175,35 +177,30 @@ def _escaped(stem: str) -> str:
 def _reported(folder: Path, stem: str) -> dict[str, float]:
     """Return the overall numbers of the report beside it, as shares."""
     found: dict[str, float] = {}
-    for end in ("_acc.csv", "_score.csv"):
+    for end, scale in (("_acc.csv", 1), ("_score.csv", 100)):
         file = folder / f"{stem}{end}"
-        if not file.is_file():
-            continue
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            for row in csv.DictReader(lines):
-                value = row.get("Overall") or row.get("acc") or row.get("aAcc")
-                with_split = f"{file.name} {row.get('split') or ''}".strip()
-                if value and (number := _number(value)) is not None:
-                    found[with_split] = number if number <= 1 and end == "_acc.csv" else number / 100
-    return found
+        if file.is_file():
+            with file.open(encoding="utf-8-sig", newline="") as lines:
+                found |= dict(_overall(row, file.name, scale) for row in csv.DictReader(lines))
+    return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
-def _number(text: str) -> float | None:
+def _overall(row: Mapping[str, str], name: str, scale: int) -> tuple[str, float]:
+    """Return a line's overall number; reports of texts are in percent, those of choices are shares."""
     try:
-        return float(text)
+        value = float(row.get("Overall") or row.get("acc") or row.get("aAcc") or "nan")
     except ValueError:
-        return None
+        value = math.nan
+    return f"{name} {row.get('split') or ''}".strip(), value / (100 if value > 1 else scale)
 
 
 def _columnar(path: Path) -> Iterator[tuple[int, Record]]:
     """Yield the rows of the other two JSON forms its reader takes: columns by name, or names and rows of cells."""
     table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8-sig"))
     if isinstance(table.get("columns"), list) and isinstance(table.get("data"), list):
-        rows = [dict(zip(table["columns"], cells, strict=False)) for cells in table["data"]]
-    else:
-        lists = {name: list(column.values()) if isinstance(column, dict) else column for name, column in table.items()}
-        lengths = {len(column) for column in lists.values() if isinstance(column, list)}
-        if len(lengths) != 1 or not all(isinstance(column, list) for column in lists.values()):
-            raise DataError(f"{path} is neither rows, nor columns of one length")
-        rows = [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
-    yield from enumerate(rows, 1)
+        yield from enumerate((dict(zip(table["columns"], cells, strict=False)) for cells in table["data"]), 1)
+        return
+    lists = {name: list(column.values()) if isinstance(column, dict) else column for name, column in table.items()}
+    if not all(isinstance(column, list) for column in lists.values()) or len(set(map(len, lists.values()))) != 1:
+        raise DataError(f"{path} is neither rows, nor columns of one length")
+    yield from enumerate((dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)), 1)

@@ -79,33 +79,57 @@ def opinion_on(
     """
     told: Mapping[str, Any] = prediction.detail.get(PEER) or {}
     options = dict(zip(request.marks, request.shown, strict=True))
-    text = told.get("reply", prediction.text)
-    verdict = None
-    if sample.answers and (prediction.failure is None or protocol.failures == "answers"):
-        verdict = protocol.judge(sample.form, text or "", options, sample.answers, sample.id)
+    verdict = _rule_again(protocol, sample, prediction, options, told)
     recorded = told.get("verdict")
     counted = recorded if by_row else None
-    peer_value = counted if counted is not None else verdict.value if verdict is not None else None
+    reproduced = None if verdict is None else verdict.value
+    peer_value = reproduced if counted is None else counted
     reading = _reading(told.get("read"), verdict, counted, sample.form, options)
-    our_value = score.value if score is not None else None
-    our_read = score.answer if score is not None and sample.form is not Form.OPEN else None
+    our_value, our_read, reason = _ours(score, sample.form)
     kind = _kind(prediction, verdict, peer_value, our_value, (reading, our_read))
     return Opinion(
         sample.id,
         prediction.key.repeat,
         kind,
-        _favour(peer_value, our_value) if kind and kind != LEFT_OUT else NEITHER,
+        _favour(peer_value, our_value) if kind not in ("", LEFT_OUT) else NEITHER,
         peer_value,
         our_value,
         reading.read,
         _marked(our_read, options),
-        None if score is None else score.reason,
+        reason,
         ", ".join(_marked(answer, options) or "" for answer in sample.answers),
-        text or (prediction.failure.message if prediction.failure is not None else ""),
+        _shown_reply(prediction, told),
         recorded,
-        verdict.value if verdict is not None else None,
+        reproduced,
         sample.group or "",
     )
+
+
+def _rule_again(
+    protocol: PeerProtocol,
+    sample: Sample,
+    prediction: Prediction,
+    options: Mapping[str, str],
+    told: Mapping[str, Any],
+) -> PeerVerdict | None:
+    """Return what the harness's rule makes of what it read; None where it leaves the row out, or no rule is known."""
+    left_out = prediction.failure is not None and protocol.failures != "answers"
+    if left_out or not sample.answers:
+        return None
+    text = told.get("reply", prediction.text) or ""
+    return protocol.judge(sample.form, text, options, sample.answers, sample.id)
+
+
+def _ours(score: Score | None, form: Form) -> tuple[float | None, str | None, str | None]:
+    """Return our value, what we read, and why there is no value."""
+    if score is None:
+        return None, None, None
+    return score.value, None if form is Form.OPEN else score.answer, score.reason
+
+
+def _shown_reply(prediction: Prediction, told: Mapping[str, Any]) -> str:
+    failure = "" if prediction.failure is None else prediction.failure.message
+    return told.get("reply", prediction.text) or failure
 
 
 def _reading(

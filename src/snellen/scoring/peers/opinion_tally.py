@@ -79,8 +79,7 @@ class OpinionTally:
         self._silent += opinion.recorded is None and not failed
         self._unjudged += opinion.reproduced is None and not failed
         self._failed_right += opinion.kind == FAILURE and bool(opinion.peer_value)
-        both = opinion.recorded is not None and opinion.reproduced is not None and opinion.kind != DRAWN
-        self._differ += both and abs((opinion.recorded or 0.0) - (opinion.reproduced or 0.0)) > SAME
+        self._differ += _unlike(opinion)
         self._step(opinion)
         if self.aggregate == GROUPED:
             members = self._groups.setdefault(opinion.group or opinion.sample, [])
@@ -164,3 +163,10 @@ class OpinionTally:
                 values.append(1.0)
         made = estimate_mean(np.array(values)) if values else Estimate(None)
         return replace(made, unscored=unscored, failed=failed, unit="groups")
+
+
+def _unlike(opinion: Opinion) -> bool:
+    """Tell whether the file's verdict is not what the rule gives; a drawn letter is nobody's rule."""
+    if opinion.recorded is None or opinion.reproduced is None or opinion.kind == DRAWN:
+        return False
+    return abs(opinion.recorded - opinion.reproduced) > SAME
