@@ -90,9 +90,8 @@ def import_predictions(
         folder = Path(output) if output is not None else Path("runs") / _folder_name(header)
         if not (folder / "run.db").exists():
             check_folder(folder)
-        failed = asyncio.run(_store(folder, header, spool, known))
-        about = _about(file, header, damage, {"rows": len(spool), "failed": failed, "planned": planned})
-    _note(folder, header, about)
+        about = _about(file, header, damage, {"rows": len(spool), "planned": planned})
+        about["failed"] = asyncio.run(_store(folder, header, spool, known, about))
     results = finish_run(folder, default_registry(), report=len(spool) <= REPORTED_TRIALS)
     return ImportResult(folder, about, results)
 
@@ -138,8 +137,10 @@ def _folder_name(header: RunHeader) -> str:
     return f"{_UNSAFE.sub('-', label)}--{header.config['model'][IMPORTED]}-{header.id[:8]}"
 
 
-async def _store(folder: Path, header: RunHeader, spool: RowSpool, known: BenchmarkRows | None) -> int:
-    """Write all rows; return how many are failures."""
+async def _store(
+    folder: Path, header: RunHeader, spool: RowSpool, known: BenchmarkRows | None, about: Mapping[str, Any]
+) -> int:
+    """Write all rows and what is known of them; return how many are failures."""
     failed = 0
     with closing(RunWriter(folder, header)) as writer:
         trials = _trials(header.tasks[0].name, spool, known)
@@ -150,6 +151,9 @@ async def _store(folder: Path, header: RunHeader, spool: RowSpool, known: Benchm
                 for position, sample, request, prediction in batch
             )
             await asyncio.gather(*puts)
+        writer.put_meta(IMPORTED, {**about, "failed": failed})
+        if writer.meta(META) is None:
+            writer.put_meta(META, OWN)
     return failed
 
 
@@ -174,11 +178,3 @@ def _about(file: ForeignFile, header: RunHeader, damage: Damage, counts: Mapping
         "damage": damage.described(),
         "notes": file.notes,
     }
-
-
-def _note(folder: Path, header: RunHeader, about: Mapping[str, Any]) -> None:
-    """Keep with the run whose predictions it holds, and how they are read."""
-    with closing(RunWriter(folder, header)) as writer:
-        writer.put_meta(IMPORTED, about)
-        if writer.meta(META) is None:
-            writer.put_meta(META, OWN)

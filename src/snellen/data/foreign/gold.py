@@ -58,6 +58,8 @@ def settle_gold(options: Mapping[str, str], value: Any, row: str, damage: Damage
 
 
 def _among(options: Mapping[str, str], value: Any, row: str, damage: Damage) -> Gold:
+    if isinstance(value, str) and value in options:  # nearly all: one letter
+        return Gold(Form.CHOICE, (options[value],))
     several = _several(options, value)
     if several:
         return Gold(Form.MULTIPLE, several)
