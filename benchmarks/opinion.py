@@ -33,7 +33,7 @@ REPLIES = (
     "**C. a white horse**",
 )
 CHILD = """
-import resource, sys, time
+import re, sys, time
 started = time.monotonic()
 from pathlib import Path
 if sys.argv[1] == "import":
@@ -44,7 +44,7 @@ else:
     from snellen.api.opinion.second_opinions import second_opinion
     found = second_opinion(Path(sys.argv[3]))
     count, misread = found.summary["trials"], found.summary["kinds"]["misread"]["count"]
-mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+mb = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024  # of this program alone, not of who started it
 print(count, misread, time.monotonic() - started, time.process_time(), mb)
 """
 

@@ -56,6 +56,8 @@ def opinion_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     rest = f"{ours['n']:,} read, {summary['unscored']:,} without an answer, {summary['failed']:,} failed"
     value = f"{written('accuracy', ours)} [{written_interval('accuracy', ours)}]"
     yield f"  {'as we read the same replies':34s} {value} ({rest})"
+    for name, split in summary["splits"].items():
+        yield f"  {'split ' + (name or '(none)'):34s} theirs {_share(split['peer'])}, ours {_share(split['ours'])}"
     for kind in SHOWN_KINDS:
         entry = summary["kinds"][kind]
         if entry["count"]:
@@ -66,6 +68,10 @@ def opinion_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"  damage, {line}" for line in damage_lines(summary["damage"]))
     yield from (f"  note: {note}" for note in summary["notes"])
     yield f"  {summary['in_words']}"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else written_share(value)
 
 
 def _peer(summary: Mapping[str, Any]) -> str:

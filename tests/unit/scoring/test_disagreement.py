@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey
 from snellen.scoring.peers.disagreement import (
@@ -41,14 +42,14 @@ def opinion(
     options = OPTIONS if form is Form.CHOICE else ()
     sample = Sample("1", "pets", form, "Which?", options=options, answers=(answer,), group=more.pop("group", None))
     request = Request(KEY, (), marks=tuple("ABC")[: len(options)], shown=options)
-    by_row = more.pop("by_row", True)
+    by_file = "verdict" in more
     if "seen" in more:  # what the harness read instead of the reply
         more["reply"] = more.pop("seen")
     detail = {"peer": more} if more else {}
     failure = None if reply is not None else Failure(FailureKind.SERVER, "it broke")
     prediction = Prediction(KEY, text=reply, failure=failure, detail=detail)
     score: Score | None = None if failure else our_score(sample, request, prediction, {})[0]
-    return opinion_on(protocol, sample, request, prediction, score, by_row=by_row)
+    return opinion_on(protocol, sample, request, prediction, score, by_file=by_file)
 
 
 KNOWN = [
@@ -147,7 +148,7 @@ def test_the_steps_lead_from_their_number_to_ours() -> None:
 def test_copies_of_a_question_count_as_one_group_and_an_unread_copy_leaves_it_unscored() -> None:
     tally = OpinionTally(GROUPED)
     for group, reply in (("1", "B"), ("1", "B"), ("2", "B"), ("2", "A"), ("3", "B"), ("3", "I cannot tell")):
-        tally.add(opinion(reply, group=group, by_row=False), failed=False)
+        tally.add(opinion(reply, group=group), failed=False)
     counted = tally.described()
     assert (counted["peer"]["value"], counted["peer"]["n"]) == (pytest.approx(1 / 3), 3)
     ours = counted["ours_of_groups"]
@@ -159,3 +160,22 @@ def test_nothing_known_is_no_number() -> None:
     tally = OpinionTally()
     tally.add(opinion("B", protocol=peer_protocol("", "", "")), failed=False)
     assert (tally.described()["peer"]["value"], tally.described()["peer"]["how"]) == (None, "unknown")
+
+
+def test_the_text_of_a_failed_request_is_read_as_the_letter_it_ends_in() -> None:
+    options = {"A": "a cat", "B": "a dog", "C": "a horse", "D": "a cow"}
+    assert MMMU.choice is not None
+    assert MMMU.choice.read("[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout", options) == "D"
+
+
+def test_splits_are_told_apart_and_a_part_of_the_rows_gives_no_number() -> None:
+    tally = OpinionTally()
+    for split, reply in (("dev", "B"), ("validation", "A"), ("validation", "B")):
+        tally.add(structs.replace(opinion(reply), split=split), failed=False)
+    assert tally.described()["splits"] == {
+        "dev": {"peer": 1.0, "peer_n": 1, "ours": 1.0, "ours_n": 1},
+        "validation": {"peer": 0.5, "peer_n": 2, "ours": 0.5, "ours_n": 2},
+    }
+    tally.add(opinion("x", protocol=peer_protocol("", "", "")), failed=False)
+    assert tally.described()["peer"]["value"] is None
+    assert tally.described()["splits"] == {}

@@ -90,8 +90,9 @@ def import_predictions(
         folder = Path(output) if output is not None else Path("runs") / _folder_name(header)
         if not (folder / "run.db").exists():
             check_folder(folder)
-        about = _about(file, header, damage, {"rows": len(spool), "planned": planned})
-        about["failed"] = asyncio.run(_store(folder, header, spool, known, about))
+        counts = {"rows": len(spool), "failed": spool.failed, "judged": spool.judged, "planned": planned}
+        about = _about(file, header, damage, counts)
+        asyncio.run(_store(folder, header, spool, known, about))
     results = finish_run(folder, default_registry(), report=len(spool) <= REPORTED_TRIALS)
     return ImportResult(folder, about, results)
 
@@ -139,22 +140,19 @@ def _folder_name(header: RunHeader) -> str:
 
 async def _store(
     folder: Path, header: RunHeader, spool: RowSpool, known: BenchmarkRows | None, about: Mapping[str, Any]
-) -> int:
-    """Write all rows and what is known of them; return how many are failures."""
-    failed = 0
+) -> None:
+    """Write all rows and what is known of them."""
     with closing(RunWriter(folder, header)) as writer:
         trials = _trials(header.tasks[0].name, spool, known)
         while batch := list(islice(trials, ROWS_AT_ONCE)):
-            failed += sum(prediction.failure is not None for _, _, _, prediction in batch)
             puts = (
                 writer.put(position, sample, request, prediction, DIGEST)
                 for position, sample, request, prediction in batch
             )
             await asyncio.gather(*puts)
-        writer.put_meta(IMPORTED, {**about, "failed": failed})
+        writer.put_meta(IMPORTED, about)
         if writer.meta(META) is None:
             writer.put_meta(META, OWN)
-    return failed
 
 
 def _trials(

@@ -69,10 +69,11 @@ def _form_opinion(reader: RunReader, about: Mapping[str, Any], read_as: str | No
     if read_as is not None:
         rules = msgspec.structs.replace(rules, choice=peer_reader(read_as).name)
     protocol = peer_protocol(rules.choice, rules.yesno, rules.open)
-    tally, shown = OpinionTally(rules.aggregate), Shown(LISTED)
+    by_file = read_as is None and rules.aggregate != GROUPED and _has_verdicts(card, about)
+    tally, shown = OpinionTally(rules.aggregate, by_file=by_file), Shown(LISTED)
     with atomic_file(Path(reader.folder) / LIST) as file:
         encode = msgspec.json.Encoder().encode
-        for opinion, failed in _opinions(reader, task, protocol, by_row=rules.aggregate != GROUPED):
+        for opinion, failed in _opinions(reader, task, protocol, by_file=by_file):
             tally.add(opinion, failed=failed)
             if opinion.kind:
                 shown.add(opinion)
@@ -82,10 +83,18 @@ def _form_opinion(reader: RunReader, about: Mapping[str, Any], read_as: str | No
     return summary
 
 
-def _opinions(reader: RunReader, task: Task, protocol: PeerProtocol, *, by_row: bool) -> Iterator[tuple[Opinion, bool]]:
+def _has_verdicts(card: PeerCard, about: Mapping[str, Any]) -> bool:
+    """Tell whether the file says what the harness counted: of every reply, or of all that it counted."""
+    replies = about["rows"] - about["failed"]
+    return about["judged"] > 0 and (card.leaves_out or about["judged"] >= replies)
+
+
+def _opinions(
+    reader: RunReader, task: Task, protocol: PeerProtocol, *, by_file: bool
+) -> Iterator[tuple[Opinion, bool]]:
     for (sample, request, prediction, _), scores in scored_trials(reader, task, default_registry(), {}, task.scorers):
         score = scores[0] if scores else None
-        opinion = opinion_on(protocol, sample, request, prediction, score, by_row=by_row)
+        opinion = opinion_on(protocol, sample, request, prediction, score, by_file=by_file)
         yield opinion, prediction.failure is not None
 
 
@@ -106,6 +115,7 @@ def _summary(
         "metric": name,
         "ours": grouped or dict(ours),
         "strict": None if grouped else metrics.get(f"{name}_strict"),
+        "notes": [*about["notes"], *([rules.note] if rules.note else [])],
         "files": {"list": LIST, "summary": SUMMARY, "page": PAGE},
     }
     return {**summary, "in_words": opinion_sentence(summary)}

@@ -24,6 +24,8 @@ class PeerRules(Struct, frozen=True, forbid_unknown_fields=True):
     """`mean` over rows, or `all-of-group`: a question counts if all its rotated copies are right."""
     ours: tuple[str, ...] = ()
     """The scorers that measure it as its paper means it."""
+    note: str = ""
+    """What the harness quotes beside, or instead of, the share of right rows."""
 
 
 class PeerTask(Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,6 +38,7 @@ class PeerTask(Struct, frozen=True, forbid_unknown_fields=True):
     open: str | None = None
     aggregate: str | None = None
     ours: tuple[str, ...] | None = None
+    note: str = ""
 
 
 class PeerCard(Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,6 +50,8 @@ class PeerCard(Struct, frozen=True, forbid_unknown_fields=True):
     choice: str = ""
     yesno: str = ""
     open: str = ""
+    leaves_out: bool = False
+    """Whether rows without a verdict, in a file that has verdicts, are out of its number (else nothing is known)."""
     tasks: tuple[PeerTask, ...] = ()
 
     def find(self, name: str) -> PeerTask | None:
@@ -66,6 +71,7 @@ class PeerCard(Struct, frozen=True, forbid_unknown_fields=True):
             usual.open if found.open is None else found.open,
             found.aggregate or usual.aggregate,
             found.ours or (),
+            found.note,
         )
 
     def names(self) -> Iterator[str]:

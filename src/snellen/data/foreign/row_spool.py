@@ -28,6 +28,8 @@ class RowSpool:
         self._encode = msgspec.msgpack.Encoder().encode
         self._count = 0
         self._dropped: set[int] = set()
+        self.failed = self.judged = 0
+        """Rows without a reply, and rows with a verdict of the harness."""
         self.repeats = 0
         """The most repeats of a question."""
         self.questions: dict[str, int] = {}
@@ -41,13 +43,17 @@ class RowSpool:
             data = self._encode(_cleaned(msgspec.to_builtins(row)))
         self._file.write(len(data).to_bytes(_SIZE_BYTES, "big") + data)
         self._count += 1
+        self.failed += row.failure is not None
+        self.judged += row.verdict is not None
         self.repeats = max(self.repeats, row.repeat + 1)
         self.questions.setdefault(clean_text(row.id), len(self.questions))
         return self._count - 1
 
-    def drop(self, number: int) -> None:
+    def drop(self, number: int, *, failed: bool, judged: bool) -> None:
         """Leave a row out from now on."""
         self._dropped.add(number)
+        self.failed -= failed
+        self.judged -= judged
 
     def __len__(self) -> int:
         return self._count - len(self._dropped)
@@ -92,14 +98,14 @@ def spool_rows(file: ForeignFile, damage: Damage, repeated: str = REFUSE) -> Row
 
 
 def _fill(spool: RowSpool, file: ForeignFile, damage: Damage, repeated: str) -> None:
-    seen: dict[tuple[str, int], tuple[int, bytes]] = {}
+    seen: dict[tuple[str, int], tuple[int, bytes, bool, bool]] = {}
     for row in file.rows:
         key, said = (row.id, row.repeat), _digest(row)
         before = seen.get(key)
         if before is None or _replaces(row, said == before[1], repeated, file, damage):
             if before is not None:
-                spool.drop(before[0])
-            seen[key] = (spool.add(row), said)
+                spool.drop(before[0], failed=before[2], judged=before[3])
+            seen[key] = (spool.add(row), said, row.failure is not None, row.verdict is not None)
 
 
 def _replaces(row: ForeignRow, same: bool, repeated: str, file: ForeignFile, damage: Damage) -> bool:

@@ -52,6 +52,7 @@ class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
     reproduced: float | None = None
     """What its rule gives when it is applied again; None where no rule is known."""
     group: str = ""
+    split: str = ""
 
 
 class _Reading(NamedTuple):
@@ -71,20 +72,20 @@ def opinion_on(
     prediction: Prediction,
     score: Score | None,
     *,
-    by_row: bool = True,
+    by_file: bool = False,
 ) -> Opinion:
-    """Return what a harness and we make of one trial; the file's own verdict goes before its rule applied again.
+    """Return what a harness and we make of one trial.
 
-    Not `by_row`: the file's verdicts are of groups of rows, so that the rule alone tells of the single one.
+    `by_file`: the verdicts that the file holds are what the harness counted, and a row without one is out of its
+    number; else its rule, applied again, tells.
     """
     told: Mapping[str, Any] = prediction.detail.get(PEER) or {}
     options = dict(zip(request.marks, request.shown, strict=True))
     verdict = _rule_again(protocol, sample, prediction, options, told)
     recorded = told.get("verdict")
-    counted = recorded if by_row else None
     reproduced = None if verdict is None else verdict.value
-    peer_value = reproduced if counted is None else counted
-    reading = _reading(told.get("read"), verdict, counted, sample.form, options)
+    peer_value = recorded if by_file else reproduced
+    reading = _reading(told.get("read") if by_file else None, verdict, peer_value, sample.form, options)
     our_value, our_read, reason = _ours(score, sample.form)
     kind = _kind(prediction, verdict, peer_value, our_value, (reading, our_read))
     return Opinion(
@@ -102,6 +103,7 @@ def opinion_on(
         recorded,
         reproduced,
         sample.group or "",
+        str(sample.tags.get("split") or ""),
     )
 
 

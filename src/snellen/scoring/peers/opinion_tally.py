@@ -58,13 +58,14 @@ class _Mean:
 class OpinionTally:
     """Adds up opinions, one trial at a time."""
 
-    def __init__(self, aggregate: str = "mean") -> None:
-        self.aggregate = aggregate
+    def __init__(self, aggregate: str = "mean", *, by_file: bool = False) -> None:
+        self.aggregate, self._by_file = aggregate, by_file
         self.trials = self.failed = self.unscored = 0
         self.kinds: Counter[tuple[str, str]] = Counter()
         self._recorded, self._reproduced, self._peer = _Mean(), _Mean(), _Mean()
         self._steps = [_Mean() for _ in STEPS]
-        self._differ = self._unjudged = self._silent = self._failed_right = 0
+        self._differ = self._unjudged = self._failed_right = 0
+        self._splits: dict[str, tuple[_Mean, _Mean]] = {}
         self._groups: dict[str, list[tuple[float | None, float | None, bool]]] = {}
 
     def add(self, opinion: Opinion, *, failed: bool) -> None:
@@ -76,14 +77,20 @@ class OpinionTally:
         self._recorded.add(opinion.recorded)
         self._reproduced.add(opinion.reproduced)
         self._peer.add(opinion.peer_value)
-        self._silent += opinion.recorded is None and not failed
-        self._unjudged += opinion.reproduced is None and not failed
+        self._unjudged += opinion.peer_value is None and not failed
         self._failed_right += opinion.kind == FAILURE and bool(opinion.peer_value)
         self._differ += _unlike(opinion)
         self._step(opinion)
+        for mean, value in zip(self._split(opinion.split), (opinion.peer_value, opinion.our_value), strict=True):
+            mean.add(value)
         if self.aggregate == GROUPED:
             members = self._groups.setdefault(opinion.group or opinion.sample, [])
             members.append((opinion.reproduced, opinion.our_value, failed))
+
+    def _split(self, name: str) -> tuple[_Mean, _Mean]:
+        if name not in self._splits:
+            self._splits[name] = (_Mean(), _Mean())
+        return self._splits[name]
 
     def _step(self, opinion: Opinion) -> None:
         """Add what the trial is worth after each cause is mended; the last step is our number."""
@@ -104,6 +111,16 @@ class OpinionTally:
             "steps": self._described_steps(),
             "kinds": {kind: self._described_kind(kind) for kind in KINDS},
             "failures_counted_as_right": self._failed_right,
+            "splits": self._described_splits(),
+        }
+
+    def _described_splits(self) -> dict[str, Any]:
+        """Return both numbers of each split, where a file holds several: a harness quotes them apart."""
+        if len(self._splits) < 2 or self.aggregate == GROUPED or self._how() == UNKNOWN:
+            return {}
+        return {
+            name: {"peer": peer.value, "peer_n": peer.count, "ours": ours.value, "ours_n": ours.count}
+            for name, (peer, ours) in sorted(self._splits.items())
         }
 
     def _described_kind(self, kind: str) -> dict[str, Any]:
@@ -112,7 +129,7 @@ class OpinionTally:
 
     def _described_steps(self) -> list[dict[str, Any]]:
         """Return how far each cause moves the number; nothing where trials are not averaged one by one."""
-        if self.aggregate == GROUPED or self._peer.value is None:
+        if self.aggregate == GROUPED or self._peer.value is None or self._how() == UNKNOWN:
             return []
         steps, before = [], self._peer.value
         for mean, (what, kinds) in zip(self._steps, STEPS, strict=True):
@@ -143,11 +160,10 @@ class OpinionTally:
         }
 
     def _how(self) -> str:
-        if self._recorded.count and (self.aggregate == GROUPED or not self._silent):
+        """Return where the number comes from; one of a part of the rows is no number."""
+        if self._by_file or (self.aggregate == GROUPED and 0 < self._recorded.count == len(self._groups)):
             return RECORDED
-        if self._reproduced.count and not self._unjudged:
-            return REPRODUCED
-        return RECORDED if self._recorded.count and self._recorded.count >= self._reproduced.count else UNKNOWN
+        return REPRODUCED if self._reproduced.count and not self._unjudged else UNKNOWN
 
     def _our_groups(self) -> Estimate:
         """Return our share of groups all of whose members are right; one unscored and none wrong is unscored."""

@@ -70,6 +70,11 @@ def vlmevalkit_mmmu_open(reply: str, answers: Sequence[str]) -> float:
     return float(bool(answers) and can_infer(reply, {"A": answers[0], "B": "Other Answers"}) == "A")
 
 
+def lmms_mmmu_open(reply: str, answers: Sequence[str]) -> float:
+    """lmms-eval's MMMU since #724: one parsed text is taken for a list of its letters, so nothing is ever right."""
+    return 0.0
+
+
 TEXT_RULES: Final[Mapping[str, Callable[[str, Sequence[str]], float]]] = {
     "peer-anls": peer_anls,
     "peer-relaxed": peer_relaxed,
@@ -77,6 +82,7 @@ TEXT_RULES: Final[Mapping[str, Callable[[str, Sequence[str]], float]]] = {
     "peer-ocrbench": peer_contains,
     "peer-exact": peer_equal,
     "vlmevalkit-mmmu-open": vlmevalkit_mmmu_open,
+    "lmms-mmmu-open": lmms_mmmu_open,
 }
 YES_NO_RULES: Final[Mapping[str, Callable[[str], str | None]]] = {
     "vlmevalkit": vlmevalkit_yes_no,
