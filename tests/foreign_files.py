@@ -51,7 +51,7 @@ def write_tsv(path: Path, rows: Rows, *, end: str = "\n", mark: str = "") -> Pat
 def write_archive(path: Path, members: Sequence[tuple[str, Any]], *, method: int = ZSTANDARD) -> Path:
     """Write a ZIP whose members are compressed as told, by Zstandard in two frames; names may occur twice."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole, central = b"", b""
+    whole, central = bytearray(), bytearray()
     for name, value in members:
         data = value if isinstance(value, bytes) else json.dumps(value).encode()
         packed, encoded = _packed(data, method), name.encode()
@@ -60,8 +60,9 @@ def write_archive(path: Path, members: Sequence[tuple[str, Any]], *, method: int
         whole += struct.pack("<4s5H3I2H", b"PK\x03\x04", 20, 0, method, 0, 0x21, *sizes, 0) + encoded + packed
         fields = (20, 20, 0, method, 0, 0x21, *sizes, 0, 0, 0, 0, 0, here)
         central += struct.pack("<4s6H3I5H2I", b"PK\x01\x02", *fields) + encoded
-    end = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, len(members), len(members), len(central), len(whole), 0)
-    path.write_bytes(whole + central + end)
+    count = min(len(members), 0xFFFF)
+    end = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, count, count, len(central), len(whole), 0)
+    path.write_bytes(bytes(whole + central) + end)
     return path
 
 
