@@ -144,10 +144,46 @@ def write_runs() -> None:
         snellen.run("my.jsonl", f"blind/{model}", output_dir=Path("runs") / name)
 
 
+def write_foreign() -> None:
+    """Files of other harnesses: a VLMEvalKit sheet, samples of lmms-eval, a log of inspect_ai, FlagEvalMM's answers."""
+    import foreign_files as files
+
+    options = ["a cat", "a dog", "a horse"]
+    replies = (
+        "B",
+        "The answer is (A).",
+        "B, since everything about the animal in the picture says so",
+        "so not B",
+        "hm",
+    )
+    rows = [files.mcq(n, reply) for n, reply in enumerate(replies)]
+    files.write_sheet(Path("outputs/qwen_MMStar.xlsx"), rows)
+    files.write_lines(
+        Path("bench.jsonl"),
+        [{"id": row["index"], "question": row["question"], "options": options, "answer": "B"} for row in rows],
+    )
+    prompt = "Which?\nA. a cat\nB. a dog\nC. a horse\nAnswer with the option's letter from the given choices directly."
+    samples = [
+        {"doc_id": n, "target": "B", "input": prompt, "filtered_resps": [reply]} for n, reply in enumerate(replies)
+    ]
+    files.write_lines(Path("logs/20260801_120000_samples_mmstar.jsonl"), samples)
+    members = [
+        ("header.json", files.inspect_header(1, 1.0)),
+        ("samples/1_epoch_1.json", files.inspect_sample(1, "ANSWER: B")),
+    ]
+    files.write_archive(Path("logs/mmmu.eval"), members)
+    answers = [{"question_id": str(n), "question": prompt, "answer": reply} for n, reply in enumerate(replies)]
+    files.write_json(Path("results/blink/blink.json"), answers)
+    files.write_json(
+        Path("results/blink/blink_evaluated.json"), [row | {"label": "B", "correct": True} for row in answers]
+    )
+
+
 WORLDS: dict[str, Callable[[], None]] = {
     "README.md": write_questions,
     "add-your-own-inferencer.md": write_questions,
     "add-your-own-model.md": write_examples,
+    "coming-from.md": write_foreign,
     "curate.md": write_shop,
     "cure.md": write_chains,
     "documents.md": write_documents,
@@ -155,6 +191,7 @@ WORLDS: dict[str, Callable[[], None]] = {
     "metrics.md": write_predictions,
     "perf.md": write_questions,
     "reform.md": write_reform,
+    "second-opinion.md": write_foreign,
     "statistics.md": write_runs,
 }
 """Page -> what writes the files it speaks of into the current folder."""

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from ..core.ids import content_hash
 from ..core.message_parts import holds_marker
-from ..core.protocols import Model
 from ..core.tasks import PlannedCounts, RunHeader, Task
 from ..data.dataset import Survey
 from ..data.degrade.calibrations import calibrated_variant
@@ -28,8 +27,21 @@ NOT_IN_IDENTITY = (
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
 
 
+class Identified(Protocol):
+    """Whoever answered: a model, or a file of another harness's replies."""
+
+    @property
+    def name(self) -> str:
+        """Return what reports call it."""
+        ...
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what makes its replies its own."""
+        ...
+
+
 def make_header(
-    model: Model,
+    model: Identified,
     config: Mapping[str, Any],
     *,
     versions: Mapping[str, str],

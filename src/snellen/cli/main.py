@@ -28,6 +28,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "view": ("look.view:view", "Look at runs in the browser, also while they run."),
     "score": ("score:score", "Score predictions made elsewhere, or score a run again."),
     "judge": ("look.judge:judge", "Label a few judged replies, and correct a judge's figure by them."),
+    "import": ("opinion.import_command:import_command", "Read predictions of another harness into a run."),
+    "second-opinion": (
+        "opinion.opinion_command:second_opinion_command",
+        "Read another harness's predictions again: its number, ours, and where they part.",
+    ),
     "extract": ("extract:extract", "Read one reply: the option, the rule that decided, and why."),
     "report": ("look.report:report", "Write report.html of a run, its plots, or files for other programs."),
     "show": ("look.show:show", "Print a run, or one sample of it whole."),

@@ -39,9 +39,9 @@ def iterate_array(path: str | Path, pointer: tuple[str, ...] = ()) -> Iterator[A
             yield value
 
 
-def iterate_members(path: str | Path) -> Iterator[tuple[str, Any]]:
-    """Yield the (key, value) pairs of a file that is one large object."""
-    return _walk(Path(path), ("\0",))
+def iterate_members(path: str | Path, *, nan: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield the (key, value) pairs of a file that is one large object; with `nan` also where it holds NaN."""
+    return _walk(Path(path), ("\0",), nan=nan)
 
 
 def read_header(path: str | Path, pointer: tuple[str, ...]) -> dict[str, Any]:
@@ -49,41 +49,54 @@ def read_header(path: str | Path, pointer: tuple[str, ...]) -> dict[str, Any]:
     return {kind: value for kind, value in _walk(Path(path), pointer, keep_elements=False) if kind != "element"}
 
 
-def iterate_with_header(path: str | Path, pointer: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Yield `("element", value)` for the array and `(dotted key, value)` for what surrounds it, in file order."""
-    return _walk(Path(path), pointer)
+def iterate_with_header(path: str | Path, pointer: tuple[str, ...], *, nan: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield `("element", value)` for the array and `(dotted key, value)` for what surrounds it, in file order.
+
+    With `nan` the bare words NaN and Infinity, which are no JSON, are numbers.
+    """
+    return _walk(Path(path), pointer, nan=nan)
 
 
-def iterate_records(path: str | Path, *, max_bytes: int = MAX_RECORD_BYTES) -> Iterator[tuple[int, dict[str, Any]]]:
+def iterate_records(
+    path: str | Path, *, max_bytes: int = MAX_RECORD_BYTES, nan: bool = False
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (number from 1, record) of one JSON list of objects, or of JSON objects one after the other.
 
-    Raises DataError naming file and record for anything else: text that is not UTF-8, NaN, a record without end.
+    Raises DataError naming file and record for anything else: text that is not UTF-8, a record without end, and NaN
+    unless told that it is a number.
     """
     try:
         with Path(path).open("rb") as stream:
-            yield from _RecordScanner(stream, Path(path), max_bytes).records()
+            yield from _RecordScanner(stream, Path(path), max_bytes, nan=nan).records()
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _walk(path: Path, pointer: tuple[str, ...], keep_elements: bool = True) -> Iterator[tuple[str, Any]]:
+def _walk(
+    path: Path, pointer: tuple[str, ...], keep_elements: bool = True, *, nan: bool = False
+) -> Iterator[tuple[str, Any]]:
     try:
         stream = path.open("rb")
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     with stream:
-        yield from _Scanner(stream, path, keep_elements).walk(pointer, "")
+        if stream.read(len(_BYTE_ORDER_MARK)) != _BYTE_ORDER_MARK:
+            stream.seek(0)
+        yield from _Scanner(stream, path, keep_elements, nan=nan).walk(pointer, "")
 
 
 class _Scanner:
     """A cursor over a file in chunks: finds where each value ends without building it."""
 
-    def __init__(self, stream: BinaryIO, path: Path, keep_elements: bool = True, limit: int | None = None) -> None:
+    def __init__(
+        self, stream: BinaryIO, path: Path, keep_elements: bool = True, limit: int | None = None, *, nan: bool = False
+    ) -> None:
         self._stream, self._path, self._keep = stream, path, keep_elements
         self._limit = MAX_ELEMENT_BYTES if limit is None else limit
         self._buffer, self._at, self._dropped = b"", 0, 0
         self._done = False
         self._count = 0
+        self._nan = nan
 
     def walk(self, pointer: tuple[str, ...], where: str) -> Iterator[tuple[str, Any]]:
         """Yield the elements at `pointer` and what surrounds them."""
@@ -220,6 +233,11 @@ class _Scanner:
         try:
             return msgspec.json.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            if not self._nan:
+                self._fail(str(error))
+        try:
+            return json.loads(raw)
+        except (ValueError, RecursionError) as error:
             self._fail(str(error))
 
     def _refuse_length(self) -> NoReturn:
@@ -234,10 +252,10 @@ class _Scanner:
 class _RecordScanner(_Scanner):
     """A cursor over records of other programs: the quick decoder first, the exact one where it refuses."""
 
-    def __init__(self, stream: BinaryIO, path: Path, limit: int) -> None:
-        super().__init__(stream, path, limit=limit)
+    def __init__(self, stream: BinaryIO, path: Path, limit: int, *, nan: bool = False) -> None:
+        super().__init__(stream, path, limit=limit, nan=nan)
         self._quick = msgspec.json.Decoder().decode
-        self._exact = json.JSONDecoder(parse_constant=_refuse_constant)
+        self._exact = json.JSONDecoder(parse_constant=float if nan else _refuse_constant)
 
     def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the numbered records of either form."""

@@ -75,6 +75,14 @@ _MARKS = {
     "A: B:": r"({letter})[:：]",
     "A、B、": r"({letter})、",
 }
+_OPENINGS = {
+    "(A) (B)": ("(A)",),
+    "A. B.": ("A.", "A．"),
+    "A) B)": ("A)", "A）"),
+    "A: B:": ("A:", "A："),
+    "A、B、": ("A、",),
+}
+"""What the first mark looks like: a text without it need not be searched."""
 _LETTER = "[A-Z]"
 PATTERNS = [
     *((f"{name} on lines", re.compile(_LINE.format(mark.format(letter=_LETTER)))) for name, mark in _MARKS.items()),
@@ -85,7 +93,10 @@ PATTERNS = [
 
 def options_in_text(text: str) -> Found | None:
     """Return the options that stand marked A, B, C … without a gap in a question's text, or None."""
+    opened = {name for name, openings in _OPENINGS.items() if any(opening in text for opening in openings)}
     for name, pattern in PATTERNS:
+        if name.removesuffix(" on lines") not in opened:
+            continue
         marks = _last_run(list(pattern.finditer(text)))
         if len(marks) < 2:
             continue

@@ -10,6 +10,7 @@ from msgspec import Struct
 from ...core.errors import UsageError, did_you_mean
 from ...core.ids import rng
 from ...extract.profiles import parse_aisbench, parse_flageval
+from .evalscope_rules import read_last_answer
 from .inspect_rules import read_answer_line
 from .lmms_rules import (
     read_first_character,
@@ -61,9 +62,9 @@ PEER_READERS: Final[Mapping[str, PeerReader]] = {
         PeerReader("lmms-first-character", read_first_character, source=f"{_L} seedbench"),
         PeerReader("lmms-letter-or-dotted", read_letter_or_dotted, source=f"{_L} ai2d, muirbench, scienceqa"),
         PeerReader("inspect-choice", read_answer_line, failures="left out", source="inspect_ai 499e615 choice()"),
-        PeerReader("evalscope", read_answer_line, source="evalscope fde259d, after inspect_ai"),
+        PeerReader("evalscope", read_last_answer, source="evalscope 1617436 utils/multi_choices.py"),
         PeerReader("flageval", _flageval, failures="left out", source="FlagEvalMM fef27ec base_evaluator.py"),
-        PeerReader("aisbench", _aisbench, failures="left out", source="AISBench first_option_postprocess"),
+        PeerReader("aisbench", _aisbench, source="AISBench first_option_postprocess"),
     )
 }
 

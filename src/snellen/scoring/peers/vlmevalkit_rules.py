@@ -19,7 +19,7 @@ REFUSALS: Final = (
 LAST_WORDS = 4
 """A letter counts only if it first stands among so many words at the end."""
 _MARKS = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
-_ANSWER_IS = re.compile(r"(?:correct )?answer is\s*(?:\*\*)?\s*([ABCD])\b", re.IGNORECASE)
+_ANSWER_IS = re.compile(r"(?i:answer is)\s*(?:\*\*)?\s*([ABCD])\b")
 _VQA_MARKS = str.maketrans(dict.fromkeys(';/[]"{}()=+\\_-><@`,?!.:', " "))
 
 
@@ -33,10 +33,12 @@ def infer_letter(reply: str, options: Mapping[str, str]) -> str | None:
     named = [letter for letter in options if letter in words]
     if len(named) == 1 and words.index(named[0]) >= len(words) - LAST_WORDS:
         return named[0]
-    if not named and DECLINED in words:
-        return DECLINED
+    return DECLINED if not named and DECLINED in words else _announced(reply, options)
+
+
+def _announced(reply: str, options: Mapping[str, str]) -> str | None:
     announced = _ANSWER_IS.search(reply)
-    letter = announced[1].upper() if announced else ""
+    letter = announced[1] if announced else ""
     return letter if letter in options else None
 
 

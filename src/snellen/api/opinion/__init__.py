@@ -1,0 +1,1 @@
+"""Predictions of other harnesses: imported as runs, and read a second time."""

@@ -1,0 +1,178 @@
+"""Predictions of another harness to a stored run: replies as they are, failures as failures, damage counted."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ...core.builtins import default_registry
+from ...core.garbage import rare_collections
+from ...core.tasks import RunHeader, Task
+from ...core.types import BASE_VARIANT, Form, Prediction, Request, Sample, TrialKey
+from ...data.foreign.damage_counts import Damage
+from ...data.foreign.foreign_rows import ForeignFile
+from ...data.foreign.formats import open_predictions
+from ...data.foreign.peer_cards import peer_card
+from ...data.foreign.row_spool import REFUSE, RowSpool, spool_rows
+from ...report.finish import finish_run
+from ...scoring.readings import META, OWN
+from ...store.writer import RunWriter
+from ..header import installed_versions, make_header
+from ..run import REPORTED_TRIALS, check_folder
+from .benchmark_rows import BenchmarkRows, merged_sample
+from .foreign_trials import prediction_of, request_of, sample_of
+
+IMPORTED = "imported"
+"""Where run.db keeps whose predictions it holds."""
+ROWS_AT_ONCE = 1_000
+DIGEST = "imported"
+_UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
+_CHUNK = 1 << 20
+
+
+class ImportResult(Struct, frozen=True):
+    """What an import left: the run, what was counted, and the results of reading it."""
+
+    folder: Path
+    about: dict[str, Any]
+    """Harness, task, model, file, rows, failures, damage, notes, numbers reported."""
+    results: dict[str, Any]
+
+
+class _Answerer(Struct, frozen=True):
+    """The model that another harness asked, as far as its file says."""
+
+    name: str
+    harness: str
+    digest: str
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the hash of the file: whatever it is called, its replies are these."""
+        return {"model": self.name, IMPORTED: self.harness, "sha256": self.digest}
+
+
+@rare_collections()
+def import_predictions(
+    path: str | Path,
+    *,
+    harness: str | None = None,
+    task: str | None = None,
+    model: str | None = None,
+    data: str | None = None,
+    join: str | None = None,
+    repeated: str = REFUSE,
+    catalogs: Sequence[str | Path] = (),
+    output: str | Path | None = None,
+    command: str = "",
+) -> ImportResult:
+    """Read the predictions of another harness into a run, score them as Snellen reads, and say what was damaged.
+
+    `data` names the benchmark (a file or a task) where ids, questions and pictures come from; `join` says whether rows
+    are found in it by `id` or by `order`. The same call again changes nothing.
+    """
+    damage = Damage()
+    file = open_predictions(path, damage, harness)
+    with closing(spool_rows(file, damage, repeated)) as spool:
+        known = None if data is None else BenchmarkRows(data, join, catalogs)
+        if known is not None:
+            known.compare(spool, damage)
+        planned = _planned(spool, file, known)
+        named = (task or our_name(file), model or file.model or "unknown")
+        header = _header(file, named, spool, planned, command)
+        folder = Path(output) if output is not None else Path("runs") / _folder_name(header)
+        if not (folder / "run.db").exists():
+            check_folder(folder)
+        counts = {"rows": len(spool), "failed": spool.failed, "judged": spool.judged, "planned": planned}
+        about = _about(file, header, damage, counts)
+        asyncio.run(_store(folder, header, spool, known, about))
+    results = finish_run(folder, default_registry(), report=len(spool) <= REPORTED_TRIALS)
+    return ImportResult(folder, about, results)
+
+
+def our_name(file: ForeignFile) -> str:
+    """Return our name of a benchmark: of one the harness's card knows, else the harness's own name in our style."""
+    found = peer_card(file.harness).find(file.task)
+    return found.task if found is not None else _UNSAFE.sub("-", file.task).strip("-").lower() or "predictions"
+
+
+def _planned(spool: RowSpool, file: ForeignFile, known: BenchmarkRows | None) -> int:
+    """Return how many trials there should be: what has no prediction is counted as not asked."""
+    expected = len(known) * spool.repeats if known is not None else file.expected or 0
+    return max(len(spool), expected)
+
+
+def _header(file: ForeignFile, named: tuple[str, str], spool: RowSpool, planned: int, command: str) -> RunHeader:
+    name, model = named
+    digest = _file_hash(file.path)
+    scorers = peer_card(file.harness).rules(file.task).ours or ("by_form",)
+    made = Task(name, {"loader": IMPORTED}, Form.AUTO, repeats=spool.repeats, scorers=scorers, title=file.task)
+    config = {"tasks": {name: {"data": digest, "repeats": spool.repeats}}, "seed": 0}
+    return make_header(
+        _Answerer(model, file.harness, digest),
+        config,
+        versions=installed_versions(),
+        command=command,
+        tasks=[made],
+        planned={name: planned},
+    )
+
+
+def _file_hash(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _folder_name(header: RunHeader) -> str:
+    label = f"{header.tasks[0].name[:60]}--{header.model[:60]}"
+    return f"{_UNSAFE.sub('-', label)}--{header.config['model'][IMPORTED]}-{header.id[:8]}"
+
+
+async def _store(
+    folder: Path, header: RunHeader, spool: RowSpool, known: BenchmarkRows | None, about: Mapping[str, Any]
+) -> None:
+    """Write all rows and what is known of them."""
+    with closing(RunWriter(folder, header)) as writer:
+        trials = _trials(header.tasks[0].name, spool, known)
+        while batch := list(islice(trials, ROWS_AT_ONCE)):
+            puts = (
+                writer.put(position, sample, request, prediction, DIGEST)
+                for position, sample, request, prediction in batch
+            )
+            await asyncio.gather(*puts)
+        writer.put_meta(IMPORTED, about)
+        if writer.meta(META) is None:
+            writer.put_meta(META, OWN)
+
+
+def _trials(
+    task: str, spool: RowSpool, known: BenchmarkRows | None
+) -> Iterator[tuple[int, Sample, Request, Prediction]]:
+    for row in spool:
+        sample = sample_of(row, task) if known is None else merged_sample(row, known.find(row))
+        key = TrialKey(task, sample.id, BASE_VARIANT, row.repeat)
+        yield spool.questions[row.id], sample, request_of(key, row, sample), prediction_of(key, row)
+
+
+def _about(file: ForeignFile, header: RunHeader, damage: Damage, counts: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "harness": file.harness,
+        "peer_task": file.task,
+        "task": header.tasks[0].name,
+        "model": header.model,
+        "file": str(file.path),
+        **counts,
+        "reported": dict(file.reported),
+        "damage": damage.described(),
+        "notes": file.notes,
+    }

@@ -1,0 +1,1 @@
+"""Commands about predictions of other harnesses."""

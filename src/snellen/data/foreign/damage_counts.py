@@ -1,0 +1,67 @@
+"""What a file of predictions has lost or bent on its way, counted and named, so that it can be said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ...core.text import plural
+
+EXCEL_CELL: Final = 32_767
+"""So many characters a cell of a workbook takes; what is longer is cut by whoever wrote it."""
+NAMED = 5
+KINDS: Final[Mapping[str, str]] = {
+    "cut": "a reply as long as an Excel cell takes (32,767 characters): cut there, and read as cut",
+    "typed": "a reply that the sheet keeps as a number or a truth value: what was written is lost (007, 1e5, TRUE)",
+    "empty": "an empty reply (in a sheet an empty reply, None and a lost one look the same)",
+    "lost": "a row without any reply: counted as failed",
+    "repeated": "a row that repeats another word for word: counted once",
+    "superseded": "a row that another of the same question replaces",
+    "no_gold": "a row without a right answer: unscored",
+    "odd_gold": "a row whose right answer is none of its options: unscored",
+    "no_options": "a choice whose options the file does not show: unscored (give the benchmark with --data)",
+    "same_options": "a row with two options of one text",
+    "shuffled": "a reply that the harness rewrote after shuffling: only its verdict counts, not its words",
+    "other_question": "a question that reads otherwise in --data",
+    "other_gold": "a right answer that is another one in --data",
+    "missing": "a row of the benchmark without a prediction: counted as not asked",
+    "no_picture": "a picture that is not where the file says",
+}
+"""Kind -> what one of it is."""
+
+
+class Damage:
+    """Counts by kind, with the first few rows of each."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.named: dict[str, list[str]] = {}
+
+    def add(self, kind: str, row: str, count: int = 1) -> None:
+        """Count one row of a kind."""
+        self.counts[kind] += count
+        names = self.named.setdefault(kind, [])
+        if len(names) < NAMED:
+            names.append(row)
+
+    def described(self) -> dict[str, Any]:
+        """Return kind -> count, meaning and first rows."""
+        return {
+            kind: {"count": count, "what": KINDS[kind], "first": self.named[kind]}
+            for kind, count in self.counts.items()
+            if count
+        }
+
+    def lines(self) -> list[str]:
+        """Return one sentence a kind."""
+        return damage_lines(self.described())
+
+
+def damage_lines(described: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return one sentence a kind of what `Damage.described` says."""
+    return [
+        f"{plural(entry['count'], 'time')}: {entry['what']} ({', '.join(entry['first'])}"
+        f"{', …' if entry['count'] > len(entry['first']) else ''})"
+        for entry in described.values()
+    ]

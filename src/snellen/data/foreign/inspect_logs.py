@@ -1,0 +1,194 @@
+"""inspect_ai's logs, `.eval` archives and plain JSON: one sample and epoch a row, finished or killed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...core.errors import DataError
+from ...core.types import Image
+from ..files.jsonstream import iterate_with_header
+from .damage_counts import Damage
+from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags, token_pair
+from .foreign_source import ForeignSource
+from .gold import lettered, settle_gold, shown_options
+from .zip_members import LogArchive
+
+HARNESS = "inspect"
+GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""What its letters are worth."""
+CUT = ("max_tokens", "model_length")
+HEADER, START = "header.json", "_journal/start.json"
+_ATTACHED = "attachment://"
+_KEYS = ("version", "status", "eval", "invalidated")
+
+
+def is_inspect(source: ForeignSource) -> bool:
+    """Tell inspect's logs by their ending, or by how a log in JSON begins."""
+    if source.ending == ".eval":
+        return True
+    if not source.is_object or source.first_key not in _KEYS:
+        return False
+    return any(key == "eval" for key, _ in iterate_with_header(source.path, ("samples",), nan=True))
+
+
+def open_inspect(source: ForeignSource, damage: Damage) -> ForeignFile:
+    """Open a log; one whose run was killed has no numbers of its own, and is read as far as it goes."""
+    path, notes = source.path, list[str]()
+    archived = source.ending == ".eval"
+    header = _archived_header(path, notes) if archived else _json_header(path)
+    if header.get("status") not in ("success", None):
+        notes.append(f"the log says its run ended as {header['status']!r}")
+    samples = _archived_samples(path, damage) if archived else _json_samples(path)
+    shuffled = _is_shuffled(header.get("plan") or {})
+    rows = (sample_row(sample, damage, shuffled=shuffled) for sample in samples)
+    spec, results = header.get("eval") or {}, header.get("results") or {}
+    task, model = str(spec.get("task") or path.stem).rpartition("/")[2], str(spec.get("model") or "")
+    return ForeignFile(HARNESS, path, rows, task, model, _reported(results), _expected(spec, results), notes)
+
+
+def _is_shuffled(plan: Mapping[str, Any]) -> bool:
+    return any((step.get("params") or {}).get("shuffle") for step in plan.get("steps") or [])
+
+
+def _decode(data: bytes) -> Any:
+    """Decode a member; bare NaN, which marks a sample without a score, is no JSON and is read all the same."""
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return json.loads(data)
+
+
+def _archived_header(path: Path, notes: list[str]) -> dict[str, Any]:
+    with closing(LogArchive(path)) as archive:
+        name = next((name for name in (HEADER, START) if name in archive.members), None)
+        if name is None:
+            raise DataError(f"{path} is no log of inspect_ai: it has neither {HEADER} nor {START}")
+        if name == START:
+            notes.append("the run was killed: the log has no header, only what was written until then")
+        value: dict[str, Any] = _decode(archive.read(name))
+        return value
+
+
+def _archived_samples(path: Path, damage: Damage) -> Iterator[dict[str, Any]]:
+    with closing(LogArchive(path)) as archive:
+        for name in archive.repeated:
+            if name.startswith("samples/"):
+                damage.add("superseded", Path(name).stem)
+        for name in archive.members:
+            if name.startswith("samples/") and name.endswith(".json"):
+                yield _decode(archive.read(name))
+
+
+def _json_header(path: Path) -> dict[str, Any]:
+    return {key: value for key, value in iterate_with_header(path, ("samples",), nan=True) if key != "element"}
+
+
+def _json_samples(path: Path) -> Iterator[dict[str, Any]]:
+    return (value for key, value in iterate_with_header(path, ("samples",), nan=True) if key == "element")
+
+
+def sample_row(sample: Mapping[str, Any], damage: Damage, *, shuffled: bool = False) -> ForeignRow:
+    """Return one sample and epoch as a row; an error is a failure, and a score that is NaN is none."""
+    name, output = plain_id(sample.get("id")), sample.get("output") or {}
+    question, images = _content(sample.get("input"), sample.get("attachments") or {})
+    prompt, _ = _content((sample.get("messages") or [])[:2], {})
+    options = lettered(sample["choices"]) if sample.get("choices") else shown_options(prompt)
+    gold = settle_gold(options, sample.get("target"), name, damage)
+    reply, failure = _reply(sample, output, name, damage)
+    if shuffled:
+        damage.add("shuffled", name)
+    score = _score(sample.get("scores"))
+    return ForeignRow(
+        name,
+        gold.form,
+        reply,
+        failure,
+        max(0, int(sample.get("epoch") or 1) - 1),
+        question=question,
+        prompt=prompt,
+        options=options,
+        answers=gold.answers,
+        images=images,
+        finish=_finish(output),
+        tags=short_tags(sample.get("metadata") or {}, frozenset()),
+        tokens=token_pair(output.get("usage"), ("input_tokens", "output_tokens")),
+        read_answer=None if is_nothing(score.get("answer")) else str(score["answer"]),
+        verdict=None if failure else _grade(score.get("value")),
+    )
+
+
+def _reply(
+    sample: Mapping[str, Any], output: Mapping[str, Any], name: str, damage: Damage
+) -> tuple[str | None, str | None]:
+    error = sample.get("error") or output.get("error")
+    if error:
+        return None, str(error.get("message") if isinstance(error, dict) else error)
+    text = str(output.get("completion") or "")
+    if not text:
+        damage.add("empty", name)
+    return text, None
+
+
+def _finish(output: Mapping[str, Any]) -> str | None:
+    stop: str | None = next((choice.get("stop_reason") for choice in output.get("choices") or []), None)
+    return "length" if stop in CUT else stop
+
+
+def _score(scores: Any) -> Mapping[str, Any]:
+    if not isinstance(scores, dict) or not scores:
+        return {}
+    chosen = scores.get("choice") or next(iter(scores.values()))
+    return chosen if isinstance(chosen, dict) else {}
+
+
+def _grade(value: Any) -> float | None:
+    return GRADES[value] if isinstance(value, str) and value in GRADES else share(value)
+
+
+def _content(value: Any, attachments: Mapping[str, str]) -> tuple[str, tuple[Image, ...]]:
+    """Return the user's texts, joined, and the pictures that the log still holds."""
+    if isinstance(value, str):
+        return _attached(value, attachments), ()
+    parts = [part for message in value or [] for part in _parts(message)]
+    texts = [_attached(str(part.get("text") or ""), attachments) for part in parts if part.get("type") == "text"]
+    refs = [_attached(str(part.get("image") or ""), attachments) for part in parts if part.get("type") == "image"]
+    return "\n".join(texts), tuple(Image(ref) for ref in refs if ref.startswith(("data:image/", "https://")))
+
+
+def _parts(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of what a user says; of others nothing."""
+    if message.get("role") not in (None, "user"):
+        return []
+    content = message.get("content")
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+
+
+def _attached(text: str, attachments: Mapping[str, str]) -> str:
+    return attachments.get(text.removeprefix(_ATTACHED), text) if text.startswith(_ATTACHED) else text
+
+
+def _reported(results: Mapping[str, Any]) -> dict[str, float]:
+    found = {}
+    for score in results.get("scores") or []:
+        for name, metric in (score.get("metrics") or {}).items():
+            value = metric.get("value") if isinstance(metric, dict) else None
+            if isinstance(value, int | float) and name not in ("stderr", "std"):
+                found[f"{score.get('name')} {name}"] = float(value)
+    return found
+
+
+def _expected(spec: Mapping[str, Any], results: Mapping[str, Any]) -> int | None:
+    total = results.get("total_samples")
+    if isinstance(total, int) and total:
+        return total
+    samples = (spec.get("dataset") or {}).get("samples")
+    config = spec.get("config") or {}
+    if not isinstance(samples, int) or config.get("limit"):
+        return None
+    return samples * int(config.get("epochs") or 1)

@@ -1,0 +1,207 @@
+"""lmms-eval's files of samples (JSON Lines, or the older JSON with `logs`), with the numbers reported beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..files.jsonstream import iterate_with_header
+from .damage_counts import Damage
+from .failure_marks import failure_in
+from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags, token_pair
+from .foreign_source import ForeignSource, Record
+from .gold import as_list, lettered, settle_gold, shown_options
+
+HARNESS = "lmms-eval"
+SAMPLES = re.compile(r"(?P<time>.*?)_?samples_(?P<task>.+?)(?P<later>_\d{4}-\d\d-\d\dT.*)?$")
+_FIELDS = frozenset(
+    (
+        "doc_id",
+        "doc_hash",
+        "prompt_hash",
+        "target_hash",
+        "target",
+        "input",
+        "filtered_resps",
+        "resps",
+        "token_counts",
+        "input_media",
+        "arguments",
+        "doc",
+        "eval_time",
+    )
+)
+_IDS = ("id", "question_id", "questionId", "index", "pid", "idx", "qid")
+_SCORES = ("score", "correct", "acc", "exact_match")
+_READ = ("parsed_pred", "prediction", "pred", "pred_answer", "extracted_answer")
+
+
+class _Metric(NamedTuple):
+    """What a metric's object says of one row."""
+
+    name: str | None = None
+    verdict: float | None = None
+    read: str | None = None
+    tags: Mapping[str, Any] = {}
+
+
+def is_lmms(source: ForeignSource) -> bool:
+    """Tell lmms-eval's files by `doc_id` beside the replies, or by the older form's `logs`."""
+    first = source.first
+    return ("doc_id" in first and ("filtered_resps" in first or "resps" in first)) or (
+        source.is_object and _older_form(source.path)
+    )
+
+
+def open_lmms(source: ForeignSource, damage: Damage) -> ForeignFile:
+    """Open a file of samples; the results file of the same run tells model, number of rows and the numbers reported."""
+    named = SAMPLES.match(source.path.stem)
+    task = named["task"] if named else source.path.stem
+    results = _results_beside(source.path, named)
+    model = str(results.get("model_name") or results.get("config", {}).get("model") or source.path.parent.name)
+    expected = results.get("n-samples", {}).get(task, {}).get("effective")
+    rows = _rows(_logs(source.path) if source.is_object else source.records(), damage)
+    return ForeignFile(HARNESS, source.path, rows, task, model, _reported(results, task), expected)
+
+
+def _reported(results: Mapping[str, Any], task: str) -> dict[str, float]:
+    told = results.get("results", {}).get(task, {})
+    return {name: float(value) for name, value in told.items() if type(value) in (int, float) and "_stderr" not in name}
+
+
+def _older_form(path: Path) -> bool:
+    return next((True for key, _ in iterate_with_header(path, ("logs",), nan=True) if key == "element"), False)
+
+
+def _logs(path: Path) -> Iterator[tuple[int, Record]]:
+    elements = (value for key, value in iterate_with_header(path, ("logs",), nan=True) if key == "element")
+    return enumerate(elements, 1)
+
+
+def _results_beside(samples: Path, named: re.Match[str] | None) -> dict[str, Any]:
+    """Return the results file that was written with a file of samples; nothing where there is none, or several."""
+    time, later = (named["time"], named["later"] or "") if named else ("", "")
+    names = [f"{time}_results.json", f"results{later}.json"] if time or later else ["*_results.json", "results*.json"]
+    files = [file for name in names for file in sorted(samples.parent.glob(name))]
+    if len(files) != 1:
+        return {}
+    header = dict(iterate_with_header(files[0], ("\0",), nan=True))
+    return {name: value for name, value in header.items() if isinstance(value, dict | str)}
+
+
+def _rows(records: Iterator[tuple[int, Record]], damage: Damage) -> Iterator[ForeignRow]:
+    for number, record in records:
+        place = record.get("doc_id")
+        metric = read_metrics(record)
+        doc = _doc(record)
+        own = _first(doc, _IDS) or metric.name
+        # A place in the data is no id: it must not be paired with another harness's number by accident.
+        name = plain_id(own) if own is not None else f"doc-{number - 1 if place is None else plain_id(place)}"
+        prompt = _prompt(record.get("input", record.get("arguments")))
+        options = _options(doc) or shown_options(prompt)
+        gold = settle_gold(options, record.get("target"), name, damage)
+        for repeat, value in enumerate(replies_of(record)):
+            reply, failure, read = _reply(value, name, damage)
+            yield ForeignRow(
+                name,
+                gold.form,
+                reply,
+                failure,
+                repeat,
+                question=str(doc.get("question") or ""),
+                prompt=prompt,
+                options=options,
+                answers=gold.answers,
+                tags=short_tags({**metric.tags, **doc}, _FIELDS | frozenset(_IDS)),
+                tokens=_tokens(record.get("token_counts"), repeat),
+                read_reply=read,
+                read_answer=metric.read,
+                verdict=metric.verdict,
+                place=place if isinstance(place, int) else None,
+            )
+
+
+def _doc(record: Record) -> dict[str, Any]:
+    doc = record.get("doc")
+    return doc if isinstance(doc, dict) else {}
+
+
+def replies_of(record: Record) -> list[Any]:
+    """Return the replies of a row: one, or one a repeat; lists in lists are opened."""
+    value = record.get("filtered_resps", record.get("resps"))
+    while isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value if isinstance(value, list) and value else [value if value != [] else None]
+
+
+def _reply(value: Any, name: str, damage: Damage) -> tuple[str | None, str | None, str | None]:
+    while isinstance(value, list) and value:
+        value = value[0]
+    if value is None or not isinstance(value, str):
+        damage.add("lost" if is_nothing(value) else "typed", name)
+        return (None, "the file holds no reply", None) if is_nothing(value) else (str(value), None, None)
+    if not value:
+        damage.add("empty", name)
+    failure = failure_in(HARNESS, value)
+    return (None, failure, value) if failure else (value, None, None)
+
+
+def read_metrics(record: Record) -> _Metric:
+    """Return what the metrics of a row say: the first that gives a number from 0 to 1 is the verdict."""
+    found = _Metric()
+    for name, value in record.items():
+        if name in _FIELDS:
+            continue
+        metric = _object(value) if isinstance(value, dict) else _Metric(verdict=share(value))
+        if metric.verdict is not None or found.name is None:
+            found = _Metric(
+                metric.name or found.name, metric.verdict, metric.read or found.read, {**found.tags, **metric.tags}
+            )
+        if found.verdict is not None:
+            break
+    return found
+
+
+def _object(value: Mapping[str, Any]) -> _Metric:
+    name = _first(value, _IDS)
+    read = as_list(_first(value, _READ))
+    read = read[0] if isinstance(read, list) and len(read) == 1 else read
+    verdict = next((share(value[key]) for key in _SCORES if key in value), None)
+    if verdict is None:
+        verdict = _compared(read, value.get("answer"))
+    tags = {key: cell for key, cell in value.items() if key not in (*_IDS, *_READ, *_SCORES, "answer", "ground_truth")}
+    return _Metric(None if name is None else plain_id(name), verdict, read if isinstance(read, str) else None, tags)
+
+
+def _first(value: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((value[name] for name in names if not is_nothing(value.get(name))), None)
+
+
+def _compared(read: Any, answer: Any) -> float | None:
+    """Return the verdict that a letter read beside the right letter means; of texts nobody knows the rule."""
+    letters = isinstance(read, str) and isinstance(answer, str) and len(answer) == 1
+    return float(read == answer) if letters else None
+
+
+def _prompt(value: Any) -> str:
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    if isinstance(value, dict):  # arguments as lm-eval writes them
+        value = next(iter(value.values()), "")
+        return _prompt(value)
+    return value if isinstance(value, str) else ""
+
+
+def _options(doc: Mapping[str, Any]) -> dict[str, str]:
+    texts = as_list(doc.get("options", doc.get("choices")))
+    if isinstance(texts, list):
+        return lettered(texts)
+    letters = {key: str(value) for key, value in doc.items() if re.fullmatch("[A-Z]", key) and not is_nothing(value)}
+    return {letter: text for letter, text in sorted(letters.items()) if text != "nan"}
+
+
+def _tokens(counts: Any, repeat: int) -> tuple[int, int] | None:
+    entry = counts[repeat] if isinstance(counts, list) and repeat < len(counts) else None
+    return token_pair(entry, ("input_tokens", "output_tokens"))

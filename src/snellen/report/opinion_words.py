@@ -1,0 +1,87 @@
+"""A second opinion in words: the two numbers, what lies between them, what was lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..core.text import plural
+from ..data.foreign.damage_counts import damage_lines
+from .written import written, written_interval, written_share
+
+HOW = {
+    "recorded": "by the verdicts in its own file",
+    "reproduced": "by its rule, applied again",
+    "unknown": "no number: the file holds no verdicts, and no rule is known",
+}
+SHOWN_KINDS = ("misread", "read_into", "drawn", "failure_counted", "scored_otherwise", "unread_counted", "left_out")
+FAVOURS = ("for the model", "against the model")
+
+
+def opinion_sentence(summary: Mapping[str, Any]) -> str:
+    """Return the difference in one sentence."""
+    peer, ours = summary["peer"]["value"], summary["ours"]["value"]
+    if peer is None or ours is None:
+        return (
+            f"{summary['title']}: {HOW['unknown']}. Name the rule with --as." if peer is None else "Nothing was read."
+        )
+    causes = [
+        f"{step['what']} ({plural(step['trials'], 'row')}) {step['change'] * 100:+.1f}"
+        for step in summary["steps"]
+        if step["trials"] and abs(step["change"]) >= 0.0005
+    ]
+    between = "; ".join(causes) if causes else "the same replies, read the same way"
+    return f"{summary['title']} counts {written_share(peer)}, we {written_share(ours)}: {between}."
+
+
+def import_lines(about: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what was imported, and what the file has lost."""
+    failed = f", {plural(about['failed'], 'failed call')}" if about["failed"] else ""
+    lost = about["planned"] - about["rows"]
+    missing = f", {plural(lost, 'row')} without a prediction" if lost else ""
+    rows = plural(about["rows"], "row")
+    yield f"{about['harness']}: {rows} of {about['model']} on {about['peer_task']}{failed}{missing}"
+    yield from (f"  damage, {line}" for line in damage_lines(about["damage"]))
+    yield from (f"  note: {note}" for note in about["notes"])
+
+
+def opinion_lines(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a second opinion for the terminal."""
+    yield f"{summary['title']} · {summary['peer_task']} · {summary['model']} · {plural(summary['trials'], 'row')}"
+    yield f"  {'as ' + summary['title'] + ' counts':34s} {_peer(summary)}"
+    yield from (
+        f"  {'as reported in ' + name:34s} {written_share(value)}" for name, value in summary["reported"].items()
+    )
+    ours = summary["ours"]
+    rest = f"{ours['n']:,} read, {summary['unscored']:,} without an answer, {summary['failed']:,} failed"
+    value = f"{written('accuracy', ours)} [{written_interval('accuracy', ours)}]"
+    yield f"  {'as we read the same replies':34s} {value} ({rest})"
+    for name, split in summary["splits"].items():
+        yield f"  {'split ' + (name or '(none)'):34s} theirs {_share(split['peer'])}, ours {_share(split['ours'])}"
+    for kind in SHOWN_KINDS:
+        entry = summary["kinds"][kind]
+        if entry["count"]:
+            favours = ", ".join(f"{entry[favour]:,} {favour}" for favour in FAVOURS if entry[favour])
+            yield f"  {entry['count']:>7,} × {entry['what']}{f': {favours}' if favours else ''}"
+    if summary["failures_counted_as_right"]:
+        yield f"  {summary['failures_counted_as_right']:>7,} of the failed calls were counted as right"
+    yield from (f"  damage, {line}" for line in damage_lines(summary["damage"]))
+    yield from (f"  note: {note}" for note in summary["notes"])
+    yield f"  {summary['in_words']}"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else written_share(value)
+
+
+def _peer(summary: Mapping[str, Any]) -> str:
+    peer = summary["peer"]
+    if peer["value"] is None:
+        return HOW["unknown"]
+    unit = "groups of rotated copies" if peer["aggregate"] != "mean" else "rows"
+    again = ""
+    if peer["how"] == "recorded" and peer["reproduced_n"] and peer["aggregate"] == "mean":
+        again = f"; its rule again: {written_share(peer['reproduced'])}"
+        unlike = peer["verdicts_unlike_the_rule"]
+        again += f", {plural(unlike, 'verdict')} unlike it (a judge, or another version)" if unlike else ""
+    return f"{written_share(peer['value'])} (n = {peer['n']:,} {unit}, {HOW[peer['how']]}{again})"

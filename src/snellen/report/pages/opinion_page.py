@@ -1,0 +1,140 @@
+"""A second opinion to one page: two numbers, what lies between them, and the replies to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...core.markup import Child, Html, tag
+from ...core.text import plural
+from ...data.foreign.damage_counts import damage_lines
+from ...scoring.peers.disagreement import Opinion
+from ..opinion_words import FAVOURS, HOW, SHOWN_KINDS
+from ..written import written, written_interval, written_share
+from . import draw
+from .parts import facts, reply_text
+from .report_page import document
+from .tables import head, numbers, row, scrolled
+
+LONGEST_REPLY = 1_200
+
+
+class Shown:
+    """The first few disagreements of each kind."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.by_kind: dict[str, list[Opinion]] = {}
+
+    def add(self, opinion: Opinion) -> None:
+        """Keep an opinion if there is room among its kind; those that move the number go first."""
+        kept = self.by_kind.setdefault(opinion.kind, [])
+        if len(kept) < self._most:
+            kept.append(opinion)
+
+
+def render_opinion(summary: Mapping[str, Any], shown: Shown) -> str:
+    """Return the whole page as text."""
+    parts: list[Child] = [_masthead(summary), tag("p", summary["in_words"], class_="notice", role="note")]
+    parts += [tag("h2", "Two numbers"), _numbers(summary), tag("h2", "What lies between"), _between(summary)]
+    for kind in SHOWN_KINDS:
+        parts += _replies(kind, summary, shown.by_kind.get(kind, []))
+    parts += _about(summary)
+    return document(f"Second opinion: {summary['model']} on {summary['peer_task']} – Snellen", parts)
+
+
+def _masthead(summary: Mapping[str, Any]) -> Html:
+    about = (summary["title"], summary["peer_task"], plural(summary["trials"], "row"), f"rules of {summary['seen']}")
+    chips = tag("ul", *(tag("li", fact, class_="chip") for fact in about), class_="chips")
+    title = tag("div", tag("p", "Second opinion", class_="kicker"), tag("h1", summary["model"]), chips)
+    return tag("header", draw.logo(), title, class_="masthead")
+
+
+def _numbers(summary: Mapping[str, Any]) -> Html:
+    peer, ours = summary["peer"], summary["ours"]
+    rows = [
+        _number(f"{summary['title']}, {HOW[peer['how']]}", peer["value"], "–", peer["n"]),
+        *(
+            _number(f"{summary['title']}, reported in {name}", value, "–", None)
+            for name, value in summary["reported"].items()
+        ),
+        _number(
+            "Snellen, of the replies that say something", ours["value"], written_interval("accuracy", ours), ours["n"]
+        ),
+    ]
+    if summary["strict"]:
+        strict = summary["strict"]
+        words = "Snellen, everything else counted as wrong"
+        rows.append(_number(words, strict["value"], written_interval("accuracy", strict), strict["n"]))
+    columns = head("whose", ("value", "n"), ("95 % interval", "n"), ("n", "n"))
+    return tag("div", scrolled("Two numbers", columns, tag("tbody", *rows)), class_="card")
+
+
+def _number(name: str, value: float | None, interval: str, count: int | None) -> Html:
+    shown = "–" if value is None else written_share(value)
+    return row(name, *numbers([shown, interval, "–" if count is None else f"{count:,}"]))
+
+
+def _between(summary: Mapping[str, Any]) -> Html:
+    kinds = [
+        row(summary["kinds"][kind]["what"], *numbers(_counts(summary["kinds"][kind])))
+        for kind in SHOWN_KINDS
+        if summary["kinds"][kind]["count"]
+    ]
+    steps = [
+        row(
+            step["what"],
+            *numbers([f"{step['trials']:,}", f"{step['change'] * 100:+.2f}", written_share(step["after"])]),
+        )
+        for step in summary["steps"]
+        if step["trials"]
+    ]
+    parts: list[Child] = []
+    if kinds:
+        columns = head("what", *((name, "n") for name in ("replies", *FAVOURS)))
+        parts.append(scrolled("Disagreements by kind", columns, tag("tbody", *kinds)))
+    if steps:
+        columns = head("one cause after the other", *((name, "n") for name in ("replies", "points", "then")))
+        parts.append(scrolled("From their number to ours", columns, tag("tbody", *steps)))
+    return tag("div", *(parts or [tag("p", "Nothing: every reply is read and counted alike.")]), class_="card")
+
+
+def _counts(entry: Mapping[str, Any]) -> list[str]:
+    return [f"{entry[name]:,}" for name in ("count", *FAVOURS)]
+
+
+def _replies(kind: str, summary: Mapping[str, Any], opinions: list[Opinion]) -> Iterator[Child]:
+    entry = summary["kinds"][kind]
+    if not opinions:
+        return
+    yield tag("h2", entry["what"][:1].upper() + entry["what"][1:])
+    more = "" if len(opinions) == entry["count"] else f", the first {len(opinions):,} of {entry['count']:,}"
+    yield tag("p", f"{plural(len(opinions), 'row')}{more}; all are in {summary['files']['list']}.", class_="muted")
+    columns = head("row", "right answer", "they read", "we read", "favours", "reply")
+    body = tag("tbody", *(_reply(opinion) for opinion in opinions))
+    yield tag(
+        "details", tag("summary", plural(len(opinions), "row")), scrolled(entry["what"], columns, body), open=True
+    )
+
+
+def _reply(opinion: Opinion) -> Html:
+    name = opinion.sample + (f" · {opinion.repeat + 1}" if opinion.repeat else "")
+    ours = opinion.our_read or (opinion.our_reason or "–") if opinion.our_value is None else opinion.our_read
+    theirs = f"{opinion.peer_read or '–'} ({_value(opinion.peer_value)})"
+    cells = [opinion.gold or "–", theirs, f"{ours or '–'} ({_value(opinion.our_value)})", opinion.favour]
+    reply = tag("td", reply_text(opinion.reply, most=LONGEST_REPLY), class_="text")
+    return row(name, *(tag("td", cell) for cell in cells), reply, name_class="mono")
+
+
+def _value(value: float | None) -> str:
+    return "none" if value is None else written("accuracy", {"value": value})
+
+
+def _about(summary: Mapping[str, Any]) -> Iterator[Child]:
+    lines = [*damage_lines(summary["damage"]), *summary["notes"]]
+    yield tag("h2", "The file")
+    told = (("file", summary["file"]), ("rows", summary["rows"]), ("failed calls", summary["failed"]))
+    rules = ", ".join(f"{form}: {name}" for form, name in summary["rules"].items() if name)
+    yield tag(
+        "div", facts((*told, ("rules applied", rules))), tag("ul", *(tag("li", line) for line in lines)), class_="card"
+    )
