@@ -15,6 +15,7 @@ from ...report.pages.gallery import Shown, read_trial
 from ...report.pages.overview import overview_of, read_results
 from ...report.pages.report_page import PICTURE_BYTES, write_report
 from ...report.pages.vega import save_plot
+from ...report.runlist.brief import run_folders
 from ...scoring.compare.paired import Comparison
 from ...scoring.compare.run_pairs import compare_runs
 from ...scoring.readings import file_of, kept_reading, own_reading
@@ -114,8 +115,7 @@ def find_runs(folders: Sequence[str | Path]) -> list[Path]:
     for folder in map(Path, folders):
         if not folder.is_dir():
             raise UsageError(f"no folder {folder}: name a run folder or one that holds runs")
-        for depth in range(DEPTH + 1):
-            found.update(path.parent for path in folder.glob("/".join(["*"] * depth + ["run.db"])))
+        found.update(run_folders(folder, DEPTH))
     if not found:
         raise UsageError(f"no runs in {', '.join(map(str, folders))}: a run folder holds run.db")
     return sorted(found)

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ...core.builtins import default_registry
+from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
 from ...scoring.aggregates.variance import advise, split_variance
 from ...scoring.gathered import GatheredTask
@@ -34,7 +35,9 @@ class TaskOverview(Struct, frozen=True):
     """Parts of the variance of single trials, adding up to 1; empty when they cannot be told."""
 
 
-def read_results(reader: RunReader, header: RunHeader, *, most: int | None = None) -> Results:
+def read_results(
+    reader: RunReader, header: RunHeader, *, most: int | None = None, registry: Registry | None = None
+) -> Results:
     """Return results.json where it belongs to what is stored, else the same computed now (nothing is written).
 
     A run of more than `most` trials is not computed on the way: it is shown without metrics until it has been scored.
@@ -46,7 +49,7 @@ def read_results(reader: RunReader, header: RunHeader, *, most: int | None = Non
     if most is not None and stored > most:
         nothing: dict[str, Any] = {task.name: {"metrics": {}, "groups": {}} for task in header.tasks}
         return frame_results(reader, header, nothing, {}, own_reading(reader))
-    return score_again(reader, default_registry(), reading=own_reading(reader))
+    return score_again(reader, registry or default_registry(), reading=own_reading(reader))
 
 
 def written_results(folder: Path, header: RunHeader, stored: int) -> Results | None:
