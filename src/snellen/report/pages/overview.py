@@ -18,7 +18,7 @@ from ...scoring.results import frame_results
 from ...scoring.run import score_again
 from ...scoring.table import ScoreTable, TrialColumns
 from ...store.reader import RunReader
-from .figures import Figure, figures_of
+from .figures import LATENCY, Figure, figures_of
 
 Results = dict[str, Any]
 
@@ -33,6 +33,16 @@ class TaskOverview(Struct, frozen=True):
     advice: str
     shares: tuple[tuple[str, float], ...]
     """Parts of the variance of single trials, adding up to 1; empty when they cannot be told."""
+
+    @property
+    def main_figure(self) -> Figure | None:
+        """Return the figure that stands beside the headline: the most telling, never how long replies take."""
+        return next((figure for figure in self.figures if figure.name != LATENCY), None)
+
+    @property
+    def other_figures(self) -> list[Figure]:
+        """Return the figures below the headline."""
+        return [figure for figure in self.figures if figure is not self.main_figure]
 
 
 def read_results(

@@ -28,9 +28,13 @@ from ..boards.comparison import sheets_of
 from ..boards.ranking import Board, Entry, board_sheets, make_board
 from ..boards.sheet import Sheet, render
 from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
+from ..notes.ledger import exported_notes
 from ..pages.gallery import Shown, read_trial
 from ..pages.report_page import static
 from ..pages.vega import to_csv
+from ..together.matrix import matrix_page
+from ..together.same_sample import sample_page
+from ..trials.stage import pictures_of
 from .again_page import again_page, known_profile
 from .board_page import board_page
 from .browse_page import browse_page
@@ -42,7 +46,7 @@ from .run_page import figures_page, run_page
 from .shelf import OpenRun, Shelf
 from .shell import link, shell
 from .thumbs import Thumbs
-from .trial_page import pictures_of, trial_page
+from .trial_page import trial_page
 from .walk import walk_of
 
 STATIC = {"snellen.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -102,7 +106,7 @@ class Viewer:
         """One trial."""
         with self._opened(request) as run:
             told = request.query_params
-            return page(trial_page(run, _shown(run, told), walk_of(run, told)))
+            return page(trial_page(run, _shown(run, told), walk_of(run, told), may_write=self._may_write))
 
     def image(self, request: Request) -> Response:
         """The n-th picture of a stored request, decoded and encoded again by us; no address ever names a file."""
@@ -122,6 +126,11 @@ class Viewer:
         with self._opened(request) as run:
             shown = _shown(run, request.query_params)
         return download(shown.prediction.text or "", "reply.txt", "text/plain")
+
+    def notes(self, request: Request) -> Response:
+        """What people said of a run and its trials, as JSON lines."""
+        run = self._run(request.path_params["key"])
+        return download(exported_notes(run.folder), f"{run.key}-notes.jsonl", "application/x-ndjson")
 
     def figure(self, request: Request) -> Response:
         """The data of a figure, as CSV or as a Vega-Lite specification."""
@@ -150,9 +159,18 @@ class Viewer:
         """Two to six runs side by side."""
         runs, names, results = self._compared(request)
         told = request.query_params
-        wanted = told.get("page", "1")
-        number = int(wanted) if wanted.isdecimal() and len(wanted) < 9 else 1
-        return page(compare_page(runs, names, results, told.get("task", ""), number))
+        return page(compare_page(runs, names, results, told.get("task", ""), _page_number(told)))
+
+    def matrix(self, request: Request) -> Response:
+        """Who fails where: samples and runs."""
+        told = request.query_params
+        return page(matrix_page(self._chosen(request), told.get("task", ""), _page_number(told)))
+
+    def sample(self, request: Request) -> Response:
+        """One sample across runs."""
+        told = request.query_params
+        names = (told.get("task", ""), told.get("sample", ""), told.get("at", ""))
+        return page(sample_page(self._chosen(request), *names))
 
     def compare_download(self, request: Request) -> Response:
         """A comparison as a file."""
@@ -181,11 +199,14 @@ class Viewer:
                 entries.append(Entry(run.name, run.header(), run.results()))
         return make_board(entries)
 
-    def _compared(self, request: Request) -> tuple[list[OpenRun], list[str], Mapping[str, Sequence[Comparison]]]:
+    def _chosen(self, request: Request) -> list[OpenRun]:
         keys = list(dict.fromkeys(request.query_params.getlist("run")))
         if not 2 <= len(keys) <= MOST_RUNS:
             raise UsageError(f"choose two to {MOST_RUNS} runs to compare, not {len(keys)}")
-        runs = [self._run(key) for key in keys]
+        return [self._run(key) for key in keys]
+
+    def _compared(self, request: Request) -> tuple[list[OpenRun], list[str], Mapping[str, Sequence[Comparison]]]:
+        runs = self._chosen(request)
         results = compare_runs([run.folder for run in runs])
         short = [run.folder.name for run in runs]
         names = short if len(set(short)) == len(short) else [str(run.folder) for run in runs]
@@ -202,12 +223,15 @@ def create_app(shelf: Shelf, token: str, *, may_write: bool = False, registry: R
         "/state": viewer.state,
         "/compare": viewer.compare,
         "/compare/download": viewer.compare_download,
+        "/matrix": viewer.matrix,
+        "/sample": viewer.sample,
         "/run/{key}": viewer.run,
         "/run/{key}/figures": viewer.figures,
         "/run/{key}/trials": viewer.trials,
         "/run/{key}/trial": viewer.trial,
         "/run/{key}/image": viewer.image,
         "/run/{key}/reply": viewer.reply,
+        "/run/{key}/notes": viewer.notes,
         "/run/{key}/figure": viewer.figure,
         "/run/{key}/download": viewer.download,
         "/run/{key}/again": viewer.again,
@@ -272,6 +296,11 @@ def _lines(folder: Path, form: str) -> Iterator[bytes]:
         lines = jsonl_lines(reader) if form == "jsonl" else csv_lines(reader)
         while piece := "".join(islice(lines, LINES_AT_ONCE)):
             yield piece.encode("utf-8", "replace")
+
+
+def _page_number(told: Told) -> int:
+    wanted = told.get("page", "1")
+    return int(wanted) if wanted.isdecimal() and len(wanted) < 9 else 1
 
 
 def _shown(run: OpenRun, told: Told) -> Shown:

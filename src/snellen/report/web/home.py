@@ -161,7 +161,7 @@ def _doings(may_write: bool) -> Iterator[Html]:
         doings = (("hide", "Hide"), ("show", "Show again"), ("tag", "Add tag"), ("untag", "Take tag off"))
         made = [_doing(*doing) for doing in (*doings, ("trash", "Move to the trash"))]
         name = tag("label", "tag ", tag("input", name="tag", class_="short"))
-        yield tag("p", "The chosen runs: ", *made[:2], " ", name, " ", *made[2:], class_="bar-of-buttons")
+        yield tag("div", tag("span", "The chosen runs:"), *made[:2], name, *made[2:], class_="bar-of-buttons")
 
 
 def _doing(name: str, words: str) -> Html:
