@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -45,22 +45,14 @@ def answer_figures(reader: RunReader, columns: TrialColumns, table: ScoreTable) 
 
 def _by_group(table: ScoreTable) -> Iterator[Answered]:
     """Yield the tag whose groups differ most, each group with its interval."""
-    found: list[tuple[float, str, list[dict[str, Any]]]] = []
-    for key, (_, values) in table.tags.items():
-        if not 2 <= len(values) <= MOST_GROUPS:
-            continue
-        rows = [_group_row(value, part) for value, part in split(table, key)]
-        known = [row["value"] for row in rows if row["value"] is not None and row["n"] >= FEWEST]
-        if len(known) > 1 and all(percent_metric(table.metric, row) for row in rows):
-            found.append((max(known) - min(known), key, rows))
+    found = [one for one in (_spread_of(table, key) for key in table.tags) if one is not None]
     if not found:
         return
     _, key, rows = max(found, key=lambda one: (one[0], one[1]))
     more = f" Of {len(found)} tags this one differs most; the others are below." if len(found) > 1 else ""
     title = f"{table.metric} by {key}"
-    drawing = interval_rows(
-        [(row["group"], row["value"], row["low"], row["high"], row["n"]) for row in rows], label=title
-    )
+    drawn = [(row["group"], row["value"], row["low"], row["high"], row["n"]) for row in rows]
+    drawing = interval_rows(drawn, label=title)
     caption = f"Dots are means of scored trials, lines their 95 % intervals.{more}"
     y = {"field": "group", "type": "nominal", "title": key}
     layers = [
@@ -70,28 +62,49 @@ def _by_group(table: ScoreTable) -> Iterator[Answered]:
     yield Answered("by-group", title, caption, drawing, {"data": {"values": rows}, "layer": layers}, rows)
 
 
+def _spread_of(table: ScoreTable, key: str) -> tuple[float, str, list[dict[str, Any]]] | None:
+    """Return how far the groups of a tag are apart, and their rows; None where they are no shares, or too few."""
+    if not 2 <= len(table.tags[key][1]) <= MOST_GROUPS:
+        return None
+    rows = [_group_row(value, part) for value, part in split(table, key)]
+    known = [row["value"] for row in rows if row["value"] is not None and row["n"] >= FEWEST]
+    shares = all(percent_metric(table.metric, row | {"ci95": _ends(row)}) for row in rows)
+    return (max(known) - min(known), key, rows) if len(known) > 1 and shares else None
+
+
+def _ends(row: Mapping[str, Any]) -> tuple[float, float] | None:
+    return None if row["low"] is None else (row["low"], row["high"])
+
+
 def _group_row(value: str, part: ScoreTable) -> dict[str, Any]:
     estimate = headline_of(part)[part.metric]
     low, high = estimate.ci95 or (None, None)
-    known = {"group": value, "value": estimate.value, "low": low, "high": high, "n": estimate.n}
-    return known | {"ci95": estimate.ci95}
+    return {"group": value, "value": estimate.value, "low": low, "high": high, "n": estimate.n}
 
 
 def _confusion(columns: TrialColumns) -> Iterator[Answered]:
     """Yield which answer was read for which, where there are few enough to be told apart."""
     expected = [sample.answers[0] if len(sample.answers) == 1 else "" for sample in columns.facts]
-    names = sorted({name for name in expected if name})
-    if not 2 <= len(names) <= MOST_ANSWERS or len(columns) < FEWEST or "" in expected:
+    names = sorted(set(expected))
+    if not 2 <= len(names) <= MOST_ANSWERS or len(columns) < FEWEST or "" in names:
         return
-    counts: Counter[tuple[str, str]] = Counter()
-    for row in range(len(columns)):
-        outcome = Outcome(int(columns.outcome[row]))
-        read = LOST.get(outcome) or columns.text("answer", row) or "(none)"
-        counts[expected[int(columns.sample[row])], read] += 1
+    counts = _read_for(columns, expected)
     reads = [*names, *sorted({read for _, read in counts} - set(names))]
-    if len(reads) > MOST_ANSWERS + len(LOST):
-        return
-    totals = {name: sum(counts[name, read] for read in reads) for name in names}
+    if len(reads) <= MOST_ANSWERS + len(LOST):
+        yield _confusion_figure(counts, names, reads)
+
+
+def _read_for(columns: TrialColumns, expected: Sequence[str]) -> Counter[tuple[str, str]]:
+    """Count every trial by what was expected and what was read, or why nothing was."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for row, outcome in enumerate(columns.outcome.tolist()):
+        read = LOST.get(Outcome(outcome)) or columns.text("answer", row) or "(none)"
+        counts[expected[int(columns.sample[row])], read] += 1
+    return counts
+
+
+def _confusion_figure(counts: Counter[tuple[str, str]], names: Sequence[str], reads: Sequence[str]) -> Answered:
+    totals = {name: sum(counts[name, read] for read in reads) or 1 for name in names}
     cells = [(read, name, counts[name, read], counts[name, read] / totals[name]) for name in names for read in reads]
     drawing = confusion_grid(cells, label="Confusion: expected by row, read by column")
     rows = [{"expected": name, "read": read, "trials": count, "share": share} for read, name, count, share in cells]
@@ -99,7 +112,7 @@ def _confusion(columns: TrialColumns) -> Iterator[Answered]:
     encoding = {"x": axes["read"], "y": axes["expected"], "color": quantity("share")}
     spec = {"data": {"values": rows}, "mark": "rect", "encoding": encoding}
     caption = "A row is what was expected, a column what was read; shares are of the row, all trials included."
-    yield Answered("confusion", "What is taken for what", caption, drawing, spec, rows)
+    return Answered("confusion", "What is taken for what", caption, drawing, spec, rows)
 
 
 class _Shown(msgspec.Struct):
@@ -111,24 +124,29 @@ class _Shown(msgspec.Struct):
 
 def _positions(reader: RunReader, columns: TrialColumns) -> Iterator[Answered]:
     """Yield where the chosen options stood beside where the right ones did: a habit shows as a difference."""
-    decode = msgspec.json.Decoder(_Shown).decode
-    places = {row: place for place, row in enumerate(columns.row.tolist())}
     chosen: Counter[int] = Counter()
     right: Counter[int] = Counter()
     marks: dict[int, Counter[str]] = {}
+    for request, read, expected in _choices(reader, columns):
+        chosen[request.shown.index(read)] += 1
+        right[request.shown.index(expected)] += 1
+        for number, mark in enumerate(request.marks):
+            marks.setdefault(number, Counter())[mark] += 1
+    yield from _position_figure(chosen, right, marks)
+
+
+def _choices(reader: RunReader, columns: TrialColumns) -> Iterator[tuple[_Shown, str, str]]:
+    """Yield the scored trials with what they were shown, which option was read and which one was right."""
+    decode = msgspec.json.Decoder(_Shown).decode
+    places = {row: place for place, row in enumerate(columns.row.tolist())}
     for row, body in reader.rows("SELECT rowid, request FROM predictions WHERE +task = ?", (columns.task.name,)):
         place = places.get(row)
-        request = decode(body)
-        if place is None or not request.shown or columns.outcome[place] > Outcome.WRONG:
+        if place is None or columns.outcome[place] > Outcome.WRONG:
             continue
-        read, facts = columns.text("answer", place), columns.facts[int(columns.sample[place])]
-        if read in request.shown and len(facts.answers) == 1 and facts.answers[0] in request.shown:
-            at = request.shown.index(read)
-            chosen[at] += 1
-            right[request.shown.index(facts.answers[0])] += 1
-            for number, mark in enumerate(request.marks):
-                marks.setdefault(number, Counter())[mark] += 1
-    yield from _position_figure(chosen, right, marks)
+        request, read = decode(body), columns.text("answer", place)
+        answers = columns.facts[int(columns.sample[place])].answers
+        if read is not None and len(answers) == 1 and {read, answers[0]} <= set(request.shown):
+            yield request, read, answers[0]
 
 
 def _position_figure(

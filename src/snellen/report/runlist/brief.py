@@ -64,15 +64,17 @@ def header_brief(header: RunHeader) -> RunBrief:
 
 def run_folders(root: Path, depth: int) -> Iterator[Path]:
     """Yield the folders with a run.db in a folder and so many levels below it, the trash left out."""
-    below = []
+    entries = _entries(root)
+    if any(entry.name == "run.db" for entry in entries):
+        yield root
+    below = [entry.name for entry in entries if depth and entry.name != TRASH and entry.is_dir()]
+    for name in below:
+        yield from run_folders(root / name, depth - 1)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
-        with os.scandir(root) as entries:
-            for entry in entries:
-                if entry.name == "run.db":
-                    yield root
-                elif depth and entry.name != TRASH and entry.is_dir():
-                    below.append(root / entry.name)
+        with os.scandir(folder) as entries:
+            return list(entries)
     except OSError:  # a folder that may not be read holds no run for us
-        return
-    for folder in below:
-        yield from run_folders(folder, depth - 1)
+        return []

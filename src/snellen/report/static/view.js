@@ -7,15 +7,17 @@
     if (!pane || !frame || !picture) return;
     let scale = 0; // 0: as wide as its place
     const shown = () => scale || (picture.naturalWidth ? picture.clientWidth / picture.naturalWidth : 1);
-    const set = (wanted, x = pane.clientWidth / 2, y = pane.clientHeight / 2) => {
-      const before = shown(), left = pane.scrollLeft + x, top = pane.scrollTop + y;
+    const middle = () => { const box = pane.getBoundingClientRect(); return [box.left + box.width / 2, box.top + box.height / 2]; };
+    const set = (wanted, [x, y] = middle()) => { // what is under (x, y) stays there
+      const old = picture.getBoundingClientRect();
+      const across = (x - old.left) / old.width, down = (y - old.top) / old.height;
       scale = wanted ? Math.min(MOST, Math.max(0.05, wanted)) : 0;
       stage.classList.toggle("zoomed", scale !== 0);
       picture.style.width = scale ? `${picture.naturalWidth * scale}px` : "";
       frame.style.setProperty("--pixel", `${shown()}px`);
-      if (!scale) return;
-      pane.scrollLeft = left * (scale / before) - x;
-      pane.scrollTop = top * (scale / before) - y;
+      const now = picture.getBoundingClientRect();
+      pane.scrollLeft += now.left + across * now.width - x;
+      pane.scrollTop += now.top + down * now.height - y;
     };
     const doings = {
       in: () => set(shown() * 1.5), out: () => set(shown() / 1.5), fit: () => set(0), actual: () => set(1),
@@ -26,8 +28,7 @@
     pane.addEventListener("wheel", (event) => {
       if (!scale && !event.ctrlKey && !document.fullscreenElement) return; // the page scrolls until one asked for the picture
       event.preventDefault();
-      const box = pane.getBoundingClientRect();
-      set(shown() * Math.exp(-event.deltaY / 400), event.clientX - box.left, event.clientY - box.top);
+      set(shown() * Math.exp(-event.deltaY / 400), [event.clientX, event.clientY]);
     }, { passive: false });
     let drag = null;
     pane.addEventListener("pointerdown", (event) => {
@@ -43,8 +44,7 @@
     });
     pane.addEventListener("pointerup", (event) => {
       if (drag && !drag.moved) {
-        const box = pane.getBoundingClientRect();
-        set(scale ? 0 : 1, event.clientX - box.left, event.clientY - box.top);
+        set(scale ? 0 : 1, [event.clientX, event.clientY]);
         stage.focus({ preventScroll: true });
       }
       drag = null;

@@ -78,13 +78,17 @@ def _rect(box: Box, kind: str) -> Html:
 
 def _key(shown: Shown, images: Sequence[Image]) -> Html | None:
     """Say which box is whose, and where a reply's region could not be drawn."""
-    told = any(any(True for _ in boxes_of(shown, n, image)) for n, image in enumerate(images))
-    said = any(any(True for _ in answer_boxes(shown, n, image)) for n, image in enumerate(images))
-    words = ["solid: the region of the data"] if told else []
-    words += ["dashed: the region the reply names, taken as x0, y0, x1, y1"] if said else []
-    if told and not said and _FOUR.search(shown.prediction.text or ""):
-        words.append("the reply names a region that does not lie on the picture")
-    return tag("p", "; ".join(words), class_="muted small") if words else None
+    told, said = (
+        any(list(boxes(shown, n, image)) for n, image in enumerate(images)) for boxes in (boxes_of, answer_boxes)
+    )
+    off = told and not said and _FOUR.search(shown.prediction.text or "") is not None
+    words = (
+        ("solid: the region of the data", told),
+        ("dashed: the region the reply names, taken as x0, y0, x1, y1", said),
+        ("the reply names a region that does not lie on the picture", off),
+    )
+    here = [sentence for sentence, holds in words if holds]
+    return tag("p", "; ".join(here), class_="muted small") if here else None
 
 
 def boxes_of(shown: Shown, number: int, image: Image) -> Iterator[Box]:
@@ -122,12 +126,15 @@ def answer_boxes(shown: Shown, number: int, image: Image) -> Iterator[Box]:
     if found is None or number or not _told_boxes(shown):
         return
     values = [float(part) for part in found.groups()]
-    whole = max(values) <= 1.0
-    if not whole and not (image.width and image.height):
-        return
-    x0, y0, x1, y1 = box = _fractions(values, image)
-    if 0 <= x0 < x1 <= 1 and 0 <= y0 < y1 <= 1:
-        yield box
+    if max(values) <= 1.0 or (image.width and image.height):
+        box = _fractions(values, image)
+        if _lies_on(box):
+            yield box
+
+
+def _lies_on(box: Box) -> bool:
+    x0, y0, x1, y1 = box
+    return 0 <= x0 < x1 <= 1 and 0 <= y0 < y1 <= 1
 
 
 def _is_box(values: Any) -> TypeGuard[list[float]]:

@@ -75,15 +75,14 @@ def sought_in(told: QueryParams) -> Sought:
 def runs_page(shelf: Shelf, sought: Sought | None = None, *, may_write: bool = False) -> Html:
     """Return one page of the runs that hold a text, with boxes to choose some."""
     sought = sought or Sought()
-    every = [Found(run, notes) for run, notes in _with_notes(shelf)]
+    every = list(_with_notes(shelf))
     held = [one for one in every if _holds(one, sought.text)]
     chosen = _ordered([one for one in held if sought.hidden or not one.hidden], sought)
     pages = max(1, math.ceil(len(chosen) / PAGE))
     page = min(max(1, sought.page), pages)
     rows, unfinished = _rows(shelf, chosen[(page - 1) * PAGE : page * PAGE], sought.group)
-    words = [plural(len(every), "run") if len(chosen) == len(every) else f"{len(chosen):,} of {len(every):,} runs"]
-    words += [f"{len(held) - len(chosen):,} hidden"] if len(held) > len(chosen) else []
-    table = tag("table", tag("caption", ", ".join(words)), _head(sought), tag("tbody", *rows))
+    caption = tag("caption", _counted(len(every), len(held), len(chosen)))
+    table = tag("table", caption, _head(sought), tag("tbody", *rows))
     ways = _pager(sought, page, pages)
     form = tag("form", tag("div", table, class_="scroll card runs"), ways, *_doings(may_write), **_TO_COMPARE)
     search = _search(sought, any(one.hidden for one in every)) if every else None
@@ -92,16 +91,21 @@ def runs_page(shelf: Shelf, sought: Sought | None = None, *, may_write: bool = F
     return shell("Runs", parts, place="/", live="/state" if unfinished else None)
 
 
+def _counted(every: int, held: int, shown: int) -> str:
+    words = plural(every, "run") if shown == every else f"{shown:,} of {plural(every, 'run')}"
+    return words + (f", {held - shown:,} hidden" if held > shown else "")
+
+
 _TO_COMPARE = {"method": "get", "action": "/compare"}
 
 
-def _with_notes(shelf: Shelf) -> Iterator[tuple[OpenRun, list[Note]]]:
+def _with_notes(shelf: Shelf) -> Iterator[Found]:
     for run in shelf.listed():
         try:
-            yield run, [note for note in read_notes(run.folder) if not note.sample]
+            yield Found(run, [note for note in read_notes(run.folder) if not note.sample])
         except SnellenError as error:
             shelf.problems[f"notes of {run.name}"] = str(error)
-            yield run, []
+            yield Found(run, [])
 
 
 def _holds(one: Found, text: str) -> bool:

@@ -15,7 +15,7 @@ from ...scoring.table import TrialColumns
 from ..notes.mark_parts import marks_form, marks_shown
 from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, outcome_tag, reply_text
-from ..pages.tables import head, row
+from ..pages.tables import head, row, scrolled
 from ..trials.chat import chat
 from ..trials.stage import pictures_part
 from ..trials.steps import group_steps
@@ -154,7 +154,7 @@ def _scores(shown: Shown) -> Iterator[Child]:
         value = tag("td", "–" if score.value is None else f"{score.value:.3g}")
         texts = (score.answer, score.rule, score.reason)
         rows.append(row(score.metric, value, *(tag("td", shorten(text or "", 200), class_="text") for text in texts)))
-    yield tag("table", head("metric", "value", "read as", "rule", "reason"), tag("tbody", *rows))
+    yield scrolled("Scores", head("metric", "value", "read as", "rule", "reason"), tag("tbody", *rows))
     details = [_pretty(score) for score in shown.scores if score.detail]
     if details:
         pretty = tag("pre", *details, class_="code", tabindex=0)

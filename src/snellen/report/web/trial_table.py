@@ -55,13 +55,17 @@ def trial_table(run: OpenRun, columns: TrialColumns, rows: Sequence[int], walk: 
     lines = [read_line(run, columns, row) for row in rows]
     asked = tell_apart([columns.facts[int(columns.sample[row])].question for row in rows])
     cells = [_cells(run, columns, line, question) for line, question in zip(lines, asked.cells(), strict=True)]
-    empty = {"picture"} if not any(line.pictures for line in lines) else set()
-    wanted = [name for name in COLUMNS if not walk.look.columns or name in {*walk.look.columns, "trial"}]
-    shown = [name for name in wanted if name not in empty | ({"question"} if asked.all_same else set())]
+    empty = (("picture", not any(line.pictures for line in lines)), ("question", asked.all_same))
+    shown = _shown_columns(walk, [name for name, holds in empty if holds])
     body = [_row(run, columns.key(row), one, shown, walk) for row, one in zip(rows, cells, strict=True)]
     kind = "scroll card trials dense" if walk.look.dense else "scroll card trials"
     frame = scrolled("Trials", caption, _head(run, walk, shown), tag("tbody", *body), class_=kind)
     return join((asked.note(), frame))
+
+
+def _shown_columns(walk: Walk, empty: Sequence[str]) -> list[str]:
+    chosen = {*walk.look.columns, "trial"} if walk.look.columns else set(COLUMNS)
+    return [name for name in COLUMNS if name in chosen and name not in empty]
 
 
 def read_line(run: OpenRun, columns: TrialColumns, row: int) -> Line:
