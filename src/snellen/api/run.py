@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,7 +27,6 @@ from ..engine.policy import ErrorBudget, Policy
 from ..engine.spending import Spending
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
-from ..report.notebook import headline_words, results_html
 from ..scoring.aggregates.consistency import CONVENTIONS
 from ..scoring.readings import META, OWN_PROFILE, Reading, check_reading
 from ..scoring.spent import PRICES
@@ -37,6 +35,7 @@ from ..store.picture_ledger import PictureLedger
 from ..store.servers import AskedServer
 from ..store.writer import RunWriter
 from .early_stop import EarlyStop
+from .look.run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
 from .machine import open_cache
 from .money.cost_words import check_limit
 from .money.run_cost import CostEstimate, estimate_run
@@ -66,39 +65,6 @@ class Watcher(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RunResult:
-    """What a run leaves.
-
-    Example:
-        >>> result = snellen.run("my.jsonl", "blind/first")
-        >>> sorted(path.name for path in result.folder.glob("re*"))
-        ['records.jsonl', 'report.html', 'results.json']
-    """
-
-    folder: Path
-    results: dict[str, Any]
-    state: RunState
-    interrupted: bool
-    dimensions: Mapping[str, str]
-    """Task -> the dimension it belongs to."""
-    early_stop: Mapping[str, Any] | None = None
-    """What `until_ci` saw when it stopped the run, or None where it did not: points, questions, interval."""
-
-    def __repr__(self) -> str:
-        return f"<RunResult {self.folder}: {'; '.join(headline_words(self.results))}>"
-
-    def _repr_html_(self) -> str:
-        """Return the tables, for a notebook."""
-        return results_html(self.results)
-
-    @property
-    def failed(self) -> int:
-        """Return how many trials have no reply."""
-        metrics = [next(iter(task["metrics"].values()), {"failed": 0}) for task in self.results["tasks"].values()]
-        return sum(first["failed"] for first in metrics)
-
-
 def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings: Any) -> RunResult:
     """Measure a model on tasks and return the results; the same call again continues an unfinished run.
 
@@ -106,7 +72,7 @@ def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings:
 
     Example:
         >>> result = snellen.run("my.jsonl", "blind/longest")
-        >>> result.results["tasks"]["my"]["metrics"]["accuracy"]["value"]
+        >>> result.metrics["my"]["accuracy"].value
         0.5
     """
     if not isinstance(tasks, RunSettings):

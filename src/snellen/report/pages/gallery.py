@@ -135,7 +135,7 @@ def card(shown: Shown, outcome: int, value: float, budget: Budget) -> Html:
         reply_text(shown.prediction.text, shown.span, most=500),
         class_="body",
     )
-    return tag("article", None if asked else _picture(shown.request, budget), body, class_="shot")
+    return tag("article", None if asked else request_picture(shown.request, budget), body, class_="shot")
 
 
 def _asked(request: Request, budget: Budget) -> Html | None:
@@ -153,7 +153,8 @@ def _variant(key: TrialKey) -> str | None:
     return ", ".join(filter(None, parts)) or None
 
 
-def _picture(request: Request, budget: Budget) -> Html | None:
+def request_picture(request: Request, budget: Budget) -> Html | None:
+    """Return the first picture of a request, embedded, as far as the budget allows."""
     images = [image for turn in request.messages for image in turn.images]
     if not images:
         return None

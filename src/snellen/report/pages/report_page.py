@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,18 +15,22 @@ from ...core.errors import SnellenError
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.tasks import RunHeader, Task
 from ...core.text import plural
+from ...scoring.compare.paired import Comparison
 from ...scoring.gathered import GatheredTask
 from ...scoring.stored import read_columns
 from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
+from ..boards.comparison import pair_sheet
 from ..boards.cost_cells import cost_lines
 from ..boards.headline import headline, reading_name
+from ..boards.sheet import sheet_table
 from ..files import write_atomically
 from ..notes.ledger import Note, read_notes, wrong_gold
 from ..notes.mark_parts import notes_table
 from ..notes.second_headline import second_headline
 from ..written import percent_metric, written, written_interval
 from . import draw
+from .document import document
 from .gallery import Budget, gallery, pick_mask, read_trial
 from .overview import Results, TaskOverview, overview_of, read_results
 from .parts import (
@@ -60,10 +60,15 @@ def write_report(
     results: Results | None = None,
     gathered: Mapping[str, GatheredTask] = MappingProxyType({}),
     picture_bytes: int = PICTURE_BYTES,
+    compared: Mapping[str, Sequence[Comparison]] | None = None,
 ) -> Path:
-    """Write report.html beside run.db and return its path; tasks `gathered` while scored are not read again."""
+    """Write report.html beside run.db and return its path; tasks `gathered` while scored are not read again.
+
+    `compared` is the comparison with a baseline, to stand in the report.
+    """
     path = folder / "report.html"
-    body = render_report(folder, results=results, gathered=gathered, picture_bytes=picture_bytes).encode("utf-8")
+    page = render_report(folder, results=results, gathered=gathered, picture_bytes=picture_bytes, compared=compared)
+    body = page.encode("utf-8")
     write_atomically(path, lambda file: file.write(body))
     return path
 
@@ -74,6 +79,7 @@ def render_report(
     results: Results | None = None,
     gathered: Mapping[str, GatheredTask] = MappingProxyType({}),
     picture_bytes: int = PICTURE_BYTES,
+    compared: Mapping[str, Sequence[Comparison]] | None = None,
 ) -> str:
     """Return the whole page as text."""
     with RunReader(folder) as reader:
@@ -85,10 +91,19 @@ def render_report(
         notes, problem = _notes(folder)
         parts += [problem]
         parts += [summary_table(tasks)] if len(tasks) > 1 else []
+        parts += _baseline(compared or {})
         for one in tasks:
             parts += task_sections(reader, one, budget, alone=len(tasks) == 1, notes=notes)
         parts += [_failures(reader, tasks), _settings(header, results), _reproduce(header, folder)]
         return document(f"{header.model} – Snellen", parts)
+
+
+def _baseline(compared: Mapping[str, Sequence[Comparison]]) -> Iterator[Child]:
+    """Yield the tests against a baseline; A is the baseline, B this run."""
+    if compared:
+        yield tag("h2", "Beside the baseline")
+    for task, comparisons in compared.items():
+        yield tag("div", sheet_table(pair_sheet(task, comparisons)), class_="card")
 
 
 def _notes(folder: Path) -> tuple[list[Note], Html | None]:
@@ -101,31 +116,6 @@ def _notes(folder: Path) -> tuple[list[Note], Html | None]:
 
 def _overview(reader: RunReader, task: Task, results: Results, gathered: GatheredTask | None) -> TaskOverview:
     return overview_of(reader, gathered.columns() if gathered else read_columns(reader, task), results, gathered)
-
-
-def document(title: str, parts: list[Child]) -> Html:
-    """Return a page that holds its own style and forbids everything else."""
-    style = static("snellen.css")
-    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", title),
-        Html(f"<style>{style}</style>"),
-    )
-    main = tag("main", *parts, _footer(), id="main", class_="wrap")
-    body = tag("body", tag("a", "Skip to the results", href="#main", class_="skip"), main)
-    return Html("<!doctype html>\n" + tag("html", head, body, lang="en"))
-
-
-@cache
-def static(name: str) -> str:
-    """Return one of our own style or script files."""
-    return (files("snellen.report") / "static" / name).read_text(encoding="utf-8")
 
 
 def _masthead(header: RunHeader, results: Results) -> Html:
@@ -339,8 +329,3 @@ def _reproduce(header: RunHeader, folder: Path) -> Html:
     words = f"The run's id {header.id} is the hash of all settings that change results: "
     intro = tag("p", f"{words}the same command gives the same id.")
     return join((tag("h2", "Reproduce"), intro, tag("pre", "\n".join(lines), class_="code", tabindex=0)))
-
-
-def _footer() -> Html:
-    words = "Made by Snellen, the eye chart for vision-language models."
-    return tag("footer", f"{words} This file is complete: it loads nothing and runs no script.")
