@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -27,6 +27,7 @@ from ..engine.policy import ErrorBudget, Policy
 from ..engine.spending import Spending
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
+from ..report.logs.teller import Teller, check_trackers
 from ..scoring.aggregates.consistency import CONVENTIONS
 from ..scoring.readings import META, OWN_PROFILE, Reading, check_reading
 from ..scoring.spent import PRICES
@@ -65,6 +66,19 @@ class Watcher(Protocol):
         ...
 
 
+class Watching(NamedTuple):
+    """Who hears of a run: whoever sits before it, and trackers."""
+
+    watcher: Watcher | None
+    teller: Teller
+
+    @contextmanager
+    def watch(self, state: RunState) -> Iterator[None]:
+        """Show the state to both during the block."""
+        with self.teller.watch(state), watching(self.watcher, state):
+            yield
+
+
 def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings: Any) -> RunResult:
     """Measure a model on tasks and return the results; the same call again continues an unfinished run.
 
@@ -85,6 +99,7 @@ def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings:
 def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     """Plan, ask, store, score and report, as the settings say; the `watcher` hears of it."""
     started = time.monotonic()
+    check_trackers(settings.log)
     plan = make_plan(settings)
     reading = _planned_reading(plan, settings)
     policy = make_policy(settings)
@@ -95,10 +110,13 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     if question is not None and (watcher is None or not watcher.agrees(question)):
         raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
     ends = None if settings.deadline_s is None else started + settings.deadline_s
-    state, interrupted, early = run_to_end(_ask_all(plan, policy, settings, estimate, watcher=watcher, ends=ends))
+    teller = Teller(settings.log, plan.folder, plan.folder.name, plan.header.config)
+    asked = _ask_all(plan, policy, settings, estimate, watcher=Watching(watcher, teller), ends=ends)
+    state, interrupted, early = run_to_end(asked)
     results = finish(plan.folder, plan, reading)
+    teller.end(results, state)
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
-    return RunResult(plan.folder, results, state, interrupted, dimensions, early)
+    return RunResult(plan.folder, results, state, interrupted, dimensions, early, teller.problems)
 
 
 def finish(folder: Path, plan: Plan, reading: Reading) -> dict[str, Any]:
@@ -144,7 +162,7 @@ async def _ask_all(
     settings: RunSettings,
     estimate: CostEstimate,
     *,
-    watcher: Watcher | None,
+    watcher: Watching,
     ends: float | None,
 ) -> tuple[RunState, bool, Mapping[str, Any] | None]:
     async with asking(plan.model, plan.folder):
@@ -223,12 +241,12 @@ async def asking(model: Model, folder: Path) -> AsyncIterator[None]:
 
 
 async def _run_engine(
-    engine: Engine, plan: Plan, settings: RunSettings, writer: RunWriter, watcher: Watcher | None
+    engine: Engine, plan: Plan, settings: RunSettings, writer: RunWriter, watcher: Watching
 ) -> tuple[RunState, bool, Mapping[str, Any] | None]:
     """Run the plan; return the counts, whether it was interrupted before its end, and what stopped it early."""
     engine.state.planned = plan.trials
     early = _early_stop(plan, settings, engine)
-    with stop_on_signals(engine.stop, asyncio.current_task()), watching(watcher, engine.state):
+    with stop_on_signals(engine.stop, asyncio.current_task()), watcher.watch(engine.state):
         await engine.run(plan.jobs(early.shuffle if early else None), early.observe if early else None)
     if early is None:
         if writer.meta("until_ci"):  # what stopped it once no longer counts: all was asked for now

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ class RunResult:
     """Task -> the dimension it belongs to."""
     early_stop: Mapping[str, Any] | None = None
     """What `until_ci` saw when it stopped the run, or None where it did not: points, questions, interval."""
+    not_logged: Mapping[str, str] = field(default_factory=dict)
+    """Tracker -> why it could not be told of the run."""
 
     @classmethod
     def load(cls, folder: str | Path) -> RunResult:
