@@ -2,7 +2,7 @@
 
     import snellen
     result = snellen.run("eyechart", "openai/NAME", base_url="http://localhost:8000/v1")
-    result.results["tasks"]["eyechart"]["metrics"]
+    result.metrics["eyechart"]["acuity_px"]
 
 Names are imported when first used, so `import snellen` stays fast.
 """
@@ -17,9 +17,10 @@ __version__ = "0.2.0"
 _PUBLIC = {
     "api.eye_exam": ("exam",),
     "api.load": ("load_dataset", "load_model", "load_run"),
-    "api.look.outputs": ("compare", "frame"),
+    "api.look.outputs": ("compare", "frame", "leaderboard"),
+    "api.look.run_result": ("RunResult",),
     "api.datasets.reform_items": ("load_reform_dataset",),
-    "api.run": ("RunResult", "run"),
+    "api.run": ("run",),
     "api.score": ("score", "score_predictions"),
     "api.settings": ("RunSettings",),
     "core.errors": ("SnellenError",),
@@ -38,7 +39,8 @@ if TYPE_CHECKING:  # the same names, for those who read types
     from .api.load import load_run as load_run
     from .api.look.outputs import compare as compare
     from .api.look.outputs import frame as frame
-    from .api.run import RunResult as RunResult
+    from .api.look.outputs import leaderboard as leaderboard
+    from .api.look.run_result import RunResult as RunResult
     from .api.run import run as run
     from .api.score import score as score
     from .api.score import score_predictions as score_predictions

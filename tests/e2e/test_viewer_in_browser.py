@@ -47,14 +47,16 @@ def browser() -> Iterator[Any]:
 class Served:
     """A viewer in a thread of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, may_write: bool = False) -> None:
         from snellen.api.look.view import _listen, make_viewer
 
         uvicorn = pytest.importorskip("uvicorn", reason="the extra `view` is not installed")
         self.listener = _listen(0)
         self.base = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         self.address = f"{self.base}/?token=secret"
-        config = uvicorn.Config(make_viewer([folder], "secret"), log_level="error", lifespan="off", ws="none")
+        config = uvicorn.Config(
+            make_viewer([folder], "secret", may_write=may_write), log_level="error", lifespan="off", ws="none"
+        )
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True)
         self.thread.start()
@@ -339,6 +341,168 @@ def test_eye_chart_from_run_to_page(
         viewer.close()
 
 
+def test_pictures_zoom_by_wheel_drag_grid_and_full_screen(page: Any, served: Served) -> None:
+    page.goto(f"{served.base}{_key(page, 'small')}/trials")
+    page.locator("tbody th a").first.click()
+    page.wait_for_url("**/trial?**", wait_until="load")
+    stage = page.locator("[data-zoom]").first
+    picture = stage.locator("img")
+    picture.evaluate("picture => picture.decode()")
+    width = "picture => picture.getBoundingClientRect().width"
+    fitted = picture.evaluate(width)
+    picture.hover()
+    page.mouse.wheel(0, -400)
+    assert picture.evaluate(width) == fitted, "the page scrolls until one has asked for the picture"
+    stage.scroll_into_view_if_needed()
+    stage.get_by_role("button", name="1:1").click()
+    assert picture.evaluate(width) == 320
+    picture.hover()
+    page.mouse.wheel(0, -800)
+    page.wait_for_function("() => document.querySelector('[data-zoom] img').getBoundingClientRect().width > 2300")
+    pane = stage.locator(".pane")
+    box = pane.bounding_box()
+    before = pane.evaluate("pane => [pane.scrollLeft, pane.scrollTop]")
+    page.mouse.move(box["x"] + 200, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 120, box["y"] + 30, steps=4)
+    page.mouse.up()
+    after = pane.evaluate("pane => [pane.scrollLeft, pane.scrollTop]")
+    moved = [b - a for a, b in zip(before, after, strict=True)]
+    assert abs(moved[0] - 80) < 4 and abs(moved[1] - 30) < 4, (before, after)
+    assert "zoomed" in str(stage.get_attribute("class")), "a drag is no click"
+    stage.get_by_role("button", name="Grid").click()
+    pixel = "frame => getComputedStyle(frame, '::after').backgroundSize"
+    assert float(stage.locator(".frame").evaluate(pixel).split("px")[0]) > 4
+    _keep(page, "trial-zoomed")
+    stage.get_by_role("button", name="Full screen").click()
+    page.wait_for_function("() => document.fullscreenElement !== null")
+    stage.get_by_role("button", name="Full screen").click()
+    page.wait_for_function("() => document.fullscreenElement === null")
+    stage.get_by_role("button", name="Fit").click()
+    assert picture.evaluate(width) == fitted
+
+
+def test_table_fits_gallery_shows_pictures_and_groups_have_a_chart(page: Any, served: Served) -> None:
+    run = _key(page, "small")
+    page.goto(f"{served.base}{run}/trials?outcome=wrong")
+    wider = "frames => frames.filter(frame => frame.scrollWidth > frame.clientWidth + 1).length"
+    assert page.locator(".scroll").evaluate_all(wider) == 0, "no table scrolls sideways at 1,200 pixels"
+    page.get_by_role("link", name="Gallery").click()
+    page.wait_for_url("**view=gallery**")
+    assert page.locator(".thumbs li").count() == 200
+    decoded = "pictures => Promise.all(pictures.slice(0, 12).map(picture => picture.decode().then(() => picture.naturalWidth)))"
+    assert min(page.locator(".thumbs img").evaluate_all(decoded)) > 0
+    _keep(page, "gallery")
+    page.get_by_label("group by").select_option("shape")
+    page.wait_for_url("**by=shape**")
+    assert page.locator(".bygroup tbody tr").count() == 4
+    assert page.locator(".bygroup svg.range .dot").count() == 4
+    page.get_by_role("link", name="Table").click()
+    page.get_by_role("link", name="Dense").click()
+    page.wait_for_url("**dense=1**")
+    heights = page.locator(".trials tbody tr").evaluate_all(
+        "rows => rows.map(row => row.getBoundingClientRect().height)"
+    )
+    assert max(heights) < 60
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_role("checkbox", name="question").uncheck()
+    page.get_by_role("button", name="Show these").click()
+    page.wait_for_url("**columns=**")
+    assert page.locator("th.h-question").count() == 0
+    assert page.locator("th.h-reply").count() == 1
+    assert "dense=1" in page.url and "by=shape" in page.url and "outcome=wrong" in page.url
+
+
+def test_who_fails_where_and_one_sample_across_runs(page: Any, served: Served) -> None:
+    for name in ("large", "small", "quick"):
+        page.get_by_label(f"Compare {name}").check()
+    page.get_by_role("button", name="Matrix").click()
+    page.wait_for_url("**/matrix?**")
+    assert page.locator("tbody tr").count() == 60
+    _keep(page, "matrix")
+    page.locator("tbody th a").first.click()
+    page.wait_for_url("**/sample?**", wait_until="load")
+    assert page.locator(".same-sample section").count() == 3
+    assert page.locator(".stage img").evaluate("picture => picture.decode().then(() => picture.naturalWidth)") == 320
+    _keep(page, "sample")
+    first = page.url
+    page.keyboard.press("j")
+    page.wait_for_url(lambda url: url != first, wait_until="load")
+    assert page.get_by_text("sample 2 of 60").is_visible()
+
+
+def test_marks_give_a_second_headline_and_runs_go_to_the_trash(browser: Any, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        folder = make_run(tmp_path / name, model=f"openai/{name}", count=30)
+        for path in folder.glob("run.db*"):
+            os.utime(path, (1_700_000_000, 1_700_000_000))
+    viewer = Served(tmp_path, may_write=True)
+    context = browser.new_context(viewport={"width": 1200, "height": 860})
+    page = context.new_page()
+    try:
+        page.goto(viewer.address)
+        page.get_by_role("link", name="one", exact=True).click()
+        page.get_by_role("link", name=re.compile(r"^Wrong \d+$")).click()
+        page.locator("tbody th a").first.click()
+        page.wait_for_url("**/trial?**", wait_until="load")
+        page.get_by_text("Mark this trial").click()
+        page.get_by_label("the gold answer is wrong").check()
+        page.get_by_label("note").fill("the picture shows two shapes")
+        page.get_by_role("button", name="Keep marks").click()
+        page.get_by_text("the picture shows two shapes").first.wait_for()
+        assert "/trial?" in page.url and "outcome=wrong" in page.url, "one stays on the walk"
+        _keep(page, "marks")
+        page.locator(".crumbs").get_by_role("link", name="one").click()
+        assert page.get_by_text("Without 1 sample marked as having a wrong gold answer").is_visible()
+        page.goto(viewer.base)
+        page.get_by_label("Compare two").check()
+        page.get_by_role("button", name="Move to the trash").click()
+        page.get_by_text("In the trash: 1 run").click()
+        assert page.get_by_role("link", name="two", exact=True).count() == 0
+        page.get_by_role("button", name="Take back").click()
+        page.get_by_role("link", name="two", exact=True).wait_for()
+    finally:
+        context.close()
+        viewer.close()
+
+
+def test_a_picture_that_cannot_be_shown_says_why(browser: Any, tmp_path: Path) -> None:
+    make_run(tmp_path / "broken", count=4)
+    for path in (tmp_path / "broken" / "images").iterdir():
+        path.write_bytes(b"not a picture")
+    viewer = Served(tmp_path)
+    context = browser.new_context()
+    page = context.new_page()
+    try:
+        page.goto(viewer.address)
+        page.goto(f"{viewer.base}{_key(page, 'broken')}/trials")
+        page.locator("tbody th a").first.click()
+        page.wait_for_url("**/trial?**", wait_until="load")
+        words = page.locator(".stage .nopicture").first
+        words.wait_for()
+        page.wait_for_function("() => document.querySelector('.stage .nopicture').textContent.length > 20")
+        assert words.inner_text().startswith("no picture: ")
+    finally:
+        context.close()
+        viewer.close()
+
+
+def test_a_phone_shows_many_trials(browser: Any, served: Served) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800}, is_mobile=True, has_touch=True)
+    page = context.new_page()
+    page.goto(served.address)
+    run = _key(page, "small")
+    page.goto(f"{served.base}{run}/trials")
+    heights = page.locator("tbody tr").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().height)")
+    assert max(heights) < 130, "a row was 330 pixels high"
+    _keep(page, "phone")
+    trial = str(page.locator("tbody th a").first.get_attribute("href"))
+    for path in ("/", run, f"{run}/trials", f"{run}/trials?view=gallery", trial):
+        page.goto(served.base + path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 391, path
+    context.close()
+
+
 def test_report_in_light_dark_and_print(browser: Any, runs: Path, tmp_path: Path) -> None:
     from snellen.report.pages.report_page import write_report
 
@@ -459,6 +623,9 @@ def test_no_serious_accessibility_fault(browser: Any, served: Served, runs: Path
             "/leaderboard",
             f"/compare?run={keys[0]}&run={keys[1]}",
             f"{run}/again?profile=reform",
+            f"{run}/trials?view=gallery&by=shape",
+            f"/matrix?run={keys[0]}&run={keys[1]}",
+            f"/sample?run={keys[0]}&run={keys[1]}&task=shapes&sample=shape-00001",
         )
     ]
     faults = []

@@ -138,7 +138,7 @@ def test_the_viewer_shows_a_thousand_runs_with_few_files(tmp_path: Path) -> None
         before = time.process_time()
         first = call(app, "/", headers=cookie)
         took = time.process_time() - before
-        assert first.status == 200 and first.text.count("<tr") >= count
+        assert first.status == 200 and first.text.count("<tr") >= 100 and f"{count:,} runs" in first.text
         keys = [part.partition(":")[0] for part in call(app, "/state", headers=cookie).text.split()]
         assert len(keys) == count
         pages = ["/", "/leaderboard", *(f"/run/{key}" for key in keys[::5])]
@@ -148,4 +148,4 @@ def test_the_viewer_shows_a_thousand_runs_with_few_files(tmp_path: Path) -> None
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     told = f"first page {took:.2f} s of CPU; {len(pages)} pages: all 200"
     note_figure("fault", "the viewer with 1,000 runs at 256 open files", told)
-    assert took < 10, "far from what opening each run once takes, also on a crowded machine"
+    assert took < 1, "as promised; opening each of the thousand took more than two"

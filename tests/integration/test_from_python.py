@@ -86,3 +86,64 @@ def test_every_option_of_run_stands_in_one_group_of_its_help() -> None:
 @pytest.mark.parametrize(("count", "text"), [(0, "0 images"), (1, "1 image"), (2000, "2,000 images")])
 def test_plurals(count: int, text: str) -> None:
     assert plural(count, "image") == text
+
+
+def test_a_result_is_looked_into_from_python(tmp_path: Path) -> None:
+    from made_runs import make_run
+
+    one = snellen.RunResult.load(make_run(tmp_path / "one", model="openai/one", skill=0.5, count=30))
+    two = snellen.RunResult.load(str(make_run(tmp_path / "two", model="openai/two", skill=0.9, count=30)))
+    assert repr(one).startswith(f"<RunResult {tmp_path / 'one'}: shapes accuracy ")
+    assert len(repr(one)) < 300
+    accuracy = one.metrics["shapes"]["accuracy"]
+    assert isinstance(accuracy, snellen.Estimate)
+    wrong = one.wrong()
+    assert 0 < len(wrong) == accuracy.n - round(accuracy.value * accuracy.n)
+    assert set(wrong["value"]) == {0.0}
+    assert len(one.frame()) == 30
+    (comparison,) = one.compare(two)["shapes"][:1]
+    assert comparison.difference == pytest.approx(snellen.compare(one.folder, two.folder)["shapes"][0].difference)
+    with pytest.raises(snellen.SnellenError, match="no task 'x'"):
+        one.wrong("x")
+
+
+def test_a_sample_is_shown_with_its_picture(tmp_path: Path) -> None:
+    from made_runs import make_run
+
+    shown = snellen.RunResult.load(make_run(tmp_path / "one", count=3)).show("shape-00001")
+    assert len(shown) == 1
+    assert shown[0].sample.id == "shape-00001"
+    assert repr(shown).startswith("shape-00001: Which colour has shape number 1?\nexpected: green\nbase #1: ")
+    page = shown._repr_html_()
+    assert "data:image/webp;base64," in page
+    assert "<script" not in page
+    with pytest.raises(snellen.SnellenError, match="no such trial"):
+        snellen.RunResult.load(tmp_path / "one").show("shape-9")
+
+
+def test_a_leaderboard_from_python_takes_one_folder_or_many(tmp_path: Path) -> None:
+    from made_runs import make_run
+
+    folders = [
+        make_run(tmp_path / name, model=f"openai/{name}", skill=skill, count=40)
+        for name, skill in (("a", 0.3), ("b", 0.9))
+    ]
+    board, problems = snellen.leaderboard(str(tmp_path))
+    assert [line.model for line in board.lines] == ["openai/b", "openai/a"]
+    assert problems == {}
+    assert snellen.leaderboard(folders)[0] == board
+
+
+def test_a_frame_is_polars_where_there_is_no_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from made_runs import make_run
+
+    polars = pytest.importorskip("polars")
+    result = snellen.RunResult.load(make_run(tmp_path / "one", count=10))
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    table = result.frame()
+    assert isinstance(table, polars.DataFrame)
+    assert set(table["shape"]) == {"circle", "square", "triangle"}
+    monkeypatch.setitem(sys.modules, "polars", None)
+    assert isinstance(result.frame(), list)

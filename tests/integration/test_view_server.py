@@ -342,7 +342,7 @@ class TestTrialPage:
             meta={"boxes": [{"page": 0, "box": [32, 22, 160, 110]}, {"page": 7, "box": [0, 0, 1, 1]}, "junk"]},
         )
         page = self.put(tmp_path, sample, Prediction(TrialKey("shapes", sample.id), text="A"))
-        assert '<rect x="0.1" y="0.1" width="0.4" height="0.4">' in page
+        assert '<rect x="0.1" y="0.1" width="0.4" height="0.4" class="told">' in page
         assert page.count("<rect x=") == 2, "one region, and the sign of the house"
 
     def test_ten_megabytes_are_cut_and_offered_whole(self, tmp_path: Path) -> None:

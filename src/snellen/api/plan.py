@@ -376,6 +376,6 @@ _NOT_IN_NAME = {
     ),
     *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
     *("same_model", "deadline_s", "allow_outside", "strip_metadata", "rate"),
-    *("price", "max_cost", "yes"),
+    *("price", "max_cost", "yes", "log"),
 }
 """Settings that change where things are or how they are asked, not what is measured."""

@@ -10,10 +10,9 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -28,7 +27,7 @@ from ..engine.policy import ErrorBudget, Policy
 from ..engine.spending import Spending
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
-from ..report.notebook import headline_words, results_html
+from ..report.logs.teller import Teller, check_trackers
 from ..scoring.aggregates.consistency import CONVENTIONS
 from ..scoring.readings import META, OWN_PROFILE, Reading, check_reading
 from ..scoring.spent import PRICES
@@ -37,6 +36,7 @@ from ..store.picture_ledger import PictureLedger
 from ..store.servers import AskedServer
 from ..store.writer import RunWriter
 from .early_stop import EarlyStop
+from .look.run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
 from .machine import open_cache
 from .money.cost_words import check_limit
 from .money.run_cost import CostEstimate, estimate_run
@@ -66,37 +66,17 @@ class Watcher(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RunResult:
-    """What a run leaves.
+class Watching(NamedTuple):
+    """Who hears of a run: whoever sits before it, and trackers."""
 
-    Example:
-        >>> result = snellen.run("my.jsonl", "blind/first")
-        >>> sorted(path.name for path in result.folder.glob("re*"))
-        ['records.jsonl', 'report.html', 'results.json']
-    """
+    watcher: Watcher | None
+    teller: Teller
 
-    folder: Path
-    results: dict[str, Any]
-    state: RunState
-    interrupted: bool
-    dimensions: Mapping[str, str]
-    """Task -> the dimension it belongs to."""
-    early_stop: Mapping[str, Any] | None = None
-    """What `until_ci` saw when it stopped the run, or None where it did not: points, questions, interval."""
-
-    def __repr__(self) -> str:
-        return f"<RunResult {self.folder}: {'; '.join(headline_words(self.results))}>"
-
-    def _repr_html_(self) -> str:
-        """Return the tables, for a notebook."""
-        return results_html(self.results)
-
-    @property
-    def failed(self) -> int:
-        """Return how many trials have no reply."""
-        metrics = [next(iter(task["metrics"].values()), {"failed": 0}) for task in self.results["tasks"].values()]
-        return sum(first["failed"] for first in metrics)
+    @contextmanager
+    def watch(self, state: RunState) -> Iterator[None]:
+        """Show the state to both during the block."""
+        with self.teller.watch(state), watching(self.watcher, state):
+            yield
 
 
 def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings: Any) -> RunResult:
@@ -106,7 +86,7 @@ def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings:
 
     Example:
         >>> result = snellen.run("my.jsonl", "blind/longest")
-        >>> result.results["tasks"]["my"]["metrics"]["accuracy"]["value"]
+        >>> result.metrics["my"]["accuracy"].value
         0.5
     """
     if not isinstance(tasks, RunSettings):
@@ -119,6 +99,7 @@ def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings:
 def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     """Plan, ask, store, score and report, as the settings say; the `watcher` hears of it."""
     started = time.monotonic()
+    check_trackers(settings.log)
     plan = make_plan(settings)
     reading = _planned_reading(plan, settings)
     policy = make_policy(settings)
@@ -129,10 +110,13 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     if question is not None and (watcher is None or not watcher.agrees(question)):
         raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
     ends = None if settings.deadline_s is None else started + settings.deadline_s
-    state, interrupted, early = run_to_end(_ask_all(plan, policy, settings, estimate, watcher=watcher, ends=ends))
+    teller = Teller(settings.log, plan.folder, plan.folder.name, plan.header.config)
+    asked = _ask_all(plan, policy, settings, estimate, watcher=Watching(watcher, teller), ends=ends)
+    state, interrupted, early = run_to_end(asked)
     results = finish(plan.folder, plan, reading)
+    teller.end(results, state)
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
-    return RunResult(plan.folder, results, state, interrupted, dimensions, early)
+    return RunResult(plan.folder, results, state, interrupted, dimensions, early, teller.problems)
 
 
 def finish(folder: Path, plan: Plan, reading: Reading) -> dict[str, Any]:
@@ -178,7 +162,7 @@ async def _ask_all(
     settings: RunSettings,
     estimate: CostEstimate,
     *,
-    watcher: Watcher | None,
+    watcher: Watching,
     ends: float | None,
 ) -> tuple[RunState, bool, Mapping[str, Any] | None]:
     async with asking(plan.model, plan.folder):
@@ -257,12 +241,12 @@ async def asking(model: Model, folder: Path) -> AsyncIterator[None]:
 
 
 async def _run_engine(
-    engine: Engine, plan: Plan, settings: RunSettings, writer: RunWriter, watcher: Watcher | None
+    engine: Engine, plan: Plan, settings: RunSettings, writer: RunWriter, watcher: Watching
 ) -> tuple[RunState, bool, Mapping[str, Any] | None]:
     """Run the plan; return the counts, whether it was interrupted before its end, and what stopped it early."""
     engine.state.planned = plan.trials
     early = _early_stop(plan, settings, engine)
-    with stop_on_signals(engine.stop, asyncio.current_task()), watching(watcher, engine.state):
+    with stop_on_signals(engine.stop, asyncio.current_task()), watcher.watch(engine.state):
         await engine.run(plan.jobs(early.shuffle if early else None), early.observe if early else None)
     if early is None:
         if writer.meta("until_ci"):  # what stopped it once no longer counts: all was asked for now

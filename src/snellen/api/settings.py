@@ -133,6 +133,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     until_ci: float | None = None
     """Half-width in points at which to stop asking; None asks everything."""
     detailed_keys: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
+    """Trackers that are told of the run: jsonl, tensorboard, mlflow, wandb."""
     command: str = ""
 
     def __post_init__(self) -> None:

@@ -63,7 +63,7 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
             "no_cache",
         ),
     ),
-    "Output": ("output_dir", "show_prompts", "as_lines", "quiet", "as_json"),
+    "Output": ("output_dir", "log", "show_prompts", "as_lines", "quiet", "as_json"),
 }
 """Heading -> names of the options of `snellen run`, in the order they are shown."""
 

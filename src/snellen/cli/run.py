@@ -132,6 +132,7 @@ Examples:
 @option("--price", metavar="IN,OUT[,CACHED]", help=PRICE)
 @option("--max-cost", type=ABOVE_ZERO, help=MAX_COST)
 @flag("--yes", help="Start although the estimate is above --max-cost; it still stops there.")
+@repeated("--log", metavar="TRACKER", help="Tell a tracker, live: jsonl, tensorboard, mlflow or wandb (extras).")
 @flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
 @option("--until-ci", type=HALF_WIDTH, help="Stop when the interval is ± this many points.")
 @repeated("--detailed-keys", "--detailed_keys", help="Tags to group by; may be repeated.  [default: all]")

@@ -95,6 +95,8 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
     if state.last_error and result.failed:
         yield f"last error: {state.last_error}"
     yield from cost_lines(result.results)
+    for name, problem in result.not_logged.items():
+        yield f"{name} was not told of this run ({problem}); the run itself is whole"
     for change in result.results["run"].get("adjusted", ()):
         yield f"sent otherwise than asked: {change}"
     if state.resumed and not state.done:

@@ -38,6 +38,8 @@ class Query(Struct, frozen=True):
     """Seconds that a reply took at least."""
     longer: int | None = None
     """Tokens that a reply has at least."""
+    marked: str = ""
+    """A kind of mark that somebody gave the trial, or `any`."""
 
 
 class _Reply(Struct):
@@ -84,9 +86,10 @@ def select(
     *,
     search: Callable[[str], Mask] | None = None,
     costs: Callable[[], Costs] | None = None,
+    marks: Callable[[str], Mask] | None = None,
 ) -> Rows:
     """Return the row numbers that match, in the order asked for; what is slow to read is read only where needed."""
-    return sift(columns, query, search=search, costs=costs)[0]
+    return sift(columns, query, search=search, costs=costs, marks=marks)[0]
 
 
 def sift(
@@ -95,9 +98,12 @@ def sift(
     *,
     search: Callable[[str], Mask] | None = None,
     costs: Callable[[], Costs] | None = None,
+    marks: Callable[[str], Mask] | None = None,
 ) -> tuple[Rows, dict[str, int]]:
     """Return the rows of `select`, and how many each outcome would show with all the other filters as they are."""
     rest = _but_outcome(columns, query, search, costs)
+    if query.marked and marks is not None:
+        rest &= marks(query.marked)
     asked = _by_outcome(columns, query.outcome)
     flipped = columns.flipped if query.flipped else np.ones(len(columns), np.bool_)
     counts = {name: int(np.count_nonzero(rest & flipped & _by_outcome(columns, name))) for name in OUTCOMES}

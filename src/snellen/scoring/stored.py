@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from ..core.builtins import default_registry
+from ..core.registry import Registry
 from ..core.tasks import Task
 from ..core.types import Score
 from ..store.reader import RunReader
@@ -79,7 +80,9 @@ def _labels(facts: Iterable[SampleFacts]) -> Iterator[SampleRow]:
     return ((sample.id, sample.group, sample.tags) for sample in facts)
 
 
-def read_columns(reader: RunReader, task: Task, metric: str | None = None) -> TrialColumns:
+def read_columns(
+    reader: RunReader, task: Task, metric: str | None = None, registry: Registry | None = None
+) -> TrialColumns:
     """Read the trials of one task under one metric; `metric` defaults to the first that its first scorer gives."""
     known = metrics_of(reader, task.name)
     chosen = metric if metric in known else next(iter(known), "")
@@ -88,7 +91,7 @@ def read_columns(reader: RunReader, task: Task, metric: str | None = None) -> Tr
         reader.check_scores(task.name)
         scores = reader.rows(f"{_SCORES} AND metric = ?", (task.name, chosen))
     else:
-        scores = _live_scores(reader, task)
+        scores = _live_scores(reader, task, registry or default_registry())
         chosen = scores[0][3] if scores else ""
     facts = list(_facts(reader, task.name))
     trials = reader.rows(_TRIALS.format(", rowid"), (task.name,))
@@ -96,12 +99,12 @@ def read_columns(reader: RunReader, task: Task, metric: str | None = None) -> Tr
     return TrialColumns.of(tables[chosen], task, known, facts)
 
 
-def _live_scores(reader: RunReader, task: Task) -> list[ScoreRow]:
+def _live_scores(reader: RunReader, task: Task, registry: Registry) -> list[ScoreRow]:
     """Score a run that never was, in memory, where that is quick: under the metric that comes first."""
     stored = next(reader.rows("SELECT COUNT(*) FROM predictions WHERE task = ?", (task.name,)))[0]
     if stored > LIVE_SCORING:
         return []
-    trials = scored_trials(reader, task, default_registry(), {}, task.scorers)
+    trials = scored_trials(reader, task, registry, {}, task.scorers)
     rows = [score_row(score) for _, scores in trials for score in scores]
     return [row for row in rows if row[3] == rows[0][3]]
 

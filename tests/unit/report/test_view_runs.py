@@ -11,13 +11,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from asgi import call
 from made_runs import make_run
+from snellen.api.look.outputs import find_runs
+from snellen.api.look.view import make_viewer
 from snellen.store.database import connect
 from snellen.store.lock import RunLock
 from snellen.store.seal import seal
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
-from snellen.report.web.home import runs_page
+from starlette.datastructures import QueryParams
+
+from snellen.report.web import home
+from snellen.report.web.guard import cookie_name
+from snellen.report.web.home import Sought, runs_page, sought_in
 from snellen.report.web.liveness import QUIET_S, is_written_now, last_written
 from snellen.report.web.shelf import Shelf
 from snellen.report.web.shell import progress_bar
@@ -61,20 +68,20 @@ def listed(page: str) -> list[str]:
 
 def test_newest_run_stands_first_and_heads_sort(shelf: Shelf) -> None:
     assert listed(runs_page(shelf)) == ["beta", "gamma", "alpha"]
-    assert listed(runs_page(shelf, turned=True)) == ["alpha", "gamma", "beta"]
-    assert listed(runs_page(shelf, sort="run")) == ["alpha", "beta", "gamma"]
-    assert listed(runs_page(shelf, sort="model", turned=True)) == ["gamma", "beta", "alpha"]
-    assert listed(runs_page(shelf, sort="nonsense")) == ["beta", "gamma", "alpha"]
+    assert listed(runs_page(shelf, Sought(turned=True))) == ["alpha", "gamma", "beta"]
+    assert listed(runs_page(shelf, Sought(sort="run"))) == ["alpha", "beta", "gamma"]
+    assert listed(runs_page(shelf, Sought(sort="model", turned=True))) == ["gamma", "beta", "alpha"]
+    assert listed(runs_page(shelf, sought_in(QueryParams("sort=nonsense")))) == ["beta", "gamma", "alpha"]
     assert 'aria-sort="descending"><a href="/?sort=begun&amp;turned=1">begun ↓</a>' in runs_page(shelf)
 
 
 def test_search_finds_names_models_and_tasks(shelf: Shelf) -> None:
-    page = runs_page(shelf, "GAMMA-mod")
+    page = runs_page(shelf, Sought("GAMMA-mod"))
     assert listed(page) == ["gamma"]
     assert "1 of 3 runs" in page
-    assert len(listed(runs_page(shelf, "shapes openai"))) == 3
-    assert "No run has this" in runs_page(shelf, "<zebra>")
-    assert "<zebra>" not in runs_page(shelf, "<zebra>")
+    assert len(listed(runs_page(shelf, Sought("shapes openai")))) == 3
+    assert "No run has this" in runs_page(shelf, Sought("<zebra>"))
+    assert "<zebra>" not in runs_page(shelf, Sought("<zebra>"))
 
 
 def test_names_stay_on_one_line_unless_very_long(shelf: Shelf) -> None:
@@ -112,3 +119,113 @@ def test_a_system_without_a_list_of_locks_has_the_time_only(tmp_path: Path) -> N
     assert not is_written_now(folder, tmp_path / "none")
     (tmp_path / "odd").write_text("nonsense\n1: FLOCK\n")
     assert not is_written_now(folder, tmp_path / "odd")
+
+
+def test_a_list_is_put_in_order_without_opening_runs_whose_results_are_new(tmp_path: Path) -> None:
+    for number in range(3):
+        make_run(tmp_path / f"run{number}", count=3)
+    shelf = Shelf([tmp_path])
+    assert [run.brief().model for run in shelf.listed()] == ["openai/small"] * 3
+    assert [run._reader for run in shelf.listed()] == [None] * 3
+    later = time.time_ns() + 10**9
+    os.utime(tmp_path / "run1" / "run.db", ns=(later, later))
+    opened = [run._reader is not None for run in shelf.listed()]
+    assert opened == [False, True, False], "written since its results: the database is asked"
+
+
+def test_numbers_of_a_list_are_of_the_run_also_where_a_foreign_results_file_lies(tmp_path: Path) -> None:
+    make_run(tmp_path / "good", skill=2.0, count=20)
+    make_run(tmp_path / "bad", skill=-2.0, count=20, task=None)
+    stolen = (tmp_path / "good" / "results.json").read_bytes().replace(b'"id": "', b'"id": "x')
+    (tmp_path / "bad" / "results.json").write_bytes(stolen)
+    page = runs_page(Shelf([tmp_path]), Sought(text="bad"))
+    assert listed(page) == ["bad"]
+    assert ">0.0 %<" in page
+
+
+def test_a_long_list_has_pages(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home, "PAGE", 2)
+    first, second = runs_page(shelf), runs_page(shelf, Sought(page=2))
+    assert [listed(first), listed(second)] == [["beta", "gamma"], ["alpha"]]
+    assert "page 1 of 2" in first
+    assert 'href="/?page=2"' in first
+    assert listed(runs_page(shelf, Sought(page=99))) == ["alpha"]
+    assert len(listed(runs_page(shelf, Sought(sort="run", text="beta")))) == 1
+
+
+def test_runs_stand_in_groups_by_model(shelf: Shelf) -> None:
+    page = runs_page(shelf, sought_in(QueryParams("group=model")))
+    assert listed(page) == ["alpha", "beta", "gamma"]
+    assert re.findall(r'scope="rowgroup">([^<]*)<', page) == [f"openai/{name}-model" for name in BEGUN]
+
+
+class Clicks:
+    """Someone who clicks in a viewer that may write."""
+
+    def __init__(self, folder: Path, *, may_write: bool = True) -> None:
+        self.app = make_viewer([folder], "key", may_write=may_write)
+        self.cookie = {"cookie": f"{cookie_name('key')}=key"}
+
+    def page(self, path: str) -> str:
+        return call(self.app, path, headers=self.cookie).text
+
+    def post(self, path: str, body: str) -> int:
+        headers = {**self.cookie, "origin": "http://127.0.0.1:1"}
+        return call(self.app, path, method="POST", headers=headers, body=body.encode()).status
+
+    def keys(self) -> dict[str, str]:
+        found = re.findall(r'<th scope="row"[^>]*><a href="/run/(\w+)">([^<]*)</a>', self.page("/?hidden=1"))
+        return {name: key for key, name in found}
+
+
+@pytest.fixture
+def clicks(tmp_path: Path) -> Clicks:
+    for name in ("one", "two"):
+        rest(make_run(tmp_path / "runs" / name, count=3))
+    return Clicks(tmp_path / "runs")
+
+
+def test_runs_are_tagged_found_by_tag_hidden_and_shown_again(clicks: Clicks) -> None:
+    key = clicks.keys()["one"]
+    assert clicks.post("/runs/tag", f"run={key}&tag=paper+%3Cdraft%3E") == 303
+    assert listed(clicks.page("/?text=%3Cdraft%3E")) == ["one"]
+    assert "paper &lt;draft&gt;</a>" in clicks.page("/")
+    assert clicks.post("/runs/hide", f"run={key}") == 303
+    assert listed(clicks.page("/")) == ["two"]
+    assert "1 of 2 runs, 1 hidden" in clicks.page("/")
+    assert sorted(listed(clicks.page("/?hidden=1"))) == ["one", "two"]
+    assert clicks.post("/runs/show", f"run={key}") == 303
+    assert clicks.post("/runs/untag", f"run={key}&tag=paper+%3Cdraft%3E") == 303
+    assert len(listed(clicks.page("/"))) == 2
+    assert "draft" not in clicks.page("/")
+
+
+def test_a_run_goes_to_the_trash_and_comes_back(clicks: Clicks, tmp_path: Path) -> None:
+    before = sorted(path.name for path in (tmp_path / "runs" / "one").iterdir())
+    assert clicks.post("/runs/trash", f"run={clicks.keys()['one']}") == 303
+    assert listed(clicks.page("/")) == ["two"]
+    assert not (tmp_path / "runs" / "one").exists()
+    assert find_runs([tmp_path / "runs"]) == [tmp_path / "runs" / "two"], "nothing else looks into the trash"
+    assert "In the trash: 1 run." in clicks.page("/")
+    (key,) = re.findall(r'name="run" value="(\w+)" class="quiet"', clicks.page("/"))
+    assert clicks.post("/runs/restore", f"run={key}") == 303
+    assert sorted(listed(clicks.page("/"))) == ["one", "two"]
+    assert sorted(path.name for path in (tmp_path / "runs" / "one").iterdir()) == before
+    assert "In the trash" not in clicks.page("/")
+
+
+def test_a_run_that_is_being_written_is_not_thrown_away(clicks: Clicks, tmp_path: Path) -> None:
+    os.utime(tmp_path / "runs" / "one" / "run.db")
+    assert clicks.post("/runs/trash", f"run={clicks.keys()['one']}") == 400
+    assert (tmp_path / "runs" / "one" / "run.db").is_file()
+
+
+def test_a_viewer_that_only_reads_changes_nothing(clicks: Clicks, tmp_path: Path) -> None:
+    reader = Clicks(tmp_path / "runs", may_write=False)
+    for doing in ("tag", "hide", "trash", "restore"):
+        assert reader.post(f"/runs/{doing}", f"run={reader.keys()['one']}&tag=x") == 400
+    assert "Move to the trash" not in reader.page("/")
+    assert not list((tmp_path / "runs").glob("**/notes.jsonl"))
+    assert clicks.post("/runs/nonsense", f"run={reader.keys()['one']}") == 400
+    assert clicks.post("/runs/tag", f"run={reader.keys()['one']}&tag=") == 400
+    assert clicks.post("/runs/hide", "") == 400

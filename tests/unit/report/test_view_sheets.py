@@ -71,7 +71,7 @@ def test_markdown_escapes_pipes_and_marks() -> None:
 
 
 def test_latex_escapes_its_own_characters() -> None:
-    assert r"a|b\_c & 12.5 \\" in to_latex(SHEET)
+    assert r"a\textbar{}b\_c & 12.5 \\" in to_latex(SHEET)
     assert r"\caption{Title \& co}" in to_latex(SHEET)
     assert r"\textbackslash{}input" in to_latex(Sheet("t", ("a",), ((r"\input{/etc/passwd}",),)))
 

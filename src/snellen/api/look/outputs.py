@@ -8,13 +8,19 @@ from typing import Any
 
 from ...core.errors import SnellenError, UsageError, did_you_mean
 from ...core.types import TrialKey
+from ...report.boards.comparison import sheets_of
 from ...report.boards.ranking import Board, Entry, make_board
 from ...report.exports.seed_files import export_run
 from ...report.exports.trial_files import frame as _frame
+from ...report.notes.ledger import exported_notes
 from ...report.pages.gallery import Shown, read_trial
 from ...report.pages.overview import overview_of, read_results
 from ...report.pages.report_page import PICTURE_BYTES, write_report
 from ...report.pages.vega import save_plot
+from ...report.paper.comparison_report import write_comparison
+from ...report.paper.run_sheets import run_sheets, write_tables
+from ...report.paper.vector_figures import write_figures
+from ...report.runlist.brief import run_folders
 from ...scoring.compare.paired import Comparison
 from ...scoring.compare.run_pairs import compare_runs
 from ...scoring.readings import file_of, kept_reading, own_reading
@@ -24,9 +30,45 @@ from ...store.reader import RunReader
 DEPTH = 3
 
 
-def report(folder: str | Path, *, picture_bytes: int = PICTURE_BYTES) -> Path:
-    """Write report.html of a run and return its path; nothing is asked or scored."""
-    return write_report(Path(folder), picture_bytes=picture_bytes)
+def report(folder: str | Path, *, picture_bytes: int = PICTURE_BYTES, baseline: str | Path | None = None) -> Path:
+    """Write report.html of a run and return its path; nothing is asked or scored. It may stand beside a `baseline`."""
+    compared = None if baseline is None else compare_runs([Path(baseline), Path(folder)])
+    return write_report(Path(folder), picture_bytes=picture_bytes, compared=compared)
+
+
+def comparison_report(folders: Sequence[str | Path], output: str | Path, *, picture_bytes: int = PICTURE_BYTES) -> Path:
+    """Write one page that compares runs, with the samples on which they differ; return its path."""
+    paths = [Path(folder) for folder in folders]
+    if len(paths) < 2:
+        raise UsageError("name at least two runs to compare")
+    results = compare_runs(paths)
+    return write_comparison(dict(zip(run_names(paths), paths, strict=True)), results, Path(output), picture_bytes)
+
+
+def run_names(folders: Sequence[Path]) -> list[str]:
+    """Return how a comparison calls runs: by their folders' names, by whole paths where two are the same."""
+    short = [folder.name for folder in folders]
+    return short if len(set(short)) == len(short) else [str(folder) for folder in folders]
+
+
+def tables(folders: Sequence[str | Path], form: str, output: str | Path) -> list[Path]:
+    """Write the tables of a run, or of the comparison of several, as csv, markdown or latex; return the files."""
+    paths = [Path(folder) for folder in folders]
+    sheets = run_sheets(results_of(paths[0])) if len(paths) == 1 else sheets_of(compare_runs(paths), run_names(paths))
+    return write_tables(sheets, form, Path(output) / "tables")
+
+
+def figures(folder: str | Path, output: str | Path) -> list[Path]:
+    """Write every figure of a run as SVG and its data as CSV; no extra is needed."""
+    return write_figures(Path(folder), Path(output))
+
+
+def notes_file(folder: str | Path, output: str | Path) -> Path:
+    """Write what people said of a run and its trials as JSON lines; return the file."""
+    path = Path(output) / "notes.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(exported_notes(Path(folder)), encoding="utf-8")
+    return path
 
 
 def plots(folder: str | Path, output: str | Path) -> list[Path]:
@@ -114,20 +156,25 @@ def find_runs(folders: Sequence[str | Path]) -> list[Path]:
     for folder in map(Path, folders):
         if not folder.is_dir():
             raise UsageError(f"no folder {folder}: name a run folder or one that holds runs")
-        for depth in range(DEPTH + 1):
-            found.update(path.parent for path in folder.glob("/".join(["*"] * depth + ["run.db"])))
+        found.update(run_folders(folder, DEPTH))
     if not found:
         raise UsageError(f"no runs in {', '.join(map(str, folders))}: a run folder holds run.db")
     return sorted(found)
 
 
-def leaderboard(folders: Sequence[str | Path], reading: str | None = None) -> tuple[Board, dict[str, str]]:
+def leaderboard(folders: str | Path | Sequence[str | Path], reading: str | None = None) -> tuple[Board, dict[str, str]]:
     """Return the board of all runs in or below the named folders, and why some could not be read.
 
     `reading` names a kept reading of the runs instead of their own.
+
+    Example:
+        >>> runs = [snellen.run("my.jsonl", f"blind/{rule}").folder for rule in ("first", "longest")]
+        >>> board, problems = snellen.leaderboard(runs)
+        >>> [line.model for line in board.lines], problems
+        (['blind/first', 'blind/longest'], {})
     """
     entries, problems = [], {}
-    found = find_runs(folders)
+    found = find_runs([folders] if isinstance(folders, str | Path) else folders)
     short = len({folder.name for folder in found}) == len(found)
     for folder in found:
         try:

@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...core.builtins import default_registry
 from ...core.errors import EnvironmentProblem, MissingExtra
 
 
-def make_viewer(folders: Sequence[str | Path], token: str, *, may_write: bool = False) -> Any:
-    """Return the viewer as an ASGI application that lets in who knows `token`."""
+def make_viewer(
+    folders: Sequence[str | Path], token: str, *, may_write: bool = False, plugins: Sequence[str | Path] = ()
+) -> Any:
+    """Return the viewer as an ASGI application that lets in who knows `token`; `plugins` bring scorers of runs."""
     try:
         from ...report.web.app import create_app
     except ModuleNotFoundError as error:
@@ -21,15 +24,24 @@ def make_viewer(folders: Sequence[str | Path], token: str, *, may_write: bool = 
         raise MissingExtra("view", "the viewer") from None
     from ...report.web.shelf import Shelf
 
-    return create_app(Shelf([Path(folder) for folder in folders]), token, may_write=may_write)
+    registry = default_registry()
+    for plugin in plugins:
+        registry.load_plugin(plugin)
+    shelf = Shelf([Path(folder) for folder in folders], registry)
+    return create_app(shelf, token, may_write=may_write, registry=registry)
 
 
 def view(
-    folders: Sequence[str | Path], *, port: int = 0, may_write: bool = False, ready: Callable[[str], None] | None = None
+    folders: Sequence[str | Path],
+    *,
+    port: int = 0,
+    may_write: bool = False,
+    plugins: Sequence[str | Path] = (),
+    ready: Callable[[str], None] | None = None,
 ) -> None:
     """Serve runs on 127.0.0.1 until interrupted; `ready` is given the address to open, key included."""
     token = secrets.token_urlsafe(24)
-    app = make_viewer(folders, token, may_write=may_write)
+    app = make_viewer(folders, token, may_write=may_write, plugins=plugins)
     try:
         import uvicorn
     except ImportError:

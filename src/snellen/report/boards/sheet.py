@@ -12,23 +12,31 @@ from rich.table import Table
 from ...core.markup import Html, tag
 from ...core.text import NUMBER, quoted_line, safe_cell
 from ..console import WholeConsole
+from ..pages.document import document
 from ..pages.tables import head, scrolled
 from ..terminal import plain
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "–": "--",
-    "−": "$-$",
-    "…": r"\ldots{}",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "·": r"$\cdot$",
-    "→": r"$\rightarrow$",
-} | {c: f"\\{c}" for c in "&%$#_{}"}
+_LATEX = (
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "–": "--",
+        "−": "$-$",
+        "…": r"\ldots{}",
+        "±": r"$\pm$",
+        "×": r"$\times$",
+        "≤": r"$\le$",
+        "≥": r"$\ge$",
+        "·": r"$\cdot$",
+        "→": r"$\rightarrow$",
+    }
+    | {c: f"\\{c}" for c in "&%$#_{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+)
+
+LATIN = frozenset(map(chr, range(0xC0, 0x100))) - frozenset("ÐðÞþ×÷")
+"""Letters that LaTeX has in every encoding of fonts."""
 
 
 class Sheet(Struct, frozen=True):
@@ -68,8 +76,6 @@ def sheet_table(sheet: Sheet) -> Html:
 
 def to_html(sheet: Sheet) -> str:
     """Return a page of its own with the table."""
-    from ..pages.report_page import document
-
     return document(sheet.title, [tag("h1", sheet.title), tag("div", sheet_table(sheet), class_="card")])
 
 
@@ -101,8 +107,6 @@ FORMS: dict[str, Callable[[Sheet], str]] = {
 def render(sheets: Sequence[Sheet], form: str) -> str:
     """Return all sheets in one form."""
     if form == "html":
-        from ..pages.report_page import document
-
         cards = [(tag("h2", sheet.title), tag("div", sheet_table(sheet), class_="card")) for sheet in sheets]
         return document(sheets[0].title if sheets else "Snellen", list(cards))
     return "\n".join(FORMS[form](sheet) for sheet in sheets)
@@ -113,4 +117,13 @@ def _markdown(text: str) -> str:
 
 
 def _latex(text: str) -> str:
-    return "".join(_LATEX.get(char, char) for char in text.replace("\n", " "))
+    return "".join(_latex_character(char) for char in text.replace("\n", " "))
+
+
+def _latex_character(char: str) -> str:
+    """Return a character as every LaTeX knows it; one that needs a font of its own is named by its number."""
+    if char in _LATEX:
+        return _LATEX[char]
+    if " " <= char <= "~" or (char in LATIN and char.isalpha()):
+        return char
+    return " " if char.isspace() else f"[U+{ord(char):04X}]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import msgspec
 from ...core.errors import MissingExtra
 from ...core.text import quoted_line, safe_cell
 from ...core.types import Usage
+from ...scoring.table import lower_is_better
 from ...store.reader import RunReader
 from ..files import Record, record_lines, records
 
@@ -108,7 +109,23 @@ def frame(run: str | Path) -> Any:
     Every metric and every tag is a column of its own; a tag whose name is taken is called `tag_NAME`.
     """
     with RunReader(run) as reader:
-        rows = list(frame_records(reader))
+        return as_frame(list(frame_records(reader)))
+
+
+def wrong_frame(run: str | Path, task: str | None = None) -> Any:
+    """Return the trials whose main score is not the best there is; those without a score are not among them."""
+    with RunReader(run) as reader:
+        rows = [row for row in frame_records(reader) if task in (None, row["task"]) and _is_wrong(row)]
+    return as_frame(rows)
+
+
+def _is_wrong(row: Mapping[str, Any]) -> bool:
+    value, metric = row["value"], row["metric"]
+    return value is not None and (value > 0.0 if lower_is_better(metric or "") else value < 1.0)
+
+
+def as_frame(rows: list[dict[str, Any]]) -> Any:
+    """Return rows as a pandas data frame, else a polars one, else as they are."""
     columns = list(dict.fromkeys((*COLUMNS[:-1], *(name for row in rows for name in row))))
     try:
         import pandas

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ...core.markup import Html, join, tag
+from ...core.markup import Attribute, Html, join, tag
 
 WIDTH, HEIGHT = 640, 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 18, 14, 46
@@ -104,6 +104,84 @@ def heat(cells: Sequence[tuple[str, str, float | None, int]], *, x_name: str, y_
         spot = (left + columns.index(column) * wide, top + rows.index(row) * high)
         shapes.append(_cell(spot, (wide, high), value, n))
     return _canvas(shapes, label, left + wide * len(columns) + 4, top + high * len(rows) + 4)
+
+
+def interval_rows(rows: Sequence[tuple[str, float | None, float | None, float | None, int]], *, label: str) -> Html:
+    """Draw (name, share, low, high, n) one below the other on one scale; the numbers stand beside the lines."""
+    left, wide, high, top = _name_width([row[0] for row in rows]), 640, 26, 8
+    right = wide - 110
+    axis, floor = Axis("", 0.0, 1.0, percent=True), top + high * len(rows)
+    shapes = []
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        at = axis.at(tick, left, right)
+        shapes.append(tag("line", x1=at, x2=at, y1=top, y2=floor, class_="axis"))
+        shapes.append(tag("text", axis.write(tick), x=at, y=floor + 16, font_size=12, text_anchor="middle"))
+    for number, (name, value, low, upper, n) in enumerate(rows):
+        y = top + number * high + high / 2
+        shapes.append(_name(name, left - 8, y + 4))
+        if low is not None and upper is not None:
+            ends = {"x1": axis.at(low, left, right), "x2": axis.at(upper, left, right)}
+            shapes.append(tag("line", **ends, y1=y, y2=y, class_="span"))
+        words = "–" if value is None else f"{value:.1%} · n {n:,}"
+        if value is not None:
+            shapes.append(tag("circle", cx=axis.at(value, left, right), cy=y, r=4.5, class_="dot halo"))
+        shapes.append(tag("text", words, x=right + 10, y=y + 4, font_size=11))
+    return _canvas(shapes, label, wide, floor + 24)
+
+
+def confusion_grid(cells: Sequence[tuple[str, str, int, float]], *, label: str) -> Html:
+    """Draw (column, row, count, share of the row); a cell says its count and share, so colour is never alone."""
+    columns, rows = list(dict.fromkeys(cell[0] for cell in cells)), list(dict.fromkeys(cell[1] for cell in cells))
+    left, high = _name_width(rows), 36
+    wide = max(46, (636 - left) // max(1, len(columns)))
+    top = 30 if max(map(len, columns)) * 6.5 <= wide else 84
+    shapes = [_name(name, left - 8, top + i * high + 22) for i, name in enumerate(rows)]
+    for i, name in enumerate(columns):
+        x, y = left + i * wide + wide / 2, top - 8
+        turn = {"transform": f"rotate(-38 {x} {y})", "text_anchor": "start"} if top > 30 else {"text_anchor": "middle"}
+        shapes.append(tag("text", _short(name, 22), x=x, y=y, font_size=11, **turn))
+    for column, row, count, share in cells:
+        x, y = left + columns.index(column) * wide, top + rows.index(row) * high
+        size = {"x": x, "y": y, "width": wide - 2, "height": high - 2, "rx": 4}
+        shapes.append(tag("rect", **size, class_="f1", fill_opacity=round(0.04 + 0.5 * share, 3)))
+        if count:
+            middle: dict[str, Attribute] = {"x": x + wide / 2, "text_anchor": "middle"}
+            shapes.append(tag("text", f"{count:,}", y=y + 16, font_size=12, class_="ink", **middle))
+            shapes.append(tag("text", f"{share:.0%}", y=y + 29, font_size=9.5, class_="ink", **middle))
+    return _canvas(shapes, label, left + wide * len(columns) + 40, top + high * len(rows) + 4)
+
+
+def paired_bars(pairs: Sequence[tuple[str, float, float]], *, label: str) -> Html:
+    """Draw two shares beside each other for every name."""
+    top = max((*(share for _, *shares in pairs for share in shares), 0.01))
+    y = Axis("share", 0.0, min(1.0, top * 1.15), percent=True)
+    x = Axis("position", 0.0, float(len(pairs)))
+    across, up = _scale(x, LEFT, WIDTH - RIGHT), _scale(y, HEIGHT - BOTTOM, TOP)
+    floor, each = HEIGHT - BOTTOM, (WIDTH - LEFT - RIGHT) / max(1, len(pairs))
+    shapes = [tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=up(v), y2=up(v), class_="axis") for v in y.ticks()]
+    shapes += [tag("text", y.write(v), x=LEFT - 8, y=up(v) + 4, font_size=12, text_anchor="end") for v in y.ticks()]
+    for number, (name, *shares) in enumerate(pairs):
+        start, width = across(number) + each * 0.12, each * 0.36
+        for place, share in enumerate(shares):
+            at, height = round(start + place * width, 2), round(floor - up(share), 2)
+            bar = {"x": at, "y": up(share), "width": round(width - 2, 2), "height": max(0.0, height), "rx": 2}
+            shapes.append(tag("rect", tag("title", f"{name}: {share:.1%}"), **bar, class_=f"f{place + 1}"))
+        middle: dict[str, Attribute] = {"x": across(number + 0.5), "y": floor + 19, "text_anchor": "middle"}
+        shapes.append(tag("text", _short(name, 12), font_size=12, **middle))
+    return _canvas(shapes, label)
+
+
+def _name_width(names: Sequence[str]) -> float:
+    return 24 + 6.6 * max((min(30, len(name)) for name in names), default=4)
+
+
+def _name(name: str, x: float, y: float) -> Html:
+    whole = tag("title", name) if len(name) > 30 else None
+    return tag("text", whole, _short(name, 30), x=x, y=y, font_size=11.5, text_anchor="end")
+
+
+def _short(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _cell(spot: tuple[float, float], size: tuple[float, float], value: float | None, n: int) -> Html:

@@ -22,10 +22,13 @@ from ...scoring.stored import read_costs
 from ...scoring.table import Costs, ScoreTable, TrialColumns
 from ...store.reader import RunReader
 from . import vega
+from .answer_figures import answer_figures
 from .draw import Axis, Point, Series, bars, heat, plot
 from .exam_figures import binned
 
 Rows = list[dict[str, Any]]
+LATENCY = "latency"
+"""The figure that never stands first: it says nothing of how good a model is."""
 GRIDS = (("length", "depth"), ("pages", "depth"), ("column", "row"))
 """Pairs of tags that make a map."""
 
@@ -50,6 +53,7 @@ def figures_of(
     if table is not None:
         found += _robustness(table)
         found += _maps(table)
+        found += [Figure(*one) for one in answer_figures(reader, columns, table)]
     found += _calibration(reader, columns)
     return [*found, *_latency(costs or read_costs(reader, columns))]
 
@@ -215,4 +219,4 @@ def _latency(costs: Costs) -> Iterator[Figure]:
     encoding = {"x": quantity("from_s", title="seconds"), "x2": {"field": "to_s"}, "y": quantity("trials")}
     spec = {"data": {"values": rows}, "mark": "bar", "encoding": encoding}
     drawing = bars(triples, Axis("seconds", 0.0, top), label=f"Histogram of latency. {words}")
-    yield Figure("latency", "How long a reply takes", words, drawing, spec, rows)
+    yield Figure(LATENCY, "How long a reply takes", words, drawing, spec, rows)

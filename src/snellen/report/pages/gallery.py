@@ -15,7 +15,7 @@ from ...core.errors import DataError
 from ...core.markup import Html, shorten, tag
 from ...core.types import Image, Prediction, Request, Sample, Score, TrialKey
 from ...data.images.decode import open_image
-from ...scoring.table import TrialColumns, lower_is_better
+from ...scoring.table import Mask, TrialColumns, lower_is_better
 from ...store.reader import RunReader
 from ..query import Query, select
 from .parts import facts, outcome_tag, reply_text
@@ -93,17 +93,26 @@ def thumbnail(image: Image, side_px: int = THUMBNAIL_PX) -> bytes:
     return out.getvalue()
 
 
-def pick_rows(columns: TrialColumns, most: int = CARDS) -> list[int]:
-    """Return the rows of the worst trials, one a sample, worst first."""
-    rows = select(columns, Query(outcome="wrong", sort="value", descending=lower_is_better(columns.metric)))
+def pick_rows(columns: TrialColumns, most: int = CARDS, outcome: str = "wrong") -> list[int]:
+    """Return the rows of the worst trials of an outcome, one a sample, worst first."""
+    rows = select(columns, Query(outcome=outcome, sort="value", descending=lower_is_better(columns.metric)))
     _, first = np.unique(columns.sample[rows], return_index=True)
     return [int(row) for row in rows[np.sort(first)][:most]]
 
 
-def gallery(reader: RunReader, columns: TrialColumns, budget: Budget, most: int = CARDS) -> Html | None:
-    """Return the worst trials of a task as cards; None when all was right."""
+def pick_mask(columns: TrialColumns, outcome: str) -> Mask:
+    """Return which trials have an outcome, as `select` counts it."""
+    found = np.zeros(len(columns), np.bool_)
+    found[select(columns, Query(outcome=outcome))] = True
+    return found
+
+
+def gallery(
+    reader: RunReader, columns: TrialColumns, budget: Budget, most: int = CARDS, *, outcome: str = "wrong"
+) -> Html | None:
+    """Return the worst trials of a task as cards; None when there is none of that outcome."""
     cards = []
-    for row in pick_rows(columns, most):
+    for row in pick_rows(columns, most, outcome):
         shown = read_trial(reader, columns.key(row))
         if shown is not None:
             cards.append(card(shown, int(columns.outcome[row]), float(columns.value[row]), budget))
@@ -126,7 +135,7 @@ def card(shown: Shown, outcome: int, value: float, budget: Budget) -> Html:
         reply_text(shown.prediction.text, shown.span, most=500),
         class_="body",
     )
-    return tag("article", None if asked else _picture(shown.request, budget), body, class_="shot")
+    return tag("article", None if asked else request_picture(shown.request, budget), body, class_="shot")
 
 
 def _asked(request: Request, budget: Budget) -> Html | None:
@@ -144,7 +153,8 @@ def _variant(key: TrialKey) -> str | None:
     return ", ".join(filter(None, parts)) or None
 
 
-def _picture(request: Request, budget: Budget) -> Html | None:
+def request_picture(request: Request, budget: Budget) -> Html | None:
+    """Return the first picture of a request, embedded, as far as the budget allows."""
     images = [image for turn in request.messages for image in turn.images]
     if not images:
         return None

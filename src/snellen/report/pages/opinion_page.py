@@ -12,8 +12,8 @@ from ...scoring.peers.disagreement import Opinion
 from ..opinion_words import FAVOURS, HOW, SHOWN_KINDS
 from ..written import written, written_interval, written_share
 from . import draw
+from .document import document
 from .parts import facts, reply_text
-from .report_page import document
 from .tables import head, numbers, row, scrolled
 
 LONGEST_REPLY = 1_200

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ...core.builtins import default_registry
+from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
 from ...scoring.aggregates.variance import advise, split_variance
 from ...scoring.gathered import GatheredTask
@@ -17,7 +18,7 @@ from ...scoring.results import frame_results
 from ...scoring.run import score_again
 from ...scoring.table import ScoreTable, TrialColumns
 from ...store.reader import RunReader
-from .figures import Figure, figures_of
+from .figures import LATENCY, Figure, figures_of
 
 Results = dict[str, Any]
 
@@ -33,8 +34,20 @@ class TaskOverview(Struct, frozen=True):
     shares: tuple[tuple[str, float], ...]
     """Parts of the variance of single trials, adding up to 1; empty when they cannot be told."""
 
+    @property
+    def main_figure(self) -> Figure | None:
+        """Return the figure that stands beside the headline: the most telling, never how long replies take."""
+        return next((figure for figure in self.figures if figure.name != LATENCY), None)
 
-def read_results(reader: RunReader, header: RunHeader, *, most: int | None = None) -> Results:
+    @property
+    def other_figures(self) -> list[Figure]:
+        """Return the figures below the headline."""
+        return [figure for figure in self.figures if figure is not self.main_figure]
+
+
+def read_results(
+    reader: RunReader, header: RunHeader, *, most: int | None = None, registry: Registry | None = None
+) -> Results:
     """Return results.json where it belongs to what is stored, else the same computed now (nothing is written).
 
     A run of more than `most` trials is not computed on the way: it is shown without metrics until it has been scored.
@@ -46,7 +59,7 @@ def read_results(reader: RunReader, header: RunHeader, *, most: int | None = Non
     if most is not None and stored > most:
         nothing: dict[str, Any] = {task.name: {"metrics": {}, "groups": {}} for task in header.tasks}
         return frame_results(reader, header, nothing, {}, own_reading(reader))
-    return score_again(reader, default_registry(), reading=own_reading(reader))
+    return score_again(reader, registry or default_registry(), reading=own_reading(reader))
 
 
 def written_results(folder: Path, header: RunHeader, stored: int) -> Results | None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib.resources import files
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,19 +11,27 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ...core.errors import SnellenError
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.tasks import RunHeader, Task
 from ...core.text import plural
+from ...scoring.compare.paired import Comparison
 from ...scoring.gathered import GatheredTask
 from ...scoring.stored import read_columns
 from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
+from ..boards.comparison import pair_sheet
 from ..boards.cost_cells import cost_lines
 from ..boards.headline import headline, reading_name
+from ..boards.sheet import sheet_table
 from ..files import write_atomically
+from ..notes.ledger import Note, read_notes, wrong_gold
+from ..notes.mark_parts import notes_table
+from ..notes.second_headline import second_headline
 from ..written import percent_metric, written, written_interval
 from . import draw
-from .gallery import Budget, gallery, read_trial
+from .document import document
+from .gallery import Budget, gallery, pick_mask, read_trial
 from .overview import Results, TaskOverview, overview_of, read_results
 from .parts import (
     data_table,
@@ -41,7 +45,7 @@ from .parts import (
     reply_text,
     tiles,
 )
-from .tables import head, numbers, row, scrolled
+from .tables import DRAWN, head, numbers, row, scrolled
 
 PICTURE_BYTES = 2_000_000
 """How much of the file pictures may take."""
@@ -56,10 +60,15 @@ def write_report(
     results: Results | None = None,
     gathered: Mapping[str, GatheredTask] = MappingProxyType({}),
     picture_bytes: int = PICTURE_BYTES,
+    compared: Mapping[str, Sequence[Comparison]] | None = None,
 ) -> Path:
-    """Write report.html beside run.db and return its path; tasks `gathered` while scored are not read again."""
+    """Write report.html beside run.db and return its path; tasks `gathered` while scored are not read again.
+
+    `compared` is the comparison with a baseline, to stand in the report.
+    """
     path = folder / "report.html"
-    body = render_report(folder, results=results, gathered=gathered, picture_bytes=picture_bytes).encode("utf-8")
+    page = render_report(folder, results=results, gathered=gathered, picture_bytes=picture_bytes, compared=compared)
+    body = page.encode("utf-8")
     write_atomically(path, lambda file: file.write(body))
     return path
 
@@ -70,6 +79,7 @@ def render_report(
     results: Results | None = None,
     gathered: Mapping[str, GatheredTask] = MappingProxyType({}),
     picture_bytes: int = PICTURE_BYTES,
+    compared: Mapping[str, Sequence[Comparison]] | None = None,
 ) -> str:
     """Return the whole page as text."""
     with RunReader(folder) as reader:
@@ -78,39 +88,34 @@ def render_report(
         budget = Budget(picture_bytes)
         tasks = [_overview(reader, task, results, gathered.get(task.name)) for task in header.tasks]
         parts: list[Child] = [_masthead(header, results), _warning(results)]
+        notes, problem = _notes(folder)
+        parts += [problem]
+        parts += [summary_table(tasks)] if len(tasks) > 1 else []
+        parts += _baseline(compared or {})
         for one in tasks:
-            parts += task_sections(reader, one, budget, alone=len(tasks) == 1)
+            parts += task_sections(reader, one, budget, alone=len(tasks) == 1, notes=notes)
         parts += [_failures(reader, tasks), _settings(header, results), _reproduce(header, folder)]
         return document(f"{header.model} – Snellen", parts)
 
 
+def _baseline(compared: Mapping[str, Sequence[Comparison]]) -> Iterator[Child]:
+    """Yield the tests against a baseline; A is the baseline, B this run."""
+    if compared:
+        yield tag("h2", "Beside the baseline")
+    for task, comparisons in compared.items():
+        yield tag("div", sheet_table(pair_sheet(task, comparisons)), class_="card")
+
+
+def _notes(folder: Path) -> tuple[list[Note], Html | None]:
+    """Return the notes of a run; where they cannot be read, the page says so and is written all the same."""
+    try:
+        return read_notes(folder), None
+    except SnellenError as error:
+        return [], tag("p", f"Notes and marks are left out: {error}", class_="notice")
+
+
 def _overview(reader: RunReader, task: Task, results: Results, gathered: GatheredTask | None) -> TaskOverview:
     return overview_of(reader, gathered.columns() if gathered else read_columns(reader, task), results, gathered)
-
-
-def document(title: str, parts: list[Child]) -> Html:
-    """Return a page that holds its own style and forbids everything else."""
-    style = static("snellen.css")
-    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", title),
-        Html(f"<style>{style}</style>"),
-    )
-    main = tag("main", *parts, _footer(), id="main", class_="wrap")
-    body = tag("body", tag("a", "Skip to the results", href="#main", class_="skip"), main)
-    return Html("<!doctype html>\n" + tag("html", head, body, lang="en"))
-
-
-@cache
-def static(name: str) -> str:
-    """Return one of our own style or script files."""
-    return (files("snellen.report") / "static" / name).read_text(encoding="utf-8")
 
 
 def _masthead(header: RunHeader, results: Results) -> Html:
@@ -133,25 +138,67 @@ def _warning(results: Results) -> Html | None:
     return tag("p", words, class_="notice", role="note")
 
 
-def task_sections(reader: RunReader, one: TaskOverview, budget: Budget, *, alone: bool) -> Iterator[Child]:
+def task_sections(
+    reader: RunReader, one: TaskOverview, budget: Budget, *, alone: bool, notes: Sequence[Note] = ()
+) -> Iterator[Child]:
     """Yield everything about one task, in the order one asks: how good, where, why, which."""
     metrics, title = one.result["metrics"], one.task.title or one.task.name
     yield tag("h2", "Result" if alone else title)
     yield hero(one)
-    if one.figures[1:]:
-        yield tag("div", *(figure_card(figure) for figure in one.figures[1:]), class_="grid")
+    yield second_headline(one.result, _headline_columns(reader, one), wrong_gold(notes, one.task.name))
+    if one.other_figures:
+        yield tag("div", *(figure_card(figure) for figure in one.other_figures), class_="grid")
     yield tag("h2", "All metrics")
     yield tag("div", metric_table(metrics, "Metrics with their 95 % intervals"), derived_table(metrics), class_="card")
     yield from groups_section(one)
     yield from spread_section(one)
-    shown = gallery(reader, one.columns, budget)
-    if shown is not None:
-        yield tag("h2", "What it got wrong")
-        words = "The worst trials, one a sample. What decided the answer is marked in the reply."
-        yield tag("p", words, class_="muted")
-        yield shown
+    yield from cards_section(reader, one.columns, budget)
+    yield from notes_table([note for note in notes if note.task == one.task.name])
     yield from _every_reply(reader, one.columns)
     yield from (data_table(figure.rows, f"Data of “{figure.title}”") for figure in one.figures)
+
+
+def _headline_columns(reader: RunReader, one: TaskOverview) -> TrialColumns:
+    name = headline(one.result["metrics"])[0]
+    other = name is not None and name != one.columns.metric and name in one.columns.metrics
+    return read_columns(reader, one.task, name) if other else one.columns
+
+
+def cards_section(reader: RunReader, columns: TrialColumns, budget: Budget) -> Iterator[Child]:
+    """Yield the trials worth looking at as cards with their pictures: those that are wrong, those nobody could read."""
+    kinds = (
+        (
+            "wrong",
+            "What it got wrong",
+            "The worst trials, one a sample. What decided the answer is marked in the reply.",
+        ),
+        ("unparsed", "What could not be read", "Replies from which no answer could be read; they count as lost."),
+    )
+    for outcome, title, words in kinds:
+        shown = gallery(reader, columns, budget, outcome=outcome)
+        if shown is not None:
+            count = int(np.count_nonzero(pick_mask(columns, outcome)))
+            yield tag("h2", title)
+            yield tag("p", f"{words} {plural(count, 'trial')} in all.", class_="muted")
+            yield shown
+
+
+def summary_table(tasks: Sequence[TaskOverview]) -> Html:
+    """Return every task with its headline, to be seen before all the rest."""
+    rows = []
+    for one in tasks:
+        name, estimate = headline(one.result["metrics"])
+        metric = name or "–"
+        share = name is not None and percent_metric(metric, estimate)
+        drawn = draw.interval(estimate["value"], estimate.get("ci95"), 0.0, 1.0) if share else ""
+        lost = (estimate["unscored"] or 0) + (estimate["failed"] or 0)
+        numbered = (written(metric, estimate), written_interval(metric, estimate), f"{estimate['n']:,}", f"{lost:,}")
+        cells = (tag("td", metric), *numbers(numbered), tag("td", drawn, class_="bar"))
+        rows.append(row(one.task.name, *cells))
+    names = head("task", "metric", ("value", "n"), ("95 % interval", "n"), ("n", "n"), ("lost", "n"), DRAWN)
+    caption = f"All {len(rows)} tasks"
+    table = scrolled(caption, tag("caption", caption), names, tag("tbody", *rows))
+    return join((tag("h2", "Summary"), tag("div", table, class_="card")))
 
 
 def hero(one: TaskOverview, links: Html | None = None) -> Html:
@@ -168,9 +215,10 @@ def hero(one: TaskOverview, links: Html | None = None) -> Html:
         tag("p", in_words(name, estimate, one)),
         outcome_bar(counts),
     ]
-    first = one.figures[0] if one.figures else None
+    first = one.main_figure
     drawing = tag("figure", *figure_parts(first, links)) if first else None
-    return tag("div", tag("div", tag("div", *words), drawing, class_="hero"), class_="card")
+    kind = "hero" if first else "hero alone"
+    return tag("div", tag("div", tag("div", *words), drawing, class_=kind), class_="card")
 
 
 def in_words(name: str | None, estimate: Mapping[str, Any], one: TaskOverview) -> str:
@@ -281,8 +329,3 @@ def _reproduce(header: RunHeader, folder: Path) -> Html:
     words = f"The run's id {header.id} is the hash of all settings that change results: "
     intro = tag("p", f"{words}the same command gives the same id.")
     return join((tag("h2", "Reproduce"), intro, tag("pre", "\n".join(lines), class_="code", tabindex=0)))
-
-
-def _footer() -> Html:
-    words = "Made by Snellen, the eye chart for vision-language models."
-    return tag("footer", f"{words} This file is complete: it loads nothing and runs no script.")

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from ...core.errors import UsageError
 from ...core.markup import Child, Html, tag
 from ...extract.profiles import PROFILES
 from ..pages.tables import head, numbers, row
 from ..written import written, written_change
 from .shelf import OpenRun
 from .shell import link, shell
+
+
+def known_profile(name: str) -> str:
+    """Return the name of a profile, or refuse it with those that are known."""
+    if name not in PROFILES:
+        raise UsageError(f"no profile {name!r}; known: {', '.join(PROFILES)}")
+    return name
 
 
 def profile_choice(run: OpenRun, task: str) -> Html:

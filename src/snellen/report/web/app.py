@@ -1,4 +1,4 @@
-"""Addresses to pages: the routes of the viewer. Each reads, renders and answers; only `keep` writes, and if allowed."""
+"""Addresses to pages: the routes of the viewer. Each reads, renders and answers; what writes is in `changes`."""
 
 from __future__ import annotations
 
@@ -11,45 +11,47 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ...core.builtins import default_registry
 from ...core.errors import DataError, MissingExtra, SnellenError, UsageError
 from ...core.markup import Html, tag
+from ...core.registry import Registry
 from ...core.types import TrialKey
 from ...data.images.decode import encode_png, open_image
-from ...extract.profiles import PROFILES
 from ...scoring.compare.paired import Comparison
 from ...scoring.compare.run_pairs import compare_runs
-from ...scoring.readings import Reading
 from ...store.reader import RunReader
 from ..boards.comparison import sheets_of
 from ..boards.ranking import Board, Entry, board_sheets, make_board
 from ..boards.sheet import Sheet, render
 from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
-from ..finish import finish_run
+from ..notes.ledger import exported_notes
+from ..pages.document import static
 from ..pages.gallery import Shown, read_trial
-from ..pages.report_page import static
 from ..pages.vega import to_csv
-from .again_page import again_page
+from ..together.matrix import matrix_page
+from ..together.same_sample import sample_page
+from ..trials.stage import pictures_of
+from .again_page import again_page, known_profile
 from .board_page import board_page
 from .browse_page import browse_page
+from .changes import Changes
 from .compare_page import compare_page
 from .guard import Asgi, Guard
-from .home import runs_page
+from .home import runs_page, sought_in
 from .run_page import figures_page, run_page
 from .shelf import OpenRun, Shelf
 from .shell import link, shell
 from .thumbs import Thumbs
-from .trial_page import pictures_of, trial_page
+from .trial_page import trial_page
 from .walk import walk_of
 
 STATIC = {"snellen.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
 ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}
-MOST_RUNS = 5
+MOST_RUNS = 6
 LINES_AT_ONCE = 500
 Told = Mapping[str, str]
 
@@ -67,9 +69,7 @@ class Viewer:
 
     def home(self, request: Request) -> Response:
         """All runs, or those that hold a text."""
-        told = request.query_params
-        turned = bool(told.get("turned"))
-        return page(runs_page(self._shelf, told.get("text", ""), told.get("sort", ""), turned=turned))
+        return page(runs_page(self._shelf, sought_in(request.query_params), may_write=self._may_write))
 
     def board(self, _: Request) -> Response:
         """The leaderboard."""
@@ -82,8 +82,8 @@ class Viewer:
     def state(self, request: Request) -> Response:
         """A text that changes when a run has grown."""
         keys = request.query_params.getlist("run")
-        runs = [self._run(key) for key in keys] if keys else self._shelf.runs()
-        return Response(" ".join(f"{run.key}:{_count(run)}" for run in runs), media_type="text/plain")
+        runs = [self._run(key) for key in keys] if keys else self._shelf.listed()
+        return Response(" ".join(f"{run.key}:{sum(run.version())}" for run in runs), media_type="text/plain")
 
     def run(self, request: Request) -> Response:
         """One run."""
@@ -106,7 +106,7 @@ class Viewer:
         """One trial."""
         with self._opened(request) as run:
             told = request.query_params
-            return page(trial_page(run, _shown(run, told), walk_of(run, told)))
+            return page(trial_page(run, _shown(run, told), walk_of(run, told), may_write=self._may_write))
 
     def image(self, request: Request) -> Response:
         """The n-th picture of a stored request, decoded and encoded again by us; no address ever names a file."""
@@ -126,6 +126,11 @@ class Viewer:
         with self._opened(request) as run:
             shown = _shown(run, request.query_params)
         return download(shown.prediction.text or "", "reply.txt", "text/plain")
+
+    def notes(self, request: Request) -> Response:
+        """What people said of a run and its trials, as JSON lines."""
+        run = self._run(request.path_params["key"])
+        return download(exported_notes(run.folder), f"{run.key}-notes.jsonl", "application/x-ndjson")
 
     def figure(self, request: Request) -> Response:
         """The data of a figure, as CSV or as a Vega-Lite specification."""
@@ -151,12 +156,21 @@ class Viewer:
         return StreamingResponse(_lines(run.folder, form), media_type="text/csv", headers=headers)
 
     def compare(self, request: Request) -> Response:
-        """Two to five runs side by side."""
+        """Two to six runs side by side."""
         runs, names, results = self._compared(request)
         told = request.query_params
-        wanted = told.get("page", "1")
-        number = int(wanted) if wanted.isdecimal() and len(wanted) < 9 else 1
-        return page(compare_page(runs, names, results, told.get("task", ""), number))
+        return page(compare_page(runs, names, results, told.get("task", ""), _page_number(told)))
+
+    def matrix(self, request: Request) -> Response:
+        """Who fails where: samples and runs."""
+        told = request.query_params
+        return page(matrix_page(self._chosen(request), told.get("task", ""), _page_number(told)))
+
+    def sample(self, request: Request) -> Response:
+        """One sample across runs."""
+        told = request.query_params
+        names = (told.get("task", ""), told.get("sample", ""), told.get("at", ""))
+        return page(sample_page(self._chosen(request), *names))
 
     def compare_download(self, request: Request) -> Response:
         """A comparison as a file."""
@@ -165,19 +179,9 @@ class Viewer:
 
     def again(self, request: Request) -> Response:
         """The replies of a run read another way; nothing is written."""
-        profile = _profile(request.query_params.get("profile", ""))
+        profile = known_profile(request.query_params.get("profile", ""))
         with self._opened(request) as run:
             return page(again_page(run, profile, may_write=self._may_write))
-
-    async def keep(self, request: Request) -> Response:
-        """Write the scores of another profile into the run, where the viewer was started with --write."""
-        if not self._may_write:
-            raise UsageError("this viewer only reads: start it with `snellen view --write` to keep other scores")
-        form = await request.body()
-        profile = _profile(form.decode("utf-8", "replace").partition("profile=")[2])
-        run = self._run(request.path_params["key"])
-        await run_in_threadpool(_keep_scores, run.folder, profile)
-        return RedirectResponse(f"/run/{run.key}", status_code=303)
 
     def _run(self, key: str) -> OpenRun:
         run = self._shelf.find(key)
@@ -195,18 +199,21 @@ class Viewer:
                 entries.append(Entry(run.name, run.header(), run.results()))
         return make_board(entries)
 
-    def _compared(self, request: Request) -> tuple[list[OpenRun], list[str], Mapping[str, Sequence[Comparison]]]:
+    def _chosen(self, request: Request) -> list[OpenRun]:
         keys = list(dict.fromkeys(request.query_params.getlist("run")))
         if not 2 <= len(keys) <= MOST_RUNS:
             raise UsageError(f"choose two to {MOST_RUNS} runs to compare, not {len(keys)}")
-        runs = [self._run(key) for key in keys]
+        return [self._run(key) for key in keys]
+
+    def _compared(self, request: Request) -> tuple[list[OpenRun], list[str], Mapping[str, Sequence[Comparison]]]:
+        runs = self._chosen(request)
         results = compare_runs([run.folder for run in runs])
         short = [run.folder.name for run in runs]
         names = short if len(set(short)) == len(short) else [str(run.folder) for run in runs]
         return runs, names, results
 
 
-def create_app(shelf: Shelf, token: str, *, may_write: bool = False) -> Asgi:
+def create_app(shelf: Shelf, token: str, *, may_write: bool = False, registry: Registry | None = None) -> Asgi:
     """Return the whole viewer behind its guard."""
     viewer = Viewer(shelf, may_write=may_write)
     pages: dict[str, Callable[[Request], Any]] = {
@@ -216,19 +223,25 @@ def create_app(shelf: Shelf, token: str, *, may_write: bool = False) -> Asgi:
         "/state": viewer.state,
         "/compare": viewer.compare,
         "/compare/download": viewer.compare_download,
+        "/matrix": viewer.matrix,
+        "/sample": viewer.sample,
         "/run/{key}": viewer.run,
         "/run/{key}/figures": viewer.figures,
         "/run/{key}/trials": viewer.trials,
         "/run/{key}/trial": viewer.trial,
         "/run/{key}/image": viewer.image,
         "/run/{key}/reply": viewer.reply,
+        "/run/{key}/notes": viewer.notes,
         "/run/{key}/figure": viewer.figure,
         "/run/{key}/download": viewer.download,
         "/run/{key}/again": viewer.again,
         "/static/{name}": own_file,
     }
     routes = [Route(path, function) for path, function in pages.items()]
-    routes.append(Route("/run/{key}/again", viewer.keep, methods=["POST"]))
+    changes = Changes(shelf, registry or default_registry(), allowed=may_write)
+    routes.append(Route("/run/{key}/again", changes.scores, methods=["POST"]))
+    routes.append(Route("/run/{key}/marks", changes.marks, methods=["POST"]))
+    routes.append(Route("/runs/{doing}", changes.runs, methods=["POST"]))
     problems: dict[Any, Any] = {NotFound: not_found, SnellenError: explained, sqlite3.Error: explained, 404: not_found}
     return Guard(Starlette(routes=routes, exception_handlers=problems), token)
 
@@ -285,6 +298,11 @@ def _lines(folder: Path, form: str) -> Iterator[bytes]:
             yield piece.encode("utf-8", "replace")
 
 
+def _page_number(told: Told) -> int:
+    wanted = told.get("page", "1")
+    return int(wanted) if wanted.isdecimal() and len(wanted) < 9 else 1
+
+
 def _shown(run: OpenRun, told: Told) -> Shown:
     repeat = told.get("repeat", "0")
     number = int(repeat) if repeat.isdecimal() and len(repeat) < 9 else -1
@@ -293,18 +311,3 @@ def _shown(run: OpenRun, told: Told) -> Shown:
     if shown is None:
         raise NotFound("there is no such trial in this run")
     return shown
-
-
-def _count(run: OpenRun) -> int:
-    with run.lock:
-        return sum(run.version()) + run.progress().stored
-
-
-def _profile(name: str) -> str:
-    if name not in PROFILES:
-        raise UsageError(f"no profile {name!r}; known: {', '.join(PROFILES)}")
-    return name
-
-
-def _keep_scores(folder: Path, profile: str) -> None:
-    finish_run(folder, default_registry(), report=False, reading=Reading(profile))

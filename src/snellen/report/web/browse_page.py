@@ -7,20 +7,25 @@ import math
 from ...core.markup import Html, tag
 from ...scoring.table import TrialColumns
 from ..query import SEARCHED, Query, Rows
+from ..trials.gallery_grid import gallery_grid
+from ..trials.group_chart import group_chart
+from ..trials.look_bar import look_bar
 from .filters import filter_form, outcome_buttons
 from .shelf import OpenRun
 from .shell import address, link, pager, progress_bar, shell
 from .trial_table import trial_table
-from .walk import PAGE, Walk, walk_through
+from .walk import Walk, walk_through
 
 
 def browse_page(run: OpenRun, walk: Walk, wanted: str = "1") -> Html:
     """Return one page of the trials that match."""
     columns, rows, counts = walk_through(run, walk)
-    pages = max(1, math.ceil(rows.size / PAGE))
+    size = walk.look.page
+    pages = max(1, math.ceil(rows.size / size))
     page = min(max(1, int(wanted)), pages) if wanted.isdecimal() and len(wanted) < 9 else 1
-    shown = [int(row) for row in rows[(page - 1) * PAGE : page * PAGE]]
-    table = trial_table(run, columns, shown, walk, _caption(columns, rows, walk.query)) if shown else None
+    shown = [int(row) for row in rows[(page - 1) * size : page * size]]
+    show = gallery_grid if walk.look.gallery else trial_table
+    table = show(run, columns, shown, walk, _caption(columns, rows, walk.query)) if shown else None
     everything = link("Show all", address(f"/run/{run.key}/trials", task=walk.task))
     pages_of = _pager(run, walk, page, pages)
     progress = run.progress()
@@ -29,6 +34,8 @@ def browse_page(run: OpenRun, walk: Walk, wanted: str = "1") -> Html:
         progress_bar(run),
         outcome_buttons(run, walk, counts),
         filter_form(run, columns, walk, counts),
+        look_bar(run, walk),
+        *group_chart(run, walk),
         pages_of,
         table or tag("p", "No trial matches. ", everything),
         pages_of,

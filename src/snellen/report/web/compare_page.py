@@ -1,4 +1,4 @@
-"""Two to five runs on the samples they share to one page: who is better, how surely, and on which samples."""
+"""Two to six runs on the samples they share to one page: who is better, how surely, and on which samples."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ def compare_page(
         ]
         named = dict(zip(names, runs, strict=True))
         parts += [tag("div", *cards, class_="grid"), *_flips(name, main, named, page if name == task else 1)]
+    to = address("/matrix", run=[run.key for run in runs])
+    parts.append(tag("p", link("Who fails where: samples and runs", to, class_="button quiet")))
     parts.append(downloads("/compare/download", run=[run.key for run in runs]))
     whole = address("/compare", run=[run.key for run in runs])
     crumbs = (

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ...core.markup import Html, shorten, tag
 from ...scoring.table import TrialColumns
+from ..notes.ledger import TRIAL_KINDS
 from ..query import OUTCOMES
 from .shelf import OpenRun
 from .shell import link
@@ -38,7 +39,7 @@ def counted_button(words: str, count: int, to: str, *, here: bool = False, loud:
 def filter_form(run: OpenRun, columns: TrialColumns, walk: Walk, counts: Mapping[str, int]) -> Html:
     """Return the form of all filters but the outcome, which it keeps."""
     query = walk.query
-    kept = {"task": walk.task, **{key: walk.kept.get(key) for key in ("outcome", "sort", "order")}}
+    kept = {"task": walk.task, **{key: walk.kept.get(key) for key in ("outcome", "sort", "order", *walk.look.kept)}}
     hidden = [tag("input", type="hidden", name=name, value=str(value)) for name, value in kept.items() if value]
     rules = sorted({*columns.rules, *columns.reasons})[:MOST_CHOICES]
     number = {"type": "number", "min": "0", "step": "any", "class_": "short"}
@@ -50,12 +51,21 @@ def filter_form(run: OpenRun, columns: TrialColumns, walk: Walk, counts: Mapping
         tag("label", "tokens, at least", tag("input", name="longer", value=_told(query.longer), **number)),
         tag("label", "text in question, id or reply", _text(query.text)),
         *_metric_choice(columns),
+        *_marks(run, query.marked),
     ]
     if counts["flipped"] or query.flipped:
         fields.append(tag("label", "right and wrong", tag("span", box, f" flipped only ({counts['flipped']:,})")))
     to = f"/run/{run.key}/trials"
     everything = (*hidden, *fields, tag("button", "Filter"))
     return tag("form", *everything, method="get", action=to, class_="filters", role="search", data_filters=True)
+
+
+def _marks(run: OpenRun, chosen: str) -> Iterator[Html]:
+    """Yield the choice of a mark, where somebody gave any."""
+    here = {note.kind for note in run.notes() if note.sample}
+    if here or chosen:
+        offered = [kind for kind in TRIAL_KINDS if kind in here]
+        yield tag("label", "marked", _select("marked", [*offered, "any"], chosen, blank="–"))
 
 
 def _told(number: float | None) -> str:
@@ -86,9 +96,9 @@ def _metric_choice(columns: TrialColumns) -> Iterator[Html]:
         yield tag("label", "metric", _select("metric", list(columns.metrics), columns.metric, none=False))
 
 
-def _select(name: str, values: list[str], chosen: str, *, none: bool = True, cut: str = "") -> Html:
+def _select(name: str, values: list[str], chosen: str, *, none: bool = True, cut: str = "", blank: str = "any") -> Html:
     offered = [*values, *([chosen] if chosen and chosen not in values else [])]
     options = [
         tag("option", shorten(value.removeprefix(cut), 60), value=value, selected=value == chosen) for value in offered
     ]
-    return tag("select", tag("option", "any", value="", selected=not chosen) if none else None, *options, name=name)
+    return tag("select", tag("option", blank, value="", selected=not chosen) if none else None, *options, name=name)

@@ -44,7 +44,7 @@ class _Side(NamedTuple):
 
 def flip_card(flip: Flipped, task: str, metric: str, runs: Mapping[str, OpenRun]) -> Html:
     """Return one sample with the replies of all runs to the same prompt, if they share one."""
-    stored = {name: _trials(run, metric, task, flip.sample) for name, run in runs.items()}
+    stored = {name: stored_trials(run, metric, task, flip.sample) for name, run in runs.items()}
     chosen = pick_trial(list(stored.values()))
     sides = [_side(name, run, flip, TrialKey(task, flip.sample, *_first(stored[name], chosen)), len(stored[name]))
              for name, run in runs.items()]  # fmt: skip
@@ -65,7 +65,8 @@ def pick_trial(stored: Sequence[Trials]) -> tuple[str, int] | None:
     return next(iter((*differing, *common)), None)
 
 
-def _trials(run: OpenRun, metric: str, task: str, sample: str) -> Trials:
+def stored_trials(run: OpenRun, metric: str, task: str, sample: str) -> Trials:
+    """Return the value of every stored trial of a sample, by variant and repeat, the base first."""
     with run.lock:
         rows = list(run.reader.rows(_TRIALS, (metric, task, sample)))
     return {(variant, repeat): value for variant, repeat, value in rows}

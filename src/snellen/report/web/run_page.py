@@ -7,15 +7,21 @@ from starlette.datastructures import QueryParams
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, tag
 from ...core.text import plural
+from ...core.types import TrialKey
 from ...scoring.readings import stored_readings
-from ..boards.headline import reading_name
+from ...scoring.table import TrialColumns
+from ..boards.headline import headline, reading_name
+from ..notes.ledger import Note, wrong_gold
+from ..notes.mark_parts import notes_table
+from ..notes.second_headline import second_headline
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, figure_card, metric_table
 from ..pages.report_page import groups_section, hero, spread_section
+from ..trials.asked import asked_parts
 from .again_page import profile_choice
 from .filters import counted_button
 from .shelf import OpenRun
-from .shell import address, link, progress_bar, shell
+from .shell import address, link, progress_bar, shell, trial_address
 from .walk import walk_of, walk_through
 
 LARGE = 20_000
@@ -46,6 +52,7 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
     beside = f"; kept beside it: {', '.join(kept)} (results-NAME.json)" if kept else ""
     parts.append(tag("p", tag("b", "Reading "), f"{reading_name(run.results())}{beside}"))
     parts.append(tag("p", tag("b", "Command "), tag("code", header.command or "not recorded", class_="mono")))
+    parts += asked_parts(run, name)
     live = None if progress.complete else address("/state", run=run.key)
     return shell(run.name, parts, crumbs=[link("Runs", "/"), run.name, name], live=live)
 
@@ -72,24 +79,44 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
     forms = [
         _button(form.upper(), address(f"/run/{run.key}/download", format=form)) for form in ("csv", "parquet", "jsonl")
     ]
-    cards = [figure_card(figure, _figure_links(run, name, figure.name)) for figure in one.figures]
-    first = _figure_links(run, name, one.figures[0].name) if one.figures else None
+    cards = [figure_card(figure, _figure_links(run, name, figure.name)) for figure in one.other_figures]
+    first = _figure_links(run, name, one.main_figure.name) if one.main_figure else None
     parts: list[Child] = [
         _ways_in(run, name),
         hero(one, first),
-        tag("div", *cards[1:], class_="grid"),
+        second_headline(one.result, _headline_columns(run, one), wrong_gold(run.notes(), name)),
+        _coming(run, one) if not one.figures else tag("div", *cards, class_="grid"),
     ]
     parts += [
         tag("h2", "All metrics"),
         tag("div", metric_table(metrics, "Metrics with their 95 % intervals"), derived_table(metrics), class_="card"),
         *groups_section(one),
         *spread_section(one),
+        *notes_table([note for note in run.notes() if note.task == name], lambda note: _note_address(run, note)),
         tag("h2", "Take it with you"),
-        tag("p", *forms, class_="bar-of-buttons"),
+        tag(
+            "p",
+            *forms,
+            _button("Notes and marks", f"/run/{run.key}/notes") if run.notes() else None,
+            class_="bar-of-buttons",
+        ),
     ]
     if has_report:
         parts.append(tag("p", "The page for others is report.html in the run's folder."))
     return [*parts, tag("h2", "Read the replies another way"), profile_choice(run, name)]
+
+
+def _headline_columns(run: OpenRun, one: TaskOverview) -> TrialColumns:
+    """Return the trials under the metric of the headline."""
+    return run.columns(one.task.name, headline(one.result["metrics"])[0] or "")
+
+
+def _coming(run: OpenRun, one: TaskOverview) -> Html | None:
+    """Return the place that the figures of a large run take when they are drawn; without scripts, the way to them."""
+    if len(one.columns) <= LARGE:
+        return None
+    to = address(f"/run/{run.key}/figures", task=one.task.name)
+    return tag("div", tag("p", link("Figures", to), " of so many trials take a moment."), data_load=to)
 
 
 def _ways_in(run: OpenRun, task: str) -> Html:
@@ -101,6 +128,13 @@ def _ways_in(run: OpenRun, task: str) -> Html:
     made = [counted_button("every trial", counts["all"], walk.to(run), loud=True)]
     made += [counted_button(kind, counts[kind], walk.to(run, **told)) for kind, told in ways.items() if counts[kind]]
     return tag("nav", *made, class_="bar-of-buttons", aria_label="Trials")
+
+
+def _note_address(run: OpenRun, note: Note) -> str:
+    query = "SELECT variant, repeat FROM predictions WHERE task = ? AND sample = ? ORDER BY variant <> 'base' LIMIT 1"
+    first = next(run.reader.rows(query, (note.task, note.sample)), ("base", 0))
+    variant, repeat = (note.variant, note.repeat) if note.variant else first
+    return trial_address(run, TrialKey(note.task, note.sample, variant, repeat))
 
 
 def _button(words: str, to: str, *, quiet: bool = True) -> Html:

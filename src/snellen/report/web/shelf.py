@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,18 @@ from msgspec import Struct
 from ...core.builtins import default_registry
 from ...core.errors import SnellenError, UsageError
 from ...core.ids import content_hash
+from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
 from ...scoring.readings import Reading
 from ...scoring.run import score_again
 from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
 from ...scoring.table import Costs, TrialColumns
 from ...store.reader import RunReader
+from ..notes.ledger import Note, read_notes
 from ..pages.overview import Results, TaskOverview, overview_of, read_results, written_results
 from ..query import TextSearch, group_values
+from ..runlist.brief import TRASH, RunBrief, header_brief, run_folders, written_brief
+from ..runlist.trash import thrown_runs
 
 DEPTH = 3
 """How deep below a named folder runs are looked for."""
@@ -52,8 +56,9 @@ class Progress(Struct, frozen=True):
 class OpenRun:
     """One run: its reader, and what was computed from what it held when last looked at. All use is under `lock`."""
 
-    def __init__(self, key: str, name: str, folder: Path, desk: Desk) -> None:
+    def __init__(self, key: str, name: str, folder: Path, desk: Desk, registry: Registry) -> None:
         self.key, self.name, self.folder = key, name, folder
+        self._registry = registry
         self.lock = threading.RLock()
         self._files = tuple(str(folder / name) for name in ("run.db", "run.db-wal", "results.json"))
         self._desk = desk
@@ -61,6 +66,7 @@ class OpenRun:
         self._header: tuple[Version, RunHeader] | None = None
         self._counted: tuple[Version, Progress] | None = None
         self._version: tuple[Version, int] | None = None
+        self._brief: tuple[object, RunBrief] | None = None
         self._fresh_after = 0.0
         self._kept: dict[tuple[str, ...], Any] = {}
 
@@ -90,6 +96,17 @@ class OpenRun:
         if self._header is None or self._header[0] != version:
             self._header = (version, self.reader.header())
         return self._header[1]
+
+    def brief(self) -> RunBrief:
+        """Return by what the run is found and ordered in a list: told by its files, so that it need not be open."""
+        stamp = (self.version(), self._results_written())
+        if self._brief is None or self._brief[0] != stamp:
+            self._brief = (stamp, written_brief(self.folder) or header_brief(self.header()))
+        return self._brief[1]
+
+    def notes(self) -> list[Note]:
+        """Return what people said of the run and its trials."""
+        return read_notes(self.folder)
 
     def progress(self) -> Progress:
         """Count what is stored: cheap, so it is never older than the page that shows it."""
@@ -134,7 +151,7 @@ class OpenRun:
         found = self.task(task)
         metric = metric if metric in metrics_of(self.reader, found.name) else ""
         columns: TrialColumns = self._keep(
-            ("columns", found.name, metric), lambda: read_columns(self.reader, found, metric or None)
+            ("columns", found.name, metric), lambda: read_columns(self.reader, found, metric or None, self._registry)
         )
         return columns
 
@@ -161,12 +178,12 @@ class OpenRun:
     def _read_results(self) -> Results:
         """Take what is written where it fits: of a thousand runs only a few are open."""
         written = written_results(self.folder, self.header(), self.progress().stored)
-        return written or read_results(self.reader, self.header(), most=LIVE_SCORING)
+        return written or read_results(self.reader, self.header(), most=LIVE_SCORING, registry=self._registry)
 
     def rescored(self, profile: str) -> Results:
         """Return the results as another profile reads the replies; nothing is written."""
         results: Results = self._keep(
-            ("again", profile), lambda: score_again(self.reader, default_registry(), reading=Reading(profile))
+            ("again", profile), lambda: score_again(self.reader, self._registry, reading=Reading(profile))
         )
         return results
 
@@ -217,7 +234,8 @@ class Desk:
 class Shelf:
     """All runs below the named folders. A run is known by a hash: no address ever holds a path."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(self, folders: Sequence[Path], registry: Registry | None = None) -> None:
+        self._registry = registry or default_registry()
         self._roots = [folder.resolve() for folder in folders]
         for folder in self._roots:
             if not folder.is_dir():
@@ -228,32 +246,59 @@ class Shelf:
         self.problems: dict[str, str] = {}
 
     def runs(self) -> list[OpenRun]:
-        """Return all runs that can be read, by name; what cannot is in `problems`, with the reason."""
-        with self._lock:
-            self.problems = {}
-            for folder in self._folders():
-                self._open_run(folder)
-            return sorted(self._open.values(), key=lambda run: run.name)
+        """Return all runs that can be read, by name, each looked into; what cannot is in `problems`, and why."""
+        return self._look(lambda run: run.progress())
+
+    def listed(self) -> list[OpenRun]:
+        """Return all runs by name, those whose results are as new as they are without being opened."""
+        return self._look(lambda run: run.brief())
 
     def find(self, key: str) -> OpenRun | None:
         """Return a run by its key."""
-        return self._open.get(key) or next((run for run in self.runs() if run.key == key), None)
+        return self._open.get(key) or next((run for run in self.listed() if run.key == key), None)
 
-    def _folders(self) -> Iterable[Path]:
-        patterns = ["/".join(["*"] * depth + ["run.db"]) for depth in range(DEPTH + 1)]
-        return sorted({path.parent for root in self._roots for pattern in patterns for path in root.glob(pattern)})
+    def thrown(self) -> dict[str, Path]:
+        """Return the runs in the trash by their keys."""
+        places = dict.fromkeys(place for root in self._roots for place in (root, root.parent))
+        found = [folder for place in places for folder in thrown_runs(place, DEPTH)]
+        ours = [folder for folder in found if self._is_ours(folder)]
+        return {content_hash(str(folder), 12): folder for folder in ours}
 
-    def _open_run(self, folder: Path) -> None:
+    def root_of(self, folder: Path) -> Path:
+        """Return the named folder that holds a run."""
+        return next(root for root in self._roots if folder.is_relative_to(root))
+
+    def forget(self, run: OpenRun) -> None:
+        """Close a run that is about to leave its place."""
+        with run.lock, self._lock:
+            run.close()
+            self._open.pop(run.key, None)
+
+    def _is_ours(self, thrown: Path) -> bool:
+        """Tell whether a thrown run lay in or below a named folder; beside a named run lie the runs of others."""
+        trash = next(parent for parent in thrown.parents if parent.name == TRASH)
+        place = trash.parent.joinpath(*thrown.relative_to(trash).parts[1:])
+        return any(place.is_relative_to(root) for root in self._roots)
+
+    def _look(self, look: Callable[[OpenRun], object]) -> list[OpenRun]:
+        with self._lock:
+            self.problems = {}
+            found = sorted({folder for root in self._roots for folder in run_folders(root, DEPTH)})
+            runs = [run for run in (self._open_run(folder, look) for folder in found) if run is not None]
+            self._open = {run.key: run for run in runs}
+            return sorted(runs, key=lambda run: run.name)
+
+    def _open_run(self, folder: Path, look: Callable[[OpenRun], object]) -> OpenRun | None:
         key = content_hash(str(folder), 12)
         name = self._name(folder)
         try:
-            run = self._open.get(key) or OpenRun(key, name, folder, self._desk)
-            run.progress()  # with the header, while it is open: every list of runs tells both
+            run = self._open.get(key) or OpenRun(key, name, folder, self._desk, self._registry)
+            look(run)
         except (SnellenError, sqlite3.Error, ValueError) as error:
             self.problems[name] = str(error)
-            return
-        self._open[key] = run
+            return None
+        return run
 
     def _name(self, folder: Path) -> str:
-        root = next(root for root in self._roots if folder.is_relative_to(root))
+        root = self.root_of(folder)
         return str(folder.relative_to(root)) if folder != root else root.name

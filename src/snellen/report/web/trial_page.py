@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeGuard
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from ...core.markup import Child, Html, join, shorten, tag
-from ...core.types import Image, Score, TrialKey, Turn
+from ...core.errors import SnellenError
+from ...core.markup import Child, Html, shorten, tag
+from ...core.types import Score, TrialKey
 from ...scoring.table import TrialColumns
+from ..notes.mark_parts import marks_form, marks_shown
 from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, outcome_tag, reply_text
-from ..pages.tables import head, numbers, row
+from ..pages.tables import head, row, scrolled
+from ..trials.chat import chat
+from ..trials.stage import pictures_part
+from ..trials.steps import group_steps
+from ..trials.text_difference import reply_difference
+from ..trials.token_bars import likelihood_bars, token_colours
 from .reading_words import explain_score
 from .shelf import OpenRun
 from .shell import address, link, pager, shell, trial_address
-from .walk import PAGE, Walk, Walked, walk_through
+from .walk import Walk, Walked, walk_through
 
 REPLY_SHOWN = 30_000
 SIBLINGS = 60
-PICTURES = 60
 _ATTEMPTS = (
     "SELECT at, kind, message FROM attempts WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? "
     "ORDER BY at LIMIT 20"
 )
 
 
-def trial_page(run: OpenRun, shown: Shown, walk: Walk) -> Html:
+def trial_page(run: OpenRun, shown: Shown, walk: Walk, *, may_write: bool = False) -> Html:
     """Return the page of one stored trial, met on a walk: what stands before and after it is what the walk shows."""
     key = shown.prediction.key
     walked = walk_through(run, walk)
@@ -40,20 +46,34 @@ def trial_page(run: OpenRun, shown: Shown, walk: Walk) -> Html:
         tag("p", outcome, " ", tag("span", _name(key), class_="mono muted")),
         _around(run, walk, walked, place),
     ]
+    parts += [*_marks(run, walk, key, may_write=may_write), *group_steps(run, columns, key, walk)]
     left = tag(
-        "div", tag("h2", "What it saw"), _pictures(run, shown), tag("h2", "Messages as sent"), *_messages(run, shown)
+        "div", tag("h2", "What it saw"), pictures_part(run, shown), tag("h2", "Messages as sent"), chat(run, shown)
     )
-    answer = (tag("h2", "What it answered"), *_answer(run, shown))
+    answer = (tag("h2", "What it answered"), *_answer(run, shown), *reply_difference(shown))
     score = (tag("h2", "Score"), *_why(shown), *_scores(shown), *_options(shown))
     right = tag("div", *answer, *score, tag("h2", "Facts"), _facts(run, shown))
     parts += [tag("div", left, right, class_="two"), *_siblings(run, columns, key, walk)]
     return shell(f"{key.sample} in {run.name}", parts, crumbs=_crumbs(run, walk, walked, place, key))
 
 
+def _marks(run: OpenRun, walk: Walk, key: TrialKey, *, may_write: bool) -> Iterator[Child]:
+    """Yield what was said of the trial and, where the viewer may write, the form to say more."""
+    try:
+        notes = run.notes()
+    except SnellenError as error:
+        yield tag("p", f"The notes of this run cannot be read: {error}", class_="notice")
+        return
+    yield marks_shown(key, notes)
+    if may_write:
+        form = marks_form(f"/run/{run.key}/marks", walk.trial(run, key), key, notes)
+        yield tag("details", tag("summary", "Mark this trial"), form)
+
+
 def _crumbs(run: OpenRun, walk: Walk, walked: Walked, place: int | None, key: TrialKey) -> list[Child]:
     """Lead back to the page of the table that this trial stands on, with its filters and its order."""
     at = _step_of(walked, place)
-    page = at // PAGE + 1 if at is not None else 1
+    page = at // walk.look.page + 1 if at is not None else 1
     words = f"trials: {shorten(walk.words, 80)}" if walk.words else "trials"
     trials = link(words, walk.to(run, page=page if page > 1 else ""))
     return [
@@ -96,89 +116,6 @@ def _around(run: OpenRun, walk: Walk, walked: Walked, place: int | None) -> Html
     return pager(before, f"trial {at + 1:,} of {rows.size:,}{told}", after, label="Trials")
 
 
-def pictures_of(shown: Shown) -> list[Image]:
-    """Return all pictures of a request in the order sent."""
-    return [image for turn in shown.request.messages for image in turn.images]
-
-
-def _pictures(run: OpenRun, shown: Shown) -> Html:
-    images = pictures_of(shown)
-    if not images:
-        return tag("p", "No picture was sent.", class_="muted")
-    key = shown.prediction.key
-    small = [trial_address(run, key, "image", n=n, small=1) for n in range(len(images[:PICTURES]))]
-    thumbs = [tag("img", src=source, alt=f"Picture {n}", loading="lazy") for n, source in enumerate(small, 1)]
-    strip = [link(thumb, f"#picture-{n}") for n, thumb in enumerate(thumbs)]
-    stages = [_stage(run, shown, n, image) for n, image in enumerate(images[:PICTURES])]
-    more = tag("p", f"and {len(images) - PICTURES:,} more pictures", class_="muted") if len(images) > PICTURES else None
-    overview = tag("div", *strip, class_="strip") if len(images) > 1 else ""
-    hint = tag("p", "Click a picture to see it pixel by pixel.", class_="muted small")
-    return join((overview, *stages, more, hint))
-
-
-def _stage(run: OpenRun, shown: Shown, number: int, image: Image) -> Html:
-    source = trial_address(run, shown.prediction.key, "image", n=number)
-    picture = tag("img", src=source, alt=f"Picture {number + 1} of {shown.sample.id} as sent", loading="lazy")
-    boxes = [
-        tag("rect", x=x0, y=y0, width=max(0.0, x1 - x0), height=max(0.0, y1 - y0))
-        for x0, y0, x1, y1 in boxes_of(shown, number, image)
-    ]
-    layer = tag("svg", *boxes, viewBox="0 0 1 1", preserveAspectRatio="none", aria_hidden="true") if boxes else None
-    frame, label = tag("div", picture, layer, class_="frame"), f"Picture {number + 1}, enlargeable"
-    name = f"picture-{number}"
-    return tag("div", frame, class_="stage", id=name, tabindex=0, role="group", aria_label=label, data_zoom=True)
-
-
-def boxes_of(shown: Shown, number: int, image: Image) -> Iterator[tuple[float, float, float, float]]:
-    """Yield regions to outline on a picture, as fractions: `boxes` (or `box`) in the sample's meta, of its page."""
-    meta = shown.sample.meta
-    told = meta.get("boxes") or [meta.get("box")]
-    number = _page_of(image, number)
-    for each in told if isinstance(told, list) else []:
-        page, values = (each.get("page", 0), each.get("box")) if isinstance(each, dict) else (0, each)
-        if page == number and _is_box(values) and (max(values) <= 1.0 or (image.width and image.height)):
-            yield _fractions(values, image)
-
-
-def _page_of(image: Image, number: int) -> int:
-    """Return which page a picture is, from 0: one of some pages keeps its own number."""
-    return number if image.page is None else image.page - 1
-
-
-def _is_box(values: Any) -> TypeGuard[list[float]]:
-    return isinstance(values, list) and len(values) == 4 and all(isinstance(value, int | float) for value in values)
-
-
-def _fractions(values: Sequence[float], image: Image) -> tuple[float, float, float, float]:
-    pixels = max(values) > 1.0 and image.width and image.height
-    scale = (image.width or 1, image.height or 1) if pixels else (1, 1)
-    x0, y0, x1, y1 = (value / scale[place % 2] for place, value in enumerate(values))
-    return x0, y0, x1, y1
-
-
-def _messages(run: OpenRun, shown: Shown) -> Iterator[Html]:
-    before = 0
-    for turn in shown.request.messages:
-        pictures = f" · {len(turn.images)} picture{'s' if len(turn.images) != 1 else ''}" if turn.images else ""
-        yield tag("div", tag("header", turn.role + pictures), *_parts(run, shown, turn, before), class_="message")
-        before += len(turn.images)
-    if shown.request.prefix:
-        yield tag(
-            "div", tag("header", "begin of the answer, given"), tag("pre", shown.request.prefix), class_="message"
-        )
-
-
-def _parts(run: OpenRun, shown: Shown, turn: Turn, before: int) -> Iterator[Html]:
-    """Yield the texts of a message and, where pictures stand between them, each in its place; `before` were shown."""
-    for part in turn.arrange(range(before, before + len(turn.images))) if turn.parts else (turn.text,):
-        if isinstance(part, str):
-            yield tag("pre", shorten(part, REPLY_SHOWN))
-        else:
-            source = trial_address(run, shown.prediction.key, "image", n=part, small=1)
-            thumb = tag("img", src=source, alt=f"Picture {part + 1}", loading="lazy")
-            yield link(thumb, f"#picture-{part}", class_="part")
-
-
 def _answer(run: OpenRun, shown: Shown) -> Iterator[Child]:
     prediction = shown.prediction
     if prediction.failure is not None:
@@ -186,7 +123,7 @@ def _answer(run: OpenRun, shown: Shown) -> Iterator[Child]:
         why = f" after {failure.attempts} attempts. {shorten(failure.message, 2000)}"
         yield tag("p", tag("b", f"No reply: {failure.kind.value}"), why, class_="notice")
     elif prediction.loglikelihoods is not None:
-        yield _likelihoods(shown.request.choices or shown.request.shown, prediction.loglikelihoods)
+        yield likelihood_bars(shown)
     else:
         yield from _reply(run, shown, prediction.text or "")
     if prediction.reasoning:
@@ -194,13 +131,9 @@ def _answer(run: OpenRun, shown: Shown) -> Iterator[Child]:
         yield tag("details", summary, reply_text(prediction.reasoning, most=REPLY_SHOWN, tall=True))
 
 
-def _likelihoods(choices: Sequence[str], values: Sequence[float]) -> Html:
-    rows = [row(text, *numbers([f"{value:.4f}"])) for text, value in zip(choices, values, strict=False)]
-    return tag("table", head("choice", ("log-likelihood", "n")), tag("tbody", *rows))
-
-
 def _reply(run: OpenRun, shown: Shown, text: str) -> Iterator[Child]:
     yield reply_text(text, explain_score(shown).span, most=REPLY_SHOWN, tall=True)
+    yield token_colours(shown.prediction)
     if len(text) > REPLY_SHOWN:
         words = f"Download the whole reply ({len(text):,} characters)"
         yield tag("p", link(words, trial_address(run, shown.prediction.key, "reply")))
@@ -221,7 +154,7 @@ def _scores(shown: Shown) -> Iterator[Child]:
         value = tag("td", "–" if score.value is None else f"{score.value:.3g}")
         texts = (score.answer, score.rule, score.reason)
         rows.append(row(score.metric, value, *(tag("td", shorten(text or "", 200), class_="text") for text in texts)))
-    yield tag("table", head("metric", "value", "read as", "rule", "reason"), tag("tbody", *rows))
+    yield scrolled("Scores", head("metric", "value", "read as", "rule", "reason"), tag("tbody", *rows))
     details = [_pretty(score) for score in shown.scores if score.detail]
     if details:
         pretty = tag("pre", *details, class_="code", tabindex=0)

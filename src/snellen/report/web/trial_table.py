@@ -42,7 +42,7 @@ class _Body(msgspec.Struct):
     timing: Timing | None = None
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
     """One row as it is stored."""
 
     row: int
@@ -51,32 +51,39 @@ class _Line(NamedTuple):
 
 
 def trial_table(run: OpenRun, columns: TrialColumns, rows: Sequence[int], walk: Walk, caption: Html) -> Html:
-    """Return the trials of one page; columns in which no row has anything are left out."""
-    lines = [_read_line(run, columns, row) for row in rows]
+    """Return the trials of one page; columns that were not chosen, or in which no row has anything, are left out."""
+    lines = [read_line(run, columns, row) for row in rows]
     asked = tell_apart([columns.facts[int(columns.sample[row])].question for row in rows])
     cells = [_cells(run, columns, line, question) for line, question in zip(lines, asked.cells(), strict=True)]
-    empty = {"picture"} if not any(line.pictures for line in lines) else set()
-    shown = [name for name in COLUMNS if name not in empty | ({"question"} if asked.all_same else set())]
+    empty = (("picture", not any(line.pictures for line in lines)), ("question", asked.all_same))
+    shown = _shown_columns(walk, [name for name, holds in empty if holds])
     body = [_row(run, columns.key(row), one, shown, walk) for row, one in zip(rows, cells, strict=True)]
-    frame = scrolled("Trials", caption, _head(run, walk, shown), tag("tbody", *body), class_="scroll card trials")
+    kind = "scroll card trials dense" if walk.look.dense else "scroll card trials"
+    frame = scrolled("Trials", caption, _head(run, walk, shown), tag("tbody", *body), class_=kind)
     return join((asked.note(), frame))
 
 
-def _read_line(run: OpenRun, columns: TrialColumns, row: int) -> _Line:
+def _shown_columns(walk: Walk, empty: Sequence[str]) -> list[str]:
+    chosen = {*walk.look.columns, "trial"} if walk.look.columns else set(COLUMNS)
+    return [name for name in COLUMNS if name in chosen and name not in empty]
+
+
+def read_line(run: OpenRun, columns: TrialColumns, row: int) -> Line:
+    """Read the part of one stored trial that a list shows."""
     found = next(run.reader.rows(_STORED, (int(columns.row[row]),)), None)
     if found is None:
-        return _Line(row, _Body(), 0)
+        return Line(row, _Body(), 0)
     asked = msgspec.json.decode(found[1], type=_Asked)
-    return _Line(row, msgspec.json.decode(found[0], type=_Body), sum(len(turn.images) for turn in asked.messages))
+    return Line(row, msgspec.json.decode(found[0], type=_Body), sum(len(turn.images) for turn in asked.messages))
 
 
-def _cells(run: OpenRun, columns: TrialColumns, line: _Line, question: str) -> dict[str, Child]:
+def _cells(run: OpenRun, columns: TrialColumns, line: Line, question: str) -> dict[str, Child]:
     row, body = line.row, line.body
     sample = columns.facts[int(columns.sample[row])]
     text = body.text if body.text is not None else body.failure.message if body.failure else ""
     read = columns.text("answer", row) or columns.text("reason", row) or ""
     return {
-        "picture": _thumb(run, columns.key(row), line.pictures),
+        "picture": small_picture(run, columns.key(row), line.pictures),
         "outcome": outcome_tag(int(columns.outcome[row]), float(columns.value[row])),
         "trial": _more(columns, columns.key(row)),
         "question": tag("span", question, class_="muted") if question == AS_ABOVE else question,
@@ -96,7 +103,7 @@ def _more(columns: TrialColumns, key: TrialKey) -> Html | None:
     return tag("div", words, class_="muted small") if words else None
 
 
-def _thumb(run: OpenRun, key: TrialKey, count: int) -> Html | None:
+def small_picture(run: OpenRun, key: TrialKey, count: int) -> Html | None:
     """Return the first picture, small; it is fetched when it comes into sight."""
     if not count:
         return None

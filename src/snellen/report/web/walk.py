@@ -9,13 +9,42 @@ from starlette.datastructures import QueryParams
 
 from ...core.types import TrialKey
 from ...scoring.table import TrialColumns
+from ..notes.ledger import TRIAL_KINDS
+from ..notes.mark_parts import marked_trials
 from ..query import OUTCOMES, SORTS, Query, Rows, sift
 from .shelf import OpenRun
 from .shell import address, trial_address
 
-PAGE = 50
-WORDS = {"slower": "at least {} s", "longer": "at least {} tokens", "text": "“{}”", "sort": "by {}"}
+PAGE, GALLERY_PAGE = 50, 200
+WORDS = {
+    "slower": "at least {} s",
+    "longer": "at least {} tokens",
+    "text": "“{}”",
+    "sort": "by {}",
+    "marked": "marked: {}",
+}
 """How a filter is told; the others are told by their value."""
+
+
+class Look(NamedTuple):
+    """How the trials are shown: as a table or a gallery, how dense, which columns, and by what they are counted."""
+
+    gallery: bool = False
+    dense: bool = False
+    columns: tuple[str, ...] = ()
+    """The chosen columns; empty: all that have something to say."""
+    by: str = ""
+
+    @property
+    def kept(self) -> dict[str, object]:
+        """Return it as the names and values of an address."""
+        named: dict[str, object] = {"view": "gallery" if self.gallery else "", "dense": "1" if self.dense else ""}
+        return named | {"columns": ",".join(self.columns), "by": self.by}
+
+    @property
+    def page(self) -> int:
+        """Return how many trials stand on one page."""
+        return GALLERY_PAGE if self.gallery else PAGE
 
 
 class Walk(NamedTuple):
@@ -24,6 +53,7 @@ class Walk(NamedTuple):
     task: str
     metric: str
     query: Query
+    look: Look = Look()
 
     @property
     def kept(self) -> dict[str, object]:
@@ -33,12 +63,13 @@ class Walk(NamedTuple):
         named |= {"group": chosen_groups(query), "text": query.text}
         named |= {"flipped": "1" if query.flipped else "", "slower": query.slower, "longer": query.longer}
         named |= {"sort": query.sort if query.sort != "plan" else "", "order": "down" if query.descending else ""}
-        return {key: value for key, value in (named | {"metric": self.metric}).items() if value not in ("", None, [])}
+        named |= {"marked": query.marked, **self.look.kept, "metric": self.metric}
+        return {key: value for key, value in named.items() if value not in ("", None, [])}
 
     @property
     def words(self) -> str:
         """Return the filters in words, for a breadcrumb; empty where there are none."""
-        told = {key: value for key, value in self.kept.items() if key not in ("metric", "order")}
+        told = {key: value for key, value in self.kept.items() if key not in ("metric", "order", *self.look.kept)}
         groups = told.pop("group", [])
         told |= {"flipped": "flipped"} if "flipped" in told else {}
         single = [WORDS.get(key, "{}").format(value) for key, value in told.items()]
@@ -85,8 +116,14 @@ def walk_of(run: OpenRun, told: QueryParams) -> Walk:
         bool(told.get("flipped")) or outcome == "flipped",
         _number(told.get("slower", "")),
         math.ceil(longer) if longer is not None else None,
+        told["marked"] if told.get("marked") in ("any", *TRIAL_KINDS) else "",
     )
-    return Walk(run.task(told.get("task", "")).name, told.get("metric", ""), query)
+    return Walk(run.task(told.get("task", "")).name, told.get("metric", ""), query, _look_of(told))
+
+
+def _look_of(told: QueryParams) -> Look:
+    columns = tuple(name for name in ",".join(told.getlist("columns")).split(",") if name)
+    return Look(told.get("view") == "gallery", bool(told.get("dense")), columns, told.get("by", ""))
 
 
 def _number(text: str) -> float | None:
@@ -105,5 +142,6 @@ def walk_through(run: OpenRun, walk: Walk) -> Walked:
         walk.query,
         search=lambda text: run.search(walk.task).find(text),
         costs=lambda: run.costs(walk.task),
+        marks=lambda kind: marked_trials(columns, run.notes(), kind),
     )
     return Walked(columns, rows, counts)

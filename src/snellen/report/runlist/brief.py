@@ -1,0 +1,80 @@
+"""A run's folder to what its place in a list hangs on, from results.json where that is not older than the database."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ...core.tasks import RunHeader
+
+TRASH = ".trash"
+"""Folders of this name hold runs that were thrown away; nothing looks into them by itself."""
+
+
+class RunBrief(Struct, frozen=True):
+    """By what a run is found and ordered in a list. It orders rows; the numbers in them come from the run itself."""
+
+    model: str
+    created: str
+    tasks: tuple[str, ...]
+
+
+class _Run(Struct):
+    created: str
+
+
+class _Written(Struct):
+    """The part of results.json that a list is ordered by; all the rest is skipped, not decoded."""
+
+    run: _Run
+    model: str
+    tasks: dict[str, msgspec.Raw]
+
+
+_decode = msgspec.json.Decoder(_Written).decode
+
+
+def written_brief(folder: Path) -> RunBrief | None:
+    """Return the brief of a run that nobody has written since its results; None where the database must be asked."""
+    written = _written_at(folder / "results.json")
+    if not written or max(_written_at(folder / name) for name in ("run.db", "run.db-wal")) > written:
+        return None
+    try:
+        found = _decode((folder / "results.json").read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return None
+    return RunBrief(found.model, found.run.created, tuple(found.tasks))
+
+
+def _written_at(path: Path) -> int:
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - asked for thousands of files a page
+    except OSError:
+        return 0
+
+
+def header_brief(header: RunHeader) -> RunBrief:
+    """Return the brief of a run by its header."""
+    return RunBrief(header.model, header.created, tuple(task.name for task in header.tasks))
+
+
+def run_folders(root: Path, depth: int) -> Iterator[Path]:
+    """Yield the folders with a run.db in a folder and so many levels below it, the trash left out."""
+    entries = _entries(root)
+    if any(entry.name == "run.db" for entry in entries):
+        yield root
+    below = [entry.name for entry in entries if depth and entry.name != TRASH and entry.is_dir()]
+    for name in below:
+        yield from run_folders(root / name, depth - 1)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:  # a folder that may not be read holds no run for us
+        return []

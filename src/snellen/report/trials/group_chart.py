@@ -1,0 +1,59 @@
+"""The trials of a walk, grouped by a tag, to a chart: the mean of each group with its interval, each a way in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from ...core.markup import Child, Html, tag
+from ...scoring.aggregates.means import headline_of, split
+from ...scoring.table import SampleFacts, ScoreTable
+from ..pages import draw
+from ..pages.tables import DRAWN, head, numbers, scrolled
+from ..web.shelf import OpenRun
+from ..web.shell import link
+from ..web.walk import Walk, chosen_groups, walk_through
+from ..written import percent_metric, written, written_interval
+
+MOST_GROUPS = 200
+
+
+def group_chart(run: OpenRun, walk: Walk) -> Iterator[Child]:
+    """Yield the groups of the tag that was chosen, over all outcomes of the trials that the other filters leave."""
+    key = walk.look.by
+    if not key or key not in run.groups(walk.task):
+        return
+    every = walk._replace(query=msgspec.structs.replace(walk.query, outcome="all"))
+    columns, rows, _ = walk_through(run, every)
+    chosen = columns.take(rows)
+    table = chosen.take(np.lexsort((chosen.repeat, chosen.variant, chosen.sample)))  # the order that aggregates read
+    parts = dict(_by_group(table, columns.facts) if key == "group" else split(table, key))
+    shown = list(parts.items())[:MOST_GROUPS]
+    body = [_row(run, walk, key, value, part) for value, part in shown]
+    more = f", the first {MOST_GROUPS} of {len(parts):,}" if len(parts) > MOST_GROUPS else ""
+    caption = f"{columns.metric or 'trials'} by {key}, all outcomes of the trials that the other filters leave{more}"
+    names = head(key, ("value", "n"), ("95 % interval", "n"), DRAWN, ("n", "n"), ("lost", "n"))
+    yield scrolled(caption, tag("caption", caption), names, tag("tbody", *body), class_="scroll card bygroup")
+
+
+def _by_group(table: ScoreTable, facts: Sequence[SampleFacts]) -> Iterator[tuple[str, ScoreTable]]:
+    named: dict[str, list[int]] = {}
+    for row, sample in enumerate(table.sample.tolist()):
+        named.setdefault(facts[sample].group or "none", []).append(row)
+    for name in sorted(named):
+        yield name, table.take(np.array(named[name], np.int64))
+
+
+def _row(run: OpenRun, walk: Walk, key: str, value: str, part: ScoreTable) -> Html:
+    estimate = msgspec.to_builtins(headline_of(part)[part.metric])
+    chosen = [one for one in chosen_groups(walk.query) if not one.startswith(f"{key}=")]
+    to = walk.to(run, group=[*chosen, f"{key}={value}"])
+    share = percent_metric(part.metric, estimate)
+    drawn = draw.interval(estimate["value"], estimate.get("ci95"), 0.0, 1.0) if share else ""
+    lost = estimate["unscored"] + estimate["failed"]
+    shown = (written(part.metric, estimate), written_interval(part.metric, estimate))
+    name = tag("th", link(value, to), scope="row")
+    counts = numbers((f"{estimate['n']:,}", f"{lost:,}"))
+    return tag("tr", name, *numbers(shown), tag("td", drawn, class_="bar"), *counts)
