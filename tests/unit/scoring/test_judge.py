@@ -178,5 +178,5 @@ def test_every_card_of_the_catalog_is_valid() -> None:
     for name in names:
         judge = read_judge(Catalog().card("judges", name), name)
         assert isinstance(judge, Judge)
-        told = {judge.rubric_tag: next(iter(judge.rubrics), "")}
+        told = dict.fromkeys(judge.shows, "x") | {judge.rubric_tag: next(iter(judge.rubrics), "")}
         assert list(plan_votes(judge, [(msgspec.structs.replace(SAMPLE, tags=told), reply_to("cat"))]))
