@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..core.errors import RunMismatch
 from ..core.jobs import Item, ReadyRequests
 from ..core.protocols import Model
 from ..core.tasks import Task
@@ -42,7 +43,11 @@ def ask_judge(folder: Path, judge: Judge, model: Model, settings: RunSettings) -
             tasks=tasks,
             versions=header.versions,
         )
-        state, interrupted, *_ = run_errand(errand, settings)
+        try:
+            state, interrupted, *_ = run_errand(errand, settings)
+        except RunMismatch as mismatch:
+            fix = f"to ask otherwise, move {errand.folder} away first: verdicts of two judges are never mixed"
+            raise RunMismatch(f"judge {judge.name!r} was asked otherwise before ({mismatch}); {fix}") from None
     if interrupted:
         raise KeyboardInterrupt  # half a jury gives no score
     return state

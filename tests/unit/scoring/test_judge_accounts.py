@@ -12,8 +12,9 @@ from command_line import run_command
 from judge_doubles import ask_about, judge_model
 from made_runs import make_run
 from snellen.api.look.labels import draw_replies, take_labels
+from snellen.api.look.outputs import find_runs
 from snellen.core.builtins import default_registry
-from snellen.core.errors import DataError, UsageError
+from snellen.core.errors import DataError, RunMismatch, UsageError
 from snellen.core.types import Request, TrialKey
 from snellen.report.finish import finish_run
 from snellen.scoring.judging.accounts import is_published_judge
@@ -231,3 +232,12 @@ def test_a_judge_after_another_sees_only_what_that_one_extracted(tmp_path: Path,
     metrics = results(folder)["metrics"]
     assert metrics["same"]["value"] == 1.0
     assert metrics["found"]["value"] == 0.0
+
+
+def test_another_model_is_not_mixed_with_the_first(judged: Path) -> None:
+    with pytest.raises(RunMismatch, match=r"judge 'mine' was asked otherwise before .*move .*judge-mine away first"):
+        ask_about(judged, words_judge(), judge_model(generous, "openai/another"))
+
+
+def test_the_votes_of_a_judge_are_no_run_to_rank(judged: Path) -> None:
+    assert find_runs([judged.parent]) == [judged]

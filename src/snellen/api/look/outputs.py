@@ -17,6 +17,7 @@ from ...report.pages.report_page import PICTURE_BYTES, write_report
 from ...report.pages.vega import save_plot
 from ...scoring.compare.paired import Comparison
 from ...scoring.compare.run_pairs import compare_runs
+from ...scoring.judging.stored_votes import judge_folders
 from ...scoring.readings import file_of, kept_reading, own_reading
 from ...scoring.stored import read_columns
 from ...store.reader import RunReader
@@ -116,6 +117,7 @@ def find_runs(folders: Sequence[str | Path]) -> list[Path]:
             raise UsageError(f"no folder {folder}: name a run folder or one that holds runs")
         for depth in range(DEPTH + 1):
             found.update(path.parent for path in folder.glob("/".join(["*"] * depth + ["run.db"])))
+        found -= {votes for run in found for votes in judge_folders(run)}  # a judge's votes are no run to rank
     if not found:
         raise UsageError(f"no runs in {', '.join(map(str, folders))}: a run folder holds run.db")
     return sorted(found)
