@@ -147,3 +147,8 @@ def test_every_page_of_a_pdf_is_shown_and_a_list_is_one_answer(tmp_path: Path) -
     )
     metrics = result.results["tasks"]["mmlongbench-doc"]["metrics"]
     assert metrics["accuracy"]["value"] == pytest.approx(3 / 4), "one member of a list is not the list"
+
+
+def test_every_card_stands_in_the_documentation() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "more-benchmarks.md").read_text(encoding="utf-8")
+    assert [name for name in TIER_2 if f"| `{name}` |" not in page] == []
