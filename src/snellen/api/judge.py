@@ -12,7 +12,7 @@ from ..core.tasks import Task
 from ..data.catalog import Catalog
 from ..engine.state import RunState
 from ..scoring.judging.asking import plan_votes
-from ..scoring.judging.card import Judge, judge_identity, read_judge
+from ..scoring.judging.judge_card import Judge, judge_identity, read_judge
 from ..scoring.judging.stored_votes import judge_folder, trials_to_judge
 from ..store.reader import RunReader
 from .errand import Errand, run_errand

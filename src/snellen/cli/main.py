@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("plan:plan", "Say how many questions and repeats detect a gap."),
     "view": ("look.view:view", "Look at runs in the browser, also while they run."),
     "score": ("score:score", "Score predictions made elsewhere, or score a run again."),
-    "judge": ("look.judge:judge", "Label a few judged replies, and correct a judge's figure by them."),
+    "judge": ("look.label:judge", "Label a few judged replies, and correct a judge's figure by them."),
     "extract": ("extract:extract", "Read one reply: the option, the rule that decided, and why."),
     "report": ("look.report:report", "Write report.html of a run, its plots, or files for other programs."),
     "show": ("look.show:show", "Print a run, or one sample of it whole."),

@@ -10,7 +10,7 @@ import msgspec
 
 from ..core.types import Turn
 from ..scoring.judging.asking import case_number, judged_key
-from ..scoring.judging.card import Judge
+from ..scoring.judging.judge_card import Judge
 from ..scoring.judging.stored_votes import judge_folders, stored_judge, trials_to_judge
 from ..scoring.judging.verdicts import parse_verdict
 from ..scoring.scorers.replies import answer_text

@@ -12,7 +12,7 @@ from snellen.core.errors import ConfigError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.data.catalog import Catalog
 from snellen.scoring.judging.asking import case_number, judge_key, judged_key, plan_votes
-from snellen.scoring.judging.card import Judge, read_judge
+from snellen.scoring.judging.judge_card import Judge, read_judge
 from snellen.scoring.judging.verdicts import parse_verdict, rename_without_judge, score_judged, score_votes
 
 JUDGE = read_judge(Catalog().card("judges", "correctness"), "correctness")

@@ -11,14 +11,14 @@ import pytest
 from command_line import run_command
 from judge_doubles import ask_about, judge_model
 from made_runs import make_run
-from snellen.api.look.labels import draw_replies, take_labels
+from snellen.api.look.drawn_replies import draw_replies, take_labels
 from snellen.api.look.outputs import find_runs
 from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError, RunMismatch, UsageError
 from snellen.core.types import Request, TrialKey
 from snellen.report.finish import finish_run
 from snellen.scoring.judging.accounts import is_published_judge
-from snellen.scoring.judging.card import Judge, read_judge
+from snellen.scoring.judging.judge_card import Judge, read_judge
 from snellen.scoring.judging.labels import check_draw, draw_order, read_labels
 
 PROMPT = "Options:\n{options}\nRight: {answers}\nCase {case}.\n{fence}\n{answer}\n{fence}"

@@ -12,7 +12,7 @@ from snellen.core.builtins import default_registry
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.data.catalog import Catalog
 from snellen.scoring.judging.asking import plan_votes
-from snellen.scoring.judging.card import read_judge
+from snellen.scoring.judging.judge_card import read_judge
 from snellen.scoring.judging.verdicts import scores_of_trial
 
 KEY = TrialKey("t", "1")

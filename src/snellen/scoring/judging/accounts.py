@@ -18,7 +18,7 @@ from ...stats.prediction_powered import FEWEST_LABELS, prediction_powered_mean
 from ...store.reader import RunReader
 from ..counts import TaskCounts
 from ..table import ScoreTable
-from .card import PAIR, Judge
+from .judge_card import PAIR, Judge
 from .labels import check_draw, draw_order, labels_file, read_labels
 from .stored_votes import judge_folders, stored_judge
 from .verdicts import REFERENCE

@@ -17,7 +17,7 @@ from ...core.types import Prediction, Request, Sample, TrialKey, Turn
 from ...core.variants import format_variant, parse_variant
 from ...prompt.template import render
 from ..scorers.replies import answer_text
-from .card import Judge
+from .judge_card import Judge
 
 INFERENCE_AXIS = "inference"
 _TASK_JOIN = "@"
