@@ -25,16 +25,17 @@ def verdicts_path(run: Path, judge: str) -> Path:
 
 def write_verdicts(folder: Path) -> list[Path]:
     """Write the verdicts of every judge that was asked about a run; return the files."""
-    written = []
     with RunReader(folder) as run:
-        for votes_folder in judge_folders(folder):
-            with RunReader(votes_folder) as votes:
-                judge = stored_judge(votes)
-                path = verdicts_path(folder, judge.name)
-                with atomic_file(path) as file:
-                    file.writelines(msgspec.json.encode(line) + b"\n" for line in _lines(run, votes, judge))
-                written.append(path)
-    return written
+        return [_write(run, votes) for votes in judge_folders(folder)]
+
+
+def _write(run: RunReader, folder: Path) -> Path:
+    with RunReader(folder) as votes:
+        judge = stored_judge(votes)
+        path = verdicts_path(Path(run.folder), judge.name)
+        with atomic_file(path) as file:
+            file.writelines(msgspec.json.encode(line) + b"\n" for line in _lines(run, votes, judge))
+    return path
 
 
 def _lines(run: RunReader, votes: RunReader, judge: Judge) -> Iterator[dict[str, Any]]:
