@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import snellen
@@ -62,18 +64,19 @@ def judge_url() -> Iterator[str]:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Forty questions of MM-Vet, of which every second is answered rightly."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+    return answered(tmp_path, 40)
+
+
+def answered(tmp_path: Path, count: int) -> Path:
+    """Questions of MM-Vet, of which every second is answered rightly."""
     rows = [
         {"question_id": f"v{n}", "question": f"Which door, {n}?", "answer": "red", "capability": "rec"}
         | {"image": struct(n)}
-        for n in range(40)
+        for n in range(count)
     ]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "mmvet.parquet")
-    lines = [{"sample": f"v{n}", "text": REPLIES[n % 2 == 0]} for n in range(40)]
+    lines = [{"sample": f"v{n}", "text": REPLIES[n % 2 == 0]} for n in range(count)]
     (tmp_path / "replies.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     snellen.run(
         "mm-vet",
@@ -122,3 +125,14 @@ def test_without_a_judge_the_number_has_another_name(run: Path) -> None:
     metrics = snellen.score(run, judge_name="mm-vet")["tasks"]["mm-vet"]["metrics"]
     assert "contains_no_judge" in metrics
     assert "mm_vet" not in metrics
+
+
+def test_a_local_checkpoint_can_judge_and_what_it_babbles_is_no_verdict(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from tiny_checkpoints import checkpoint
+
+    model = f"hf/{checkpoint('text')}"
+    folder = answered(tmp_path, 2)
+    task = snellen.score(folder, judge_name="mm-vet", judge_model=model)["tasks"]["mm-vet"]
+    assert (task["metrics"]["mm_vet"]["value"], task["metrics"]["mm_vet"]["unscored"]) == (None, 2)
+    assert task["judges"][0]["model"] == model
