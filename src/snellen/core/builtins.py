@@ -71,6 +71,7 @@ SCORERS = {
     "braced": "snellen.scoring.typed.short_answers:score_braced",
     "json_answer": "snellen.scoring.typed.short_answers:score_json_answer",
     "word_f1": "snellen.scoring.typed.short_answers:score_word_f1",
+    "chart_answer": "snellen.scoring.typed.chart_answers:score_chart_answer",
     "document_answer": "snellen.scoring.typed.document_answer:score_document_answer",
     "peer": "snellen.scoring.peers.protocol_scorer:score",
 }

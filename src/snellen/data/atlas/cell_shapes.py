@@ -58,3 +58,20 @@ def nth_of(value: Any, size: int, first: int, number: int) -> int:
         return (int(value) - first) // size
     except (TypeError, ValueError):
         raise DataError(f"record {number}: {value!r} is no whole number, so it has no group") from None
+
+
+def last_of(value: Any) -> Any:
+    """Return the last member of a list, also of one written as text; of anything else, itself."""
+    parsed = parse_literal(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    return parsed[-1] if isinstance(parsed, list) and parsed else value
+
+
+def told_turns(questions: Any, answers: Any) -> Any:
+    """Return the questions of a dialogue with the answers to all but the last, as one text; a single one as it is."""
+    asked = questions if isinstance(questions, list) else [questions]
+    if len(asked) < 2:
+        return asked[0] if asked else None
+    said = answers if isinstance(answers, list) else [answers]
+    pairs = zip(asked[:-1], said, strict=False)
+    turns = [f"Question: {question}\nAnswer: {answer}" for question, answer in pairs]
+    return "\n".join([*turns, f"Question: {asked[-1]}"])
