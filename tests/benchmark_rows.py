@@ -614,6 +614,32 @@ def tier2_fixtures() -> list[Fixture]:
         _naturalbench(),
         _chartqapro(),
         Fixture(
+            "logicvista",
+            "hub",
+            [
+                {"question": f"Which, {n}?", "answer": "A, C", "skill": "['inductive']", "image": struct(n)}
+                for n in range(3)
+            ],
+            ["C, A", "A", "It is the third figure, as it turns."],
+            {"official": {"accuracy": 0.5, "accuracy_strict": 1 / 3}},
+        ),
+        Fixture(
+            "chartmuseum",
+            "official",
+            [
+                {
+                    "image": f"images/{n}.png",
+                    "question": "Which bar?",
+                    "answer": "the red one",
+                    "reasoning_type": "visual",
+                }
+                for n in range(2)
+            ],
+            ["The red one", "It is the red one there"],
+            {"official": {"any_exact": 0.5, "contains": 1.0}},
+            {f"images/{n}.png": picture(n) for n in range(2)},
+        ),
+        Fixture(
             "amber",
             "tsv",
             tsv_texts(
