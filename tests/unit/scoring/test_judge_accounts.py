@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from command_line import run_command
 from judge_doubles import ask_about, judge_model
-from made_runs import make_run
+from made_runs import make_run, make_task
 from snellen.api.look.drawn_replies import draw_replies, take_labels
 from snellen.api.look.outputs import find_runs
 from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError, RunMismatch, UsageError
+from snellen.core.tasks import Figure
 from snellen.core.types import Request, TrialKey
 from snellen.report.finish import finish_run
 from snellen.scoring.judging.accounts import is_published_judge
@@ -241,3 +243,19 @@ def test_another_model_is_not_mixed_with_the_first(judged: Path) -> None:
 
 def test_the_votes_of_a_judge_are_no_run_to_rank(judged: Path) -> None:
     assert find_runs([judged.parent]) == [judged]
+
+
+def test_the_figures_of_a_benchmark_are_made_of_the_verdicts_too(tmp_path: Path) -> None:
+    figures = (
+        Figure("aAcc"),
+        Figure("pages", rule="all-of-group", by=("page", "shape")),
+        Figure("both", rule="mean-of", of=("aAcc", "pages")),
+    )
+    task = structs.replace(make_task(), figures=figures, headline="both")
+    folder = make_run(tmp_path / "run", count=48, pictures=1, task=task)
+    lenient = read_judge(WORDS | {"metric": "lenient", "rule": "accuracy"}, "mine")
+    ask_about(folder, lenient, judge_model(lambda request, answer: {"verdict": "RIGHT"}))
+    metrics = results(folder)["metrics"]
+    assert metrics["lenient_aAcc"]["value"] == metrics["lenient_pages"]["value"] == 1.0
+    assert metrics["lenient_both"]["value"] == 1.0
+    assert metrics["both"]["value"] < 1.0, "the rule's own figures stay"
