@@ -278,6 +278,24 @@ def _circular() -> Fixture:
     return Fixture("ccbench", "hub", rows, ["A", "B", "A", "A"], {"official": {"accuracy": 0.75, "circular": 0.5}})
 
 
+def _chartqapro() -> Fixture:
+    facts = [
+        (["How many?"], ["100"], "Factoid", ["NO"]),
+        (["Which year?", "And the next?"], ["2019", "2020"], "Conversational", ["YES", "YES"]),
+        (["It grew."], ["true"], "Fact Checking", ["NO"]),
+        (["Which two?"], ["[Asia, Europe]"], "Hypothetical", ["NO"]),
+    ]
+    rows = [
+        {"Question": asked, "Answer": said, "Question Type": kind, "Year": years, "image": picture(n)}
+        | {"Paragraph": "Look at the bars."}
+        for n, (asked, said, kind, years) in enumerate(facts)
+    ]
+    # 104 is within 5 %; 2021 is another year; true; one of two places.
+    replies = ["104", "2021", "True.", "['Asia', 'Africa']"]
+    expected = {"chart_answer": 2.5 / 4, "factoid": 1.0, "conversational": 0.0, "hypothetical": 0.5}
+    return Fixture("chartqapro", "hub", rows, replies, {"official": expected})  # type: ignore[arg-type]
+
+
 def _mmvp() -> Fixture:
     rows = [
         {"Index": n + 1, "Question": "Is the door open?", "Options": "(a) Open (b) Closed"}
@@ -594,6 +612,47 @@ def tier2_fixtures() -> list[Fixture]:
             {"official": {"accuracy": 0.5, "subtasks": (2 / 3 + 0) / 2}},
         ),
         _naturalbench(),
+        _chartqapro(),
+        Fixture(
+            "logicvista",
+            "hub",
+            [
+                {"question": f"Which, {n}?", "answer": "A, C", "skill": "['inductive']", "image": struct(n)}
+                for n in range(3)
+            ],
+            ["C, A", "A", "It is the third figure, as it turns."],
+            {"official": {"accuracy": 0.5, "accuracy_strict": 1 / 3}},
+        ),
+        Fixture(
+            "chartmuseum",
+            "official",
+            [
+                {
+                    "image": f"images/{n}.png",
+                    "question": "Which bar?",
+                    "answer": "the red one",
+                    "reasoning_type": "visual",
+                }
+                for n in range(2)
+            ],
+            ["The red one", "It is the red one there"],
+            {"official": {"any_exact": 0.5, "contains": 1.0}},
+            {f"images/{n}.png": picture(n) for n in range(2)},
+        ),
+        Fixture(
+            "amber",
+            "tsv",
+            tsv_texts(
+                *[("Is it so?", "Yes")] * 4,
+                category=lambda n: ("discriminative-attribute-state", "discriminative-hallucination", "relation")[
+                    n % 3
+                ],
+                image_path=lambda n: f"{n // 2}.jpg",
+            ),
+            ["Yes", "Yes", "No", "No"],
+            # Attribute 1 of 2, existence 1, relation 0.
+            {"official": {"attribute": 0.5, "existence": 1.0, "relation": 0.0, "amber": 0.5, "accuracy": 0.5}},
+        ),
         Fixture("crpe", "tsv", tsv_choices(*"ABCDA", category="relation"), RIGHT_WRONG, {"official": ABCDA}),
         Fixture(
             "vmcbench",

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import PIL.Image
 import pytest
 
 import snellen
@@ -116,3 +117,38 @@ def test_questions_on_one_picture_are_one_cluster(tmp_path: Path) -> None:
     samples = samples_of(fixture, fixture.write(tmp_path), "official", tmp_path)
     assert len({sample.group for sample in samples}) == 3
     assert all(sample.group for sample in samples)
+
+
+def test_every_page_of_a_pdf_is_shown_and_a_list_is_one_answer(tmp_path: Path) -> None:
+    folder = tmp_path / "mmlongbench-doc"
+    (folder / "documents").mkdir(parents=True)
+    pages = [PIL.Image.new("RGB", (64, 64), colour) for colour in ("white", "grey", "black")]
+    pages[0].save(folder / "documents" / "a.pdf", "PDF", save_all=True, append_images=pages[1:])
+    facts = [*[("List", "['a cat', 'a dog']")] * 3, ("Int", "3")]
+    rows = [
+        {"doc_id": "a.pdf", "doc_type": "Guide", "question": f"Question {n}?", "answer": answer, "answer_format": kind}
+        | {"evidence_pages": "[1]", "evidence_sources": "['Table']"}
+        for n, (kind, answer) in enumerate(facts)
+    ]
+    path = Fixture("mmlongbench-doc", "hub", rows, [], {}).write(folder)
+    task = Catalog().task("mmlongbench-doc", [("dataset.path", str(path))])
+    load = default_registry().get("loader", task.dataset["loader"])
+    samples = list(load(task, LoadContext(root=tmp_path, workdir=tmp_path / "kept")))
+    assert {len(sample.images) for sample in samples} == {3}
+    replies = ["['a dog', 'a cat']", "['a cat', 'a dog']", "a cat", "3"]
+    lines = [{"sample": sample.id, "text": reply} for sample, reply in zip(samples, replies, strict=True)]
+    (tmp_path / "replies.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = snellen.run(
+        "mmlongbench-doc",
+        f"replay/{tmp_path / 'replies.jsonl'}",
+        overrides=(("dataset.path", str(path)),),
+        data_root=tmp_path,
+        output_dir=tmp_path / "run",
+    )
+    metrics = result.results["tasks"]["mmlongbench-doc"]["metrics"]
+    assert metrics["accuracy"]["value"] == pytest.approx(3 / 4), "one member of a list is not the list"
+
+
+def test_every_card_stands_in_the_documentation() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "more-benchmarks.md").read_text(encoding="utf-8")
+    assert [name for name in TIER_2 if f"| `{name}` |" not in page] == []

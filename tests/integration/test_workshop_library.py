@@ -23,7 +23,7 @@ from snellen.curate.desk import ReviewSettings
 from snellen.curate.records import SetAside
 from snellen.curate.workshop import Workshop
 from snellen.data.catalog import Catalog
-from snellen.scoring.judging.card import read_judge
+from snellen.scoring.judging.judge_card import read_judge
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 from workshop_fixtures import make_draft, write_sources

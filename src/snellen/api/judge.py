@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..core.errors import RunMismatch
 from ..core.jobs import Item, ReadyRequests
 from ..core.protocols import Model
 from ..core.tasks import Task
 from ..data.catalog import Catalog
 from ..engine.state import RunState
 from ..scoring.judging.asking import plan_votes
-from ..scoring.judging.card import Judge, judge_identity, read_judge
+from ..scoring.judging.judge_card import Judge, judge_identity, read_judge
 from ..scoring.judging.stored_votes import judge_folder, trials_to_judge
 from ..store.reader import RunReader
 from .errand import Errand, run_errand
@@ -42,7 +43,11 @@ def ask_judge(folder: Path, judge: Judge, model: Model, settings: RunSettings) -
             tasks=tasks,
             versions=header.versions,
         )
-        state, interrupted, *_ = run_errand(errand, settings)
+        try:
+            state, interrupted, *_ = run_errand(errand, settings)
+        except RunMismatch as mismatch:
+            fix = f"to ask otherwise, move {errand.folder} away first: verdicts of two judges are never mixed"
+            raise RunMismatch(f"judge {judge.name!r} was asked otherwise before ({mismatch}); {fix}") from None
     if interrupted:
         raise KeyboardInterrupt  # half a jury gives no score
     return state

@@ -14,7 +14,7 @@ from ..core.errors import UsageError
 from ..core.registry import Registry
 from ..core.types import Prediction, Request, Sample, Score
 from ..report.finish import finish_run
-from ..scoring.judging.card import Judge
+from ..scoring.judging.judge_card import Judge
 from ..scoring.judging.verdicts import rename_without_judge
 from ..scoring.outside.predictions import score_predictions as score_predictions  # noqa: PLC0414 - public here
 from ..scoring.readings import Reading, check_reading, own_reading

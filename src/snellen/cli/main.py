@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("plan:plan", "Say how many questions and repeats detect a gap."),
     "view": ("look.view:view", "Look at runs in the browser, also while they run."),
     "score": ("score:score", "Score predictions made elsewhere, or score a run again."),
-    "judge": ("look.judge:judge", "Label a few judged replies, and correct a judge's figure by them."),
+    "judge": ("look.label:judge", "Label a few judged replies, and correct a judge's figure by them."),
     "import": ("opinion.import_command:import_command", "Read predictions of another harness into a run."),
     "second-opinion": (
         "opinion.opinion_command:second_opinion_command",

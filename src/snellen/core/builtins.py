@@ -70,7 +70,9 @@ SCORERS = {
     "click": "snellen.scoring.typed.grounding:score_click",
     "braced": "snellen.scoring.typed.short_answers:score_braced",
     "json_answer": "snellen.scoring.typed.short_answers:score_json_answer",
+    "label_set": "snellen.scoring.typed.short_answers:score_label_set",
     "word_f1": "snellen.scoring.typed.short_answers:score_word_f1",
+    "chart_answer": "snellen.scoring.typed.chart_answers:score_chart_answer",
     "document_answer": "snellen.scoring.typed.document_answer:score_document_answer",
     "peer": "snellen.scoring.peers.protocol_scorer:score",
 }

@@ -9,7 +9,7 @@ from msgspec import structs
 from ..core.jobs import Item, ReadyRequests
 from ..core.types import Form, Prediction, Request, Sample, TrialKey
 from ..scoring.judging.asking import judge_key, plan_votes
-from ..scoring.judging.card import Judge
+from ..scoring.judging.judge_card import Judge
 from ..scoring.judging.verdicts import score_votes
 from ..store.reader import RunReader
 from .records import Draft, Finding

@@ -10,7 +10,7 @@ import msgspec
 
 from ..core.types import Turn
 from ..scoring.judging.asking import case_number, judged_key
-from ..scoring.judging.card import Judge
+from ..scoring.judging.judge_card import Judge
 from ..scoring.judging.stored_votes import judge_folders, stored_judge, trials_to_judge
 from ..scoring.judging.verdicts import parse_verdict
 from ..scoring.scorers.replies import answer_text
@@ -25,16 +25,17 @@ def verdicts_path(run: Path, judge: str) -> Path:
 
 def write_verdicts(folder: Path) -> list[Path]:
     """Write the verdicts of every judge that was asked about a run; return the files."""
-    written = []
     with RunReader(folder) as run:
-        for votes_folder in judge_folders(folder):
-            with RunReader(votes_folder) as votes:
-                judge = stored_judge(votes)
-                path = verdicts_path(folder, judge.name)
-                with atomic_file(path) as file:
-                    file.writelines(msgspec.json.encode(line) + b"\n" for line in _lines(run, votes, judge))
-                written.append(path)
-    return written
+        return [_write(run, votes) for votes in judge_folders(folder)]
+
+
+def _write(run: RunReader, folder: Path) -> Path:
+    with RunReader(folder) as votes:
+        judge = stored_judge(votes)
+        path = verdicts_path(Path(run.folder), judge.name)
+        with atomic_file(path) as file:
+            file.writelines(msgspec.json.encode(line) + b"\n" for line in _lines(run, votes, judge))
+    return path
 
 
 def _lines(run: RunReader, votes: RunReader, judge: Judge) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import DataError
-from snellen.data.atlas.cell_shapes import fields_of, nth_of, onward_from, unmarked
+from snellen.data.atlas.cell_shapes import fields_of, last_of, nth_of, onward_from, told_turns, unmarked
 from snellen.data.atlas.row_changes import RowChange, changed_rows
 
 
@@ -50,3 +50,12 @@ def test_changes_of_a_card_use_them_in_order() -> None:
     changes = [RowChange(set="question_number", of="Index", every=2, modulo=2), RowChange(set="Index", every=4)]
     rows = [row for _, row in changed_rows(changes, iter([(1, {"Index": 3}), (2, {"Index": 4})]))]
     assert rows == [{"Index": 0, "question_number": "1"}, {"Index": 1, "question_number": "0"}]
+
+
+def test_a_dialogue_becomes_one_text_and_its_last_answer_the_answer() -> None:
+    asked, said = ["Which year?", "How much?"], ["2019", "12"]
+    assert told_turns(asked, said) == "Question: Which year?\nAnswer: 2019\nQuestion: How much?"
+    assert told_turns(["Which year?"], ["2019"]) == "Which year?"
+    assert last_of(said) == "12"
+    assert last_of("['2019', '12']") == "12"
+    assert last_of("12") == "12"

@@ -195,3 +195,13 @@ def test_the_survey_counts_hashes_and_refuses_duplicates(tmp_path: Path) -> None
 def test_capitals_on_own_data_keep_the_label_right(tmp_path: Path) -> None:
     (sample,) = samples(jsonl(tmp_path / "c.jsonl", {**ROW, "question": "what?"}), ("dataset.capitalise", True))
     assert (sample.question, sample.options, sample.answers) == ("What?", ("Cat", "Dog"), ("Dog",))
+
+
+def test_a_cell_that_is_one_answer_stays_whole(tmp_path: Path) -> None:
+    path = jsonl(
+        tmp_path / "o.jsonl",
+        {"question": "Where?", "answer": [0.1, 0.2, 0.3, 0.4]},
+        {"question": "Which?", "answer": "['a', 'b']"},
+    )
+    task = Catalog().task(str(path), [("dataset.answer_kind", "whole")])
+    assert [sample.answers for sample in load(task, LoadContext())] == [("[0.1,0.2,0.3,0.4]",), ("['a', 'b']",)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from snellen.core.errors import ConfigError
 from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, TrialKey
-from snellen.scoring.typed.frames import EDGES, FrameProblem, fractions, overlap, place_box
+from snellen.scoring.typed.coordinates import EDGES, FrameProblem, fractions, overlap, place_box
 from snellen.scoring.typed.grounding import score_box, score_click
 from snellen.scoring.typed.spots import read_box, read_point
 

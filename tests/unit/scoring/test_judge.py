@@ -12,7 +12,7 @@ from snellen.core.errors import ConfigError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.data.catalog import Catalog
 from snellen.scoring.judging.asking import case_number, judge_key, judged_key, plan_votes
-from snellen.scoring.judging.card import Judge, read_judge
+from snellen.scoring.judging.judge_card import Judge, read_judge
 from snellen.scoring.judging.verdicts import parse_verdict, rename_without_judge, score_judged, score_votes
 
 JUDGE = read_judge(Catalog().card("judges", "correctness"), "correctness")
@@ -178,5 +178,5 @@ def test_every_card_of_the_catalog_is_valid() -> None:
     for name in names:
         judge = read_judge(Catalog().card("judges", name), name)
         assert isinstance(judge, Judge)
-        told = {judge.rubric_tag: next(iter(judge.rubrics), "")}
+        told = dict.fromkeys(judge.shows, "x") | {judge.rubric_tag: next(iter(judge.rubrics), "")}
         assert list(plan_votes(judge, [(msgspec.structs.replace(SAMPLE, tags=told), reply_to("cat"))]))

@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from command_line import run_command
 from judge_doubles import ask_about, judge_model
-from made_runs import make_run
-from snellen.api.look.labels import draw_replies, take_labels
+from made_runs import make_run, make_task
+from snellen.api.look.drawn_replies import draw_replies, take_labels
+from snellen.api.look.outputs import find_runs
 from snellen.core.builtins import default_registry
-from snellen.core.errors import DataError, UsageError
+from snellen.core.errors import DataError, RunMismatch, UsageError
+from snellen.core.tasks import Figure
 from snellen.core.types import Request, TrialKey
 from snellen.report.finish import finish_run
 from snellen.scoring.judging.accounts import is_published_judge
-from snellen.scoring.judging.card import Judge, read_judge
+from snellen.scoring.judging.judge_card import Judge, read_judge
 from snellen.scoring.judging.labels import check_draw, draw_order, read_labels
 
 PROMPT = "Options:\n{options}\nRight: {answers}\nCase {case}.\n{fence}\n{answer}\n{fence}"
@@ -231,3 +234,28 @@ def test_a_judge_after_another_sees_only_what_that_one_extracted(tmp_path: Path,
     metrics = results(folder)["metrics"]
     assert metrics["same"]["value"] == 1.0
     assert metrics["found"]["value"] == 0.0
+
+
+def test_another_model_is_not_mixed_with_the_first(judged: Path) -> None:
+    with pytest.raises(RunMismatch, match=r"judge 'mine' was asked otherwise before .*move .*judge-mine away first"):
+        ask_about(judged, words_judge(), judge_model(generous, "openai/another"))
+
+
+def test_the_votes_of_a_judge_are_no_run_to_rank(judged: Path) -> None:
+    assert find_runs([judged.parent]) == [judged]
+
+
+def test_the_figures_of_a_benchmark_are_made_of_the_verdicts_too(tmp_path: Path) -> None:
+    figures = (
+        Figure("aAcc"),
+        Figure("pages", rule="all-of-group", by=("page", "shape")),
+        Figure("both", rule="mean-of", of=("aAcc", "pages")),
+    )
+    task = structs.replace(make_task(), figures=figures, headline="both")
+    folder = make_run(tmp_path / "run", count=48, pictures=1, task=task)
+    lenient = read_judge(WORDS | {"metric": "lenient", "rule": "accuracy"}, "mine")
+    ask_about(folder, lenient, judge_model(lambda request, answer: {"verdict": "RIGHT"}))
+    metrics = results(folder)["metrics"]
+    assert metrics["lenient_aAcc"]["value"] == metrics["lenient_pages"]["value"] == 1.0
+    assert metrics["lenient_both"]["value"] == 1.0
+    assert metrics["both"]["value"] < 1.0, "the rule's own figures stay"

@@ -10,7 +10,7 @@ import pytest
 from snellen.core.errors import ConfigError, DataError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.scoring.judging.asking import case_number, plan_votes
-from snellen.scoring.judging.card import Judge, judge_identity, read_judge
+from snellen.scoring.judging.judge_card import Judge, judge_identity, read_judge
 from snellen.scoring.judging.verdicts import extracted_answer, parse_verdict, score_votes, scores_of_trial
 
 PROMPT = "{question}\n{answers}\nCase {case}.\n{fence}\n{answer}\n{fence}"
@@ -102,7 +102,9 @@ def test_a_judge_sees_tags_and_the_rubric_of_its_template() -> None:
     )
     [request] = plan_votes(told, [(SAMPLE, REPLY)])
     assert request.messages[-1].text.endswith("seven of them\nCount every one.")
-    other = Sample("1", "t", Form.OPEN, "How many?", tags={"template": 5})
+    with pytest.raises(DataError, match="has no detail, which judge 'j' must see"):
+        list(plan_votes(told, [(Sample("1", "t", Form.OPEN, "?", tags={"template": 3}), REPLY)]))
+    other = Sample("1", "t", Form.OPEN, "How many?", tags={"template": 5, "detail": "x"})
     with pytest.raises(DataError, match="template 5, for which judge 'j' has no rubric; it has rubrics for 3, 4"):
         list(plan_votes(told, [(other, REPLY)]))
 

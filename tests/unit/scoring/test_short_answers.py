@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring.typed.short_answers import braced_accuracy, score_json_answer, score_word_f1, word_f1
+from snellen.scoring.typed.short_answers import (
+    braced_accuracy,
+    labels_in,
+    score_json_answer,
+    score_label_set,
+    score_word_f1,
+    word_f1,
+)
 
 KEY = TrialKey("t", "1")
 
@@ -73,4 +80,39 @@ def test_a_json_answer_is_compared_by_its_type(
 ) -> None:
     sample = Sample("1", "t", Form.OPEN, "?", answers=(answer,), tags={"answer_type": kind})
     [score] = score_json_answer(sample, Request(KEY, ()), Prediction(KEY, text=reply), {})
+    assert (score.value, score.reason) == (value, reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("A", "A"),
+        ("A, C", "AC"),
+        ("CA", "AC"),
+        ("C and A", "AC"),
+        ("(B)", "B"),
+        ("2", "2"),
+        ("B.", "B"),
+        ("Because", None),
+        ("the second", None),
+        ("", None),
+    ],
+)
+def test_labels_and_nothing_else(text: str, labels: str | None) -> None:
+    assert labels_in(text) == labels
+
+
+@pytest.mark.parametrize(
+    ("reply", "value", "reason"),
+    [
+        ("C, A", 1.0, None),
+        ("The answer is AC", 1.0, None),
+        ("A", 0.0, None),
+        ("It turns to the left, so it is the third figure.", None, "unparsed"),
+        ("", None, "empty"),
+    ],
+)
+def test_all_labels_and_no_other_are_right(reply: str, value: float | None, reason: str | None) -> None:
+    sample = Sample("1", "t", Form.OPEN, "Which?", answers=("A, C",))
+    [score] = score_label_set(sample, Request(KEY, ()), Prediction(KEY, text=reply), {})
     assert (score.value, score.reason) == (value, reason)

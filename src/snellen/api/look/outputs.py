@@ -23,6 +23,7 @@ from ...report.paper.vector_figures import write_figures
 from ...report.runlist.brief import run_folders
 from ...scoring.compare.paired import Comparison
 from ...scoring.compare.run_pairs import compare_runs
+from ...scoring.judging.stored_votes import judge_folders
 from ...scoring.readings import file_of, kept_reading, own_reading
 from ...scoring.stored import read_columns
 from ...store.reader import RunReader
@@ -157,6 +158,7 @@ def find_runs(folders: Sequence[str | Path]) -> list[Path]:
         if not folder.is_dir():
             raise UsageError(f"no folder {folder}: name a run folder or one that holds runs")
         found.update(run_folders(folder, DEPTH))
+        found -= {votes for run in found for votes in judge_folders(run)}  # a judge's votes are no run to rank
     if not found:
         raise UsageError(f"no runs in {', '.join(map(str, folders))}: a run folder holds run.db")
     return sorted(found)

@@ -30,14 +30,19 @@ def unmarked(value: Any) -> Any:
     """Return options without the letters before them: of a list, or of one text in which they stand marked."""
     parsed = parse_literal(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
     if isinstance(parsed, list):
-        marks = [_MARK.match(str(one)) for one in parsed]
-        letters = "".join(mark[1].upper() if mark else " " for mark in marks)
-        if not letters or letters != string.ascii_uppercase[: len(letters)]:
-            return parsed
-        return [str(one)[mark.end() :].strip() for one, mark in zip(parsed, marks, strict=True) if mark]
+        return _without_marks(parsed)
     text = _SMALL_MARK.sub(lambda found: f"({found[1].upper()})", str(value))
     found = options_in_text(text)
     return list(found.options) if found else None
+
+
+def _without_marks(options: list[Any]) -> list[Any]:
+    """Return texts without their marks A, B, C …; as they are where those are not all there in order."""
+    marks = [_MARK.match(str(one)) for one in options]
+    letters = "".join(mark[1].upper() if mark else " " for mark in marks)
+    if not letters or letters != string.ascii_uppercase[: len(letters)]:
+        return options
+    return [str(one)[mark.end() :].strip() for one, mark in zip(options, marks, strict=True) if mark]
 
 
 def onward_from(value: Any, marker: str) -> Any:
@@ -53,3 +58,20 @@ def nth_of(value: Any, size: int, first: int, number: int) -> int:
         return (int(value) - first) // size
     except (TypeError, ValueError):
         raise DataError(f"record {number}: {value!r} is no whole number, so it has no group") from None
+
+
+def last_of(value: Any) -> Any:
+    """Return the last member of a list, also of one written as text; of anything else, itself."""
+    parsed = parse_literal(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    return parsed[-1] if isinstance(parsed, list) and parsed else value
+
+
+def told_turns(questions: Any, answers: Any) -> Any:
+    """Return the questions of a dialogue with the answers to all but the last, as one text; a single one as it is."""
+    asked = questions if isinstance(questions, list) else [questions]
+    if len(asked) < 2:
+        return asked[0] if asked else None
+    said = answers if isinstance(answers, list) else [answers]
+    pairs = zip(asked[:-1], said, strict=False)
+    turns = [f"Question: {question}\nAnswer: {answer}" for question, answer in pairs]
+    return "\n".join([*turns, f"Question: {asked[-1]}"])

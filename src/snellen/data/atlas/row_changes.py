@@ -11,7 +11,7 @@ from msgspec import Struct
 from ...core.errors import DataError
 from ..files.rows import Row
 from ..loaders.row_options import options_in_text, parse_literal
-from .cell_shapes import fields_of, nth_of, onward_from, unmarked
+from .cell_shapes import fields_of, last_of, nth_of, onward_from, told_turns, unmarked
 
 
 class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -48,6 +48,10 @@ class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     every: int = 0
     """Which group of so many consecutive rows it is, where the value numbers the rows from `first`."""
     first: int = 0
+    turns: str = ""
+    """The value is the questions of a dialogue, this column the answers to all but the last: one text of them."""
+    last: bool = False
+    """The last member of a list."""
     unmark: bool = False
     """Options without their letters: of a list `(A) …`, or of one text in which they stand marked."""
 
@@ -70,6 +74,7 @@ def _apply(change: RowChange, row: Row, number: int) -> None:
     if change.words is None and source not in row:
         return
     value = _worded(change.words, row, number) if change.words is not None else row[source]
+    value = told_turns(value, row.get(change.turns)) if change.turns else value
     value = _reshaped(change, value, number)
     for step in STEPS:
         value = step(change, value, number)
@@ -78,6 +83,7 @@ def _apply(change: RowChange, row: Row, number: int) -> None:
 
 def _reshaped(change: RowChange, value: Any, number: int) -> Any:
     value = fields_of(value, change.field) if change.field else value
+    value = last_of(value) if change.last else value
     value = onward_from(value, change.onward) if change.onward else value
     value = nth_of(value, change.every, change.first, number) if change.every else value
     return unmarked(value) if change.unmark else value

@@ -16,9 +16,11 @@ from ...stats.agreement import Agreement
 from ...stats.intervals import estimate_ratio
 from ...stats.prediction_powered import FEWEST_LABELS, prediction_powered_mean
 from ...store.reader import RunReader
+from ..aggregates.quoted_figures import figures as quoted_figures
 from ..counts import TaskCounts
-from ..table import ScoreTable
-from .card import PAIR, Judge
+from ..peers.peer_scores import PEER
+from ..table import ScoredTask, ScoreTable
+from .judge_card import PAIR, Judge
 from .labels import check_draw, draw_order, labels_file, read_labels
 from .stored_votes import judge_folders, stored_judge
 from .verdicts import REFERENCE
@@ -56,9 +58,9 @@ def _account(
         "votes": judge.votes,
         "published_judge": judge.default_model,
         "comparable": is_published_judge(judge, model) if judge.default_model else None,
-        "agreement": agreement_with_rule(judge, tables),
+        "agreement": agreement_with_rule(judge, tables, task.headline),
     }
-    figures: dict[str, Estimate] = {}
+    figures = judged_figures(judge, task, tables, header.planned.get(task.name))
     if judge.verdict == PAIR:
         figures[f"{judge.metric}{RELATIVE}"] = _relative(table, tables[f"{judge.metric}{REFERENCE}"])
     labels, corrected = _calibrated(judge, reader, task, table, header)
@@ -73,9 +75,28 @@ def is_published_judge(judge: Judge, model: str) -> bool:
     return model.rpartition("/")[2].casefold() == judge.default_model.rpartition("/")[2].casefold()
 
 
-def agreement_with_rule(judge: Judge, tables: Tables) -> dict[str, Any] | None:
+def judged_figures(judge: Judge, task: Task, tables: Tables, planned: int | None) -> dict[str, Estimate]:
+    """Return the figures that a benchmark is quoted by, made of the verdicts instead of the rule's scores."""
+    rule = _rule_metric(judge, tables, task.headline)
+    if not any(figure.metric == rule for figure in task.figures):
+        return {}
+    own = [structs.replace(one, metric=judge.metric if one.metric == rule else one.metric) for one in task.figures]
+    judged = ScoredTask(
+        structs.replace(task, figures=tuple(own)), {judge.metric: tables[judge.metric]}, lambda: iter(())
+    )
+    found = quoted_figures(judged, {"planned_trials": planned})
+    return {f"{judge.metric}_{name}": estimate for name, estimate in found.items()}
+
+
+def _rule_metric(judge: Judge, tables: Tables, headline: str) -> str:
+    """Return the metric of the rule-based reader: as the judge says, else the task's headline, else the first."""
+    known = [name for name in tables if not _is_of(judge, name) and not name.endswith(PEER)]
+    return judge.rule or (headline if headline in known else next(iter(known), ""))
+
+
+def agreement_with_rule(judge: Judge, tables: Tables, headline: str = "") -> dict[str, Any] | None:
     """Return how often a judge and the rule-based reader say the same of a reply, right or wrong; None without one."""
-    rule = judge.rule or next((name for name in tables if not _is_of(judge, name)), "")
+    rule = _rule_metric(judge, tables, headline)
     if rule not in tables or _is_of(judge, rule):
         return None
     one, other = tables[judge.metric], tables[rule]

@@ -17,7 +17,7 @@ from ...core.types import Prediction, Request, Sample, TrialKey, Turn
 from ...core.variants import format_variant, parse_variant
 from ...prompt.template import render
 from ..scorers.replies import answer_text
-from .card import Judge
+from .judge_card import Judge
 
 INFERENCE_AXIS = "inference"
 _TASK_JOIN = "@"
@@ -54,7 +54,7 @@ def _request(judge: Judge, sample: Sample, key: TrialKey, answer: str, vote: int
         "answer": answer.replace(fence, ""),
         "fence": fence,
         "case": case,
-        **{tag: tag_text(sample.tags.get(tag)) for tag in judge.shows},
+        **{tag: _shown_tag(judge, sample, tag) for tag in judge.shows},
     }
     if judge.rubric_tag:
         fields["rubric"] = _rubric(judge, sample)
@@ -62,6 +62,13 @@ def _request(judge: Judge, sample: Sample, key: TrialKey, answer: str, vote: int
     messages = (Turn("system", judge.system), user) if judge.system else (user,)
     params = judge.params if judge.params.seed is None else structs.replace(judge.params, seed=judge.params.seed + vote)
     return Request(judge_key(key, judge, vote), messages, params)
+
+
+def _shown_tag(judge: Judge, sample: Sample, tag: str) -> str:
+    if tag not in sample.tags:
+        what = f"sample {sample.id!r} has no {tag}, which judge {judge.name!r} must see"
+        raise DataError(f"{what}: read the data in a shape that has it, or ask another judge")
+    return tag_text(sample.tags[tag])
 
 
 def _rubric(judge: Judge, sample: Sample) -> str:

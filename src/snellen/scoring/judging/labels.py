@@ -16,7 +16,7 @@ from ...core.errors import DataError
 from ...core.ids import content_hash
 from ...core.types import BASE_VARIANT, Score, TrialKey
 from ...data.files.records import read_records
-from .card import WORD, Judge
+from .judge_card import WORD, Judge
 
 Labels = Mapping[TrialKey, float]
 

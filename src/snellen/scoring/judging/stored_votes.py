@@ -9,7 +9,7 @@ from msgspec import structs
 
 from ...core.types import Score, TrialKey
 from ...store.reader import RunReader, Trial
-from .card import Judge, read_judge
+from .judge_card import Judge, read_judge
 from .verdicts import extracted_answer, scores_of_trial, votes_on
 
 FOLDER_PREFIX = "judge-"

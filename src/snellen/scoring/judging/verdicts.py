@@ -16,7 +16,7 @@ from ...core.text import json_objects
 from ...core.types import Prediction, Request, Sample, Score, TrialKey
 from ..scorers.replies import answer_text
 from .asking import case_number, judge_key
-from .card import NUMBER, PAIR, TEXT, Judge
+from .judge_card import NUMBER, PAIR, TEXT, WORD, Judge
 
 Verdict = str | float | tuple[float, float]
 """A word or an extracted answer, a grade, or the grades of the reference and of the answer."""
@@ -44,19 +44,34 @@ def parse_verdict(reply: str | None, case: str, judge: Judge) -> Verdict | None:
 
 
 def _valid_verdict(value: Any, case: str, judge: Judge) -> Verdict | None:
+    """Return what one object says of this case, if it has the fields of the judge's kind and no other."""
     if not isinstance(value, dict) or value.get("case") != case:
         return None
     if not set(value) <= _FIELDS.get(judge.verdict, _WORD_FIELDS):
         return None
-    if judge.verdict == NUMBER:
-        return _grade(value.get("verdict"), judge)
-    if judge.verdict == PAIR:
-        reference, answer = _grade(value.get("reference"), judge), _grade(value.get("answer"), judge)
-        return None if reference is None or answer is None else (reference, answer)
-    said = value.get("answer" if judge.verdict == TEXT else "verdict")
-    if not isinstance(said, str):
-        return None
-    return said.strip() if judge.verdict == TEXT else said if said in judge.choices else None
+    return _READ[judge.verdict](value, judge)
+
+
+def _read_word(value: dict[str, Any], judge: Judge) -> Verdict | None:
+    word = value.get("verdict")
+    return word if isinstance(word, str) and word in judge.choices else None
+
+
+def _read_text(value: dict[str, Any], judge: Judge) -> Verdict | None:
+    said = value.get("answer")
+    return said.strip() if isinstance(said, str) else None
+
+
+def _read_number(value: dict[str, Any], judge: Judge) -> Verdict | None:
+    return _grade(value.get("verdict"), judge)
+
+
+def _read_pair(value: dict[str, Any], judge: Judge) -> Verdict | None:
+    reference, answer = _grade(value.get("reference"), judge), _grade(value.get("answer"), judge)
+    return None if reference is None or answer is None else (reference, answer)
+
+
+_READ = {WORD: _read_word, TEXT: _read_text, NUMBER: _read_number, PAIR: _read_pair}
 
 
 def _grade(value: Any, judge: Judge) -> float | None:

@@ -9,7 +9,7 @@ from ...core.config import convert
 from ...core.errors import ConfigError
 from ...core.types import Prediction, Request, Sample, Score
 from ..scorers.text_match import NO_REFERENCE
-from .frames import Box, Coordinates, FrameProblem, fractions, is_inside, overlap, picture_size, place_box
+from .coordinates import Box, Coordinates, FrameProblem, fractions, is_inside, overlap, picture_size, place_box
 from .spots import Spotted, read_box, read_point
 
 OVERLAP, HIT, CLICK = "iou", "acc_0.5", "accuracy"

@@ -20,6 +20,8 @@ NEAR = 0.001
 JSON_FIELD, KIND_TAG = "short answer", "answer_type"
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _LETTER = re.compile(r"(?<![A-Za-z])([A-E])(?![A-Za-z])")
+_GLUED_LABELS = re.compile(r"[A-H]{1,8}|[1-9]")
+_BETWEEN_LABELS = re.compile(r"[\s,;()]+|and")
 _PI = re.compile(r"\s*(-?\d*\.?\d*)\s*(?:π|\\?pi)\s*", re.IGNORECASE)
 
 
@@ -82,6 +84,34 @@ def score_json_answer(
     if value is None:
         return [Score(request.key, METRIC, None, said, rule, "unparsed")]
     return [Score(request.key, METRIC, value, said, rule)]
+
+
+def score_label_set(
+    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
+) -> Sequence[Score]:
+    """Scorer `label_set` (LogicVista): exactly the labels of the answer, in any order: `A, C`, `CA`, `2`.
+
+    What is more than labels is unscored: a judge may extract them.
+    """
+    text = answer_text(prediction)
+    if not text or not sample.answers:
+        reason = NO_REFERENCE if text else "empty" if text == "" else "truncated"
+        return [Score(request.key, METRIC, None, None, None, reason)]
+    said = next((found for one in (text, extract_short(text)) if (found := labels_in(one))), None)
+    if said is None:
+        return [Score(request.key, METRIC, None, None, None, "unparsed")]
+    right = any(said == labels_in(answer) for answer in sample.answers)
+    return [Score(request.key, METRIC, float(right), said, "labels")]
+
+
+def labels_in(text: str) -> str | None:
+    """Return labels in a fixed order where a text is nothing but labels, else None."""
+    bare = text.strip().strip(".")
+    labels = [bare] if _GLUED_LABELS.fullmatch(bare) else [part for part in _BETWEEN_LABELS.split(bare) if part]
+    if len(labels) == 1 and _GLUED_LABELS.fullmatch(labels[0]):
+        labels = list(labels[0])
+    single = bool(labels) and all(len(label) == 1 and label.isalnum() for label in labels)
+    return "".join(sorted(label.upper() for label in labels)) if single else None
 
 
 def _json_field(text: str) -> str | None:

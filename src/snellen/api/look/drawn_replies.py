@@ -12,7 +12,7 @@ from ...core.errors import UsageError, did_you_mean
 from ...core.types import TrialKey
 from ...report.files import atomic_file
 from ...report.finish import finish_run
-from ...scoring.judging.card import Judge
+from ...scoring.judging.judge_card import Judge
 from ...scoring.judging.labels import check_draw, draw_order, judged_keys, label_lines, labels_file, read_labels
 from ...scoring.judging.stored_votes import FOLDER_PREFIX, judge_folder, judge_folders, stored_judge, stored_verdicts
 from ...scoring.scorers.replies import answer_text

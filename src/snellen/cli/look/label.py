@@ -42,7 +42,7 @@ def label(*, run: Path, name: str, count: int | None, output: Path | None, label
 
 
 def _draw(run: Path, name: str, count: int, output: Path | None, as_json: bool) -> None:
-    from ...api.look.labels import draw_replies, write_drawn
+    from ...api.look.drawn_replies import draw_replies, write_drawn
 
     rows = draw_replies(run, name, count)
     if as_json:
@@ -56,7 +56,7 @@ def _draw(run: Path, name: str, count: int, output: Path | None, as_json: bool) 
 
 
 def _take(run: Path, name: str, labels: Path, as_json: bool) -> None:
-    from ...api.look.labels import take_labels
+    from ...api.look.drawn_replies import take_labels
     from ...report.console import WholeConsole
     from ...report.terminal import plain, results_table
 
