@@ -16,6 +16,7 @@ from ...report.pages.overview import overview_of, read_results
 from ...report.pages.report_page import PICTURE_BYTES, write_report
 from ...report.pages.vega import save_plot
 from ...scoring.compare.paired import Comparison
+from ...scoring.compare.protocol_parts import MovedParts, moved_parts
 from ...scoring.compare.run_pairs import compare_runs
 from ...scoring.readings import file_of, kept_reading, own_reading
 from ...scoring.stored import read_columns
@@ -70,6 +71,11 @@ def compare(
         [2]
     """
     return compare_runs(runs, task=task, metric=metric, scored_only=scored_only, reading=reading)
+
+
+def moved_by_protocol(*runs: str | Path) -> dict[str, MovedParts]:
+    """Return, for tasks that two runs asked in different protocols, which part moved the number; else nothing."""
+    return moved_parts((Path(runs[0]), Path(runs[1]))) if len(runs) == 2 else {}
 
 
 def results_of(folder: str | Path, reading: str | None = None) -> dict[str, Any]:

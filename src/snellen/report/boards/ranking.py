@@ -95,7 +95,7 @@ def _measured(entries: Sequence[Entry], columns: Sequence[Mapping[str, str]], na
 
 def kind_of_figure(entry: Entry, task: str) -> tuple[str, str, str]:
     """Return what must agree before figures are ranked: the metric, the way of asking, the reading."""
-    metric, _ = headline(entry.results["tasks"][task]["metrics"])
+    metric, _ = headline(entry.results["tasks"][task]["metrics"], entry.results["tasks"][task].get("headline"))
     infer = next((card.infer for card in entry.header.tasks if card.name == task), "")
     way = "likelihood" if "likelihood" in infer else "generation"
     return metric or "–", way, reading_name(entry.results)
@@ -132,7 +132,7 @@ def _in_blocks(lines: Sequence[Line]) -> tuple[Line, ...]:
 
 
 def _cell(entry: Entry, task: str) -> Cell:
-    name, estimate = headline(entry.results["tasks"][task]["metrics"])
+    name, estimate = headline(entry.results["tasks"][task]["metrics"], entry.results["tasks"][task].get("headline"))
     bounds = estimate.get("ci95")
     lost = estimate.get("unscored", 0) + estimate.get("failed", 0)
     interval = (bounds[0], bounds[1]) if bounds else None

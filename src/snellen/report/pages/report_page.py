@@ -156,7 +156,7 @@ def task_sections(reader: RunReader, one: TaskOverview, budget: Budget, *, alone
 
 def hero(one: TaskOverview, links: Html | None = None) -> Html:
     """Return the number to remember, in figures and in words, beside the most telling figure."""
-    name, estimate = headline(one.result["metrics"])
+    name, estimate = headline(one.result["metrics"], one.result.get("headline"))
     counts = Counter(one.columns.outcome.tolist())
     number, _, unit = written(name or "", estimate).partition(" ")
     unit = unit or ("px" if name == "acuity_px" else "")

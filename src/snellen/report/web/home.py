@@ -88,7 +88,7 @@ def _head_cell(name: str, text: str, *, here: bool, turned: bool) -> Html:
 def _run_rows(run: OpenRun) -> list[Html]:
     header, rows = run.header(), []
     for number, (task, result) in enumerate(run.results()["tasks"].items()):
-        name, estimate = headline(result["metrics"])
+        name, estimate = headline(result["metrics"], result.get("headline"))
         metric, value = name or "–", estimate["value"]
         drawn = draw.interval(value, estimate.get("ci95"), 0.0, 1.0) if 0 <= (value or 0) <= 1 else ""
         box = tag("input", type="checkbox", name="run", value=run.key, aria_label=f"Compare {run.name}")
