@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from atlas_fixtures import FIXTURES, run_card
+from atlas_fixtures import FIXTURES, png, run_card
 from command_line import run_command
 from snellen.api.atlas.card_words import describe_card
 from snellen.api.look.outputs import moved_by_protocol
+from snellen.api.plan import make_plan
+from snellen.api.settings import RunSettings
 from snellen.data.catalog import Catalog
 from snellen.scoring.compare.protocol_parts import PARTS
 
@@ -97,3 +104,27 @@ def test_two_runs_in_one_protocol_say_nothing_of_it(tmp_path: Path) -> None:
     folders = runs_in(tmp_path, "ocrbench", "official")
     assert moved_by_protocol(folders[0], folders[0]) == {}
     assert Catalog().task("ocrbench").headline == "points"
+
+
+def test_the_pages_are_as_the_cards_say() -> None:
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "tools/benchmark_pages.py", "--check"], cwd=root, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_plan_of_five_thousand_rows_is_quick_after_the_first_read(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"test_Art_{at}", "question": f"Who {at}? <image 1>", "options": str([f"option {one}" for one in range(10)]),
+         "answer": "B", "subject": "Art", "image_1": {"bytes": png(at % 6), "path": "x.png"}}
+        for at in range(5_000)
+    ]  # fmt: skip
+    folder = tmp_path / "mmmu-pro" / "standard (10 options)"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), folder / "test-00000-of-00001.parquet")
+    settings = RunSettings(tasks=("mmmu-pro",), model="blind/first", data_root=tmp_path, output_dir=tmp_path / "run")
+    make_plan(settings)
+    before = time.process_time()
+    assert make_plan(settings).trials == 5_000
+    assert time.process_time() - before <= 3.0
