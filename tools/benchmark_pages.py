@@ -13,8 +13,8 @@ TIER_1 = 20
 """The benchmarks that are quoted most have these numbers."""
 HEAD = """# Why is my number different?
 
-One page a benchmark: its protocols with their prompts, what other tools do, where numbers part, what Snellen
-does. Written from the cards by `tools/benchmark_pages.py`; how protocols work stands in [Published benchmarks](../published.md).
+One page a benchmark: its protocols with their prompts, what other tools do, where numbers part, what Snellen does.
+Written from the cards by `tools/benchmark_pages.py`; protocols stand in [Published benchmarks](../published.md).
 
 | benchmark | card | quoted |
 |---|---|---|
