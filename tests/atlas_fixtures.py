@@ -50,8 +50,11 @@ def write_shape(root: Path, card: str, shape: str, fixture: Fixture) -> Path:
     if shape == "tsv":
         return _write_tsv(folder / "made.tsv", rows)
     if shape == "json":
-        (folder / "made.json").write_text(json.dumps(rows))
-        return folder / "made.json"
+        for number, row in enumerate(rows):
+            row["image"] = f"{number}.png"
+            (folder / row["image"]).write_bytes(png(number))
+        (folder / "val_v1.0.json").write_text(json.dumps({"dataset_name": "made", "data": rows}))
+        return folder / "val_v1.0.json"
     if any("doc_id" in row for row in rows):
         _write_documents(root, rows)
     else:
@@ -233,9 +236,10 @@ def _anls() -> Fixture:
         for at, (text, answers) in enumerate(pairs)
     ]
     tsv = [{"question": text, "answer": str(answers)} for text, answers in pairs]
+    official = [{key: value for key, value in row.items() if key != "file"} for row in hub]
     peers = {"anls": 0.75, "n": 2}  # exactly half is kept
     return Fixture(
-        {"hub": hub, "tsv": numbered(tsv)},
+        {"hub": hub, "tsv": numbered(tsv), "json": official},
         ["ax", "new  york"],
         {"official": {"anls": 0.5}, "lmms-eval": peers, "vlmevalkit": peers},
     )

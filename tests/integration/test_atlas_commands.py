@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from atlas_fixtures import FIXTURES, png, run_card
+import snellen
+from atlas_fixtures import FIXTURES, png, run_card, write_shape
 from command_line import run_command
 from snellen.api.atlas.card_words import describe_card
-from snellen.api.look.outputs import moved_by_protocol
+from snellen.api.look.outputs import leaderboard, moved_by_protocol
 from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from snellen.data.catalog import Catalog
@@ -128,3 +129,40 @@ def test_a_plan_of_five_thousand_rows_is_quick_after_the_first_read(tmp_path: Pa
     before = time.process_time()
     assert make_plan(settings).trials == 5_000
     assert time.process_time() - before <= 3.0
+
+
+def test_a_board_keeps_protocols_apart_and_pages_name_them(tmp_path: Path) -> None:
+    folders = runs_in(tmp_path, "blink", "official", "lmms-eval")
+    named = [folders[0].rename(tmp_path / "a"), folders[1].rename(tmp_path / "b")]
+    board, _ = leaderboard(named)
+    assert board.tasks == ("blink (lmms-eval)", "blink (official)")
+    page = (named[1] / "report.html").read_text(encoding="utf-8")
+    assert "Protocol lmms-eval, quoted by mean_of_tasks." in page
+
+
+def test_a_run_says_its_protocol_and_what_the_tool_would_print(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_card(tmp_path, "mathvista", "hub", "official")
+    capsys.readouterr()
+    arguments = ["run", "mathvista", "--data-root", tmp_path, "--model", f"replay/{tmp_path / 'replies.jsonl'}"]
+    assert run_command([*arguments, "-o", tmp_path / "again", "-p", f"dataset.path={tmp_path / 'mathvista'}"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Protocol official, quoted by accuracy." in shown
+    assert "it takes the one spelt most like the reply" in shown
+
+
+def test_a_suite_is_run_and_its_number_stands_in_the_results(tmp_path: Path) -> None:
+    (tmp_path / "suites").mkdir()
+    made = 'title = "Mine"\nheadline = "mine"\nmembers = [{ task = "mmmu-pro" }, { task = "mmmu-pro-vision" }]\n'
+    (tmp_path / "suites" / "mine.toml").write_text(made)
+    for card in ("mmmu-pro", "mmmu-pro-vision"):
+        write_shape(tmp_path, card, "hub", FIXTURES[card])
+    replies = [{"id": f"test_Art_{at}", "text": "Answer: B"} for at in range(3)]
+    (tmp_path / "replies.jsonl").write_text("".join(json.dumps(row) + "\n" for row in replies))
+    settings = RunSettings(
+        tasks=("mine",), model=f"replay/{tmp_path / 'replies.jsonl'}", data_root=tmp_path, output_dir=tmp_path / "run",
+        catalogs=(tmp_path,),
+    )  # fmt: skip
+    results = snellen.run(settings).results
+    assert results["suites"]["mmmu-pro-overall"]["value"] == 1.0

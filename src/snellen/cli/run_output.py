@@ -20,8 +20,8 @@ from ..report.boards.published import comparison_table
 from ..report.console import WholeConsole
 from ..report.curves import plot_run
 from ..report.progress import Progressbar
+from ..report.protocol_words import protocol_lines, suite_lines
 from ..report.terminal import dimension_table, group_tables, plain, results_table
-from .atlas.protocol_lines import protocol_lines, suite_lines
 from .options import print_json
 
 

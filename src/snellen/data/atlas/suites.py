@@ -44,7 +44,9 @@ class Suite(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
 
 def read_suite(table: Mapping[str, Any], name: str) -> Suite:
     """Return a suite from its card; one that names nothing is refused."""
-    if not table.get("members") and not isinstance(table.get("tasks"), list):
+    tasks = table.get("tasks")
+    bare = isinstance(tasks, list) and all(isinstance(task, str) for task in tasks)
+    if not bare and not table.get("members"):
         raise ConfigError(f'suite {name!r} must name its tasks: tasks = ["…"]')
     suite = convert(dict(table), Suite, f"suite {name!r}")
     if not suite.names or (suite.tasks and suite.members):

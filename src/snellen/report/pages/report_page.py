@@ -25,6 +25,7 @@ from ...store.reader import RunReader
 from ..boards.cost_cells import cost_lines
 from ..boards.headline import headline, reading_name
 from ..files import write_atomically
+from ..protocol_words import protocol_lines
 from ..written import percent_metric, written, written_interval
 from . import draw
 from .gallery import Budget, gallery, read_trial
@@ -166,6 +167,7 @@ def hero(one: TaskOverview, links: Html | None = None) -> Html:
         tag("p", number, tag("small", unit), class_="big"),
         tag("p", interval if estimate.get("ci95") else "No interval: too few trials.", class_="muted"),
         tag("p", in_words(name, estimate, one)),
+        *(tag("p", line, class_="muted") for line in protocol_lines(one.result)),
         outcome_bar(counts),
     ]
     first = one.figures[0] if one.figures else None
