@@ -95,6 +95,7 @@ engines: $(ENGINES)/engines.stamp ## real vLLM on the CPU, server and offline en
 
 docs: $(VENV)/test.stamp ## the documentation as a site: build/site/index.html
 	$(BIN)/python tools/decisions.py
+	$(BIN)/python tools/benchmark_pages.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 lock: | $(BIN)/python ## requirements/test.lock anew from pyproject.toml

@@ -14,6 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+import snellen
+from snellen.core.protocols import LoadContext
+from snellen.data.atlas import card_rows
+from snellen.data.catalog import Catalog
+
 Row = dict[str, Any]
 UNREAD = "Hard to say here"
 """A reply that no reader of letters reads."""
@@ -45,8 +50,11 @@ def write_shape(root: Path, card: str, shape: str, fixture: Fixture) -> Path:
     if shape == "tsv":
         return _write_tsv(folder / "made.tsv", rows)
     if shape == "json":
-        (folder / "made.json").write_text(json.dumps(rows))
-        return folder / "made.json"
+        for number, row in enumerate(rows):
+            row["image"] = f"{number}.png"
+            (folder / row["image"]).write_bytes(png(number))
+        (folder / "val_v1.0.json").write_text(json.dumps({"dataset_name": "made", "data": rows}))
+        return folder / "val_v1.0.json"
     if any("doc_id" in row for row in rows):
         _write_documents(root, rows)
     else:
@@ -60,6 +68,24 @@ def write_shape(root: Path, card: str, shape: str, fixture: Fixture) -> Path:
         (split, *_) = [row.pop("file", "test") for row in some]
         pq.write_table(pa.Table.from_pylist(some), place / f"{split}-00000-of-00001.parquet")
     return folder
+
+
+def run_card(root: Path, card: str, shape: str, protocol: str) -> dict[str, Any]:
+    """Write a shape, ask a card in a protocol, and return the results with the samples that were asked."""
+    fixture = FIXTURES[card]
+    place = write_shape(root, card, shape, fixture)
+    task = Catalog().task(card, [("dataset.path", str(place))], protocol)
+    samples = list(card_rows.load(task, LoadContext(root=root, workdir=root / "work")))
+    replies = root / "replies.jsonl"
+    kept = [(sample.id, reply) for sample, reply in zip(samples, fixture.replies, strict=True) if reply is not None]
+    replies.write_text("".join(json.dumps({"id": name, "text": reply}) + "\n" for name, reply in kept))
+    result = snellen.run(
+        snellen.RunSettings(
+            tasks=(card,), model=f"replay/{replies}", protocol=protocol, data_root=root, output_dir=root / "run",
+            overrides=(("dataset.path", str(place)),),
+        )
+    )  # fmt: skip
+    return {"results": result.results, "samples": samples}
 
 
 def with_picture(row: Row, number: int) -> Row:
@@ -210,9 +236,10 @@ def _anls() -> Fixture:
         for at, (text, answers) in enumerate(pairs)
     ]
     tsv = [{"question": text, "answer": str(answers)} for text, answers in pairs]
+    official = [{key: value for key, value in row.items() if key != "file"} for row in hub]
     peers = {"anls": 0.75, "n": 2}  # exactly half is kept
     return Fixture(
-        {"hub": hub, "tsv": numbered(tsv)},
+        {"hub": hub, "tsv": numbered(tsv), "json": official},
         ["ax", "new  york"],
         {"official": {"anls": 0.5}, "lmms-eval": peers, "vlmevalkit": peers},
     )

@@ -179,6 +179,16 @@ def write_foreign() -> None:
     )
 
 
+def write_replies() -> None:
+    """`rows.jsonl`: replies of a model to MMMU-Pro, as another program left them."""
+    replies = ["Let me see.\nAnswer: B", "B", "no idea", None]
+    rows = [
+        {"id": f"test_Art_{n}", "options": "['Klee', 'Marc']", "answer": "B", "response": reply}
+        for n, reply in enumerate(replies)
+    ]
+    put("rows.jsonl", "\n".join(map(json.dumps, rows)))
+
+
 WORLDS: dict[str, Callable[[], None]] = {
     "README.md": write_questions,
     "add-your-own-inferencer.md": write_questions,
@@ -190,6 +200,7 @@ WORLDS: dict[str, Callable[[], None]] = {
     "local-models.md": write_local,
     "metrics.md": write_predictions,
     "perf.md": write_questions,
+    "published.md": write_replies,
     "reform.md": write_reform,
     "second-opinion.md": write_foreign,
     "statistics.md": write_runs,

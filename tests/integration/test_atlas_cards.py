@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import snellen
-from atlas_fixtures import FIXTURES, write_shape
+from atlas_fixtures import FIXTURES, run_card, write_shape
 from snellen.core.errors import DataError
 from snellen.core.protocols import LoadContext
 from snellen.data.atlas import card_rows
@@ -22,23 +19,6 @@ CASES = [
     for shape in fixture.shapes
     for protocol in fixture.expected
 ]
-
-
-def run_card(root: Path, card: str, shape: str, protocol: str) -> dict[str, Any]:
-    fixture = FIXTURES[card]
-    place = write_shape(root, card, shape, fixture)
-    task = Catalog().task(card, [("dataset.path", str(place))], protocol)
-    samples = list(card_rows.load(task, LoadContext(root=root, workdir=root / "work")))
-    replies = root / "replies.jsonl"
-    kept = [(sample.id, reply) for sample, reply in zip(samples, fixture.replies, strict=True) if reply is not None]
-    replies.write_text("".join(json.dumps({"id": name, "text": reply}) + "\n" for name, reply in kept))
-    result = snellen.run(
-        snellen.RunSettings(
-            tasks=(card,), model=f"replay/{replies}", protocol=protocol, data_root=root, output_dir=root / "run",
-            overrides=(("dataset.path", str(place)),),
-        )
-    )  # fmt: skip
-    return {"results": result.results, "samples": samples}
 
 
 @pytest.mark.parametrize(("card", "shape", "protocol"), CASES)

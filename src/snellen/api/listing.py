@@ -18,6 +18,11 @@ def read_task(name: str, catalogs: Sequence[Path] = ()) -> Task:
     return Catalog(catalogs).task(name)
 
 
+def read_card_table(name: str, catalogs: Sequence[Path] = ()) -> dict[str, Any]:
+    """Return a task's card whole, with all its protocols and sources."""
+    return Catalog(catalogs).task_table(name)
+
+
 def list_tasks(catalogs: Sequence[Path] = (), data_root: Path | None = None) -> list[dict[str, Any]]:
     """Return a row a task: name, form, dimension, title, version, licence, and the data found for it."""
     catalog = Catalog(catalogs)
@@ -56,9 +61,14 @@ def published_card(task: str, metrics: Mapping[str, Any]) -> Published | None:
 
 
 def _row(task: Task, name: str, data_root: Path | None) -> dict[str, Any]:
-    from ..data.reform.card_loader import available, read_card  # only the listing needs the machinery behind cards
+    from ..data.atlas.card_rows import has_card_data  # only the listing needs the machinery behind cards
+    from ..data.reform.card_loader import available, read_card
 
     needs_files = task.dataset["loader"] == "reform"
+    if task.dataset["loader"] == "card":
+        found = has_card_data(task, data_root)
+    else:
+        found = available(read_card(task), name, data_root) if needs_files else ["built in"]
     return {
         "name": name,
         "form": task.form.value,
@@ -66,5 +76,5 @@ def _row(task: Task, name: str, data_root: Path | None) -> dict[str, Any]:
         "title": task.title,
         "version": task.version,
         "licence": task.licence,
-        "data": available(read_card(task), name, data_root) if needs_files else ["built in"],
+        "data": found,
     }

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from ..core.text import plural, show_text
+from .atlas.fetching import fetch, verify
 from .options import CATALOGS, COUNT, FOLDER, MACHINE, PATH, defaulted, flag, print_either, print_json, repeated
 
 SOURCES = click.Choice(["raw", "prepared", "hub", "bundle"])
@@ -42,7 +43,11 @@ Examples:
 
 @click.group()
 def data() -> None:
-    """Build, check and export datasets."""
+    """Fetch, verify, build, check and export datasets."""
+
+
+data.add_command(fetch)
+data.add_command(verify)
 
 
 @data.command(epilog=BUILD_EXAMPLE)

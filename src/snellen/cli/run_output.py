@@ -20,6 +20,7 @@ from ..report.boards.published import comparison_table
 from ..report.console import WholeConsole
 from ..report.curves import plot_run
 from ..report.progress import Progressbar
+from ..report.protocol_words import protocol_lines, suite_lines
 from ..report.terminal import dimension_table, group_tables, plain, results_table
 from .options import print_json
 
@@ -116,7 +117,7 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
 def _print_tables(result: RunResult, console: WholeConsole) -> None:
     for name, task in result.results["tasks"].items():
         console.print(results_table(name, task))
-        for note in task.get("notes", ()):
+        for note in (*protocol_lines(task), *task.get("notes", ())):
             console.print(plain(note))
         for table in group_tables(task):
             console.print(table)
@@ -125,6 +126,8 @@ def _print_tables(result: RunResult, console: WholeConsole) -> None:
             console.print(comparison_table(task["metrics"], card, result.results["model"]))
         if "acuity_px" in task["metrics"]:
             console.print(plain("\n".join(plot_run(result.folder, name))))
+    for line in suite_lines(result.results):
+        console.print(plain(line))
     means = dimension_means(result.results["tasks"], result.dimensions)
     if len(means) > 1:
         console.print(dimension_table(means))

@@ -15,6 +15,7 @@ from ..core.errors import ConfigError, UsageError, did_you_mean
 from ..core.tasks import Prompt, Task
 from ..core.types import Form
 from .atlas.named_protocols import under_protocol
+from .atlas.suites import Suite, read_suite
 from .files.folder_tables import TASK_FILE, find_tables, folder_task_name, list_tables, task_folders
 from .files.rows import READERS, read_rows
 
@@ -63,10 +64,13 @@ class Catalog:
         if name not in suites:
             is_folder = open_folders and name not in self._find("datasets") and Path(name).is_dir()
             return ([str(folder) for folder in task_folders(Path(name))] if is_folder else []) or [name]
-        tasks = read_config_file(suites[name]).get("tasks")
-        if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
-            raise ConfigError(f'suite {name!r} must name its tasks: tasks = ["…"]')
-        return tasks
+        suite = self.suite(name)
+        known = self._find("datasets") if suite.members else suite.tasks
+        return [task for task in suite.names if task in known]
+
+    def suite(self, name: str) -> Suite:
+        """Return a suite as its card has it, members without a card included."""
+        return read_suite(self.card("suites", name), name)
 
     def prompt(self, task: Task, form: Form | None = None) -> Prompt:
         """Return the prompt of a task: its own, the named one, or the default of its form (or of the given one)."""

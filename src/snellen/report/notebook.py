@@ -19,7 +19,7 @@ from .written import written, written_interval
 def headline_words(results: Mapping[str, Any]) -> Iterator[str]:
     """Yield for each task its headline metric with interval and number of trials."""
     for task, result in results["tasks"].items():
-        name, estimate = headline(result["metrics"])
+        name, estimate = headline(result["metrics"], result.get("headline"))
         if name is None:
             yield f"{task}: nothing measured"
             continue

@@ -11,7 +11,7 @@ from rich.text import Text
 from ..core.text import show_text
 from .written import written, written_interval
 
-SIDE_METRICS = ("_rate", "_strict", "_micro")
+SIDE_METRICS = ("_rate", "_strict", "_micro", "_peer")
 MACRO = "_macro_"
 BLIND = "_blind"
 """Figures of blind rules have a table of their own."""
@@ -57,7 +57,7 @@ def tells_more(metric: str, metrics: Mapping[str, Any]) -> bool:
     value = metrics[metric]["value"]
     if metric.endswith("_rate"):
         return bool(value)
-    of = metric.split(MACRO, maxsplit=1)[0].removesuffix("_strict").removesuffix("_micro")
+    of = metric.split(MACRO, maxsplit=1)[0].removesuffix("_strict").removesuffix("_micro").removesuffix("_peer")
     beside = metrics.get(of, {"value": None})["value"]
     return MACRO not in metric and value is not None and (beside is None or abs(value - beside) > 1e-9)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-UNITS = ("acuity_px", "contrast_threshold", "critical_severity")
+UNITS = ("acuity_px", "contrast_threshold", "critical_severity", "points")
 """How metrics begin that have a unit of their own."""
 
 

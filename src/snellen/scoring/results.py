@@ -12,6 +12,7 @@ from ..core.tasks import MOST_GROUPS, RunHeader, Task
 from ..core.types import Estimate
 from ..data.degrade.calibrations import stated_calibration
 from ..store.reader import RunReader
+from .aggregates.suite_means import suite_figures
 from .aggregates.variance import advise, split_variance
 from .counts import TaskCounts
 from .gathered import USAGE
@@ -47,6 +48,7 @@ def frame_results(
         | stated_calibration(header.config),
         "model": header.model,
         "tasks": tasks,
+        "suites": suite_figures(tasks),
         "usage": usage,
         "versions": header.versions,
         "status": _status(reader, header),

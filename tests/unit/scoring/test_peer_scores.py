@@ -114,6 +114,14 @@ def test_open_rules_of_the_peers_and_ours() -> None:
     assert judged("vqa", "stop", *["stop"] * 4, *["go"] * 6) == 1.0
 
 
+def test_mean_relative_accuracy_counts_tolerances() -> None:
+    assert judged("mra", "about 10 metres", "10") == 1.0
+    assert judged("mra", "12", "10") == 0.7  # within 50, 45, 40, 35, 30, 25 and 20 %
+    assert judged("mra", "20", "10") == 0.0
+    assert judged("mra", "far away", "10") is None
+    assert judged("mra", "0", "0") == 1.0
+
+
 def test_anls_of_the_peers_keeps_half_and_counts_unfolded_lengths() -> None:
     assert anls("ab", ["ax"]) == 0.0  # the paper: below half
     assert peer_anls("ab", ["ax"]) == 0.5

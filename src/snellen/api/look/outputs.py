@@ -22,6 +22,7 @@ from ...report.paper.run_sheets import run_sheets, write_tables
 from ...report.paper.vector_figures import write_figures
 from ...report.runlist.brief import run_folders
 from ...scoring.compare.paired import Comparison
+from ...scoring.compare.protocol_parts import MovedParts, moved_parts
 from ...scoring.compare.run_pairs import compare_runs
 from ...scoring.judging.stored_votes import judge_folders
 from ...scoring.readings import file_of, kept_reading, own_reading
@@ -113,6 +114,11 @@ def compare(
         [2]
     """
     return compare_runs(runs, task=task, metric=metric, scored_only=scored_only, reading=reading)
+
+
+def moved_by_protocol(*runs: str | Path) -> dict[str, MovedParts]:
+    """Return, for tasks that two runs asked in different protocols, which part moved the number; else nothing."""
+    return moved_parts((Path(runs[0]), Path(runs[1]))) if len(runs) == 2 else {}
 
 
 def results_of(folder: str | Path, reading: str | None = None) -> dict[str, Any]:

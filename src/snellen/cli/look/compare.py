@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..atlas.protocol_lines import moved_lines
 from ..options import BOARD_FORM, MACHINE_STDOUT, PATH, defaulted, flag, print_json
 
 if TYPE_CHECKING:
@@ -36,14 +37,17 @@ def compare(runs: tuple[Path, ...], *, flips: int, form: str, as_json: bool, **w
     from ...api.look import outputs
 
     results = outputs.compare(*runs, **which)
+    moved = outputs.moved_by_protocol(*runs)
     if as_json:
-        print_json({"tasks": results})
+        print_json({"tasks": results} | ({"protocols": moved} if moved else {}))
         return
     if form != "terminal":
         sys.stdout.write(_in_form(results, form))
         return
     for name, comparisons in results.items():
         show(name, comparisons, flips)
+    for line in moved_lines(moved):
+        click.echo(line)
 
 
 def _in_form(results: Mapping[str, Sequence[Comparison]], form: str) -> str:

@@ -93,6 +93,12 @@ def find_shape(task: Task, root: Path | None) -> FoundShape:
     return FoundShape(name, source, files)
 
 
+def has_card_data(task: Task, root: Path | None) -> list[str]:
+    """Return where the data of a card lies, if it does; nothing is opened."""
+    path = resolve(str(task.dataset.get("path") or task.name), root)
+    return [str(path)] if path.exists() else []
+
+
 def _files(task: Task, sources: dict[str, CardSource], path: Path) -> list[Path]:
     """Return the table's files; in a folder, a file that a source names, else the hub's config and split."""
     if not path.is_dir():

@@ -33,6 +33,8 @@ class CardSource(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     rows: tuple[RowChange, ...] = ()
     keep: dict[str, tuple[str, ...]] = {}
     """Only rows whose column has one of these values; how many were left out is noted."""
+    also: tuple[str, ...] = ()
+    """What else of a hub's dataset belongs to it: `documents/*`."""
     every_config: bool = False
     """All configs of the hub's dataset together are the benchmark."""
     marks: tuple[str, ...] = ()

@@ -35,9 +35,12 @@ def headline_metric(metrics: Mapping[str, Any]) -> str | None:
     return next((name for name in (*PREFERRED, *by_trial, *others) if name in metrics), None)
 
 
-def headline(metrics: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
-    """Return the metric a task stands for and its estimate, an empty one where there is none."""
-    name = headline_metric(metrics)
+def headline(metrics: Mapping[str, Any], quoted: str | None = None) -> tuple[str | None, Mapping[str, Any]]:
+    """Return the metric a task stands for and its estimate, an empty one where there is none.
+
+    `quoted` is what its card is quoted by; without a card the metrics decide.
+    """
+    name = quoted if quoted in metrics else headline_metric(metrics)
     return name, metrics.get(name, NO_ESTIMATE) if name is not None else NO_ESTIMATE
 
 
@@ -50,7 +53,7 @@ def dimension_means(
     """
     values: dict[str, list[float]] = {}
     for task, result in tasks.items():
-        name, estimate = headline(result["metrics"])
+        name, estimate = headline(result["metrics"], result.get("headline"))
         if name is not None and estimate["value"] is not None and dimensions.get(task) and not lower_is_better(name):
             values.setdefault(dimensions[task], []).append(estimate["value"])
     return {dimension: (fmean(of_tasks), len(of_tasks)) for dimension, of_tasks in values.items()}

@@ -93,17 +93,18 @@ def _measured(entries: Sequence[Entry], columns: Sequence[Mapping[str, str]], na
     return {entry.name: _cell(entry, task) for entry, task in found}
 
 
-def kind_of_figure(entry: Entry, task: str) -> tuple[str, str, str]:
-    """Return what must agree before figures are ranked: the metric, the way of asking, the reading."""
-    metric, _ = headline(entry.results["tasks"][task]["metrics"])
+def kind_of_figure(entry: Entry, task: str) -> tuple[str, ...]:
+    """Return what must agree before figures are ranked: the metric, the way of asking, the reading, the protocol."""
+    result = entry.results["tasks"][task]
+    metric, _ = headline(result["metrics"], result.get("headline"))
     infer = next((card.infer for card in entry.header.tasks if card.name == task), "")
     way = "likelihood" if "likelihood" in infer else "generation"
-    return metric or "–", way, reading_name(entry.results)
+    return metric or "–", way, reading_name(entry.results), result.get("protocol", {}).get("name", "no protocol")
 
 
 def column_names(entries: Sequence[Entry]) -> list[dict[str, str]]:
     """Return for each run its tasks with the column of each; a column names what differs between its task's runs."""
-    kinds: dict[str, list[tuple[str, str, str]]] = {}
+    kinds: dict[str, list[tuple[str, ...]]] = {}
     for entry in entries:
         for task in entry.results["tasks"]:
             kinds.setdefault(task, []).append(kind_of_figure(entry, task))
@@ -132,7 +133,7 @@ def _in_blocks(lines: Sequence[Line]) -> tuple[Line, ...]:
 
 
 def _cell(entry: Entry, task: str) -> Cell:
-    name, estimate = headline(entry.results["tasks"][task]["metrics"])
+    name, estimate = headline(entry.results["tasks"][task]["metrics"], entry.results["tasks"][task].get("headline"))
     bounds = estimate.get("ci95")
     lost = estimate.get("unscored", 0) + estimate.get("failed", 0)
     interval = (bounds[0], bounds[1]) if bounds else None

@@ -28,7 +28,7 @@ def second_headline(result: Mapping[str, Any], columns: TrialColumns, left_out: 
     marked = [name for name in columns.samples if name in left_out]
     if not marked:
         return None
-    name, first = headline(result["metrics"])
+    name, first = headline(result["metrics"], result.get("headline"))
     told = f"{plural(len(marked), 'sample')} marked as having a wrong gold answer"
     again = without_samples(columns, marked).get(name or "")
     if name is None or again is None or again["value"] is None:

@@ -28,6 +28,7 @@ from ..files import write_atomically
 from ..notes.ledger import Note, read_notes, wrong_gold
 from ..notes.mark_parts import notes_table
 from ..notes.second_headline import second_headline
+from ..protocol_words import protocol_lines
 from ..written import percent_metric, written, written_interval
 from . import draw
 from .document import document
@@ -159,7 +160,7 @@ def task_sections(
 
 
 def _headline_columns(reader: RunReader, one: TaskOverview) -> TrialColumns:
-    name = headline(one.result["metrics"])[0]
+    name = headline(one.result["metrics"], one.result.get("headline"))[0]
     other = name is not None and name != one.columns.metric and name in one.columns.metrics
     return read_columns(reader, one.task, name) if other else one.columns
 
@@ -187,7 +188,7 @@ def summary_table(tasks: Sequence[TaskOverview]) -> Html:
     """Return every task with its headline, to be seen before all the rest."""
     rows = []
     for one in tasks:
-        name, estimate = headline(one.result["metrics"])
+        name, estimate = headline(one.result["metrics"], one.result.get("headline"))
         metric = name or "–"
         share = name is not None and percent_metric(metric, estimate)
         drawn = draw.interval(estimate["value"], estimate.get("ci95"), 0.0, 1.0) if share else ""
@@ -203,7 +204,7 @@ def summary_table(tasks: Sequence[TaskOverview]) -> Html:
 
 def hero(one: TaskOverview, links: Html | None = None) -> Html:
     """Return the number to remember, in figures and in words, beside the most telling figure."""
-    name, estimate = headline(one.result["metrics"])
+    name, estimate = headline(one.result["metrics"], one.result.get("headline"))
     counts = Counter(one.columns.outcome.tolist())
     number, _, unit = written(name or "", estimate).partition(" ")
     unit = unit or ("px" if name == "acuity_px" else "")
@@ -213,6 +214,7 @@ def hero(one: TaskOverview, links: Html | None = None) -> Html:
         tag("p", number, tag("small", unit), class_="big"),
         tag("p", interval if estimate.get("ci95") else "No interval: too few trials.", class_="muted"),
         tag("p", in_words(name, estimate, one)),
+        *(tag("p", line, class_="muted") for line in protocol_lines(one.result)),
         outcome_bar(counts),
     ]
     first = one.main_figure

@@ -68,7 +68,7 @@ def _summary(sides: Sequence[Side], results: Mapping[str, Sequence[Comparison]])
         header = side.reader.header()
         known = read_results(side.reader, header)["tasks"]
         for task in results:
-            name, estimate = headline(known[task]["metrics"])
+            name, estimate = headline(known[task]["metrics"], known[task].get("headline"))
             metric = name or "–"
             share = name is not None and percent_metric(metric, estimate)
             drawn = draw.interval(estimate["value"], estimate.get("ci95"), 0.0, 1.0) if share else ""

@@ -37,7 +37,7 @@ def run_sheets(results: Mapping[str, Any]) -> list[Sheet]:
 def _summary(results: Mapping[str, Any]) -> Sheet:
     rows = []
     for task, result in results["tasks"].items():
-        name, estimate = headline(result["metrics"])
+        name, estimate = headline(result["metrics"], result.get("headline"))
         metric = name or "–"
         lost = (estimate["unscored"] or 0) + (estimate["failed"] or 0)
         shown = (written(metric, estimate), written_interval(metric, estimate), f"{estimate['n']:,}", f"{lost:,}")

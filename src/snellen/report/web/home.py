@@ -200,7 +200,7 @@ def _head_cell(name: str, sought: Sought) -> Html:
 def _run_rows(one: Found) -> Iterator[Html]:
     run, header = one.run, one.run.header()
     for number, (task, result) in enumerate(run.results()["tasks"].items()):
-        name, estimate = headline(result["metrics"])
+        name, estimate = headline(result["metrics"], result.get("headline"))
         metric, value = name or "–", estimate["value"]
         drawn = draw.interval(value, estimate.get("ci95"), 0.0, 1.0) if 0 <= (value or 0) <= 1 else ""
         box = tag("input", type="checkbox", name="run", value=run.key, aria_label=f"Compare {run.name}")

@@ -108,7 +108,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
 
 def _headline_columns(run: OpenRun, one: TaskOverview) -> TrialColumns:
     """Return the trials under the metric of the headline."""
-    return run.columns(one.task.name, headline(one.result["metrics"])[0] or "")
+    return run.columns(one.task.name, headline(one.result["metrics"], one.result.get("headline"))[0] or "")
 
 
 def _coming(run: OpenRun, one: TaskOverview) -> Html | None:

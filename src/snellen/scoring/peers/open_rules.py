@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Sample
-from ...extract.other_kinds import extract_short
+from ...extract.numbers import parse_number
+from ...extract.other_kinds import extract_number, extract_short
 from ..outside.mmmu_open import judge_open
 from ..scorers.vqa import anls, relaxed_accuracy, vqa_accuracy
 from ..scorers.vqa_normalise import normalise_vqa
@@ -83,6 +84,20 @@ def _equal_lower(reply: str, sample: Sample) -> float:
     return float(any(given == answer.lower().strip().removesuffix(".") for answer in sample.answers))
 
 
+def mean_relative_accuracy(given: float, wanted: float) -> float:
+    """Return VSI-Bench's MRA: the share of ten tolerances, 50 % to 5 %, that the relative error keeps within."""
+    if not wanted:
+        return float(given == wanted)
+    error = abs(given - wanted) / abs(wanted)
+    return sum(error <= tolerance / 100 for tolerance in range(50, 0, -5)) / 10
+
+
+def _mra(reply: str, sample: Sample) -> float | None:
+    given = extract_number(reply).value
+    golds = [number.value for answer in sample.answers if (number := parse_number(answer)) is not None]
+    return None if given is None or not golds else max(mean_relative_accuracy(given, gold) for gold in golds)
+
+
 def _exact(reply: str, sample: Sample) -> float:
     wanted = normalise_vqa(reply)
     return float(any(wanted == normalise_vqa(answer) for answer in sample.answers))
@@ -112,5 +127,6 @@ OPEN_RULES: Mapping[str, OpenRule] = {
     "typed-vlmevalkit": equals_typed_vlmevalkit,
     "maths": equals_in_maths,
     "document": _document,
+    "mra": _mra,
 }
 """By the name that cards use (`score_options.open`)."""

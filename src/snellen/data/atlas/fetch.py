@@ -1,0 +1,140 @@
+"""The data of a card to a folder: a hub's snapshot or official files. Afterwards nothing needs the network."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+
+import msgspec
+from msgspec import Struct
+
+from ...core.errors import DataError, EnvironmentProblem, MissingExtra, UsageError, not_among
+from ..files.rows import READERS
+from .download import Progress, check_digest, download, file_digest
+from .sources import CardSource
+
+RECORD = ".fetched.json"
+"""What was fetched, from where, and its checksums; a hidden file is no table."""
+
+
+class Fetched(Struct, frozen=True, omit_defaults=True):
+    """Where the data of a card came from."""
+
+    source: str
+    origin: str
+    revision: str = ""
+    files: dict[str, str] = {}
+    """File -> SHA-256."""
+    already: bool = False
+    """Everything was here before."""
+
+
+def pick_source(sources: Mapping[str, CardSource], wanted: str | None, card: str) -> tuple[str, CardSource]:
+    """Return the source that was named, else the first that can be fetched."""
+    if wanted is not None:
+        if wanted not in sources:
+            raise UsageError(f"card {card!r}: --source {not_among(wanted, sorted(sources), ' is unknown')}")
+        chosen = {wanted: sources[wanted]}
+    else:
+        chosen = dict(sources)
+    for name, source in chosen.items():
+        if source.ids or (source.url and source.files):
+            return name, source
+    raise UsageError(f"card {card!r} does not say where its {wanted or 'data'} lies: bring it, -p dataset.path=FILE")
+
+
+def fetch_source(
+    name: str, source: CardSource, folder: Path, progress: Progress | None = None, *, again: bool = False
+) -> Fetched:
+    """Bring one source to a folder and write down what it is; a source that is here already is only checked."""
+    known = None if again else _known(folder, name)
+    if known is not None:
+        return msgspec.structs.replace(known, already=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    fetched = _from_hub(name, source, folder) if source.ids else _from_address(name, source, folder, progress)
+    (folder / RECORD).write_bytes(msgspec.json.format(msgspec.json.encode(fetched)))
+    return fetched
+
+
+def read_fetched(folder: Path) -> Fetched | None:
+    """Return what was fetched into a folder, or None where nothing was (or the record cannot be read)."""
+    try:
+        return msgspec.json.decode((folder / RECORD).read_bytes(), type=Fetched)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _known(folder: Path, source: str) -> Fetched | None:
+    record = read_fetched(folder)
+    if record is None or record.source != source:
+        return None
+    whole = all(
+        (folder / file).is_file() and check_digest(folder / file, digest) for file, digest in record.files.items()
+    )
+    return record if whole else None
+
+
+def _from_address(name: str, source: CardSource, folder: Path, progress: Progress | None) -> Fetched:
+    for file, digest in source.files.items():
+        target = folder / file
+        if not (target.is_file() and check_digest(target, digest)):
+            download(source.url + file, target, digest, progress)
+    files = {file: file_digest(folder / file, "sha256") for file in source.files}
+    return Fetched(name, source.url, files=files)
+
+
+def _from_hub(name: str, source: CardSource, folder: Path) -> Fetched:
+    try:
+        import huggingface_hub
+        from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+    except ImportError:
+        raise MissingExtra("hub", "fetching from a hub") from None
+    endpoint = os.environ.get("HF_ENDPOINT") or None
+    hub = huggingface_hub.HfApi(endpoint=endpoint)
+    for spelling in source.ids:
+        try:
+            revision = str(hub.dataset_info(spelling).sha)
+            listed = hub.list_repo_files(spelling, repo_type="dataset", revision=revision)
+            files = list(wanted_files(listed, source, spelling))
+            hub.snapshot_download(
+                spelling,
+                repo_type="dataset",
+                revision=revision,
+                local_dir=folder,
+                allow_patterns=[_literal(file) for file in files],
+            )
+        except RepositoryNotFoundError:
+            continue
+        except (HfHubHTTPError, OSError) as error:
+            raise EnvironmentProblem(f"cannot fetch {spelling}: {error}; the same command continues") from None
+        digests = {file: file_digest(folder / file, "sha256") for file in files}
+        return Fetched(name, spelling, revision, digests)
+    raise DataError(f"the hub knows none of {', '.join(source.ids)}: the benchmark may have moved")
+
+
+def _literal(file: str) -> str:
+    """Return a pattern that means this file alone."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in file)
+
+
+def wanted_files(listed: Sequence[str], source: CardSource, origin: str) -> Iterator[str]:
+    """Yield the tables of a source's config and split among the files of a dataset, and what else it names.
+
+    Refused where there is none: a benchmark without its rows is not fetched.
+    """
+    tables = [file for file in listed if PurePosixPath(file).suffix.lower() in READERS]
+    if source.config and any(source.config in PurePosixPath(file).parts for file in tables):
+        tables = [file for file in tables if source.config in PurePosixPath(file).parts]
+    if source.split and any(source.split in PurePosixPath(file).stem for file in tables):
+        tables = [file for file in tables if _in_split(file, source.split)]
+    if not tables:
+        raise DataError(f"{origin} has no table of config {source.config!r} and split {source.split!r}")
+    yield from tables
+    yield from (file for file in listed if any(fnmatch(file, pattern) for pattern in source.also))
+
+
+def _in_split(file: str, split: str) -> bool:
+    stem = PurePosixPath(file).stem
+    return stem == split or stem.startswith((f"{split}-", f"{split}_", f"{split}."))

@@ -1,0 +1,28 @@
+"""What tables do not say: a task's protocol, what the protocol's own tool would print, the numbers of suites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def protocol_lines(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line on the protocol of a task, and one on what its own tool would print."""
+    protocol = result.get("protocol")
+    if not protocol:
+        return
+    yield f"Protocol {protocol['name']}, quoted by {result['headline']}."
+    if protocol["peer"]:
+        yield protocol["peer"]["why"]
+
+
+def suite_lines(results: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for every suite whose members were measured together."""
+    for name, suite in results.get("suites", {}).items():
+        if suite["value"] is None:
+            present = suite["mean_of_present"]
+            mean = "" if present is None else f"; the mean of those present is {present * 100:.2f}"
+            yield f"suite {name}: no {suite['name']}, it lacks {'; '.join(suite['lacking'])}{mean}"
+            continue
+        interval = "" if suite["ci95"] is None else f" [{suite['ci95'][0] * 100:.2f}, {suite['ci95'][1] * 100:.2f}]"
+        yield f"suite {name}: {suite['name']} {suite['value'] * 100:.2f}{interval}"

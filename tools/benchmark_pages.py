@@ -1,0 +1,57 @@
+"""Writes docs/why: a page for each card of a published benchmark, from the card alone. `--check` only compares."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from snellen.api.atlas.card_words import describe_card
+from snellen.data.catalog import Catalog
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "why"
+TIER_1 = 20
+"""The benchmarks that are quoted most have these numbers."""
+HEAD = """# Why is my number different?
+
+One page a benchmark: its protocols with their prompts, what other tools do, where numbers part, what Snellen does.
+Written from the cards by `tools/benchmark_pages.py`; protocols stand in [Published benchmarks](../published.md).
+
+| benchmark | card | quoted |
+|---|---|---|
+"""
+
+
+def pages() -> dict[str, str]:
+    """Return every page by its file name."""
+    catalog = Catalog()
+    cards = {name: catalog.task_table(name) for name in catalog.names("datasets")}
+    cards = {name: card for name, card in cards.items() if 1 <= (card.get("about") or {}).get("number", 0) <= TIER_1}
+    order = sorted(cards, key=lambda name: (cards[name]["about"]["number"], name))
+    rows = [
+        f"| [{cards[name]['title']}]({name}.md) | `{name}` | {cards[name]['about'].get('quoted', '')} |\n"
+        for name in order
+    ]
+    return {"index.md": HEAD + "".join(rows)} | {f"{name}.md": describe_card(name) for name in order}
+
+
+def differing(wanted: dict[str, str]) -> list[str]:
+    """Return the pages that are not as the cards say, and those no card has any more."""
+    there = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
+    return sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))
+
+
+if __name__ == "__main__":
+    made = pages()
+    changed = differing(made)
+    if "--check" in sys.argv:
+        if changed:
+            raise SystemExit(
+                f"docs/why is not as the cards say: {', '.join(changed)}; run python tools/benchmark_pages.py"
+            )
+    else:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        for name in changed:
+            if name in made:
+                (FOLDER / name).write_text(made[name], encoding="utf-8")
+            else:
+                (FOLDER / name).unlink()
