@@ -58,6 +58,9 @@ class ProviderCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     images: CardImages = CardImages()
     reasoning: str = ""
     """The style of catalog/servers/reasoning.toml by which `--reasoning` is told."""
+    batch: str = ""
+    """The kind of its batches (catalog/servers/batches.toml); empty where it has none."""
+    batch_endpoint: str = ""
     example: str = ""
     note: str = ""
     from_memory: tuple[str, ...] = ()
@@ -87,6 +90,8 @@ def _dialect(provider: str, card: ProviderCard, options: ModelOptions) -> Dialec
     dialect.key_variable = _set_variable(card.key_env) or (card.key_env[0] if card.key_env else "")
     dialect.key_header = card.key_header or dialect.key_header
     dialect.reasoning = card.reasoning or dialect.reasoning
+    dialect.batch = card.batch
+    dialect.batch_endpoint = card.batch_endpoint or dialect.batch_endpoint
     known = {name: value for name in ("max_side", "max_bytes", "formats") if (value := getattr(card.images, name))}
     dialect.image_policy = ImagePolicy(**known) if known else dialect.image_policy
     return dialect

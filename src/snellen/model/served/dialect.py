@@ -49,6 +49,12 @@ class Dialect(Protocol):
     """The header that holds the key; in `Authorization` it stands behind `Bearer`."""
     reasoning: str
     """The style by which `--reasoning` is told (catalog/servers/reasoning.toml)."""
+    default_limit: int | None
+    """The token limit that is sent where none was given; None: none is sent."""
+    batch: str
+    """The kind of its batches (catalog/servers/batches.toml); empty where it has none."""
+    batch_endpoint: str
+    """What a line of a batch names as its path, where it names one."""
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return where a request goes."""

@@ -36,6 +36,9 @@ class Gemini:
     sampling_place: str | None = "generationConfig"
     key_header = "x-goog-api-key"
     reasoning = "gemini"
+    default_limit: int | None = None
+    batch = "gemini"
+    batch_endpoint = ""
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the address of the model's method."""

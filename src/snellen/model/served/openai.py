@@ -44,6 +44,9 @@ class OpenAI:
     sampling_place: str | None = None
     key_header = "Authorization"
     reasoning = "effort"
+    default_limit: int | None = None
+    batch = "openai"
+    batch_endpoint = "/v1/chat/completions"
 
     def __init__(self, images: str = "inline") -> None:
         if images not in IMAGE_MODES:

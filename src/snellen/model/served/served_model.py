@@ -85,8 +85,26 @@ class ServedModel:
         return self._address(stream=stream), self._make_headers()
 
     def _address(self, *, stream: bool) -> str:
-        url, query = self.dialect.url(self._base_url, self.remote_name, stream=stream), self._options.query
+        return self._with_query(self.dialect.url(self._base_url, self.remote_name, stream=stream))
+
+    def _with_query(self, url: str) -> str:
+        query = self._options.query
         return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}" if query else url
+
+    def reach(self, path: str) -> tuple[str, dict[str, str]]:
+        """Return the address of something else on this server and the headers, the key in them: for the wire only.
+
+        `path` is below the server's address, with two slashes below its host; a whole address must be of this host.
+        """
+        if path.startswith("http"):
+            return path, self._make_headers()
+        host = "/".join(self._base_url.split("/")[:3])
+        url = f"{host}{path[1:]}" if path.startswith("//") else f"{self._base_url}{path}"
+        return self._with_query(url), self._make_headers()
+
+    def is_here(self, url: str) -> bool:
+        """Tell whether an address is of this very host: the key goes nowhere else."""
+        return url.split("/")[:3] == self._base_url.split("/")[:3]
 
     def _make_headers(self) -> dict[str, str]:
         headers = self.dialect.headers(self._key)
@@ -102,7 +120,21 @@ class ServedModel:
         try:
             return await (self._score if request.choices else self._generate)(request, images)
         except ModelError as error:
-            raise self._scrubbed(error) from None
+            raise self.scrubbed(error) from None
+
+    def write_body(self, request: Request, images: EncodedImages, left_out: frozenset[str] = frozenset()) -> Body:
+        """Return the body of a request as it would be sent now, never streamed: a line of a batch."""
+        request = self._with_reasoning(replace(request, params=replace(request.params, stream=None)))
+        quirks = replace(self.quirks, drop=self.quirks.drop | left_out) if left_out else self.quirks
+        return build_body(self.dialect, self.remote_name, request, images, quirks)
+
+    def read_body(self, request: Request, images: EncodedImages, status: int, body: bytes) -> Prediction:
+        """Return the prediction of a whole response that came some other way, or raise its ModelError."""
+        try:
+            reply = self._read_reply(self._body_of(HttpResponse(status, {}, body)))
+        except ModelError as error:
+            raise self.scrubbed(error) from None
+        return self._finished(request, reply, None, images)
 
     async def post(self, path: str, body: Body) -> Mapping[str, Any]:
         """Send a body to a path under the server's address and return the JSON object it answers with."""
@@ -118,7 +150,7 @@ class ServedModel:
                 self._move_to(self._base_url + VERSION)
                 response = below
         if response.status == 401:
-            raise self._scrubbed(status_error(401, response.headers, response.body, self.clock))
+            raise self.scrubbed(status_error(401, response.headers, response.body, self.clock))
         known = _listed_models(response.body) if response.status == 200 else {}
         self.said = known.get(self.remote_name, {})
         if known and self.remote_name not in known:
@@ -155,6 +187,9 @@ class ServedModel:
 
     async def _generate(self, request: Request, images: EncodedImages) -> Prediction:
         reply, timing = await self._ask(request, images)
+        return self._finished(request, reply, timing, images)
+
+    def _finished(self, request: Request, reply: Reply, timing: Timing | None, images: EncodedImages) -> Prediction:
         scrub_reply(reply, self._secrets())
         if reply.text and request.params.stop and STOPS & self.quirks.drop:  # the server does not take them: we do it
             reply.text = cut_at_stop(reply.text, request.params.stop)
@@ -185,7 +220,8 @@ class ServedModel:
         if self._reasoning is None:
             return request
         params = request.params
-        limit = params.max_tokens and params.max_tokens + self._reasoning.room
+        limit = params.max_tokens or self.dialect.default_limit
+        limit = limit and limit + self._reasoning.room
         extra = merge_fields(params.extra_body or {}, self._reasoning.fields)
         return replace(request, params=replace(params, max_tokens=limit, extra_body=extra))
 
@@ -212,10 +248,13 @@ class ServedModel:
         # The engine keeps the deadline of every attempt; a second timer for each request would only cost.
         response = await self._http.send(self._url, body, self._headers, None)
         done = self.clock.monotonic()
-        value = decode_body(self._body_of(response))
+        return self._read_reply(self._body_of(response)), Timing(sent, done)
+
+    def _read_reply(self, body: bytes) -> Reply:
+        value = decode_body(body)
         reply = read_safely(self.dialect.parse, value)
         check_reply(reply, value)
-        return reply, Timing(sent, done)
+        return reply
 
     async def _stream(self, request: Request, body: Body) -> tuple[Reply, Timing]:
         sent = self.clock.monotonic()
@@ -258,7 +297,8 @@ class ServedModel:
             text = secret.scrub(text)
         return text
 
-    def _scrubbed(self, error: ModelError) -> ModelError:
+    def scrubbed(self, error: ModelError) -> ModelError:
+        """Return the error without secrets in its words."""
         error.detail.pop("whole", None)  # it was for the negotiation
         error.args = (self._without_secrets(str(error)),)
         texts = {name: text for name, text in error.detail.items() if isinstance(text, str)}
@@ -285,7 +325,7 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> str:
 
 
 def _to_prediction(
-    request: Request, reply: Reply, timing: Timing, images: EncodedImages, adjusted: Sequence[str]
+    request: Request, reply: Reply, timing: Timing | None, images: EncodedImages, adjusted: Sequence[str]
 ) -> Prediction:
     return Prediction(
         key=request.key,
