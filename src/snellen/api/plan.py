@@ -359,6 +359,7 @@ def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
 _NOT_IN_NAME = {
     *(
         "api_key",
+        "key_command",
         "headers",
         "query",
         "strict_params",

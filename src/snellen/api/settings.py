@@ -42,6 +42,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     # where things are
     base_url: str | None = None
     api_key: Secret | None = None
+    key_command: str | None = None
+    """Prints the key or a token, and is asked again when the server no longer takes it."""
     headers: dict[str, Secret] = {}
     """Sent with every request and never stored: gateways and proxies ask for them."""
     query: dict[str, str] = {}

@@ -18,7 +18,7 @@ from ..core.errors import EnvironmentProblem
 from ..core.ids import rng, sha256_hex
 from . import wire
 from .answers import AnswerBook, Entry
-from .ask import Ask, BadRequestError, ask_of, parse_ask
+from .ask import Ask, BadRequestError, StreamOptions, ask_of, parse_ask
 from .drafter import draft_reply
 from .faults import Fault, Occasion, first_striking
 from .http import ConstantProtocol, Exchange, HttpProtocol, response_head
@@ -71,6 +71,8 @@ class MockOptions:
     """Whose words are spoken (`snellen.mock.spoken.speech.SPEECHES`)."""
     refuses: tuple[str, ...] = ()
     """Parameters that are refused, as the dialect refuses them; `NAME=OTHER` says what to use instead."""
+    filters: tuple[str, ...] = ()
+    """Requests that hold one of these texts are answered with the provider's content filter."""
     batches: BatchScript = field(default_factory=BatchScript)
 
 
@@ -184,6 +186,8 @@ class MockServer:
                 ask = ask_of(tongue.read(exchange.path, exchange.body), chat=True)
             else:
                 ask = parse_ask(exchange.body, chat=exchange.path.endswith(CHAT))
+                if self.options.dialect == "mistral":  # it counts every stream, and refuses to be asked to
+                    ask.body.stream_options = StreamOptions(include_usage=True)
         except BadRequestError as error:
             return None, error_plan(400, str(error))
         return ask, self._refuse(ask, exchange)
@@ -224,6 +228,8 @@ class MockServer:
         ident = f"mock-{occasion.ordinal}"
         replies = [self._reply(ask, entry, index) for index in range(ask.body.n if ask.chat else 1)]
         completions = [complete(ask, reply, self.options.tokens) for reply in replies]
+        if any(text in ask.transcript for text in self.options.filters):
+            completions = [Completion([], [], "content_filter", one.prompt_tokens) for one in completions]
         if tongue is not None:
             plan = tongue.answer(ask, completions[0], self.options.pace, ident)
         else:

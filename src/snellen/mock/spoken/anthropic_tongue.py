@@ -9,7 +9,7 @@ from ..plan import Plan
 from ..wire import Completion, Pace
 from .tongue import Json, Told, data_url, decode_object, event_plan, in_chunks, to_chat, whole_plan
 
-STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
+STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
 KINDS = {
     400: "invalid_request_error",
     401: "authentication_error",

@@ -14,7 +14,7 @@ from ..plan import FRAMES, Piece, Plan
 from ..wire import Completion, Pace
 from .tongue import Json, data_url, decode_object, in_chunks, to_chat, whole_plan
 
-STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
+STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "content_filtered"}
 EXCEPTIONS = {
     400: "ValidationException",
     401: "UnrecognizedClientException",

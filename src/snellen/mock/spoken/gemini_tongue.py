@@ -9,7 +9,7 @@ from ..plan import Plan
 from ..wire import IMAGE_TOKENS, Completion, Pace
 from .tongue import Json, Told, data_url, decode_object, event_plan, in_chunks, to_chat, whole_plan
 
-FINISH_REASONS = {"stop": "STOP", "length": "MAX_TOKENS"}
+FINISH_REASONS = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "PROHIBITED_CONTENT"}
 STATUSES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",

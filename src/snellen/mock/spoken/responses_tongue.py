@@ -69,7 +69,7 @@ def _response(ask: Ask, completion: Completion, ident: str) -> Json:
         text = {"type": "output_text", "text": "".join(completion.tokens), "annotations": []}
         message = {"id": f"msg_{ident}", "type": "message", "role": "assistant", "status": "completed"}
         output.append({**message, "content": [text]})
-    cut = completion.finish == "length"
+    why = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(completion.finish)
     count = len(completion.tokens) + len(completion.reasoning)
     usage = {
         "input_tokens": completion.prompt_tokens,
@@ -81,8 +81,8 @@ def _response(ask: Ask, completion: Completion, ident: str) -> Json:
     return {
         "id": f"resp_{ident}",
         "object": "response",
-        "status": "incomplete" if cut else "completed",
-        "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+        "status": "incomplete" if why else "completed",
+        "incomplete_details": {"reason": why} if why else None,
         "error": None,
         "model": ask.body.model,
         "output": output,

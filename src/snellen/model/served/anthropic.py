@@ -37,6 +37,7 @@ class Anthropic:
     key_header = "x-api-key"
     reasoning = "anthropic"
     default_limit: int | None = DEFAULT_MAX_TOKENS
+    unknown = frozenset({"seed"})
     batch = "anthropic"
     batch_endpoint = ""
 

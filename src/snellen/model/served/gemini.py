@@ -10,7 +10,7 @@ from ...core.secret import Secret
 from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
 from ..providers.reasoning import merge_fields
-from .dialect import Picture, key_headers
+from .dialect import NO_NAMES, Picture, key_headers
 from .replies import Reply, choice_zero, expect_object, refuse_error
 from .served_model import ServedModel
 
@@ -37,6 +37,7 @@ class Gemini:
     key_header = "x-goog-api-key"
     reasoning = "gemini"
     default_limit: int | None = None
+    unknown = NO_NAMES
     batch = "gemini"
     batch_endpoint = ""
 

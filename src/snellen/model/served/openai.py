@@ -12,7 +12,7 @@ from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
-from .dialect import Picture, key_headers
+from .dialect import NO_NAMES, Picture, key_headers
 from .replies import Reply, choice_zero, expect_object, refuse_error, unreadable
 from .served_model import ServedModel
 
@@ -45,6 +45,7 @@ class OpenAI:
     key_header = "Authorization"
     reasoning = "effort"
     default_limit: int | None = None
+    unknown = NO_NAMES
     batch = "openai"
     batch_endpoint = "/v1/chat/completions"
 
@@ -78,7 +79,7 @@ class OpenAI:
         message = choice.get("message") or {}
         return Reply(
             text=_content(message.get("content")),
-            reasoning=message.get("reasoning_content") or message.get("reasoning"),
+            reasoning=_thoughts(message),
             finish=choice.get("finish_reason"),
             usage=_usage(value.get("usage")),
             model=value.get("model"),
@@ -137,9 +138,19 @@ def _content(content: Any) -> str | None:
     raise unreadable(f"the server's content is a {type(content).__name__}")
 
 
+def _thoughts(message: Mapping[str, Any]) -> str | None:
+    """Return the reasoning of a message, wherever a server puts it: a field of its own, or parts of the content."""
+    told = message.get("reasoning_content") or message.get("reasoning")
+    content = message.get("content")
+    if told or not isinstance(content, list):
+        return told
+    parts = [part.get("thinking") for part in content if isinstance(part, dict) and part.get("type") == "thinking"]
+    return "".join(part if isinstance(part, str) else _content(part) or "" for part in parts) or None
+
+
 def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
     brought = None
-    thought = delta.get("reasoning_content") or delta.get("reasoning")
+    thought = _thoughts(delta)
     if thought:
         reply.reasoning = (reply.reasoning or "") + thought
         brought = "reasoning"
