@@ -176,7 +176,8 @@ class MockServer:
             plan = self.answer_plan(ask, entry, occasion, tongue)
             if fault is None:
                 self._count(plan)
-            plan = worded(fault.apply(plan), tongue) if fault else plan
+            plan = fault.apply(plan) if fault else plan
+            plan = plan if fault and fault.kind == "case" else worded(plan, tongue)
             told = self.limits.headers(anthropic=isinstance(tongue, AnthropicTongue))
             await play(replace(plan, headers={**told, **plan.headers}) if told else plan, exchange, started)
 

@@ -39,7 +39,7 @@ class Standin:
     def __init__(self, *outcomes: Any) -> None:
         self.outcomes = list(outcomes)
         self.calls: list[dict[str, Any]] = []
-        self.exceptions = SimpleNamespace(OpenAIError=Refused)
+        self.exceptions = SimpleNamespace(openai=SimpleNamespace(OpenAIError=Refused))
 
     async def acompletion(self, **asked: Any) -> Any:
         self.calls.append(asked)

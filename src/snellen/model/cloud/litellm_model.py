@@ -66,6 +66,7 @@ class LitellmClient:
 
     def __init__(self, litellm: Any, options: ModelOptions) -> None:
         self._litellm = litellm
+        self._errors: type[Exception] = litellm.exceptions.openai.OpenAIError  # the root of all that it raises
         self._options = options
 
     async def send(
@@ -74,7 +75,7 @@ class LitellmClient:
         """Ask and return the answer as a chat server would have sent it."""
         try:
             answer = await self._call(body or ())
-        except self._litellm.exceptions.OpenAIError as error:
+        except self._errors as error:
             return _refusal(error)
         return HttpResponse(200, {}, answer.model_dump_json().encode())
 
@@ -85,7 +86,7 @@ class LitellmClient:
         """Ask and yield the answer as it comes, in events."""
         try:
             chunks = await self._call(body)
-        except self._litellm.exceptions.OpenAIError as error:
+        except self._errors as error:
             refusal = _refusal(error)
             yield HttpStream(refusal.status, refusal.headers, _only(refusal.body))
             return
@@ -106,7 +107,7 @@ class LitellmClient:
         try:
             async for chunk in chunks:
                 yield b"data: " + chunk.model_dump_json().encode() + b"\n\n"
-        except self._litellm.exceptions.OpenAIError as error:
+        except self._errors as error:
             yield b"data: " + _refusal(error).body + b"\n\n"
         yield b"data: [DONE]\n\n"
 

@@ -98,7 +98,7 @@ class Quirks(msgspec.Struct):
         for pattern, rule in parameter_rules():
             for found in pattern.finditer(words):
                 groups = {name: text for name, text in found.groupdict().items() if text}
-                name = _snake(groups.get("p") or groups.get("p2") or "")
+                name = _name_in(sent, groups.get("p") or groups.get("p2") or "")
                 change = self._leave_out(rule.part, sent) if rule.part else self._do(rule.does, name, groups, sent)
                 if change:
                     yield change
@@ -151,6 +151,12 @@ class Quirks(msgspec.Struct):
 
 NO_QUIRKS = Quirks()
 """A server as its dialect has it; nobody learns into this one."""
+
+
+def _name_in(sent: Mapping[str, Any], said: str) -> str:
+    """Return a parameter as it was sent: some servers say `topP` for `top_p`, others are sent `topP`."""
+    last = said.rpartition(".")[2]
+    return last if last in sent else _snake(said)
 
 
 def _snake(name: str) -> str:

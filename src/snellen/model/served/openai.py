@@ -83,7 +83,7 @@ class OpenAI:
             finish=choice.get("finish_reason"),
             usage=_usage(value.get("usage")),
             model=value.get("model"),
-            refusal=message.get("refusal"),
+            refusal=message.get("refusal") or (None if choice else _filtered(value)),
             choices=int(bool(choice)),
         )
 
@@ -91,7 +91,7 @@ class OpenAI:
         """Read one chunk of a streamed completion."""
         value = expect_object(value)
         refuse_error(value)
-        reply.usage = _usage(value.get("usage")) or reply.usage
+        reply.usage = _usage(value.get("usage") or (value.get("x_groq") or {}).get("usage")) or reply.usage
         reply.model = value.get("model") or reply.model
         choice = _first_choice(value)
         reply.choices += bool(choice)
@@ -136,6 +136,15 @@ def _content(content: Any) -> str | None:
     if isinstance(content, list):  # some servers answer in parts
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     raise unreadable(f"the server's content is a {type(content).__name__}")
+
+
+def _filtered(value: Mapping[str, Any]) -> str | None:
+    """Return which filter held a prompt back, where a server sends no choice and says so (Azure)."""
+    for row in value.get("prompt_filter_results") or ():
+        for name, result in (row.get("content_filter_results") or {}).items():
+            if isinstance(result, dict) and result.get("filtered"):
+                return f"content_filter ({name})"
+    return None
 
 
 def _thoughts(message: Mapping[str, Any]) -> str | None:

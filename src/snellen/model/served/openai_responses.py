@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -41,7 +40,7 @@ class ResponsesModel(ServedModel):
         response = await self._http.send(self._url, body, self._headers, None)
         answer = self._body_of(response)
         while (ident := _unfinished(decode_body(answer))) is not None:
-            await asyncio.sleep(0) if not POLL_S else await self.clock.sleep(POLL_S)
+            await self.clock.sleep(POLL_S)
             answer = self._body_of(await self._http.send(f"{self._url}/{ident}", None, self._headers, 60.0))
         return self._read_reply(answer), Timing(sent, self.clock.monotonic())
 
