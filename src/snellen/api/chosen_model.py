@@ -33,6 +33,7 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
         headers=settings.headers,
         query=settings.query,
         strict_params=settings.strict_params,
+        key_command=settings.key_command,
         reasoning=settings.reasoning,
         infer_method="likelihood" if "likelihood" in (settings.infer_method or "") else "generation",
     )

@@ -15,6 +15,7 @@ from ..mock.drafter import check_style
 from ..mock.faults import parse_fault
 from ..mock.readers import parse_reader
 from ..mock.server import MockOptions, start
+from ..mock.spoken.batch_book import parse_batch_script
 from ..mock.wire import Pace
 from .load import load_dataset
 
@@ -39,6 +40,7 @@ def build_options(arguments: Mapping[str, Any]) -> MockOptions:
         faults=tuple(parse_fault(spec) for spec in values.pop("faults")),
         pace=pace,
         retry_after=None if retry_after == "none" else retry_after,
+        batches=parse_batch_script(values.pop("batches")),
         **values,
     )
 

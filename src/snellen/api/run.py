@@ -35,6 +35,7 @@ from ..store.cache import ResponseCache
 from ..store.picture_ledger import PictureLedger
 from ..store.servers import AskedServer
 from ..store.writer import RunWriter
+from .batches.batch_mode import BatchMode, check_batch_settings, unheard
 from .early_stop import EarlyStop
 from .look.run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
 from .machine import open_cache
@@ -55,6 +56,10 @@ class Watcher(Protocol):
 
     def planned(self, plan: Plan, estimate: CostEstimate) -> None:
         """Called once, before the first request."""
+        ...
+
+    def told(self, line: str) -> None:
+        """Hear of something that happened while the run waits."""
         ...
 
     def agrees(self, question: str) -> bool:
@@ -103,6 +108,7 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     plan = make_plan(settings)
     reading = _planned_reading(plan, settings)
     policy = make_policy(settings)
+    check_batch_settings(plan, settings)
     estimate = estimate_run(plan, settings)
     if watcher is not None:
         watcher.planned(plan, estimate)
@@ -183,9 +189,17 @@ async def _ask_all(
                 await check_pictures(ledger, plan.model.image_policy)
             server.keep(writer)
             spending = open_spending(writer, settings, estimate)
-            engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache, ledger=ledger, spending=spending)
-            with ending_at(ends, engine), server.keeping_adjusted(writer):
-                return await _run_engine(engine, plan, settings, writer, watcher)
+
+            async def ask_once(model: Model, policy: Policy) -> tuple[RunState, bool, Mapping[str, Any] | None]:
+                engine = Engine(model, writer, policy, SystemClock(), cache=cache, ledger=ledger, spending=spending)
+                with ending_at(ends, engine), server.keeping_adjusted(writer):
+                    return await _run_engine(engine, plan, settings, writer, watcher)
+
+            if not settings.batch:
+                return await ask_once(plan.model, policy)
+            say = watcher.watcher.told if watcher.watcher is not None else unheard
+            mode = BatchMode(plan, settings, policy, spending, stop_on_signals, say)
+            return await mode.run(ask_once, ends)
 
 
 def open_spending(writer: RunWriter, settings: RunSettings, estimate: CostEstimate) -> Spending | None:

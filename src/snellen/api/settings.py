@@ -42,6 +42,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     # where things are
     base_url: str | None = None
     api_key: Secret | None = None
+    key_command: str | None = None
+    """Prints the key or a token, and is asked again when the server no longer takes it."""
     headers: dict[str, Secret] = {}
     """Sent with every request and never stored: gateways and proxies ask for them."""
     query: dict[str, str] = {}
@@ -119,6 +121,16 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """What this call may spend; before a request could pass it, nothing more is asked and everything is kept."""
     yes: bool = False
     """Start although the estimate is above `max_cost`."""
+    batch: bool = False
+    """Ask in batches of the provider, at their price: requests wait there, and the same call later collects them."""
+    batch_leave: bool = False
+    """Send the batches and leave them; the same call later collects."""
+    batch_rest: str = "again"
+    """What becomes of requests that a batch did not answer: `again` in another batch, or `live`."""
+    batch_lines: int | None = None
+    """Requests in one batch at most; None: as many as the provider takes."""
+    batch_poll_s: float = 30.0
+    """Seconds between two looks at a batch; they grow to five minutes."""
     cache: bool = True
     allow_missing_images: bool = False
     allow_outside: bool = False

@@ -11,7 +11,17 @@ OTHERS = "Others"
 
 RUN_GROUPS: Mapping[str, Sequence[str]] = {
     "The model": (
-        *("model", "base_url", "api_key_env", "api_key_file", "api_key", "config_file", "use_cache", "model_arguments"),
+        *(
+            "model",
+            "base_url",
+            "api_key_env",
+            "api_key_file",
+            "api_key",
+            "key_command",
+            "config_file",
+            "use_cache",
+            "model_arguments",
+        ),
         *("headers", "query", "strict_params", "half", "batch_size", "same_model"),
     ),
     "What is asked": (
@@ -62,6 +72,7 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
             "yes",
             "no_cache",
         ),
+        *("batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"),
     ),
     "Output": ("output_dir", "log", "show_prompts", "as_lines", "quiet", "as_json"),
 }

@@ -17,6 +17,7 @@ from ..core.text import clean_text, show_text
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run:run", "Measure a model on tasks: plan, ask, store, score, report."),
+    "batch": ("look.queued_batches:batch", "Look at the batches of a run, or cancel them."),
     "exam": ("exam:exam", "Examine how a model sees: thresholds, and a prescription of what to send it."),
     "perf": ("perf.command:perf", "Measure serving performance: load, objectives, timelines."),
     "data": ("data:data", "Build, check and export datasets."),

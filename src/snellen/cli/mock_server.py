@@ -12,6 +12,8 @@ from .options import COUNT, PATH, defaulted, flag, json_flag, print_json, repeat
 
 READERS = "SIGHT[:k=v,…][+STYLE]: perfect noisy lost-middle; plain verbose thinking refusing off-format."
 FAULTS = "Scripted fault, e.g. 429:retry_after=2@5-9, reset@0.05, hang@first1. Repeatable."
+DIALECT = "Whose words to speak: openai, azure, mistral, anthropic, gemini, vertex, bedrock."
+BATCH = "How batches go: seconds=2,expire=0.3,error=0.1,reject=CODE,lose=1."
 RETRY_AFTER = click.Choice(["seconds", "date", "none"])
 LOGPROBS = click.Choice(["ok", "shifted", "none", "error"])
 
@@ -41,11 +43,15 @@ LOGPROBS = click.Choice(["ok", "shifted", "none", "error"])
 @defaulted("--model-name", "models", multiple=True, default=("mock",), help="Names that /v1/models lists. Repeatable.")
 @flag("--strict-model", help="404 for a model that is not listed.")
 @defaulted("--logprobs", type=LOGPROBS, default="ok", help="Log-probabilities: right, off by one, ignored, refused.")
+@defaulted("--dialect", default="openai", help=DIALECT)
+@repeated("--refuse", "refuses", metavar="NAME[=OTHER]", help="Refuse a parameter, as the dialect does. Repeatable.")
+@repeated("--filter", "filters", metavar="TEXT", help="Answer requests that hold TEXT with the content filter.")
+@option("--batch", "batches", metavar="KEY=VALUE,…", help=BATCH)
 @option("--log", type=PATH, help="Append one JSON line per request.")
 @flag("--trivial", help="Answer one constant with the least work (for benchmarks).")
 @json_flag(help="Accepted for uniformity: the ready line is always JSON.")
 def mock_server(port: int, trivial: bool, as_json: bool, task: str | None, limit: int | None, **arguments: Any) -> None:
-    """Serve an OpenAI-compatible model that needs no GPU: simulated readers, timing, scripted faults.
+    """Serve a model that needs no GPU, in any own dialect: simulated readers, timing, scripted faults, batches.
 
     Prints {"port", "base_url", "pid"} when ready and runs until SIGTERM or Ctrl-C.
 

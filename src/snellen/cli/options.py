@@ -54,6 +54,12 @@ ADDRESSING = add_options(
         "--header", "headers", metavar="NAME=VALUE", help="Send this header too; VALUE may be env:NAME. Never stored."
     ),
     repeated("--query", metavar="NAME=VALUE", help="Put this behind every address: api-version=2025-01-01."),
+    click.option(
+        "--api-key-command",
+        "key_command",
+        metavar="COMMAND",
+        help="Prints the key or a token; run again when it expires.",
+    ),
     flag("--strict-params", help="Stop where a server refuses a parameter, instead of sending it otherwise."),
 )
 NO_CACHE = flag("--no-cache", help="Neither read nor write the response cache.")

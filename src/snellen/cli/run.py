@@ -31,6 +31,8 @@ STABILITY = "Accepted; instability is reported whenever there are repeats or var
 PRICE = "Price of a million input and output tokens.  [default: the model's card, see `snellen models show`]"
 MAX_COST = "What this command may spend: then it stops, keeps everything and exits 3; run it again to continue."
 DEADLINE = "Seconds for the whole run: then it stops cleanly, keeps everything and exits 3; run it again to continue."
+BATCH = "Ask in the provider's batches, at half the price, within a day. Ctrl-C leaves them; the same command collects."
+BATCH_REST = "What a batch did not answer: in another batch, or live."
 EXAMPLE = """
 \b
 Examples:
@@ -133,6 +135,13 @@ Examples:
 @option("--max-cost", type=ABOVE_ZERO, help=MAX_COST)
 @flag("--yes", help="Start although the estimate is above --max-cost; it still stops there.")
 @repeated("--log", metavar="TRACKER", help="Tell a tracker, live: jsonl, tensorboard, mlflow or wandb (extras).")
+@flag("--batch", help=BATCH)
+@flag("--batch-leave", help="With --batch: send and leave; the same command later collects.")
+@defaulted("--batch-rest", type=click.Choice(["again", "live"]), default="again", help=BATCH_REST)
+@option(
+    "--batch-lines", type=COUNT, help="With --batch: requests in one batch at most.  [default: the provider's limit]"
+)
+@defaulted("--batch-poll", "batch_poll_s", type=ABOVE_ZERO, default=30.0, help="Seconds between looks, growing to 300.")
 @flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
 @option("--until-ci", type=HALF_WIDTH, help="Stop when the interval is ± this many points.")
 @repeated("--detailed-keys", "--detailed_keys", help="Tags to group by; may be repeated.  [default: all]")
@@ -157,7 +166,7 @@ def run(quiet: bool, as_json: bool, as_lines: bool, show_prompts: int | None, **
     result = run_settings(settings, watcher)
     print_result(result, watcher, as_json=as_json, quiet=quiet)
     if result.interrupted:
-        return 3 if result.state.overdue or result.state.over_limit else 130
+        return 3 if result.state.overdue or result.state.over_limit or result.state.in_batches else 130
     return 1 if result.failed else 0
 
 

@@ -50,6 +50,11 @@ class TerminalWatcher:
         for line in (*describe_leaving(plan), *describe_cost(plan, estimate)):
             self.console.print(plain(line))
 
+    def told(self, line: str) -> None:
+        """Print something that happened while the run waits."""
+        if not self._quiet:
+            self.console.print(plain(line))
+
     def agrees(self, question: str) -> bool:
         """Ask whoever sits at the terminal; where nobody does, the answer is no."""
         if self._quiet or not (sys.stdin.isatty() and self.console.is_terminal):
@@ -80,6 +85,8 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
 def _why_stopped(state: RunState) -> str:
     if state.over_limit:
         return describe_stop(state)
+    if state.in_batches:
+        return f"left {plural(state.in_batches, 'request')} in batches"
     return "stopped by --deadline" if state.overdue else "interrupted"
 
 

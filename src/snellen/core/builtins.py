@@ -16,8 +16,12 @@ LOADERS = {
 
 MODELS = {
     "openai": "snellen.model.served.openai:create",
+    "openai-responses": "snellen.model.served.openai_responses:create",
     "anthropic": "snellen.model.served.anthropic:create",
     "gemini": "snellen.model.served.gemini:create",
+    "vertex": "snellen.model.cloud.vertex_model:create",
+    "bedrock": "snellen.model.cloud.bedrock_model:create",
+    "litellm": "snellen.model.cloud.litellm_model:create",
     "reader": "snellen.model.ocr.reader_model:create",
     "blind": "snellen.model.blind:create",
     "hf": "snellen.model.local.transformers:create",

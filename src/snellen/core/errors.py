@@ -106,6 +106,10 @@ class ModelError(SnellenError):
         self.detail = detail or {}
 
 
+class Parked(SnellenError):
+    """A request waits in a batch: its trial is asked again when the batch has ended."""
+
+
 class StopRun(ModelError):
     """A call failed in a way that dooms every other call: the run stops at once."""
 

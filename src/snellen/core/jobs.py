@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, Self
 
+from .errors import Parked
 from .tasks import Prompt
 from .types import BASE_VARIANT, Prediction, Request, Sample, TrialKey
 
@@ -68,8 +69,14 @@ class ReadyRequests(NamedTuple):
 
     async def run(self, ask: Ask) -> None:
         """Ask one after another, whether or not one fails."""
+        parked: Parked | None = None
         for request in self.requests:
-            await ask(self.item, request)
+            try:
+                await ask(self.item, request)
+            except Parked as later:  # the others need not wait for this one's batch
+                parked = later
+        if parked is not None:
+            raise parked
 
 
 class RequestBuilder(Protocol):

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ..core.clock import Clock
-from ..core.errors import DataError, EnvironmentProblem, ModelError, SnellenError
+from ..core.errors import DataError, EnvironmentProblem, ModelError, Parked, SnellenError
 from ..core.garbage import collect_after_faults
 from ..core.ids import content_hash
 from ..core.jobs import Item, Job
@@ -143,6 +143,8 @@ class Engine:
                 await job.run(self._ask)
             except BudgetSpentError:  # no halt: what others paid for comes back in its own time
                 return
+            except Parked:
+                self.state.parked += 1
             except LimitReached:
                 self.state.over_limit = True
                 self.stop()

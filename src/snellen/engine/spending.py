@@ -47,6 +47,10 @@ class Spending:
         self._out -= 1
         self._changed.set()
 
+    def affords(self, waiting: int, share: float) -> bool:
+        """Tell whether one more request may go into a batch where so many wait, each at a share of the price."""
+        return self.limit is None or self.spent + (waiting + 1) * self._dearest * share <= self.limit
+
     def count(self, prediction: Prediction) -> None:
         """Count one reply."""
         self._dearest = max(self._dearest, self.bill.add(prediction) or 0.0)

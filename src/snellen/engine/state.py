@@ -34,8 +34,22 @@ class RunState:
     """What the replies of this command cost, without those from the cache; None where no price is known."""
     over_limit: bool = False
     """True once `--max-cost` held a request back."""
+    parked: int = 0
+    """Jobs that wait for a batch."""
+    in_batches: int = 0
+    """Requests whose batches were left running; the same command collects them."""
     overdue: bool = False
     """True once the time that the whole run was given is over."""
+
+    def add_pass(self, later: RunState) -> None:
+        """Take over what a later pass over the same plan did: it met as stored what this one asked."""
+        for name in ("done", "failed", "cached", "cut_off", "empty", "retries", "input_tokens", "output_tokens"):
+            setattr(self, name, getattr(self, name) + getattr(later, name))
+        for kind, count in later.failures.items():
+            self.failures[kind] = self.failures.get(kind, 0) + count
+        self.parked, self.last_error = later.parked, later.last_error or self.last_error
+        self.spending = later.spending
+        self.over_limit, self.overdue = self.over_limit or later.over_limit, self.overdue or later.overdue
 
     def count(self, prediction: Prediction) -> None:
         """Count one finished trial."""

@@ -101,6 +101,11 @@ def parse_ask(data: bytes, *, chat: bool) -> Ask:
         body = msgspec.json.decode(data, type=Body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequestError(f"invalid body: {error}") from None
+    return ask_of(body, chat=chat)
+
+
+def ask_of(body: Body, *, chat: bool) -> Ask:
+    """Return the request of a decoded body; raise BadRequestError with the reason."""
     if not chat:
         prompt = body.prompt[0] if isinstance(body.prompt, list) and body.prompt else body.prompt
         if not isinstance(prompt, str):

@@ -13,6 +13,7 @@ from email.utils import formatdate
 
 from ..core.errors import UsageError, did_you_mean
 from ..core.ids import rng
+from ..model.providers.provider_cases import provider_cases
 from .plan import EVENTS, JSON, Piece, Plan, error_plan, event, json_plan
 
 Arguments = Mapping[str, str]
@@ -152,9 +153,24 @@ def wrong_type(plan: Plan, arguments: Arguments) -> Plan:
     return plan.with_body(b'["not", "a", "completion"]', content_type=JSON)
 
 
+def case(plan: Plan, arguments: Arguments) -> Plan:
+    """Answer with a reply that a provider was seen to send (catalog/servers/cases.toml): `case:name=C11`."""
+    known = {name.replace("_", " "): one for name, one in provider_cases().items()}
+    name = arguments.get("name", "").replace("_", " ")
+    if name not in known:
+        raise UsageError(
+            f"--fault case:name={name}: unknown{did_you_mean(name, known)}; see catalog/servers/cases.toml"
+        )
+    chosen = known[name]
+    texts = chosen.chunks or (chosen.body,)
+    pieces = tuple(Piece(plan.done_at_s, text.encode()) for text in texts)
+    content_type = EVENTS if chosen.chunks else JSON
+    return Plan(chosen.status, pieces, content_type, dict(chosen.headers))
+
+
 _REWRITES = (
     *(too_long, reset, hang, truncate, invalid_json, html, invalid_utf8, empty_choices, null_content, wrong_type),
-    *(drip, stream_cut, stream_error, no_done),
+    *(drip, stream_cut, stream_error, no_done, case),
 )
 KINDS: dict[str, Rewrite] = {
     **{str(status): fail_status(status) for status in MESSAGES},
@@ -217,6 +233,8 @@ def parse_fault(spec: str) -> Fault:
         near, known = did_you_mean(kind, KINDS), ", ".join(KINDS)
         raise UsageError(f"--fault {spec!r}: unknown kind {kind!r}{near}; known: {known}")
     fault = Fault(kind, dict(_pairs(raw, spec)), when if at else "1.0")
+    if kind == "case":
+        case(Plan(), fault.arguments)  # a name nobody knows is told now
     try:
         fault.strikes(Occasion(10**9, 1, "", ""), 0)
     except ValueError:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 
 @dataclass(slots=True)
@@ -27,6 +29,11 @@ class Bucket:
             return 0.0
         return (min(amount, self.per_minute) - self.level) * 60.0 / self.per_minute
 
+    @property
+    def left(self) -> int:
+        """Return how much of the quota is left, as of the last request."""
+        return max(0, int(self.level))
+
 
 class Limits:
     """What the server takes on at once; all limits may change while it runs."""
@@ -45,6 +52,23 @@ class Limits:
             return 1.0
         wait_s = self.requests.take(1.0, now) or self.tokens.take(tokens, now)
         return wait_s or None
+
+    def headers(self, *, anthropic: bool) -> dict[str, str]:
+        """Return how the quotas stand, as providers say it with every reply; nothing where there are none."""
+        told: dict[str, str] = {}
+        for what, bucket in (("requests", self.requests), ("tokens", self.tokens)):
+            if bucket.per_minute is None:
+                continue
+            wait_s = (bucket.per_minute - bucket.left) * 60.0 / bucket.per_minute
+            facts = {"limit": f"{bucket.per_minute:.0f}", "remaining": str(bucket.left)}
+            if anthropic:
+                moment = datetime.fromtimestamp(time.time() + wait_s, UTC).isoformat(timespec="seconds")
+                facts["reset"] = moment.replace("+00:00", "Z")
+                told |= {f"anthropic-ratelimit-{what}-{name}": value for name, value in facts.items()}
+            else:
+                facts["reset"] = f"{wait_s:.3f}s"
+                told |= {f"x-ratelimit-{name}-{what}": value for name, value in facts.items()}
+        return told
 
     async def __aenter__(self) -> Limits:
         self.running += 1

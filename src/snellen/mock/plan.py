@@ -10,6 +10,7 @@ import msgspec
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
+FRAMES = "application/vnd.amazon.eventstream"
 DONE = b"data: [DONE]\n\n"
 
 
@@ -34,11 +35,13 @@ class Plan:
     """Content-Length when it is a lie."""
     headless: bool = False
     """Send nothing at all before `finish`, not even a status line."""
+    tokens: tuple[int, int] = (0, 0)
+    """What a provider would bill for it: tokens of the prompt and of the reply."""
 
     @property
     def streamed(self) -> bool:
         """Say whether it is a stream of events."""
-        return self.content_type == EVENTS
+        return self.content_type in (EVENTS, FRAMES)
 
     @property
     def body(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Options to a running OpenAI-compatible server on 127.0.0.1: chat, streams, completions, log-probabilities, models."""
+"""Options to a running server on 127.0.0.1: chat, streams, completions, log-probabilities, models, other dialects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hmac
 import os
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,24 @@ from ..core.errors import EnvironmentProblem
 from ..core.ids import rng, sha256_hex
 from . import wire
 from .answers import AnswerBook, Entry
-from .ask import Ask, BadRequestError, parse_ask
+from .ask import Ask, BadRequestError, StreamOptions, ask_of, parse_ask
 from .drafter import draft_reply
 from .faults import Fault, Occasion, first_striking
 from .http import ConstantProtocol, Exchange, HttpProtocol, response_head
 from .limits import Bucket, Limits
-from .plan import EVENTS, Plan, error_plan, json_plan
+from .plan import Plan, error_plan, json_plan
 from .readers import Reader, Reply, View
+from .spoken.anthropic_tongue import AnthropicTongue
+from .spoken.batch_book import BatchLine, BatchScript
+from .spoken.speech import batch_routes, listing, refuse_parameters, speech_of, worded
+from .spoken.tongue import Tongue
 from .tokens import tokenize
 from .wire import Completion, Pace, chat_plan, complete, prompt_tokens, text_plan
 
 WAKE_LATE_S = 0.0005
 """The event loop wakes up to 1 ms late; aiming half of it early centres the error of every piece."""
-CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+CHAT, TEXT = "/chat/completions", "/completions"
+KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,13 @@ class MockOptions:
     answer: str = "A"
     """The reply to a question that is not in the answer file."""
     log: Path | None = None
+    dialect: str = "openai"
+    """Whose words are spoken (`snellen.mock.spoken.speech.SPEECHES`)."""
+    refuses: tuple[str, ...] = ()
+    """Parameters that are refused, as the dialect refuses them; `NAME=OTHER` says what to use instead."""
+    filters: tuple[str, ...] = ()
+    """Requests that hold one of these texts are answered with the provider's content filter."""
+    batches: BatchScript = field(default_factory=BatchScript)
 
 
 class MockServer:
@@ -74,6 +86,8 @@ class MockServer:
         self.stats: Counter[str] = Counter()
         self._attempts: Counter[str] = Counter()
         self._draws: Counter[str] = Counter()
+        self._speech = speech_of(options.dialect)
+        self._batches = batch_routes(self._speech, options.batches, self.answer_line, options.seed)
         self._log = os.open(options.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) if options.log else None
 
     def close(self) -> None:
@@ -84,25 +98,54 @@ class MockServer:
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one exchange."""
+        tongue = self._tongue_of(exchange.path)
         plan = self._refuse_key(exchange)
-        if plan is None and exchange.method == "POST" and exchange.path in (CHAT, TEXT):
-            await self._serve(exchange)
+        if plan is None and exchange.method == "POST" and self._serves(exchange.path):
+            await self._serve(exchange, tongue)
             return
-        await play(plan or self._plain(exchange), exchange, time.perf_counter())
+        plan = plan or self._batches(exchange) or self._plain(exchange)
+        await play(worded(plan, tongue or next(iter(self._speech.tongues), None)), exchange, time.perf_counter())
+
+    def _tongue_of(self, path: str) -> Tongue | None:
+        """Return who reads requests of a path; None: it is a chat, a text completion, or nothing of the kind."""
+        return next((tongue for tongue in self._speech.tongues if tongue.reads(path)), None)
+
+    def _serves(self, path: str) -> bool:
+        return self._tongue_of(path) is not None or (self._speech.chats and path.endswith((CHAT, TEXT)))
+
+    def answer_line(self, line: BatchLine) -> tuple[int, Any]:
+        """Answer one line of a batch as the same request would be; return status and body."""
+        tongue = self._tongue_of(line.path)
+        body_hash = sha256_hex(line.body)
+        self.stats["batch_lines"] += 1
+        try:
+            body = tongue.read(line.path, line.body) if tongue else None
+            ask = ask_of(body, chat=True) if body else parse_ask(line.body, chat=True)
+        except BadRequestError as error:
+            plan = worded(error_plan(400, str(error)), tongue)
+            return plan.status, msgspec.json.decode(plan.body)
+        entry = self.options.answers.find(ask) if self.options.answers is not None else None
+        plan = self.answer_plan(ask, entry, Occasion(self.stats["batch_lines"], 1, body_hash, ""), tongue)
+        self._count(plan, "batch_")
+        return plan.status, msgspec.json.decode(plan.body)
+
+    def _count(self, plan: Plan, kind: str = "") -> None:
+        """Keep what a provider would bill."""
+        self.stats[f"{kind}prompt_tokens"] += plan.tokens[0]
+        self.stats[f"{kind}completion_tokens"] += plan.tokens[1]
 
     def _refuse_key(self, exchange: Exchange) -> Plan | None:
         if self.options.api_key is None:
             return None
-        key = (exchange.header("authorization") or "").removeprefix("Bearer ")
-        if hmac.compare_digest(key.encode(), self.options.api_key.encode()):
+        given = [(exchange.header(name) or "").removeprefix("Bearer ") for name in KEY_HEADERS]
+        if any(hmac.compare_digest(key.encode(), self.options.api_key.encode()) for key in given):
             return None
         self.stats["status_401"] += 1
         return error_plan(401, "Incorrect API key provided", "invalid_api_key")
 
     def _plain(self, exchange: Exchange) -> Plan:
-        if exchange.path == "/v1/models":
-            model = {"object": "model", "created": 0, "owned_by": "snellen"}
-            return json_plan({"object": "list", "data": [{"id": name, **model} for name in self.options.models]})
+        if exchange.path == f"{self._speech.root}/models":
+            return json_plan(listing(self.options.models, self._speech))
         if exchange.path == "/health":
             return json_plan({"status": "ok"})
         if exchange.path == "/mock/stats":
@@ -112,16 +155,16 @@ class MockServer:
             return json_plan({"max_concurrency": self.limits.max_concurrency})
         return error_plan(404, f"no route {exchange.method} {exchange.path}")
 
-    async def _serve(self, exchange: Exchange) -> None:
+    async def _serve(self, exchange: Exchange, tongue: Tongue | None) -> None:
         body_hash = sha256_hex(exchange.body)
         self.stats["requests"] += 1
         self._attempts[body_hash] += 1
-        ask, refusal = self._admit(exchange)
+        ask, refusal = self._admit(exchange, tongue)
         occasion = Occasion(self.stats["requests"], self._attempts[body_hash], body_hash, ask.transcript if ask else "")
         if ask is None or refusal is not None:
             refusal = refusal or error_plan(400, "no request")
             self._note(exchange, occasion, ask, matched=False, fault=None, status=refusal.status)
-            await play(refusal, exchange, time.perf_counter())
+            await play(worded(refusal, tongue), exchange, time.perf_counter())
             return
         fault = first_striking(self.options.faults, occasion, self.options.seed)
         entry = self.options.answers.find(ask) if self.options.answers is not None else None
@@ -130,12 +173,22 @@ class MockServer:
         async with self.limits:
             # Service begins when the request came, or when a slot became free for it.
             started = exchange.received if self.options.slots is None else time.perf_counter()
-            plan = self.answer_plan(ask, entry, occasion)
-            await play(fault.apply(plan) if fault else plan, exchange, started)
+            plan = self.answer_plan(ask, entry, occasion, tongue)
+            if fault is None:
+                self._count(plan)
+            plan = fault.apply(plan) if fault else plan
+            plan = plan if fault and fault.kind == "case" else worded(plan, tongue)
+            told = self.limits.headers(anthropic=isinstance(tongue, AnthropicTongue))
+            await play(replace(plan, headers={**told, **plan.headers}) if told else plan, exchange, started)
 
-    def _admit(self, exchange: Exchange) -> tuple[Ask | None, Plan | None]:
+    def _admit(self, exchange: Exchange, tongue: Tongue | None) -> tuple[Ask | None, Plan | None]:
         try:
-            ask = parse_ask(exchange.body, chat=exchange.path == CHAT)
+            if tongue is not None:
+                ask = ask_of(tongue.read(exchange.path, exchange.body), chat=True)
+            else:
+                ask = parse_ask(exchange.body, chat=exchange.path.endswith(CHAT))
+                if self.options.dialect == "mistral":  # it counts every stream, and refuses to be asked to
+                    ask.body.stream_options = StreamOptions(include_usage=True)
         except BadRequestError as error:
             return None, error_plan(400, str(error))
         return ask, self._refuse(ask, exchange)
@@ -154,6 +207,8 @@ class MockServer:
         if options.max_body_bytes is not None and len(exchange.body) > options.max_body_bytes:
             message = f"Request body is {len(exchange.body)} bytes, at most {options.max_body_bytes} are allowed"
             return error_plan(413, message)
+        if options.refuses and (refusal := refuse_parameters(options.dialect, options.refuses, exchange.body)):
+            return refusal
         if options.strict_model and ask.body.model not in options.models:
             return error_plan(404, f"The model `{ask.body.model}` does not exist.", "model_not_found")
         if options.logprobs == "error" and (ask.body.logprobs or ask.body.prompt_logprobs is not None):
@@ -169,11 +224,20 @@ class MockServer:
         date = formatdate(time.time() + wait_s + 1, usegmt=True)
         return {"Retry-After": date if self.options.retry_after == "date" else f"{wait_s:.3f}"}
 
-    def answer_plan(self, ask: Ask, entry: Entry | None, occasion: Occasion) -> Plan:
-        """Return the good answer: what the reader says, in the form the request asks for."""
+    def answer_plan(self, ask: Ask, entry: Entry | None, occasion: Occasion, tongue: Tongue | None = None) -> Plan:
+        """Return the good answer: what the reader says, in the form and the dialect the request asks for."""
         ident = f"mock-{occasion.ordinal}"
         replies = [self._reply(ask, entry, index) for index in range(ask.body.n if ask.chat else 1)]
         completions = [complete(ask, reply, self.options.tokens) for reply in replies]
+        if any(text in ask.transcript for text in self.options.filters):
+            completions = [Completion([], [], "content_filter", one.prompt_tokens) for one in completions]
+        if tongue is not None:
+            plan = tongue.answer(ask, completions[0], self.options.pace, ident)
+        else:
+            plan = self._chat_answer(ask, entry, completions, ident)
+        return replace(plan, tokens=(completions[0].prompt_tokens, sum(one.output_tokens for one in completions)))
+
+    def _chat_answer(self, ask: Ask, entry: Entry | None, completions: list[Completion], ident: str) -> Plan:
         wanted = self._wanted(ask, entry)
         prompt = self._prompt_logprobs(ask, wanted)
         if not ask.chat:
@@ -263,7 +327,7 @@ async def _finish(plan: Plan, exchange: Exchange) -> None:
 
 def _headers(plan: Plan) -> dict[str, str]:
     headers = {"Content-Type": plan.content_type, **plan.headers}
-    if plan.content_type == EVENTS:
+    if plan.streamed:
         return {**headers, "Transfer-Encoding": "chunked", "Cache-Control": "no-cache"}
     size = len(plan.body) if plan.declared_bytes is None else plan.declared_bytes
     return {**headers, "Content-Length": str(size)}
@@ -280,7 +344,7 @@ class Running:
     @property
     def base_url(self) -> str:
         """Return what goes into `--base-url`."""
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"http://127.0.0.1:{self.port}{speech_of(self.server.options.dialect).root}"
 
     async def close(self) -> None:
         """Stop listening and drop all connections."""

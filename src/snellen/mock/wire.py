@@ -39,15 +39,24 @@ class Completion:
     reasoning: list[str]
     finish: str
     prompt_tokens: int
+    cached_tokens: int = 0
+    """The part of the prompt that the server had kept."""
+
+    @property
+    def output_tokens(self) -> int:
+        """Return how many tokens were written, thoughts too."""
+        return len(self.tokens) + len(self.reasoning)
 
     @property
     def usage(self) -> Json:
         """Return the usage object."""
-        output = len(self.tokens) + len(self.reasoning)
+        output = self.output_tokens
         usage: Json = {"prompt_tokens": self.prompt_tokens, "completion_tokens": output}
         usage["total_tokens"] = self.prompt_tokens + output
         if self.reasoning:
             usage["completion_tokens_details"] = {"reasoning_tokens": len(self.reasoning)}
+        if self.cached_tokens:
+            usage["prompt_tokens_details"] = {"cached_tokens": self.cached_tokens}
         return usage
 
 

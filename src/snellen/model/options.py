@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,10 @@ class ModelOptions:
     """`--reasoning`: off, low, medium, high, on, or a number of tokens; None leaves it to the model."""
     strict_params: bool = False
     """Refuse instead of sending otherwise what a server does not take."""
+    key_command: str | None = None
+    """`--api-key-command`: prints the key or a token; asked again when the server no longer takes it."""
+    renew_key: Callable[[], Secret] | None = None
+    """Another source of tokens, asked again in the same way."""
     infer_method: str = "generation"
     """generation or likelihood: what a loader that prepares for one of them is told."""
     clock: Clock = field(default_factory=SystemClock)

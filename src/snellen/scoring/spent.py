@@ -39,7 +39,7 @@ def describe_bill(bill: Bill, right: float | None) -> dict[str, Any]:
         "right_answers": right,
         "replies": bill.replies,
         "unpriced": bill.unpriced,
-        "cached_tokens": bill.billed.cached + bill.spared.cached,
+        "cached_tokens": sum(tokens.cached for tokens in (bill.billed, bill.spared, bill.batched, bill.spared_batched)),
     }
 
 

@@ -56,7 +56,8 @@ def _describe_money(estimate: CostEstimate) -> Iterator[str]:
         return
     if cost is not None:
         ceiling = f", at most {money(most, prices.currency)} if every reply reaches its limit" if most else ""
-        yield f"about {money(cost, prices.currency)}{ceiling} ({describe_prices(prices)})"
+        batched = f", in batches at {estimate.share:g} of the price" if estimate.share != 1.0 else ""
+        yield f"about {money(cost, prices.currency)}{ceiling}{batched} ({describe_prices(prices)})"
     else:
         yield f"cost not estimated ({describe_prices(prices)})"
     yield from note_age(prices, datetime.now(UTC).date())

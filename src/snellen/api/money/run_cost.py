@@ -9,12 +9,15 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from ...core.errors import DataError, SnellenError
 from ...core.protocols import ImagePolicy
 from ...core.types import Form, Image, Request, Sample, Usage
 from ...data.images.decode import read_header, read_stamped
 from ...data.images.encode import open_picture, prepare, target_size, with_margin
 from ...infer.generate import GENERATE
+from ...model.batch.batch_services import batch_share_of
 from ...model.providers.model_card import FoundCard, ModelCard, find_model_card
 from ...model.providers.picture_tokens import ASSUMED, PictureTokens
 from ...model.providers.prices import Prices, Tokens, parse_price
@@ -69,6 +72,8 @@ class CostEstimate(NamedTuple):
     prices: Prices | None
     billed: bool = False
     """Whether the model is one that somebody may bill: served, or with a price."""
+    share: float = 1.0
+    """The part of the prices that is paid by the way it is asked: less in batches."""
 
     def tokens(self, *, most: bool = False) -> Tokens | None:
         """Return the tokens of all that is left, or with every reply as long as it may be; None if not known."""
@@ -86,7 +91,7 @@ class CostEstimate(NamedTuple):
     def cost(self, *, most: bool = False) -> float | None:
         """Return the money of `tokens`; None where tokens or prices are not known."""
         tokens = self.tokens(most=most)
-        return None if tokens is None or self.prices is None else self.prices.cost(tokens)
+        return None if tokens is None or self.prices is None else self.share * self.prices.cost(tokens)
 
     @property
     def dearest(self) -> float:
@@ -108,7 +113,9 @@ def estimate_run(plan: Plan, settings: RunSettings) -> CostEstimate:
     if address is None and prices is None:  # a model of this machine has no bill
         return CostEstimate([TaskEstimate(one.task.name, one.trials, None, None) for one in plan.tasks], found, None)
     tasks = [_estimate_task(planned, plan, settings, found) for planned in plan.tasks]
-    return CostEstimate(tasks, found, prices, billed=True)
+    share = batch_share_of(plan.model)
+    prices = prices and msgspec.structs.replace(prices, batch_share=share)
+    return CostEstimate(tasks, found, prices, billed=True, share=(share or 1.0) if settings.batch else 1.0)
 
 
 def _estimate_task(planned: PlannedTask, plan: Plan, settings: RunSettings, found: FoundCard) -> TaskEstimate:

@@ -30,6 +30,8 @@ class ParameterRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     does: str
     like: str
+    part: str = ""
+    """With `part`: what is left out, as `field.field`."""
     seen: tuple[dict[str, Any], ...] = ()
 
 
@@ -69,6 +71,9 @@ class Quirks(msgspec.Struct):
 
     def _settle(self, table: Mapping[str, Any]) -> dict[str, Any]:
         settled = {self.rename.get(name, name): value for name, value in table.items() if name not in self.drop}
+        for outer, _, inner in (name.partition(".") for name in self.drop if "." in name):
+            if isinstance(settled.get(outer), dict):
+                settled[outer] = {name: value for name, value in settled[outer].items() if name != inner}
         for name, most in self.most.items():
             if isinstance(settled.get(name), int):
                 settled[name] = min(settled[name], most)
@@ -93,8 +98,8 @@ class Quirks(msgspec.Struct):
         for pattern, rule in parameter_rules():
             for found in pattern.finditer(words):
                 groups = {name: text for name, text in found.groupdict().items() if text}
-                name = _snake(groups.get("p") or groups.get("p2") or "")
-                change = self._do(rule.does, name, groups, sent)
+                name = _name_in(sent, groups.get("p") or groups.get("p2") or "")
+                change = self._leave_out(rule.part, sent) if rule.part else self._do(rule.does, name, groups, sent)
                 if change:
                     yield change
 
@@ -111,6 +116,15 @@ class Quirks(msgspec.Struct):
         if does == "other" and name in OTHER_NAMES and OTHER_NAMES[name] not in self.rename.values():
             return self._rename(name, OTHER_NAMES[name])
         return self._give_up(name)
+
+    def _leave_out(self, part: str, sent: Mapping[str, Any]) -> str | None:
+        """Leave out one field of a field."""
+        outer, _, inner = part.partition(".")
+        table = sent.get(outer)
+        if part in self.drop or not isinstance(table, dict) or inner not in table:
+            return None
+        self.drop.add(part)
+        return f"drop {part}"
 
     def _switch(self, does: str) -> str | None:
         if does == "stream" and not self.stream:
@@ -137,6 +151,12 @@ class Quirks(msgspec.Struct):
 
 NO_QUIRKS = Quirks()
 """A server as its dialect has it; nobody learns into this one."""
+
+
+def _name_in(sent: Mapping[str, Any], said: str) -> str:
+    """Return a parameter as it was sent: some servers say `topP` for `top_p`, others are sent `topP`."""
+    last = said.rpartition(".")[2]
+    return last if last in sent else _snake(said)
 
 
 def _snake(name: str) -> str:

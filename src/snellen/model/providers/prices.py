@@ -21,6 +21,8 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of input tokens that the server had kept; None: nobody said, so they are priced as the others."""
     up_to_tokens: int | None = None
     """Requests with more input tokens have another price, which is not known here."""
+    batch_share: float | None = None
+    """The part of these prices that a reply of a batch costs; None: nobody said."""
     as_of: str = ""
     mark: str = ""
     """`seen` in a source, or `from memory`."""
@@ -43,6 +45,10 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tokens.cached += cached
         tokens.output += written
         return self._cost(given, cached, written)
+
+    def share_of(self, prediction: Prediction) -> float | None:
+        """Return the part of the price that a reply cost by the way it was asked for; None where nobody knows."""
+        return self.batch_share if prediction.detail.get("batch") else 1.0
 
     def covers(self, usage: Usage | None) -> bool:
         """Tell whether the tokens of a reply are known and have these prices."""
@@ -68,6 +74,8 @@ class Bill:
         self.prices = prices
         self.billed, self.spared = Tokens(), Tokens()
         """Of replies that were asked for, and of replies that came from our own cache and cost nothing again."""
+        self.batched, self.spared_batched = Tokens(), Tokens()
+        """The same of replies that batches brought."""
         self.unpriced = 0
         self.replies = 0
 
@@ -77,23 +85,28 @@ class Bill:
         if prediction.failure is not None and usage is None:
             return 0.0  # no reply and no count: what a provider may ask for it is on no bill we see
         self.replies += 1
-        if usage is None or not self.prices.covers(usage):
+        share = self.prices.share_of(prediction)
+        if usage is None or share is None or not self.prices.covers(usage):
             self.unpriced += not prediction.cached
             return 0.0 if prediction.cached else None
+        billed, spared = (self.billed, self.spared) if share == 1.0 else (self.batched, self.spared_batched)
         if prediction.cached:
-            self.prices.add_to(self.spared, usage)
+            self.prices.add_to(spared, usage)
             return 0.0
-        return self.prices.add_to(self.billed, usage)
+        return share * self.prices.add_to(billed, usage)
 
     @property
     def paid(self) -> float:
         """Return what was paid for the replies whose price is known."""
-        return self.prices.cost(self.billed)
+        return self._cost(self.billed, self.batched)
 
     @property
     def worth(self) -> float:
         """Return what all these replies cost when they were made, ours from the cache too."""
-        return self.paid + self.prices.cost(self.spared)
+        return self.paid + self._cost(self.spared, self.spared_batched)
+
+    def _cost(self, live: Tokens, batched: Tokens) -> float:
+        return self.prices.cost(live) + (self.prices.batch_share or 0.0) * self.prices.cost(batched)
 
 
 def parse_price(text: str | None) -> Prices | None:

@@ -14,11 +14,13 @@ from ..served.anthropic import Anthropic
 from ..served.dialect import Dialect
 from ..served.gemini import Gemini
 from ..served.openai import OpenAI
+from ..served.openai_responses import Responses, ResponsesModel
 from ..served.served_model import ServedModel
 from .negotiation import Quirks
 
-DIALECTS: dict[str, type[OpenAI] | type[Anthropic] | type[Gemini]] = {
+DIALECTS: dict[str, type[OpenAI] | type[Responses] | type[Anthropic] | type[Gemini]] = {
     "openai": OpenAI,
+    "openai-responses": Responses,
     "anthropic": Anthropic,
     "gemini": Gemini,
 }
@@ -51,6 +53,8 @@ class ProviderCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base_url: str = ""
     base_url_env: tuple[str, ...] = ()
     key_env: tuple[str, ...] = ()
+    token_env: tuple[str, ...] = ()
+    """Variables that hold a bearer token, taken where no key is set; a token of --api-key-command is one too."""
     key_header: str = ""
     headers: dict[str, str] = {}
     query: dict[str, str] = {}
@@ -58,6 +62,9 @@ class ProviderCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     images: CardImages = CardImages()
     reasoning: str = ""
     """The style of catalog/servers/reasoning.toml by which `--reasoning` is told."""
+    batch: str = ""
+    """The kind of its batches (catalog/servers/batches.toml); empty where it has none."""
+    batch_endpoint: str = ""
     example: str = ""
     note: str = ""
     from_memory: tuple[str, ...] = ()
@@ -71,7 +78,8 @@ def create_by_card(provider: str, card: ProviderCard, name: str, options: ModelO
     if not address:
         raise UsageError(f"{provider}/{name}: say where it is by --base-url ({card.note or card.title})")
     settled = msgspec.structs.replace(card, base_url=address)
-    model = ServedModel(_dialect(provider, settled, options), name, _with_address(options, settled))
+    kind = ResponsesModel if card.dialect == "openai-responses" else ServedModel
+    model = kind(_dialect(provider, settled, options), name, _with_address(options, settled))
     quirks = msgspec.to_builtins(card.quirks)
     model.quirks = msgspec.convert(quirks | {"drop": list(card.quirks.drop)}, Quirks)
     return model
@@ -86,7 +94,12 @@ def _dialect(provider: str, card: ProviderCard, options: ModelOptions) -> Dialec
     dialect.default_url = card.base_url
     dialect.key_variable = _set_variable(card.key_env) or (card.key_env[0] if card.key_env else "")
     dialect.key_header = card.key_header or dialect.key_header
+    token = _set_variable(card.token_env)
+    if options.key_command or (token and options.api_key is None and not os.environ.get(dialect.key_variable)):
+        dialect.key_header, dialect.key_variable = "Authorization", token or dialect.key_variable
     dialect.reasoning = card.reasoning or dialect.reasoning
+    dialect.batch = card.batch
+    dialect.batch_endpoint = card.batch_endpoint or dialect.batch_endpoint
     known = {name: value for name in ("max_side", "max_bytes", "formats") if (value := getattr(card.images, name))}
     dialect.image_policy = ImagePolicy(**known) if known else dialect.image_policy
     return dialect

@@ -36,6 +36,10 @@ class Anthropic:
     sampling_place: str | None = None
     key_header = "x-api-key"
     reasoning = "anthropic"
+    default_limit: int | None = DEFAULT_MAX_TOKENS
+    unknown = frozenset({"seed"})
+    batch = "anthropic"
+    batch_endpoint = ""
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the messages address."""

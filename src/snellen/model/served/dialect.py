@@ -22,6 +22,9 @@ _NONCE = os.urandom(8).hex()
 """Nobody can write a question that holds a token."""
 
 
+NO_NAMES: frozenset[str] = frozenset()
+
+
 class Picture(NamedTuple):
     """An image in a payload: `token` stands where its base64 will be; a dialect may name `file` instead."""
 
@@ -49,6 +52,14 @@ class Dialect(Protocol):
     """The header that holds the key; in `Authorization` it stands behind `Bearer`."""
     reasoning: str
     """The style by which `--reasoning` is told (catalog/servers/reasoning.toml)."""
+    default_limit: int | None
+    """The token limit that is sent where none was given; None: none is sent."""
+    unknown: frozenset[str]
+    """Sampling parameters (fields of Params) that its API has no name for: they are said to be left out."""
+    batch: str
+    """The kind of its batches (catalog/servers/batches.toml); empty where it has none."""
+    batch_endpoint: str
+    """What a line of a batch names as its path, where it names one."""
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return where a request goes."""

@@ -10,7 +10,7 @@ from ...core.secret import Secret
 from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
 from ..providers.reasoning import merge_fields
-from .dialect import Picture, key_headers
+from .dialect import NO_NAMES, Picture, key_headers
 from .replies import Reply, choice_zero, expect_object, refuse_error
 from .served_model import ServedModel
 
@@ -36,6 +36,10 @@ class Gemini:
     sampling_place: str | None = "generationConfig"
     key_header = "x-goog-api-key"
     reasoning = "gemini"
+    default_limit: int | None = None
+    unknown = NO_NAMES
+    batch = "gemini"
+    batch_endpoint = ""
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the address of the model's method."""

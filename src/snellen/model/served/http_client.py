@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from yarl import URL
 
 from ...core.errors import ModelError
 from ...core.secret import hide_passwords
@@ -125,7 +126,7 @@ class AiohttpClient:
         headers = {**SENT_ALWAYS, **headers, **({"Content-Length": str(size)} if body else {})}
         return self._session.request(
             "GET" if body is None else "POST",
-            url,
+            URL(url, encoded=True) if "%" in url else url,  # what was signed is sent as it was written
             data=_pieces(body) if body and (len(body) > 1 or size > PIECE) else body and body[0],
             headers=headers,
             timeout=_timeout(timeout_s, read_s),

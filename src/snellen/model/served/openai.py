@@ -12,7 +12,7 @@ from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
-from .dialect import Picture, key_headers
+from .dialect import NO_NAMES, Picture, key_headers
 from .replies import Reply, choice_zero, expect_object, refuse_error, unreadable
 from .served_model import ServedModel
 
@@ -44,6 +44,10 @@ class OpenAI:
     sampling_place: str | None = None
     key_header = "Authorization"
     reasoning = "effort"
+    default_limit: int | None = None
+    unknown = NO_NAMES
+    batch = "openai"
+    batch_endpoint = "/v1/chat/completions"
 
     def __init__(self, images: str = "inline") -> None:
         if images not in IMAGE_MODES:
@@ -75,11 +79,11 @@ class OpenAI:
         message = choice.get("message") or {}
         return Reply(
             text=_content(message.get("content")),
-            reasoning=message.get("reasoning_content") or message.get("reasoning"),
+            reasoning=_thoughts(message),
             finish=choice.get("finish_reason"),
             usage=_usage(value.get("usage")),
             model=value.get("model"),
-            refusal=message.get("refusal"),
+            refusal=message.get("refusal") or (None if choice else _filtered(value)),
             choices=int(bool(choice)),
         )
 
@@ -87,7 +91,7 @@ class OpenAI:
         """Read one chunk of a streamed completion."""
         value = expect_object(value)
         refuse_error(value)
-        reply.usage = _usage(value.get("usage")) or reply.usage
+        reply.usage = _usage(value.get("usage") or (value.get("x_groq") or {}).get("usage")) or reply.usage
         reply.model = value.get("model") or reply.model
         choice = _first_choice(value)
         reply.choices += bool(choice)
@@ -134,9 +138,28 @@ def _content(content: Any) -> str | None:
     raise unreadable(f"the server's content is a {type(content).__name__}")
 
 
+def _filtered(value: Mapping[str, Any]) -> str | None:
+    """Return which filter held a prompt back, where a server sends no choice and says so (Azure)."""
+    for row in value.get("prompt_filter_results") or ():
+        for name, result in (row.get("content_filter_results") or {}).items():
+            if isinstance(result, dict) and result.get("filtered"):
+                return f"content_filter ({name})"
+    return None
+
+
+def _thoughts(message: Mapping[str, Any]) -> str | None:
+    """Return the reasoning of a message, wherever a server puts it: a field of its own, or parts of the content."""
+    told = message.get("reasoning_content") or message.get("reasoning")
+    content = message.get("content")
+    if told or not isinstance(content, list):
+        return told
+    parts = [part.get("thinking") for part in content if isinstance(part, dict) and part.get("type") == "thinking"]
+    return "".join(part if isinstance(part, str) else _content(part) or "" for part in parts) or None
+
+
 def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
     brought = None
-    thought = delta.get("reasoning_content") or delta.get("reasoning")
+    thought = _thoughts(delta)
     if thought:
         reply.reasoning = (reply.reasoning or "") + thought
         brought = "reasoning"

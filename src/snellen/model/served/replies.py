@@ -36,6 +36,17 @@ FULL = frozenset({"model_length", "model_context_window_exceeded"})
 """The reply was cut because the context was full, not because of a limit we set."""
 ENDED = frozenset({"stop", "end_turn", "stop_sequence"})
 """Reasons to finish that are the model's own: it had nothing more to say."""
+TYPED = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
+}
+"""What an error that names its type would have been as a response."""
 _NO_CLOCK = SystemClock()
 """An error inside a reply has no headers, so no moment to wait for."""
 
@@ -93,8 +104,9 @@ def unreadable(message: str) -> ModelError:
 
 def told_error(reason: Any) -> ModelError:
     """Return the error of a server that says in the body of a "200 OK", whole or in mid-stream, that it failed."""
-    code = reason.get("code") if isinstance(reason, dict) else None
-    status = code if isinstance(code, int) and not isinstance(code, bool) and 400 <= code < 600 else 500
+    code, kind = (reason.get("code"), reason.get("type")) if isinstance(reason, dict) else (None, None)
+    known = TYPED.get(str(kind), 500)
+    status = code if isinstance(code, int) and not isinstance(code, bool) and 400 <= code < 600 else known
     error = classify(error_of(reason, status), {}, b"", _NO_CLOCK)
     error.args = (str(error).replace(f"HTTP {status}", "the server told of an error", 1),)
     error.status = None if status == 500 else status

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec.structs import astuple, replace
@@ -22,10 +21,12 @@ from ..options import ModelOptions
 from ..providers.negotiation import REFUSED_BY, Quirks
 from ..providers.reasoning import merge_fields, reasoning_fields
 from ..providers.server_errors import status_error
+from .addresses import split_address, trim_address
 from .candidate_scorer import CandidateScorer
 from .dialect import Dialect, build_body, plain_body
 from .events import read_events
 from .http_client import AiohttpClient, Body, HttpClient
+from .key_ring import KeyRing
 from .post import HttpResponse
 from .replies import (
     GAVE_UP,
@@ -42,8 +43,6 @@ from .replies import (
 )
 
 VERSION = "/v1"
-SERVICES = ("/chat/completions", "/completions", "/messages", "/models")
-"""Endings of addresses that are a service of the server, not the server."""
 STOPS = frozenset({"stop", "stop_sequences", "stopSequences"})
 TELLING = ("root", "parent", "owned_by", "max_model_len", "version")
 """What an entry of /models says of a checkpoint; its date and its permissions are new each time."""
@@ -70,7 +69,7 @@ class ServedModel:
         self._reasoning = (
             reasoning_fields(options.reasoning, dialect.reasoning, dialect.provider) if options.reasoning else None
         )
-        self._key = options.api_key or _key_from(dialect.key_variable)
+        self._keys = KeyRing(options, dialect.key_variable)
         base_url = options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url
         address, self._password = split_address(base_url)
         self._http: HttpClient = http or AiohttpClient()
@@ -87,11 +86,29 @@ class ServedModel:
         return self._address(stream=stream), self._make_headers()
 
     def _address(self, *, stream: bool) -> str:
-        url, query = self.dialect.url(self._base_url, self.remote_name, stream=stream), self._options.query
+        return self._with_query(self.dialect.url(self._base_url, self.remote_name, stream=stream))
+
+    def _with_query(self, url: str) -> str:
+        query = self._options.query
         return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}" if query else url
 
+    def reach(self, path: str) -> tuple[str, dict[str, str]]:
+        """Return the address of something else on this server and the headers, the key in them: for the wire only.
+
+        `path` is below the server's address, with two slashes below its host; a whole address must be of this host.
+        """
+        if path.startswith("http"):
+            return path, self._make_headers()
+        host = "/".join(self._base_url.split("/")[:3])
+        url = f"{host}{path[1:]}" if path.startswith("//") else f"{self._base_url}{path}"
+        return self._with_query(url), self._make_headers()
+
+    def is_here(self, url: str) -> bool:
+        """Tell whether an address is of this very host: the key goes nowhere else."""
+        return url.split("/")[:3] == self._base_url.split("/")[:3]
+
     def _make_headers(self) -> dict[str, str]:
-        headers = self.dialect.headers(self._key)
+        headers = self.dialect.headers(self._keys.key)
         headers |= {name: value.reveal() for name, value in self._options.headers.items()}
         if self._password is None:
             return headers
@@ -104,7 +121,21 @@ class ServedModel:
         try:
             return await (self._score if request.choices else self._generate)(request, images)
         except ModelError as error:
-            raise self._scrubbed(error) from None
+            raise self.scrubbed(error) from None
+
+    def write_body(self, request: Request, images: EncodedImages, left_out: frozenset[str] = frozenset()) -> Body:
+        """Return the body of a request as it would be sent now, never streamed: a line of a batch."""
+        request = self._with_reasoning(replace(request, params=replace(request.params, stream=None)))
+        quirks = replace(self.quirks, drop=self.quirks.drop | left_out) if left_out else self.quirks
+        return build_body(self.dialect, self.remote_name, request, images, quirks)
+
+    def read_body(self, request: Request, images: EncodedImages, status: int, body: bytes) -> Prediction:
+        """Return the prediction of a whole response that came some other way, or raise its ModelError."""
+        try:
+            reply = self._read_reply(self._body_of(HttpResponse(status, {}, body)))
+        except ModelError as error:
+            raise self.scrubbed(error) from None
+        return self._finished(request, reply, None, images)
 
     async def post(self, path: str, body: Body) -> Mapping[str, Any]:
         """Send a body to a path under the server's address and return the JSON object it answers with."""
@@ -120,7 +151,7 @@ class ServedModel:
                 self._move_to(self._base_url + VERSION)
                 response = below
         if response.status == 401:
-            raise self._scrubbed(status_error(401, response.headers, response.body, self.clock))
+            raise self.scrubbed(status_error(401, response.headers, response.body, self.clock))
         known = _listed_models(response.body) if response.status == 200 else {}
         self.said = known.get(self.remote_name, {})
         if known and self.remote_name not in known:
@@ -157,6 +188,9 @@ class ServedModel:
 
     async def _generate(self, request: Request, images: EncodedImages) -> Prediction:
         reply, timing = await self._ask(request, images)
+        return self._finished(request, reply, timing, images)
+
+    def _finished(self, request: Request, reply: Reply, timing: Timing | None, images: EncodedImages) -> Prediction:
         if self._hidden:
             scrub_reply(reply, self._hidden)
         if reply.text and request.params.stop and STOPS & self.quirks.drop:  # the server does not take them: we do it
@@ -172,7 +206,7 @@ class ServedModel:
         """Send a request; one whose parameters are refused is sent again at once as the server wants it."""
         request = self._with_reasoning(request)
         while True:
-            known = len(self.quirks.learned)
+            known, key = len(self.quirks.learned), self._keys.key
             streams = request.params.stream or self.quirks.stream
             if streams and not request.params.stream:
                 request = replace(request, params=replace(request.params, stream=True))
@@ -180,18 +214,35 @@ class ServedModel:
             try:
                 return await (self._stream(request, body) if streams else self._send(body))
             except ModelError as error:
+                if error.status == 401 and await self._keys.renewed(key):
+                    self._headers, self._hidden = self._make_headers(), self._secrets()
+                    continue
                 if error.status not in REFUSED_BY or not self._learned(error, request, known):
                     raise
             pay_for_resend()
 
     def _with_reasoning(self, request: Request) -> Request:
         """Return the request with the fields that say how much to reason, and with room for it in its limit."""
+        if self.dialect.unknown:
+            self._note_unknown(request)
         if self._reasoning is None:
             return request
         params = request.params
-        limit = params.max_tokens and params.max_tokens + self._reasoning.room
+        limit = params.max_tokens or self.dialect.default_limit
+        limit = limit and limit + self._reasoning.room
         extra = merge_fields(params.extra_body or {}, self._reasoning.fields)
         return replace(request, params=replace(params, max_tokens=limit, extra_body=extra))
+
+    def _note_unknown(self, request: Request) -> None:
+        """Say once of a parameter that the API has no name for that it is left out."""
+        for name in sorted(self.dialect.unknown - self.quirks.drop):
+            if getattr(request.params, name) is None:
+                continue
+            what = f"{name} has no name in {self.dialect.provider}'s API"
+            if self._options.strict_params:
+                raise StopRun(FailureKind.CAPABILITY, f"{what} (--strict-params: not sent without it)")
+            self.quirks.drop.add(name)
+            self.quirks.learned.append(f"drop {name}: {what}")
 
     def _learned(self, error: ModelError, request: Request, known: int) -> bool:
         """Tell whether the next try is another one: something was learned now, or meanwhile by another request."""
@@ -216,10 +267,13 @@ class ServedModel:
         # The engine keeps the deadline of every attempt; a second timer for each request would only cost.
         response = await self._http.send(self._url, body, self._headers, None)
         done = self.clock.monotonic()
-        value = decode_body(self._body_of(response))
+        return self._read_reply(self._body_of(response)), Timing(sent, done)
+
+    def _read_reply(self, body: bytes) -> Reply:
+        value = decode_body(body)
         reply = read_safely(self.dialect.parse, value)
         check_reply(reply, value)
-        return reply, Timing(sent, done)
+        return reply
 
     async def _stream(self, request: Request, body: Body) -> tuple[Reply, Timing]:
         sent = self.clock.monotonic()
@@ -234,7 +288,7 @@ class ServedModel:
     async def _collect(self, chunks: AsyncIterator[bytes], sent: float) -> tuple[Reply, Timing]:
         reply, first, times = Reply(), dict[str, float](), list[float]()
         try:
-            async for event in read_events(chunks):
+            async for event in self._events(chunks):
                 now = self.clock.monotonic()
                 first.setdefault("event", now)
                 brought = read_safely(self.dialect.parse_event, decode_body(event), reply)
@@ -251,10 +305,13 @@ class ServedModel:
         event_at, thought_at, text_at = map(first.get, ("event", "reasoning", "content"))
         return reply, Timing(sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times))
 
+    def _events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        return read_events(chunks)
+
     def _secrets(self) -> list[Secret]:
         """Return the key, what headers hold, the user with password and the password alone: whichever there are."""
         alone = None if self._password is None else Secret(self._password.reveal().partition(":")[2])
-        known = (self._key, self._password, alone, *self._options.headers.values())
+        known = (self._keys.key, self._password, alone, *self._options.headers.values())
         return [secret for secret in known if secret is not None]
 
     def _without_secrets(self, text: str) -> str:
@@ -262,24 +319,13 @@ class ServedModel:
             text = secret.scrub(text)
         return text
 
-    def _scrubbed(self, error: ModelError) -> ModelError:
+    def scrubbed(self, error: ModelError) -> ModelError:
+        """Return the error without secrets in its words."""
         error.detail.pop("whole", None)  # it was for the negotiation
         error.args = (self._without_secrets(str(error)),)
         texts = {name: text for name, text in error.detail.items() if isinstance(text, str)}
         error.detail = error.detail | {name: self._without_secrets(text) for name, text in texts.items()}
         return error
-
-
-def split_address(base_url: str) -> tuple[str, Secret | None]:
-    """Return an address without the user and password in it, and those; they go as a header, and nowhere else."""
-    head, slashes, rest = base_url.strip().partition("://")
-    host, slash, path = rest.partition("/")
-    userinfo, at, host = host.rpartition("@")
-    address = f"{head}{slashes}{host}{slash}{path}"
-    if "?" in address or "#" in address:
-        bare = re.split(r"[?#]", address)[0]
-        raise UsageError(f"--base-url {bare} must end where its path ends: give a key by --api-key-env, not behind '?'")
-    return address.rstrip("/"), Secret(unquote(userinfo)) if at else None
 
 
 def cut_at_stop(text: str, stops: Sequence[str]) -> str:
@@ -289,7 +335,7 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> str:
 
 
 def _to_prediction(
-    request: Request, reply: Reply, timing: Timing, images: EncodedImages, adjusted: Sequence[str]
+    request: Request, reply: Reply, timing: Timing | None, images: EncodedImages, adjusted: Sequence[str]
 ) -> Prediction:
     return Prediction(
         key=request.key,
@@ -303,14 +349,6 @@ def _to_prediction(
     )
 
 
-def trim_address(url: str) -> str:
-    """Return a server's address without the ending of one of its services: people paste what they see in logs."""
-    trimmed = url.rstrip("/")
-    for ending in SERVICES:
-        trimmed = trimmed.removesuffix(ending).rstrip("/")
-    return trimmed
-
-
 def _without_error(value: Any) -> Mapping[str, Any]:
     """Return a scored reply; one that was given up holds numbers of another text than was asked for."""
     whole = expect_object(value)
@@ -319,11 +357,6 @@ def _without_error(value: Any) -> Mapping[str, Any]:
     if str(choice.get("finish_reason")).lower() in GAVE_UP:
         raise told_error(f"it gave the reply up ({choice['finish_reason']})")
     return whole
-
-
-def _key_from(variable: str) -> Secret | None:
-    value = os.environ.get(variable, "").strip()
-    return Secret(value) if value else None
 
 
 def _listed_models(body: bytes) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,1 @@
+"""Runs that wait in a provider's batches: how they are asked, looked at and cancelled."""

@@ -1,0 +1,1 @@
+"""How providers speak: their requests read as chats, their replies, streams, errors and batches written."""

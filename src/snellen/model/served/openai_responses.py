@@ -1,0 +1,178 @@
+"""The OpenAI Responses dialect: input items, pictures as plain addresses, reasoning as items of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ...core.protocols import Capability, ImagePolicy
+from ...core.secret import Secret
+from ...core.types import Request, Timing, Turn, Usage
+from ..options import ModelOptions
+from ..providers.reasoning import merge_fields
+from .dialect import Picture, key_headers
+from .http_client import Body
+from .replies import Reply, decode_body, expect_object, refuse_error
+from .served_model import ServedModel
+
+FINISH = {"completed": "stop", "max_output_tokens": "length", "failed": "error"}
+UNFINISHED = frozenset({"queued", "in_progress"})
+POLL_S = 5.0
+ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+DELTAS = {
+    "response.output_text.delta": "content",
+    "response.reasoning_summary_text.delta": "reasoning",
+    "response.reasoning_text.delta": "reasoning",
+}
+
+
+def create(name: str, options: ModelOptions) -> ServedModel:
+    """Return the model `openai-responses/NAME`."""
+    options.allow_arguments("openai-responses")
+    return ResponsesModel(Responses(), name, options)
+
+
+class ResponsesModel(ServedModel):
+    """A response that is made in the background is asked after until it is there."""
+
+    async def _send(self, body: Body) -> tuple[Reply, Timing]:
+        sent = self.clock.monotonic()
+        response = await self._http.send(self._url, body, self._headers, None)
+        answer = self._body_of(response)
+        while (ident := _unfinished(decode_body(answer))) is not None:
+            await self.clock.sleep(POLL_S)
+            answer = self._body_of(await self._http.send(f"{self._url}/{ident}", None, self._headers, 60.0))
+        return self._read_reply(answer), Timing(sent, self.clock.monotonic())
+
+
+class Responses:
+    """`/v1/responses`; nothing is stored by the server."""
+
+    provider = "openai-responses"
+    family = "openai-responses"
+    default_url = "https://api.openai.com/v1"
+    key_variable = "OPENAI_API_KEY"
+    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
+    image_policy = ImagePolicy()
+    sampling_place: str | None = None
+    key_header = "Authorization"
+    reasoning = "responses"
+    default_limit: int | None = None
+    unknown = frozenset({"stop", "seed"})
+    batch = "openai"
+    batch_endpoint = "/v1/responses"
+
+    def url(self, base_url: str, model: str, *, stream: bool) -> str:
+        """Return the address of responses."""
+        return f"{base_url}/responses"
+
+    def headers(self, key: Secret | None) -> dict[str, str]:
+        """Return JSON headers, with a bearer token if there is a key."""
+        return {"Content-Type": "application/json"} | key_headers(self.key_header, key)
+
+    def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
+        """Return the body."""
+        params = request.params
+        body: dict[str, Any] = {
+            "model": model,
+            "store": False,
+            "input": [_item(turn, of_turn) for turn, of_turn in zip(request.messages, pictures, strict=True)],
+            "max_output_tokens": params.max_tokens,
+            "temperature": params.temperature,
+            "top_p": params.top_p,
+            "stream": params.stream or None,
+        }
+        body = {name: value for name, value in body.items() if value is not None}
+        return merge_fields(params.extra_body, body) if params.extra_body else body
+
+    def parse(self, value: Any) -> Reply:
+        """Read a whole response."""
+        response = expect_object(value)
+        refuse_error(response)
+        reply = Reply(model=response.get("model"), usage=_usage(response.get("usage")))
+        items = [item for item in response.get("output") or () if isinstance(item, dict)]
+        for item in items:
+            _take_item(item, reply)
+        reply.choices = len(items)
+        reply.finish = _finish(response)
+        return reply
+
+    def parse_event(self, value: Any, reply: Reply) -> str | None:
+        """Read one stream event; kinds that are not known say nothing about the text."""
+        event = expect_object(value)
+        kind = event.get("type")
+        if kind == "error":
+            refuse_error({"error": event.get("error") or event})
+        if kind in ENDS:
+            _take_end(expect_object(event.get("response") or {}), reply)
+            return None
+        if kind == "response.refusal.delta":
+            reply.refusal = (reply.refusal or "") + str(event.get("delta", ""))
+        brought = DELTAS.get(str(kind))
+        return _take_delta(brought, str(event.get("delta") or ""), reply) if brought else None
+
+
+def _item(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
+    if not pictures:
+        return {"role": turn.role, "content": turn.text}
+    shown = turn.arrange(
+        [{"type": "input_image", "image_url": f"data:{one.mime};base64,{one.token}"} for one in pictures]
+    )
+    content = [{"type": "input_text", "text": part} if isinstance(part, str) else part for part in shown]
+    return {"role": turn.role, "content": content}
+
+
+def _take_item(item: Mapping[str, Any], reply: Reply) -> None:
+    """Take the text of a message, or the words of a reasoning item; other items are no part of an answer."""
+    if item.get("type") == "reasoning":
+        parts = [*(item.get("summary") or ()), *(item.get("content") or ())]
+        words = "".join(_texts(parts, "text"))
+        reply.reasoning = (reply.reasoning or "") + words if words else reply.reasoning
+    if item.get("type") != "message":
+        return
+    parts = [part for part in item.get("content") or () if isinstance(part, dict)]
+    texts = list(_texts([part for part in parts if part.get("type") == "output_text"], "text"))
+    reply.text = (reply.text or "") + "".join(texts) if texts else reply.text
+    refused = "".join(_texts([part for part in parts if part.get("type") == "refusal"], "refusal"))
+    reply.refusal = refused or reply.refusal
+
+
+def _texts(parts: Iterable[Any], name: str) -> Iterable[str]:
+    return (str(part.get(name) or "") for part in parts if isinstance(part, dict))
+
+
+def _take_delta(brought: str, text: str, reply: Reply) -> str | None:
+    if brought == "reasoning":
+        reply.reasoning = (reply.reasoning or "") + text
+    else:
+        reply.text = (reply.text or "") + text
+        reply.choices += 1
+    return brought if text else None
+
+
+def _take_end(response: dict[str, Any], reply: Reply) -> None:
+    refuse_error(response)
+    reply.finish = _finish(response)
+    reply.usage = _usage(response.get("usage")) or reply.usage
+    reply.model = response.get("model") or reply.model
+    reply.closed = True
+
+
+def _finish(response: Mapping[str, Any]) -> str | None:
+    why = (response.get("incomplete_details") or {}).get("reason")
+    word = str(why or response.get("status") or "")
+    return FINISH.get(word, word) or None
+
+
+def _unfinished(value: Any) -> str | None:
+    """Return the name of a response that is still being made."""
+    waits = isinstance(value, dict) and value.get("status") in UNFINISHED and value.get("id")
+    return str(value["id"]) if waits else None
+
+
+def _usage(value: Any) -> Usage | None:
+    if not isinstance(value, dict):
+        return None
+    given, made = (value.get(f"{kind}_tokens_details") or {} for kind in ("input", "output"))
+    totals = value.get("input_tokens"), value.get("output_tokens")
+    return Usage(*totals, made.get("reasoning_tokens"), given.get("cached_tokens"))
