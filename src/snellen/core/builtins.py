@@ -65,6 +65,7 @@ SCORERS = {
     "kie_f1": "snellen.scoring.scorers.key_values:score_f1",
     "caption": "snellen.scoring.scorers.caption_scores:score",
     "exam": "snellen.sight.exam_scorer:score",
+    "rationale": "snellen.train.rationale_facts:score",
 }
 
 AGGREGATES = {
