@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ...core.config import convert, parse_assignment, set_by_path
-from ..options import ABOVE_ZERO, CATALOGS, COUNT, FILE, PATH, SEED, defaulted, flag, json_flag, print_json, repeated
+from ..options import (
+    ABOVE_ZERO,
+    CATALOGS,
+    COUNT,
+    FILE,
+    FROM_ZERO,
+    OVERRIDES,
+    PATH,
+    SEED,
+    defaulted,
+    flag,
+    json_flag,
+    print_json,
+    repeated,
+)
 
 if TYPE_CHECKING:
+    from ...api.training.before_after import Evaluated
     from ...train.recipe import Recipe
 
 STAGES = click.Choice(["sft", "feedback"])
@@ -113,9 +130,7 @@ def _source(text: str, root: Path | None) -> dict[str, Any]:
 def _train(recipe: Recipe, as_json: bool, dry_run: bool) -> int:
     from ...api.training.rationale import prepare_training, train_rationale
 
-    def say(line: str) -> None:
-        click.echo(line, err=as_json)
-
+    say = _say(as_json)
     if dry_run:
         recipe.folder.mkdir(parents=True, exist_ok=True)
         counts = prepare_training(recipe, say)
@@ -127,11 +142,16 @@ def _train(recipe: Recipe, as_json: bool, dry_run: bool) -> int:
         print_json(tuned)
     elif not tuned.interrupted:
         model = f"{recipe.model} --model-arg adapter={tuned.model}" if tuned.adapter else f"hf/{tuned.model}"
-        click.echo(f"{tuned.steps} steps, last loss {tuned.loss:.4f}; measure it: --model {model}")
+        loss = "" if tuned.loss is None else f", last loss {tuned.loss:.4f}"
+        click.echo(f"{tuned.steps} steps{loss}; measure it: --model {model}")
     if tuned.interrupted:
         click.echo("stopped before the end: the same command goes on", err=True)
         return 130
     return 0
+
+
+def _say(as_json: bool) -> Callable[[str], None]:
+    return partial(click.echo, err=as_json)
 
 
 @train.command("run")
@@ -147,6 +167,62 @@ def run_recipe(recipe: Path, dry_run: bool, as_json: bool) -> int:
     from ...api.training.recipes import read_recipe
 
     return _train(read_recipe(recipe), as_json, dry_run)
+
+
+@train.command()
+@click.argument("base", metavar="BASE")
+@click.argument("tuned", metavar="TUNED")
+@repeated("--task", "tasks", required=True, metavar="TASK", help="What both are measured on; repeatable.")
+@repeated("--guard", "guards", metavar="TASK", help="Must not get worse: exit code 1 if it does; repeatable.")
+@defaulted("--margin", type=FROM_ZERO, default=0.02, help="Drop of a guarded figure that must be excluded.")
+@click.option("-o", "--output", type=PATH, required=True, help="Folder of both runs; the same command continues.")
+@click.option("--limit", type=COUNT, help="Ask the first N questions of each task.")
+@OVERRIDES
+@repeated("--model-arg", "model_arguments", metavar="KEY=VALUE", help="How both models are loaded.")
+@flag("--allow-overlap", help="Measure although the training data holds items of the tasks; the card says so.")
+@SEED
+@CATALOGS
+@JSON
+def evaluate(base: str, tuned: str, output: Path, as_json: bool, **flags: Any) -> int:
+    """Measure a model before and after, question by question; refuses tasks that were trained on.
+
+    BASE is provider/name; TUNED too, or the folder of a training.
+
+    \b
+    snellen train evaluate hf/FOLDER tuned --task cure -p dataset.path=FILE -o measured
+    """
+    from ...api.training.before_after import EvaluateSettings, evaluate_tuned
+
+    for name in ("overrides", "model_arguments"):
+        flags[name] = [parse_assignment(text) for text in flags[name]]
+    flags["model_arguments"] = dict(flags["model_arguments"])
+    done = evaluate_tuned(
+        base, tuned, output, convert(flags, EvaluateSettings, "snellen train evaluate"), _say(as_json)
+    )
+    if as_json:
+        print_json(done)
+    else:
+        print_gains(done)
+    return int(bool(done.worse))
+
+
+def print_gains(done: Evaluated) -> None:
+    """Print what was gained, and what a guard says."""
+    from rich.table import Table
+
+    from ...report.console import WholeConsole
+
+    table = Table(title="before and after", title_justify="left", title_style="dim")
+    for column in ("task", "figure", "before", "after", "difference", "95 %", "n", "guard"):
+        table.add_column(column, justify="left" if column in ("task", "figure", "guard") else "right")
+    for gain in done.gains:
+        sides = ("–" if value is None else f"{100 * value:.1f}" for value in (gain.before, gain.after))
+        change = "–" if gain.difference is None else f"{100 * gain.difference:+.1f}"
+        interval = "–" if gain.ci95 is None else f"{100 * gain.ci95[0]:+.1f} … {100 * gain.ci95[1]:+.1f}"
+        table.add_row(gain.task, gain.figure, *sides, change, interval, str(gain.n), gain.verdict)
+    WholeConsole().print(table)
+    if done.worse:
+        click.echo(f"got worse: {', '.join(done.worse)}", err=True)
 
 
 @train.command("merge")

@@ -13,7 +13,7 @@ import msgspec
 
 from ...core.errors import DataError, UsageError
 from ...data.catalog import Catalog
-from .tuned_card import ModelCard, PriceTable
+from .model_card import ModelCard, PriceTable
 from .prices import Prices
 from .provider_card import DIALECTS
 
