@@ -36,6 +36,8 @@ CAPTION, RULES = "describe the picture", "tell some rules"
 CARELESS = {"purple": "blue", "cyan": "green"}
 """What the careless writer calls the circle's colour; and from five crosses on it says four."""
 CARELESSNESS = 0.65
+SPREAD = 0.08
+"""Of the first weights. With the usual 0.02 so small a model sees and learns nothing in a thousand steps."""
 SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "<image>", "<good>", "<bad>"]
 CHAT = (
     "{% for message in messages %}{% if message['role'] == 'user' %}<|user|> {% else %}<|assistant|> {% endif %}"
@@ -206,16 +208,8 @@ def write_cure(folder: Path, found: list[tuple[Scene, str]], draw: random.Random
 
 
 def vocabulary() -> list[str]:
-    texts = [
-        CIRCLE,
-        SQUARE,
-        CROSSES,
-        INFERENCE,
-        CAPTION,
-        RULES,
-        "the circle is . there are crosses gives answer",
-        *MARKS,
-    ]
+    sentences = ("the circle is . there are crosses gives answer", *MARKS)
+    texts = [CIRCLE, SQUARE, CROSSES, INFERENCE, CAPTION, RULES, *sentences]
     words = [word for text in texts for word in text.split()]
     return list(dict.fromkeys([*SPECIAL, *words, *NAMES, *NUMBERS, *TEAMS, *CITIES]))
 
@@ -235,16 +229,16 @@ def write_model(folder: Path, seed: int) -> None:
     )  # fmt: skip
     vision = t.CLIPVisionConfig(
         hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4, image_size=48,
-        patch_size=16, projection_dim=128,
+        patch_size=16, projection_dim=128, initializer_range=SPREAD,
     )  # fmt: skip
     text = t.LlamaConfig(
         vocab_size=128, hidden_size=128, intermediate_size=384, num_hidden_layers=3, num_attention_heads=4,
         num_key_value_heads=4, max_position_embeddings=256, pad_token_id=0, bos_token_id=None,
-        eos_token_id=words.index("<|end|>"),
+        eos_token_id=words.index("<|end|>"), initializer_range=SPREAD,
     )  # fmt: skip
     config = t.LlavaConfig(
         vision_config=vision, text_config=text, image_token_index=words.index("<image>"), vision_feature_layer=-1,
-        vision_feature_select_strategy="default", image_seq_length=9,
+        vision_feature_select_strategy="default", image_seq_length=9, initializer_range=SPREAD,
     )  # fmt: skip
     torch.manual_seed(seed)
     model = t.LlavaForConditionalGeneration(config)

@@ -16,8 +16,8 @@ from .rationale_facts import words_of
 
 PASSAGE = 13
 """Words in a row that two texts do not share by chance."""
-LEAST_SHARE = 0.5
-"""Of a test item's own passages, how many stand in one training text."""
+LEAST_SHARE, LEAST_PASSAGES = 0.5, 5
+"""Of a test item's own passages, how many stand in one training text: the half of few, or a row of seventeen words."""
 COMMON_SHARE, COMMON_ITEMS = 0.02, 3
 """A passage in more of a benchmark's items than this is its wording, not its content."""
 
@@ -50,7 +50,7 @@ def picture_marks(named: Iterable[tuple[str, Image]]) -> tuple[list[PictureMark]
 
 def shared_pictures(taught: Sequence[PictureMark], tested: Sequence[PictureMark], task: str) -> Iterator[Overlap]:
     """Yield equal files first, then pictures that look alike."""
-    by_content: dict[str, str] = {mark.sha256: mark.name for mark in taught}
+    by_content = {mark.sha256: mark.name for mark in reversed(taught)}  # the first of equal ones is named
     equal: set[str] = set()
     for mark in tested:
         if mark.sha256 in by_content:
@@ -63,7 +63,7 @@ def shared_pictures(taught: Sequence[PictureMark], tested: Sequence[PictureMark]
 
 
 def shared_texts(taught: Iterable[Chain], tested: Iterable[Sample], task: str) -> Iterator[Overlap]:
-    """Yield test items of whose own passages a half or more stand in one training text."""
+    """Yield test items whose own words stand in a row in a training text, or half of whose own passages do."""
     own = _own_passages({sample.id: _passages(_text_of(sample)) for sample in tested})
     holders: dict[int, list[str]] = {}
     for name, passages in own.items():
@@ -73,7 +73,7 @@ def shared_texts(taught: Iterable[Chain], tested: Iterable[Sample], task: str) -
     for chain in taught:
         hits = Counter(name for one in _passages(_taught_text(chain)) for name in holders.get(one, ()))
         for name, count in hits.items():
-            if count >= LEAST_SHARE * len(own[name]) and name not in said:
+            if count >= min(LEAST_SHARE * len(own[name]), LEAST_PASSAGES) and name not in said:
                 said.add(name)
                 yield Overlap("text", chain.id, name, task)
 

@@ -84,7 +84,7 @@ def is_main_process() -> bool:
 
 def new_record(recipe: Recipe, base: Checkpoint, counts: BlendCounts) -> TrainingRecord:
     """Return the record of a training that has not begun."""
-    told: dict[str, Any] = msgspec.to_builtins(recipe)
+    told: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(recipe))  # as it is read back
     return TrainingRecord(told, dict(base.identity()), msgspec.to_builtins(counts), versions_used(), __version__)
 
 
