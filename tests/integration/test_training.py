@@ -166,6 +166,7 @@ def test_a_trainer_that_resumes_with_other_weights_is_noticed(
         train_rationale(replace(whole, output=str(tmp_path / "cut")))
 
 
+@pytest.mark.slow
 def test_memory_that_runs_out_halves_the_batch_and_trains_the_same(
     rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +192,7 @@ def test_memory_that_runs_out_halves_the_batch_and_trains_the_same(
     assert sorted(found) == [1, 2, 3] and found == pytest.approx(wanted, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number_ends_the_training_by_name(
     rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +211,7 @@ def test_a_loss_that_is_no_number_ends_the_training_by_name(
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named_and_nothing_half_stays(
     rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +233,7 @@ def test_a_full_disk_is_named_and_nothing_half_stays(
     assert train_rationale(recipe).steps == 6
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_the_same_command_goes_on(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from snellen.train.watchman import Watchman
 

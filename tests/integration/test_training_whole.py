@@ -141,7 +141,7 @@ def test_two_processes_train_together(rows: Path, tmp_path: Path) -> None:
         "[training]\nsteps = 4\nbatch_size = 2\nsave_steps = 2\nlearning_rate = 1e-2\n"
     )
     launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1",
-              "--mixed_precision", "no", "--dynamo_backend", "no", "-m", "snellen.cli.main"]  # fmt: skip
+              "--mixed_precision", "no", "--dynamo_backend", "no", "-m", "snellen"]  # fmt: skip
     done = subprocess.run(
         [sys.executable, *launch, "train", "run", str(recipe)],
         env=QUIET,
