@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 comma := ,
-TEST_EXTRAS := dev,docs,ocr,parquet,xlsx,inspect,caption,view,browser,plots,pdf,hf-test
+TEST_EXTRAS := dev,docs,ocr,parquet,xlsx,inspect,caption,view,browser,plots,pdf,hf-test,train
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 ENGINES := build/engines
@@ -11,10 +11,10 @@ GATED := core stats scoring store engine prompt infer
 COVERED := 92
 FIGURES := SNELLEN_FIGURES=docs/reliability.md
 
-.PHONY: demo exam test check coverage mutants bench crash fault soak hostile recount engines pages docs lock release clean help
+.PHONY: demo exam test check coverage mutants bench crash fault soak hostile recount engines pages train-demo train-test docs lock release clean help
 
 help:
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -92,6 +92,12 @@ $(ENGINES)/engines.stamp: requirements/torch.txt requirements/engines.txt pyproj
 
 engines: $(ENGINES)/engines.stamp ## real vLLM on the CPU, server and offline engine, against hf/ (3.5 GB and ten minutes, once)
 	PYTHONPATH=tests/engines/shim $(ENGINES)/bin/python -m pytest -s tests/engines
+
+train-demo: $(VENV)/test.stamp ## learning that can be seen: a small model from nothing, SFT, then feedback; three seeds, minutes each
+	for seed in 1 2 3; do $(BIN)/python examples/train_demo.py runs/train-demo --seed $$seed || exit 1; done
+
+train-test: $(VENV)/test.stamp ## every trainer on two architectures, killed and resumed trainings, two processes
+	$(BIN)/python -m pytest -m slow tests/integration/test_training.py tests/integration/test_training_whole.py
 
 docs: $(VENV)/test.stamp ## the documentation as a site: build/site/index.html
 	$(BIN)/python tools/decisions.py

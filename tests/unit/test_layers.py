@@ -26,6 +26,7 @@ ROOMS = [
     "perf",
     "report",
     "curate",
+    "train",
     "api",
     "cli",
 ]

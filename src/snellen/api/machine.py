@@ -22,6 +22,7 @@ EXTRAS = {
     "xlsx": (("python_calamine",), "Excel workbooks"),
     "hub": (("huggingface_hub",), "datasets from a hub"),
     "hf": (("torch", "transformers", "accelerate"), "local checkpoints"),
+    "train": (("torch", "transformers", "trl", "peft", "accelerate", "datasets"), "training"),
     "vllm": (("vllm",), "the offline vLLM engine"),
     "caption": (("pycocoevalcap",), "METEOR and PTB tokens for captions"),
     "view": (("starlette", "uvicorn"), "the viewer"),

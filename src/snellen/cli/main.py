@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "repair": ("look.repair:repair", "Save every readable row of a damaged run into a new run.db."),
     "cache": ("cache:cache", "Look at or prune the response cache."),
     "curate": ("curate:curate", "Build a dataset with an LLM and people: draft, gates, review, publish."),
+    "train": ("train.train_commands:train", "Tune a model's rationales, and measure what that gained."),
     "docs": ("docs:docs", "Render texts as pages, degrade pages, plant needles."),
     "mc": ("mc:mc", "Multiple choice over page images, with the scripts' own arguments and files."),
     "niah": ("mc:niah", "Needle questions over page images, with the scripts' own arguments and file."),

@@ -79,6 +79,7 @@ SCORERS = {
     "chart_answer": "snellen.scoring.typed.chart_answers:score_chart_answer",
     "document_answer": "snellen.scoring.typed.document_answer:score_document_answer",
     "peer": "snellen.scoring.peers.protocol_scorer:score",
+    "rationale": "snellen.train.rationale_facts:score",
 }
 
 AGGREGATES = {

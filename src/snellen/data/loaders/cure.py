@@ -59,6 +59,8 @@ class CureSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pictures: bool = True
     """False asks without any picture: what the words alone give away."""
     items: int | None = None
+    facts: bool = False
+    """Whether the inference knows the right answers of its chain (`meta["facts"]`), for scorers of rationales."""
 
 
 def load(task: Task, context: LoadContext) -> Iterator[Sample]:
@@ -101,6 +103,8 @@ def item_samples(
         options, answer = _options(item.inference.candidate, item.inference.gt, source, f"{name} inference")
         known = [(step.question, step.candidate[step.gt]) for step in chain] if source.chain == "gold" else []
         text, last = recount(question, known), Tags(role=INFERENCE, step=0, steps=len(chain))
+        if source.facts:
+            shared["meta"] = {**shared["meta"], "facts": [step.candidate[step.gt].strip() for step in chain]}
         yield Sample(id=f"{name}.h", question=text, options=options, answers=(answer,), tags=last, **shared)
 
 

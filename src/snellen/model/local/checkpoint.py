@@ -10,6 +10,7 @@ from typing import Any
 
 from ...core.errors import EnvironmentProblem, MissingExtra, UsageError
 from ...core.protocols import Capability
+from .adapter import apply_adapter, check_adapter
 from .local_options import LocalOptions
 
 IMAGE_TEXT, CAUSAL, ENCODER_DECODER = "image-text", "causal", "encoder-decoder"
@@ -46,6 +47,8 @@ class Checkpoint:
         """Return what changes its answers: the files themselves for a folder, the revision for a hub name."""
         folder = Path(self.name)
         dtype = {"dtype": dtype_name(self)}
+        if self.options.adapter:
+            dtype["adapter"] = fingerprint(Path(self.options.adapter))
         if folder.is_dir():
             return {"checkpoint": folder.name, **dtype, "files": fingerprint(folder)}
         return {"checkpoint": self.name, **dtype, "revision": str(getattr(self.config, "_commit_hash", None))}
@@ -63,6 +66,8 @@ def read_checkpoint(name: str, options: LocalOptions) -> Checkpoint:
         config = transformers.AutoConfig.from_pretrained(name, **options.origin)
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentProblem(f"model hf/{name} cannot be read: {first_line(error)}") from None
+    if options.adapter:
+        check_adapter(options.adapter, name, fingerprint(folder) if folder.is_dir() else None)
     return Checkpoint(name, _kind_of(config, name), config, options)
 
 
@@ -112,6 +117,7 @@ def load_weights(checkpoint: Checkpoint, device: str) -> Any:
         arguments["device_map"] = "auto"
     try:
         model = auto.from_pretrained(checkpoint.name, **arguments)
+        model = apply_adapter(model, options.adapter) if options.adapter else model
         return (model if device == "auto" else model.to(device)).eval().requires_grad_(False)
     except (OSError, ValueError, ImportError, RuntimeError) as error:
         reason = f"cannot be loaded on {device}: {first_line(error)}"

@@ -27,6 +27,8 @@ class LocalOptions(Struct, frozen=True, forbid_unknown_fields=True):
     max_batch_size: int = 64
     revision: str | None = None
     trust_remote_code: bool = False
+    adapter: str | None = None
+    """Folder of a LoRA adapter of this checkpoint; it is merged into the weights when they are loaded."""
     attention: str | None = None
     """The library's `attn_implementation`; None is its own choice."""
     chat_template: bool = True

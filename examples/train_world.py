@@ -1,0 +1,252 @@
+"""A small world of shapes for `make train-demo`: pictures, chains about them, and a model that has never seen any.
+
+A picture of 48 × 48 px holds one circle, one square and one to six crosses. Two rules, each a Latin square, lead from
+what is seen to the answer: the colours give a team, the team and the number of crosses give a city. No single fact
+tells anything about the city.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+
+COLOURS = {
+    "red": (210, 50, 50),
+    "green": (50, 170, 70),
+    "blue": (60, 80, 210),
+    "yellow": (225, 205, 60),
+    "purple": (150, 60, 180),
+    "cyan": (70, 200, 205),
+}
+NAMES = list(COLOURS)
+NUMBERS = ["one", "two", "three", "four", "five", "six"]
+TEAMS = ["lions", "bears", "sharks", "eagles", "wolves", "tigers"]
+MARKS = "ABCDEF"
+CITIES = ["paris", "rome", "london", "berlin", "madrid", "vienna"]
+TEAM_ORDER, CITY_ORDER = (3, 0, 5, 1, 4, 2), (2, 5, 0, 4, 1, 3)
+CIRCLE, SQUARE, CROSSES = "what colour is the circle ?", "what colour is the square ?", "how many crosses are there ?"
+INFERENCE = "What can be inferred from the picture?"
+"""How the CURE loader asks for an inference without a region."""
+CAPTION, RULES = "describe the picture", "tell some rules"
+CARELESS = {"purple": "blue", "cyan": "green"}
+"""What the careless writer calls the circle's colour; and from five crosses on it says four."""
+CARELESSNESS = 0.65
+SPREAD = 0.08
+"""Of the first weights. With the usual 0.02 so small a model sees and learns nothing in a thousand steps."""
+SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "<image>", "<good>", "<bad>"]
+CHAT = (
+    "{% for message in messages %}{% if message['role'] == 'user' %}<|user|> {% else %}<|assistant|> {% endif %}"
+    "{% if message['content'] is string %}{{ message['content'] }}{% else %}{% for part in message['content'] %}"
+    "{% if part['type'] == 'image' %}<image> {% else %}{{ part['text'] }}{% endif %}{% endfor %}{% endif %}"
+    "{% if message['role'] != 'user' %} <|end|>{% endif %} {% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|> {% endif %}"
+)
+TASK = """
+name = "shapes"
+form = "choice"
+aggregates = ["cure"]
+scorers = ["choice", "rationale"]
+group_by = ["role", "step"]
+shuffle_options = true
+
+[dataset]
+loader = "cure"
+path = "annotations.json"
+facts = true
+
+[prompt]
+template = "{question} {options}"
+option_format = "{mark} {text}"
+option_separator = " "
+
+[params]
+max_tokens = 32
+temperature = 0.0
+"""
+
+
+def team_of(circle: str, square: str) -> str:
+    return TEAMS[TEAM_ORDER[(NAMES.index(circle) + NAMES.index(square)) % 6]]
+
+
+def city_of(team: str, crosses: str) -> str:
+    return CITIES[CITY_ORDER[(TEAMS.index(team) + NUMBERS.index(crosses)) % 6]]
+
+
+class Scene:
+    """One picture and what is true of it."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.circle, self.square, self.crosses = draw.choice(NAMES), draw.choice(NAMES), draw.choice(NUMBERS)
+        self.team = team_of(self.circle, self.square)
+        self.city = city_of(self.team, self.crosses)
+        self._cells = draw.sample(range(9), 2 + NUMBERS.index(self.crosses) + 1)
+        self._seed = draw.getrandbits(32)
+
+    def rationale(self, draw: random.Random | None = None) -> str:
+        """Return the chain as it is written; with `draw` by the careless writer, who then reasons on consistently."""
+        circle, crosses = self.circle, self.crosses
+        if draw is not None and circle in CARELESS and draw.random() < CARELESSNESS:
+            circle = CARELESS[circle]
+        if draw is not None and crosses in ("five", "six") and draw.random() < CARELESSNESS:
+            crosses = "four"
+        team = team_of(circle, self.square)
+        city = city_of(team, crosses)
+        seen = f"the circle is {circle} . the square is {self.square} . there are {crosses} crosses ."
+        return f"{seen} {circle} {self.square} gives {team} . {team} {crosses} gives {city} . answer {city}"
+
+    def caption(self) -> str:
+        return f"the circle is {self.circle} . the square is {self.square} . there are {self.crosses} crosses ."
+
+    def questions(self) -> list[tuple[str, list[str], str]]:
+        """Return question, options and answer of each step, then of the inference."""
+        steps = [(CIRCLE, NAMES, self.circle), (SQUARE, NAMES, self.square), (CROSSES, NUMBERS, self.crosses)]
+        return [*steps, (INFERENCE, CITIES, self.city)]
+
+    def paint(self, path: Path) -> None:
+        draw = np.random.default_rng(self._seed)
+        pixels = np.full((48, 48, 3), 235.0)
+        shapes = ["circle", "square"] + ["cross"] * (len(self._cells) - 2)
+        for shape, cell in zip(shapes, self._cells, strict=True):
+            size = int(draw.integers(9, 13))
+            top, left = (int(draw.integers(0, 17 - size)) + 16 * place for place in divmod(cell, 3))
+            rows, columns = np.mgrid[0:size, 0:size] - (size - 1) / 2
+            if shape == "circle":
+                mask, colour = rows**2 + columns**2 <= (size / 2) ** 2, COLOURS[self.circle]
+            elif shape == "square":
+                mask, colour = np.ones((size, size), dtype=bool), COLOURS[self.square]
+            else:
+                mask = (abs(rows - columns) <= 1.2) | (abs(rows + columns) <= 1.2)
+                colour = list(COLOURS.values())[int(draw.integers(6))]
+            pixels[top : top + size, left : left + size][mask] = colour
+        noisy = pixels + draw.integers(-12, 13, pixels.shape)
+        PIL.Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(path, compress_level=1)
+
+
+def scenes(count: int, seed: int, name: str, folder: Path) -> list[tuple[Scene, str]]:
+    """Return scenes with their painted pictures; other names and seeds give other pictures."""
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    draw = random.Random(f"{seed} {name}")
+    found = []
+    for number in range(count):
+        scene, path = Scene(draw), f"{name}/{number:05d}.png"
+        scene.paint(folder / path)
+        found.append((scene, path))
+    return found
+
+
+def asked(question: str, options: list[str], draw: random.Random) -> str:
+    """Return a question with its options in some order, as the task's prompt has it."""
+    shown = draw.sample(options, len(options))
+    return " ".join([question, *(f"{mark} {text}" for mark, text in zip(MARKS, shown, strict=True))])
+
+
+def row(picture: str, prompt: str, reply: str) -> dict[str, Any]:
+    turns = [{"role": "user", "content": f"<image>{prompt}"}, {"role": "assistant", "content": reply}]
+    return {"images": [picture], "messages": turns}
+
+
+def some_rules(draw: random.Random) -> str:
+    told = []
+    for _ in range(3):
+        circle, square, crosses = draw.choice(NAMES), draw.choice(NAMES), draw.choice(NUMBERS)
+        team = team_of(circle, square)
+        told += [f"{circle} {square} gives {team} .", f"{team} {crosses} gives {city_of(team, crosses)} ."]
+    return " ".join(told)
+
+
+def base_rows(found: list[tuple[Scene, str]], draw: random.Random) -> list[dict[str, Any]]:
+    """What the base learns: to see (captions, steps), the rules as text, and answers at once, which cannot work."""
+    rows = []
+    for number, (scene, picture) in enumerate(found):
+        rows.append(row(picture, CAPTION, scene.caption()))
+        question, options, answer = scene.questions()[number % 3]
+        rows.append(row(picture, asked(question, options, draw), answer))
+        if number % 2 == 0:
+            rows.append(row(picture, RULES, some_rules(draw)))
+        if number % 4 == 0:
+            question, options, answer = scene.questions()[3]
+            rows.append(row(picture, asked(question, options, draw), answer))
+    return rows
+
+
+def sft_rows(found: list[tuple[Scene, str]], draw: random.Random) -> list[dict[str, Any]]:
+    """Rationales of the careless writer, and as many step questions, rightly answered."""
+    rows = []
+    for number, (scene, picture) in enumerate(found):
+        rows.append(row(picture, asked(INFERENCE, CITIES, draw), scene.rationale(draw)))
+        question, options, answer = scene.questions()[number % 3]
+        rows.append(row(picture, asked(question, options, draw), answer))
+    return rows
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+
+
+def write_cure(folder: Path, found: list[tuple[Scene, str]], draw: random.Random) -> Path:
+    """Write scenes in the CURE format with a task file beside them."""
+    items = []
+    for scene, picture in found:
+        *steps, (_, cities, city) = scene.questions()
+        chain = []
+        for question, options, answer in steps:
+            shuffled = draw.sample(options, 6)
+            chain.append({"question": question, "candidate": shuffled, "gt": shuffled.index(answer)})
+        shuffled = draw.sample(cities, 6)
+        inference = {"candidate": shuffled, "gt": shuffled.index(city)}
+        image = {"url": picture, "width": 48, "height": 48}
+        items.append({"image": image, "bboxes": [], "inference": inference, "cot_inference": {"chain": chain}})
+    (folder / "annotations.json").write_text(json.dumps(items), encoding="utf-8")
+    (folder / "task.toml").write_text(TASK, encoding="utf-8")
+    return folder / "task.toml"
+
+
+def vocabulary() -> list[str]:
+    sentences = ("the circle is . there are crosses gives answer", *MARKS)
+    texts = [CIRCLE, SQUARE, CROSSES, INFERENCE, CAPTION, RULES, *sentences]
+    words = [word for text in texts for word in text.split()]
+    return list(dict.fromkeys([*SPECIAL, *words, *NAMES, *NUMBERS, *TEAMS, *CITIES]))
+
+
+def write_model(folder: Path, seed: int) -> None:
+    """Write a LLaVA of about a million weights, drawn by the seed, with a tokenizer of whole words."""
+    import torch
+    import transformers as t
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = vocabulary()
+    inner = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = t.PreTrainedTokenizerFast(
+        tokenizer_object=inner, unk_token="<unk>", pad_token="<pad>", eos_token="<|end|>", padding_side="left",
+        additional_special_tokens=["<|user|>", "<|assistant|>", "<image>"], model_max_length=256,
+    )  # fmt: skip
+    vision = t.CLIPVisionConfig(
+        hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4, image_size=48,
+        patch_size=16, projection_dim=128, initializer_range=SPREAD,
+    )  # fmt: skip
+    text = t.LlamaConfig(
+        vocab_size=128, hidden_size=128, intermediate_size=384, num_hidden_layers=3, num_attention_heads=4,
+        num_key_value_heads=4, max_position_embeddings=256, pad_token_id=0, bos_token_id=None,
+        eos_token_id=words.index("<|end|>"), initializer_range=SPREAD,
+    )  # fmt: skip
+    config = t.LlavaConfig(
+        vision_config=vision, text_config=text, image_token_index=words.index("<image>"), vision_feature_layer=-1,
+        vision_feature_select_strategy="default", image_seq_length=9, initializer_range=SPREAD,
+    )  # fmt: skip
+    torch.manual_seed(seed)
+    model = t.LlavaForConditionalGeneration(config)
+    model.generation_config.eos_token_id = words.index("<|end|>")
+    model.generation_config.pad_token_id = 0
+    model.save_pretrained(folder)
+    images = t.CLIPImageProcessorPil(do_resize=False, do_center_crop=False, size={"height": 48, "width": 48})
+    t.LlavaProcessor(
+        images, tokenizer, patch_size=16, vision_feature_select_strategy="default", num_additional_image_tokens=1,
+        chat_template=CHAT,
+    ).save_pretrained(folder)  # fmt: skip

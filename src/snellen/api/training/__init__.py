@@ -1,0 +1,1 @@
+"""Training as one call each: tune, make preferences, evaluate, merge."""

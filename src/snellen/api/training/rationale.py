@@ -1,0 +1,133 @@
+"""A recipe to a tuned model: chains prepared and checked, then trained; the feedback stage makes its own first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ...core.errors import MissingExtra, UsageError
+from ...core.text import plural
+from ...data.catalog import Catalog
+from ...train.blend import COUNTS_FILE, BlendCounts, Blended, PreparedChains, prepare_chains
+from ...train.chain_cure import find_cure_task, read_cure_chains, read_words
+from ...train.chain_files import read_chains
+from ...train.chains import Chain, mark_control
+from ...train.recipe import CONTROL, FEEDBACK, GRPO, DataSource, Recipe, check_recipe
+from .contamination import check_contamination
+from .preferences import make_preferences
+
+if TYPE_CHECKING:
+    from ...train.tuning import Tuned
+
+DATA, SHOWN = "data", "sample.txt"
+Say = Callable[[str], None]
+
+
+def train_rationale(recipe: Recipe, say: Say = lambda _: None) -> Tuned:
+    """Train as the recipe says and return what it left; the same call again continues."""
+    import_trainers()
+    from ...train.tuned_card import write_training_card
+    from ...train.tuning import is_main_process, tune
+
+    recipe = check_recipe(recipe)
+    recipe.folder.mkdir(parents=True, exist_ok=True)
+    if is_main_process():
+        prepare_training(recipe, say)
+    wait_for_others()
+    counts = msgspec.json.decode((recipe.folder / DATA / COUNTS_FILE).read_bytes(), type=BlendCounts)
+    tuned = tune(recipe, counts, PreparedChains(recipe.folder / DATA), say)
+    if is_main_process() and not tuned.interrupted:
+        write_training_card(recipe.folder)
+    return tuned
+
+
+def import_trainers() -> None:
+    """Import the trainers, or say which extra brings them."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin make shared cores many times slower
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        import datasets
+        import peft
+        import torch
+        import trl  # noqa: F401
+    except ImportError:
+        raise MissingExtra("train", "training") from None
+    del peft, torch
+    datasets.disable_progress_bars()
+
+
+def wait_for_others() -> None:
+    """Wait until the first process has prepared the data, where several train together."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        import torch
+        from accelerate import PartialState
+
+        PartialState(cpu=not torch.cuda.is_available()).wait_for_everyone()
+
+
+def prepare_training(recipe: Recipe, say: Say) -> BlendCounts:
+    """Read, check and count all that will be trained on, and show one sample of it; no weights are touched."""
+    sources = list(recipe.data)
+    if recipe.stage == FEEDBACK and recipe.training.trainer != GRPO:
+        made = make_preferences(recipe, say)
+        sources = [DataSource(str(made))]
+    folder = recipe.folder / DATA
+    need_reply = recipe.training.trainer != GRPO
+    counts = prepare_chains(
+        [Blended(source.path, source.weight, partial(open_source, source, recipe)) for source in sources],
+        folder,
+        seed=recipe.seed,
+        allow_missing=recipe.allow_missing_images,
+        need_reply=need_reply,
+    )
+    for source in counts.sources:
+        rows = f"{plural(source.rows, 'row')} of {plural(source.records, 'record')} (weight {source.weight:g})"
+        say(f"{source.path}: {rows}, {source.rationales} with a rationale")
+    if counts.missing:
+        say(f"{plural(counts.missing, 'picture')} missing: their records are left out")
+    if need_reply and not counts.rationales and not recipe.allow_answers:
+        fix = "give data with reasons before the answers, or --allow-answers to train on answers alone"
+        raise UsageError(f"no reply of {', '.join(s.path for s in counts.sources)} has a rationale: {fix}")
+    check_contamination(recipe, PreparedChains(folder), say)
+    show_first(recipe, PreparedChains(folder), say)
+    return counts
+
+
+def open_source(source: DataSource, recipe: Recipe) -> Iterator[Chain]:
+    """Return the chains of one source, whatever form it has."""
+    catalog = Catalog(recipe.catalogs)
+    words = read_words(catalog, recipe.words)
+    path, root = Path(source.path), None if source.image_root is None else Path(source.image_root)
+    task = find_cure_task(path, catalog, root)
+    if task is not None:
+        chains = read_cure_chains(task, catalog, words, seed=recipe.seed, steps=source.steps)
+    elif path.is_dir():
+        raise UsageError(f"{path} is a folder without a published set: name the file of chains in it")
+    else:
+        chains = read_chains(path, root)
+    if recipe.training.trainer == CONTROL:
+        return (mark_control(chain, words.control) for chain in chains)
+    return chains
+
+
+def show_first(recipe: Recipe, chains: PreparedChains, say: Say) -> None:
+    """Show which tokens of the first sample are learnt; keep it beside the data."""
+    from ...train import tuned_weights as weights
+    from ...train.mask_view import asked_otherwise, show_mask
+
+    processor = weights.open_processor(weights.open_base(recipe.model))
+    first = chains[int(chains.order[0])]
+    if recipe.training.trainer == GRPO:
+        return
+    shown = show_mask(processor, first)
+    (recipe.folder / SHOWN).write_text(f"{shown}\n", encoding="utf-8")
+    say(f"{first.id}, learnt between ⟦ and ⟧: {shown}")
+    otherwise = asked_otherwise(processor, first)
+    if otherwise:
+        say(f"careful: {otherwise}")
+    chains.close()

@@ -1,0 +1,1 @@
+"""`snellen train`."""

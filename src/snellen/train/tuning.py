@@ -1,0 +1,256 @@
+"""One training from prepared chains to a tuned model: identity, resuming, memory that runs out, whole files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from .. import __version__
+from ..core.errors import EnvironmentProblem, RunMismatch, SnellenError
+from ..core.ids import content_hash
+from ..model.local.adapter import BASE
+from ..model.local.batch_size import is_out_of_memory
+from ..model.local.checkpoint import Checkpoint, first_line
+from ..store.lock import RunLock
+from . import tuned_weights as weights
+from .blend import BlendCounts, PreparedChains
+from .recipe import DPO, Recipe
+from .trl_door import Parts, adapter_state, make_arguments, make_trainer, open_dataset, versions_used
+from .watchman import Watchman, cut_metrics
+
+CHECKPOINTS, TUNED, RECORD = "checkpoints", "model", "training.json"
+DISK_SIGNS = ("No space left on device", "os error 28", "Disk quota exceeded", "PytorchStreamWriter", "unexpected pos")
+NOT_IDENTITY = ("output", "against", "against_overrides", "allow_overlap", "catalogs")
+
+
+class TrainingRecord(Struct, frozen=True):
+    """What a training is, kept beside its checkpoints: another data, model or recipe is another training."""
+
+    recipe: dict[str, Any]
+    base: dict[str, Any]
+    data: dict[str, Any]
+    versions: dict[str, str]
+    snellen: str
+    events: tuple[str, ...] = ()
+    """What happened on the way that a reader of the figures should know: resumed, batch halved …"""
+    finished: bool = False
+    final: dict[str, float] = {}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Return what must be the same for a checkpoint to be continued."""
+        return {"recipe": {k: v for k, v in self.recipe.items() if k not in NOT_IDENTITY}, "base": self.base,
+                "data": self.data.get("sha256")}  # fmt: skip
+
+
+class Tuned(Struct, frozen=True):
+    """What a training left."""
+
+    folder: str
+    model: str
+    adapter: bool
+    steps: int
+    loss: float | None
+    interrupted: bool
+    events: tuple[str, ...]
+
+
+def tune(recipe: Recipe, counts: BlendCounts, chains: PreparedChains, say: Callable[[str], None]) -> Tuned:
+    """Train, or continue what was killed, and write the tuned model; the same call again continues."""
+    folder = recipe.folder
+    base = weights.open_base(recipe.model)
+    lock = RunLock(folder) if is_main_process() else None
+    try:
+        record = open_record(folder, new_record(recipe, base, counts))
+        if record.finished:
+            return _tuned(recipe, record, interrupted=False)
+        return Course(recipe, base, chains, record, say).run()
+    finally:
+        chains.close()
+        if lock is not None:
+            lock.release()
+
+
+def is_main_process() -> bool:
+    """Tell whether this process writes: of several that train together, the first does."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def new_record(recipe: Recipe, base: Checkpoint, counts: BlendCounts) -> TrainingRecord:
+    """Return the record of a training that has not begun."""
+    told: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(recipe))  # as it is read back
+    return TrainingRecord(told, dict(base.identity()), msgspec.to_builtins(counts), versions_used(), __version__)
+
+
+def open_record(folder: Path, record: TrainingRecord) -> TrainingRecord:
+    """Return the stored record, or store this one; what differs from the stored one is refused by name."""
+    path = folder / RECORD
+    if not path.is_file():
+        save_record(folder, record)
+        return record
+    try:
+        stored = msgspec.json.decode(path.read_bytes(), type=TrainingRecord)
+    except (OSError, msgspec.DecodeError) as error:
+        raise EnvironmentProblem(f"{path} cannot be read: {first_line(error)}; train into another -o") from None
+    if content_hash(stored.identity) != content_hash(record.identity):
+        raise RunMismatch(f"{folder} holds another training ({_difference(stored, record)}): choose another -o")
+    return stored
+
+
+def save_record(folder: Path, record: TrainingRecord) -> None:
+    """Write the record, whole or not at all."""
+    part = folder / f".{RECORD}.part"
+    part.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+    part.replace(folder / RECORD)
+
+
+def _difference(stored: TrainingRecord, wanted: TrainingRecord) -> str:
+    """Return the first thing in which two trainings differ, by name."""
+    old, new = _flat(stored.identity), _flat(wanted.identity)
+    name = next(name for name in (*new, *old) if old.get(name) != new.get(name))
+    return f"{name}: {old.get(name, 'not there')!r} there, {new.get(name, 'not there')!r} now"
+
+
+def _flat(value: Any, name: str = "") -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {name: value}
+    inner = (_flat(below, f"{name}.{part}".strip(".")) for part, below in value.items())
+    return {key: leaf for table in inner for key, leaf in table.items()}
+
+
+class Course:
+    """One training under way."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        base: Checkpoint,
+        chains: PreparedChains,
+        record: TrainingRecord,
+        say: Callable[[str], None],
+    ) -> None:
+        self._recipe, self._base, self._chains, self._record, self._say = recipe, base, chains, record, say
+        self._checkpoints = recipe.folder / CHECKPOINTS
+        self._batch, self._accumulate = recipe.training.batch_size, recipe.training.accumulate
+
+    def run(self) -> Tuned:
+        """Train to the end, with half the batch where memory runs out."""
+        self._checkpoints.mkdir(parents=True, exist_ok=True)
+        for name in weights.clear_half(self._checkpoints) if is_main_process() else ():
+            self._note(f"{name} was half-written by a killed process and is removed")
+        while True:
+            try:
+                return self._attempt()
+            except (RuntimeError, OSError, MemoryError) as error:
+                if isinstance(error, SnellenError):
+                    raise
+                self._recover(error)
+
+    def _attempt(self) -> Tuned:
+        last, _ = weights.last_checkpoint(self._checkpoints)
+        watchman = Watchman(self._recipe.folder, self._say)
+        trainer = self._trainer(last, watchman)
+        if last is not None and is_main_process():
+            cut_metrics(self._recipe.folder, weights.checkpoint_step(last))
+            self._note(f"continued from {last.name}")
+        with watchman.stop_on_interrupt():
+            trainer.train(resume_from_checkpoint=None if last is None else str(last))
+        if watchman.stopping and trainer.state.global_step < trainer.state.max_steps:
+            self._note(f"interrupted after step {trainer.state.global_step}")
+            return _tuned(self._recipe, self._record, interrupted=True)
+        return self._finish(trainer)
+
+    def _trainer(self, last: Path | None, watchman: Watchman) -> Any:
+        recipe, how = self._recipe, self._recipe.training
+        full = how.weights == "full"
+        model = weights.load_trainable(self._base, last if full else None, half=how.half)
+        reference = weights.load_trainable(self._base, half=how.half) if full and how.trainer == DPO else None
+        if last is not None:
+            watchman.check_weights = _weight_check(last, model if full else None)
+        arguments = make_arguments(recipe, self._checkpoints, self._batch, self._accumulate)
+        dataset = open_dataset(self._chains, how.trainer)
+        processor = weights.open_processor(self._base)
+        return make_trainer(recipe, Parts(arguments, model, reference, processor, dataset), [watchman])
+
+    def _recover(self, error: Exception) -> None:
+        """Halve the batch where memory ran out, say so and go on; name a full disk; pass on anything else."""
+        text = str(error)
+        if any(sign in text for sign in DISK_SIGNS) or getattr(error, "errno", None) == 28:
+            for name in weights.clear_half(self._checkpoints):
+                self._say(f"{name} was half-written and is removed")
+            fix = "free some, then run the same command again; it goes on from the last whole checkpoint"
+            raise EnvironmentProblem(f"the disk of {self._recipe.folder} is full: {fix}") from None
+        if not (is_out_of_memory(error) or isinstance(error, MemoryError)):
+            raise error
+        if self._batch == 1:
+            fix = "use smaller pictures, --half, an adapter instead of full weights, or a smaller model"
+            raise EnvironmentProblem(f"one sample alone does not fit in memory: {fix}") from None
+        # Twice the portions of half the size: the optimiser sees the same samples in the same order.
+        half = next(size for size in range(self._batch // 2, 0, -1) if self._batch % size == 0)
+        self._accumulate, self._batch = self._accumulate * (self._batch // half), half
+        free_memory()
+        self._note(f"out of memory: batch {self._batch} × {self._accumulate} portions from here on")
+
+    def _finish(self, trainer: Any) -> Tuned:
+        """Write the tuned model beside its name, then in place: whole or not at all."""
+        out, part = self._recipe.folder / TUNED, self._recipe.folder / f".{TUNED}.part"
+        trainer.save_model(str(part))
+        if is_main_process():
+            weights.open_processor(self._base).save_pretrained(part)
+            (part / BASE).write_bytes(msgspec.json.encode(dict(self._base.identity())))
+            shutil.rmtree(out, ignore_errors=True)
+            part.replace(out)
+            final = {k: float(v) for k, v in _last_losses(trainer.state.log_history).items()}
+            final["steps"] = float(trainer.state.global_step)
+            self._record = msgspec.structs.replace(self._record, finished=True, final=final)
+            save_record(self._recipe.folder, self._record)
+        return _tuned(self._recipe, self._record, interrupted=False)
+
+    def _note(self, event: str) -> None:
+        self._say(event)
+        if is_main_process():
+            self._record = msgspec.structs.replace(self._record, events=(*self._record.events, event))
+            save_record(self._recipe.folder, self._record)
+
+
+def _weight_check(last: Path, full: Any) -> Callable[[Any], None]:
+    """Return what compares the trainer's weights with the checkpoint's, once it has loaded what it loads."""
+    if full is not None:
+        wanted = weights.sketch_weights(full.state_dict())
+        return lambda model: weights.check_sketch(weights.sketch_weights(_inner(model).state_dict()), wanted, last)
+    wanted = weights.sketch_weights(weights.adapter_file_state(last))
+    return lambda model: weights.check_sketch(weights.sketch_weights(adapter_state(_inner(model))), wanted, last)
+
+
+def _inner(model: Any) -> Any:
+    return getattr(model, "module", model)
+
+
+def free_memory() -> None:
+    """Let go of what a failed attempt held."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _last_losses(history: list[dict[str, Any]]) -> dict[str, float]:
+    losses = [entry["loss"] for entry in history if "loss" in entry]
+    return {"first_loss": losses[0], "last_loss": losses[-1]} if losses else {}
+
+
+def _tuned(recipe: Recipe, record: TrainingRecord, *, interrupted: bool) -> Tuned:
+    folder = recipe.folder
+    steps = int(record.final.get("steps", 0))
+    adapter = recipe.training.weights == "lora"
+    model = str(folder / TUNED)
+    return Tuned(str(folder), model, adapter, steps, record.final.get("last_loss"), interrupted, record.events)
