@@ -23,6 +23,7 @@ EXTRAS = {
     "hub": (("huggingface_hub",), "datasets from a hub"),
     "hf": (("torch", "transformers", "accelerate"), "local checkpoints"),
     "vllm": (("vllm",), "the offline vLLM engine"),
+    "ray": (("ray",), "replicas on a cluster"),
     "caption": (("pycocoevalcap",), "METEOR and PTB tokens for captions"),
     "view": (("starlette", "uvicorn"), "the viewer"),
     "plots": (("vl_convert",), "plots as SVG and PNG"),

@@ -116,7 +116,7 @@ def count_announced(planned: PlannedTask, registry: Registry) -> PlannedTask:
 
 def make_plan(settings: RunSettings) -> Plan:
     """Resolve every name, read the data once, and refuse what cannot work before the first request."""
-    registry = _registry_for(settings)
+    registry = registry_for(settings)
     model = create_model(settings, registry)
     catalog = Catalog(settings.catalogs)
     whole = settings.split is None and settings.data_config is None  # either chooses one table of a folder
@@ -137,7 +137,8 @@ def make_plan(settings: RunSettings) -> Plan:
     return Plan(planned, model, registry, _header(planned, model, settings), folder, settings.seed, fresh)
 
 
-def _registry_for(settings: RunSettings) -> Registry:
+def registry_for(settings: RunSettings) -> Registry:
+    """Return what there is, with what the settings' plug-ins bring."""
     registry = default_registry()
     if settings.profile not in (None, "snellen"):
         profile_named(str(settings.profile))
@@ -375,5 +376,6 @@ _NOT_IN_NAME = {
     *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
     *("same_model", "deadline_s", "allow_outside", "strip_metadata", "rate"),
     *("price", "max_cost", "yes"),
+    *("executor", "replicas", "gpus_per_replica", "ray_address"),
 }
 """Settings that change where things are or how they are asked, not what is measured."""

@@ -41,6 +41,7 @@ from .machine import open_cache
 from .money.cost_words import check_limit
 from .money.run_cost import CostEstimate, estimate_run
 from .plan import Plan, make_plan
+from .scale.replicas import check_executor, keeping_replicas, open_replicas, policy_for
 from .settings import RunSettings
 
 REPORTED_TRIALS = 50_000
@@ -119,6 +120,7 @@ def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings:
 def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     """Plan, ask, store, score and report, as the settings say; the `watcher` hears of it."""
     started = time.monotonic()
+    check_executor(settings)
     plan = make_plan(settings)
     reading = _planned_reading(plan, settings)
     policy = make_policy(settings)
@@ -181,6 +183,8 @@ async def _ask_all(
     watcher: Watcher | None,
     ends: float | None,
 ) -> tuple[RunState, bool, Mapping[str, Any] | None]:
+    plan = plan._replace(model=await open_replicas(plan.model, settings))
+    policy = policy_for(plan.model, policy, settings)
     async with asking(plan.model, plan.folder):
         resuming = (plan.folder / "run.db").exists()
         server = AskedServer(plan.folder, plan.model, allowed=settings.same_model)
@@ -200,7 +204,11 @@ async def _ask_all(
             server.keep(writer)
             spending = open_spending(writer, settings, estimate)
             engine = Engine(plan.model, writer, policy, SystemClock(), cache=cache, ledger=ledger, spending=spending)
-            with ending_at(ends, engine), server.keeping_adjusted(writer):
+            with (
+                ending_at(ends, engine),
+                server.keeping_adjusted(writer),
+                keeping_replicas(plan.model, engine.state, writer),
+            ):
                 return await _run_engine(engine, plan, settings, writer, watcher)
 
 

@@ -63,6 +63,7 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
             "no_cache",
         ),
     ),
+    "More than one process": ("executor", "replicas", "gpus_per_replica", "ray_address"),
     "Output": ("output_dir", "show_prompts", "as_lines", "quiet", "as_json"),
 }
 """Heading -> names of the options of `snellen run`, in the order they are shown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..core.types import Prediction
@@ -38,6 +39,8 @@ class RunState:
     """True once `--max-cost` held a request back."""
     overdue: bool = False
     """True once the time that the whole run was given is over."""
+    replicas: Callable[[], str] = str
+    """Says who answers and how much each did, where several do; nothing where one process does all."""
 
     def count(self, prediction: Prediction) -> None:
         """Count one finished trial."""
