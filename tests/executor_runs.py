@@ -15,14 +15,15 @@ from command_line import COMMAND
 from waiting import CEILING_S, wait_until
 
 SLEEPER = '''
-import os, time
+import time
 
 class Sleeper:
-    """Answers by the question alone, after a while for each."""
+    """Answers by the question and the pixels alone, after a while for each."""
 
     def raw_batch_generate(self, image, prompt, temperature=None, max_new_tokens=None):
         time.sleep({seconds} * len(prompt))
-        return ["ABCD"[sum(map(ord, text)) % 4] for text in prompt]
+        seen = [sum(picture.tobytes()) if picture is not None else 0 for picture in image]
+        return ["ABCD"[(sum(map(ord, text)) + pixels) % 4] for text, pixels in zip(prompt, seen)]
 
 def get_sleeper(model_config):
     return Sleeper()

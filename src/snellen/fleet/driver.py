@@ -25,8 +25,8 @@ from .packing import FileShelf
 LEASE = 32
 """Requests a lease at most: so many that a message costs little a trial, so few that a death costs little."""
 STRIKES = 3
-"""A replica that was lost so often without one answer is not started again."""
-REST_S = 0.5
+"""Once every replica was lost so often in a row without one answer, none is started again."""
+REST_S, LONGEST_REST_S = 0.5, 30.0
 """Before a replica is started again; twice as long each time it was lost without an answer."""
 UNBOUNDED = 1_000_000
 
@@ -143,7 +143,7 @@ class Fleet:
     async def _keep(self, replica: Replica) -> None:
         """Have one replica: start it, take its answers, and start it again when it is lost."""
         while not replica.given_up:
-            link, before = self._make_link(replica.number), replica.answered
+            link, before, replica.place = self._make_link(replica.number), replica.answered, ""
             try:
                 self._check_hello(replica, await link.open())
                 replica.link = link
@@ -160,7 +160,7 @@ class Fleet:
             finally:
                 replica.link = None
                 await link.close()
-            await asyncio.sleep(REST_S * 2.0 ** (replica.strikes - 1) if replica.strikes > 1 else 0)
+            await asyncio.sleep(min(LONGEST_REST_S, REST_S * 2.0**replica.strikes) if replica.strikes > 1 else 0)
 
     def _check_hello(self, replica: Replica, hello: Hello) -> None:
         """Refuse a replica that would answer otherwise than the model that was planned for."""
@@ -197,16 +197,18 @@ class Fleet:
             else:
                 self.asked_again += 1
                 self._book.put(waiting)
-        self.notes.append(f"replica {replica.number} {replica.place} lost: {why}; {len(held)} trials asked again")
-        if replica.strikes >= STRIKES:
+        self.notes.append(f"{_name(replica)} lost: {why}; {len(held)} trials asked again")
+        if all(one.strikes >= STRIKES or one.given_up for one in self.replicas):
             self._give_up(replica, f"lost {replica.strikes} times without an answer, the last time: {why}")
         self._note_change()
 
     def _give_up(self, replica: Replica, why: str, kind: Callable[[str], SnellenError] = EnvironmentProblem) -> None:
         replica.given_up = why
-        self.notes.append(f"replica {replica.number} {replica.place} given up: {why}")
-        if all(one.given_up for one in self.replicas):
-            self._end(kind(f"no replica can answer; replica {replica.number} {replica.place}: {why}"))
+        self.notes.append(f"{_name(replica)} given up: {why}")
+        if all(one.strikes >= STRIKES or one.given_up for one in self.replicas):
+            for one in self.replicas:
+                one.given_up = one.given_up or why
+            self._end(kind(f"no replica can answer; {_name(replica)}: {why}"))
         self._note_change()
 
     def _end(self, problem: SnellenError) -> None:
@@ -253,3 +255,7 @@ class Fleet:
         """
         busy = self._book.held_by(replica.number) > self._lease // 2
         return self._is_served or not busy or self._book.waiting >= self._lease
+
+
+def _name(replica: Replica) -> str:
+    return f"replica {replica.number} {replica.place}".strip()

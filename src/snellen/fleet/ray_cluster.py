@@ -73,6 +73,15 @@ class RayCluster:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Ray warns of its own future
             self.ray.init(address, include_dashboard=None if address else False, log_to_driver=False, logging_level=40)
+        _say_nothing()
+
+
+def _say_nothing() -> None:
+    """Keep Ray from printing deaths of processes on stdout, where results may stand: the fleet says each itself."""
+    with contextlib.suppress(ImportError):
+        from ray._private import worker
+
+        worker.print_to_stdstream = lambda *_, **__: None
 
 
 def import_ray() -> Any:

@@ -17,6 +17,9 @@ from .process_main import Opening
 from .ray_actor import ReplicaActor
 from .ray_pictures import RayPictures
 
+SHOWN = 200
+"""So much of what Ray says is shown."""
+
 
 class RayLink:
     """Starts one actor, on whichever node has room; several GPUs are reserved together, on one node."""
@@ -93,15 +96,25 @@ class RayLink:
         try:
             return await reference
         except self._errors() as error:
-            raise ReplicaLost(_why(error)) from None
+            raise ReplicaLost(describe_loss(error)) from None
 
     def _errors(self) -> tuple[type[BaseException], ...]:
         found: tuple[type[BaseException], ...] = (self._ray.exceptions.RayError,)
         return found
 
 
-def _why(error: BaseException) -> str:
-    """Return the line of Ray's message that says why."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if "Error:" in line or "OOM" in line or "cause" in line.lower()]
-    return (telling or lines or [type(error).__name__])[-1][:300]
+def describe_loss(error: BaseException) -> str:
+    """Return why an actor was lost, in few words: Ray's own pages of advice name causes that were not."""
+    text, kind = str(error), type(error).__name__
+    if kind == "OutOfMemoryError" or "low on memory" in text or "memory pressure" in text:
+        return "its node ran out of memory: fewer --replicas, or a smaller --batch-size"
+    if "node has died" in text or "its node" in text or kind == "NodeDiedError":
+        return "its node was lost"
+    if kind == "ActorUnavailableError":
+        return "its node cannot be reached"
+    telling = [line.strip() for line in text.splitlines() if "Error: " in line]
+    if telling:
+        return telling[-1][:SHOWN]
+    if "worker process has died" in text or "killed" in text:
+        return "its process died"
+    return " ".join(text.split())[:SHOWN] or kind
