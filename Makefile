@@ -11,7 +11,7 @@ GATED := core stats scoring store engine prompt infer
 COVERED := 92
 FIGURES := SNELLEN_FIGURES=docs/reliability.md
 
-.PHONY: demo exam test check coverage mutants bench crash fault soak hostile recount engines pages docs lock release clean help
+.PHONY: demo exam test check coverage mutants bench crash fault soak hostile recount engines ray pages docs lock release clean help
 
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -92,6 +92,9 @@ $(ENGINES)/engines.stamp: requirements/torch.txt requirements/engines.txt pyproj
 
 engines: $(ENGINES)/engines.stamp ## real vLLM on the CPU, server and offline engine, against hf/ (3.5 GB and ten minutes, once)
 	PYTHONPATH=tests/engines/shim $(ENGINES)/bin/python -m pytest -s tests/engines
+
+ray: $(VENV)/test.stamp ## three Ray nodes in this machine: 2,000 trials each on a checkpoint and a server, 20 replicas, 2 nodes and the driver killed
+	$(BIN)/python -m pytest -s tests/ray
 
 docs: $(VENV)/test.stamp ## the documentation as a site: build/site/index.html
 	$(BIN)/python tools/decisions.py

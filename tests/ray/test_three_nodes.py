@@ -19,6 +19,7 @@ from snellen.mock.process import mock_process
 from tiny_checkpoints import checkpoint
 from waiting import stored_trials, wait_until
 
+pytestmark = pytest.mark.slow
 TRIALS, REPLICA_KILLS = 2_000, 20
 NODE_KILLS, DRIVER_KILL = (6, 14), 10
 """Before which kill of a replica a node is killed, and the driver."""

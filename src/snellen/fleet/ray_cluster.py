@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import warnings
 from typing import Any, NamedTuple
 
@@ -13,6 +14,8 @@ from .ray_pictures import RayPictures
 
 CONNECT_ERRORS = (ConnectionError, RuntimeError, ValueError, TimeoutError, OSError)
 """What Ray raises when it cannot connect, or when its version is not the cluster's."""
+
+CONNECT_S = 10.0
 
 
 class RayNode(NamedTuple):
@@ -35,6 +38,7 @@ class RayCluster:
         self._mine = not self.ray.is_initialized()
         try:
             if self._mine:
+                reach(address)
                 self._connect(address)
         except CONNECT_ERRORS as error:
             where = address or "this machine"
@@ -74,6 +78,13 @@ class RayCluster:
             warnings.simplefilter("ignore")  # Ray warns of its own future
             self.ray.init(address, include_dashboard=None if address else False, log_to_driver=False, logging_level=40)
         _say_nothing()
+
+
+def reach(address: str | None) -> None:
+    """Raise OSError if nothing listens at HOST:PORT: Ray itself would try for minutes."""
+    host, colon, port = (address or "").rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
 
 
 def _say_nothing() -> None:
