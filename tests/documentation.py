@@ -155,6 +155,7 @@ WORLDS: dict[str, Callable[[], None]] = {
     "metrics.md": write_predictions,
     "perf.md": write_questions,
     "reform.md": write_reform,
+    "scale.md": write_questions,
     "statistics.md": write_runs,
 }
 """Page -> what writes the files it speaks of into the current folder."""

@@ -185,7 +185,8 @@ class Engine:
                 self._ledger.check_sent(zip(_pictures_of(request), images.sent, strict=True))
             digest = request_digest(self._identity, request, [image.sha256 for image in images.sent])
             cached = self._cache.get(digest, request.key) if self._cache is not None else None
-            prediction = cached or await self._predict(request, images, digest)
+            predict = self._predict_now if self._spending is None else self._predict_paid
+            prediction = cached or await predict(request, images, digest)
         except DataError as error:
             return failed(request, ModelError(FailureKind.DECODE, str(error)), 1), digest
         finally:
@@ -194,9 +195,8 @@ class Engine:
             prediction = msgspec.structs.replace(prediction, images=images.sent)
         return prediction, digest
 
-    async def _predict(self, request: Request, images: RequestImages, digest: str) -> Prediction:
-        if self._spending is None:
-            return await self._predict_now(request, images, digest)
+    async def _predict_paid(self, request: Request, images: RequestImages, digest: str) -> Prediction:
+        assert self._spending is not None  # noqa: S101 - who calls has looked
         async with self._spending.one_more():
             prediction = await self._predict_now(request, images, digest)
             self._spending.count(prediction)  # before the next may leave: what came back counts as spent
@@ -265,8 +265,10 @@ def _pictures_of(request: Request) -> Iterator[Image]:
 
 def _size_bytes(request: Request, sent: tuple[ImageSent, ...]) -> int:
     """Return about how much the request weighs on the wire: images go as base64."""
-    texts, images = sum([len(turn.text) for turn in request.messages]), sum([image.size_bytes for image in sent])
-    return 1024 + texts + images * 4 // 3
+    texts = 1024
+    for turn in request.messages:
+        texts += len(turn.text)
+    return texts + (sum([image.size_bytes for image in sent]) * 4 // 3 if sent else 0)
 
 
 def _storable(request: Request, prediction: Prediction) -> Prediction:

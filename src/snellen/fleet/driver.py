@@ -111,7 +111,7 @@ class Fleet:
             await self.check()
         if self._ended is not None:
             raise self._ended
-        files = await self._files.files_of(images) if self._files is not None and images else {}
+        files = await self._files.files_of(images) if self._files is not None and images else None
         answer: asyncio.Future[Prediction] = asyncio.get_running_loop().create_future()
         self._book.put(Waiting(next(self._numbers), request, images, answer, home_of(request), files))
         self._deal_soon()

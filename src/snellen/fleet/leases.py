@@ -30,7 +30,7 @@ class Waiting:
     images: EncodedImages
     answer: asyncio.Future[Prediction]
     home: int | None = None
-    originals: EncodedImages = field(default_factory=dict)
+    originals: EncodedImages | None = None
     """The files of its images, where replicas cannot read them by name."""
     lost: int = 0
 

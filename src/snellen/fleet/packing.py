@@ -44,7 +44,7 @@ def pack_lease(lease: Sequence[Waiting]) -> tuple[bytes, list[EncodedImage]]:
     for waiting in lease:
         for image, encoded in waiting.images.items():
             if image not in pictures:
-                original = waiting.originals.get(image)
+                original = waiting.originals.get(image) if waiting.originals else None
                 where = None if original is None else contents.place(original)
                 pictures[image] = LeasedPicture(image, encoded.sent, contents.place(encoded), where)
         requests.append((waiting.number, waiting.request))

@@ -39,4 +39,6 @@ def _bytes(record: object) -> bytes:
 
 
 def _sum(content: memoryview, columns: tuple[object, ...]) -> int:
+    if not columns:
+        return crc32(content)
     return crc32("\0".join(map(str, columns)).encode("utf-8", "surrogatepass"), crc32(content))
