@@ -21,6 +21,7 @@ ROOMS = [
     "infer",
     "store",
     "engine",
+    "fleet",
     "scoring",
     "sight",
     "perf",

@@ -24,6 +24,7 @@ EXTRAS = {
     "hf": (("torch", "transformers", "accelerate"), "local checkpoints"),
     "train": (("torch", "transformers", "trl", "peft", "accelerate", "datasets"), "training"),
     "vllm": (("vllm",), "the offline vLLM engine"),
+    "ray": (("ray",), "replicas on a cluster"),
     "caption": (("pycocoevalcap",), "METEOR and PTB tokens for captions"),
     "view": (("starlette", "uvicorn"), "the viewer"),
     "plots": (("vl_convert",), "plots as SVG and PNG"),

@@ -117,7 +117,7 @@ def count_announced(planned: PlannedTask, registry: Registry) -> PlannedTask:
 
 def make_plan(settings: RunSettings) -> Plan:
     """Resolve every name, read the data once, and refuse what cannot work before the first request."""
-    registry = _registry_for(settings)
+    registry = registry_for(settings)
     model = create_model(settings, registry)
     catalog = Catalog(settings.catalogs)
     whole = settings.split is None and settings.data_config is None  # either chooses one table of a folder
@@ -138,7 +138,8 @@ def make_plan(settings: RunSettings) -> Plan:
     return Plan(planned, model, registry, _header(planned, model, settings), folder, settings.seed, fresh)
 
 
-def _registry_for(settings: RunSettings) -> Registry:
+def registry_for(settings: RunSettings) -> Registry:
+    """Return what there is, with what the settings' plug-ins bring."""
     registry = default_registry()
     if settings.profile not in (None, "snellen"):
         profile_named(str(settings.profile))
@@ -379,5 +380,6 @@ _NOT_IN_NAME = {
     *("same_model", "deadline_s", "allow_outside", "strip_metadata", "rate"),
     *("price", "max_cost", "yes", "log"),
     *("batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"),
+    *("executor", "replicas", "gpus_per_replica", "ray_address"),
 }
 """Settings that change where things are or how they are asked, not what is measured."""

@@ -42,6 +42,7 @@ from .machine import open_cache
 from .money.cost_words import check_limit
 from .money.run_cost import CostEstimate, estimate_run
 from .plan import Plan, make_plan
+from .scale.replicas import check_executor, keeping_replicas, open_replicas, policy_for
 from .settings import RunSettings
 
 REPORTED_TRIALS = 50_000
@@ -105,6 +106,7 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     """Plan, ask, store, score and report, as the settings say; the `watcher` hears of it."""
     started = time.monotonic()
     check_trackers(settings.log)
+    check_executor(settings)
     plan = make_plan(settings)
     reading = _planned_reading(plan, settings)
     policy = make_policy(settings)
@@ -171,6 +173,8 @@ async def _ask_all(
     watcher: Watching,
     ends: float | None,
 ) -> tuple[RunState, bool, Mapping[str, Any] | None]:
+    plan = plan._replace(model=await open_replicas(plan.model, settings))
+    policy = policy_for(plan.model, policy, settings)
     async with asking(plan.model, plan.folder):
         resuming = (plan.folder / "run.db").exists()
         server = AskedServer(plan.folder, plan.model, allowed=settings.same_model)
@@ -192,7 +196,11 @@ async def _ask_all(
 
             async def ask_once(model: Model, policy: Policy) -> tuple[RunState, bool, Mapping[str, Any] | None]:
                 engine = Engine(model, writer, policy, SystemClock(), cache=cache, ledger=ledger, spending=spending)
-                with ending_at(ends, engine), server.keeping_adjusted(writer):
+                with (
+                    ending_at(ends, engine),
+                    server.keeping_adjusted(writer),
+                    keeping_replicas(model, engine.state, writer),
+                ):
                     return await _run_engine(engine, plan, settings, writer, watcher)
 
             if not settings.batch:

@@ -115,6 +115,13 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_errors: str | None = None
     deadline_s: float | None = None
     """Seconds for the whole run; then it takes nothing new, drains, and scores what it has."""
+    executor: str = "local"
+    """Where models answer: `local` (this process), `processes` of this machine, or actors of a `ray` cluster."""
+    replicas: int | None = None
+    """Copies of the model, for `processes` and `ray`; None is one."""
+    gpus_per_replica: float = 0.0
+    ray_address: str | None = None
+    """The cluster's head, `auto` for the one this machine is part of; None: $RAY_ADDRESS, or a Ray of this machine."""
     price: str | None = None
     """`IN,OUT` or `IN,OUT,CACHED`: what a million tokens cost, instead of what the model's card says."""
     max_cost: float | None = None

@@ -105,6 +105,7 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
     yield from cost_lines(result.results)
     for name, problem in result.not_logged.items():
         yield f"{name} was not told of this run ({problem}); the run itself is whole"
+    yield from _who_answered(result)
     for change in result.results["run"].get("adjusted", ()):
         yield f"sent otherwise than asked: {change}"
     if state.resumed and not state.done:
@@ -119,6 +120,13 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
             f"stopped by --until-ci {points:g} after {asked:,} of {planned:,} trials: "
             f"the interval [{low * 100:.1f}, {high * 100:.1f}] % is narrow enough"
         )
+
+
+def _who_answered(result: RunResult) -> Iterator[str]:
+    """Say how much each replica did, and what became of those that were lost."""
+    if result.state.replicas():
+        yield result.state.replicas()
+        yield from result.results["run"]["replicas"][-1]["notes"]
 
 
 def _print_tables(result: RunResult, console: WholeConsole) -> None:

@@ -44,7 +44,7 @@ class Registry:
         if name not in known:
             raise UsageError(f"unknown {kind} {not_among(name, sorted(known))}")
         target = known[name]
-        return _resolve(target) if isinstance(target, str) else target
+        return resolve_target(target) if isinstance(target, str) else target
 
     def names(self, kind: str) -> list[str]:
         """Return the registered names of one kind, sorted."""
@@ -105,6 +105,7 @@ def _installed() -> tuple[tuple[str, str, str], ...]:
     return tuple((kind, point.name, point.value) for kind in KINDS for point in points.select(group=f"snellen.{kind}"))
 
 
-def _resolve(target: str) -> Any:
+def resolve_target(target: str) -> Any:
+    """Return what `module:attribute` names, importing the module."""
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)

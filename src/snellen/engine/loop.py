@@ -16,6 +16,7 @@ from ..core.garbage import collect_after_faults
 from ..core.ids import content_hash
 from ..core.jobs import Item, Job
 from ..core.protocols import BatchModel, Capability, Model
+from ..core.resends import resends_paid_by
 from ..core.text import clean_text
 from ..core.types import FailureKind, Image, ImageSent, Prediction, Request, TrialKey
 from ..data.images.encode import ImageDoor
@@ -94,11 +95,11 @@ class Engine:
         """
         self._observe = observe
         try:
-            await self._run_workers([asyncio.create_task(self._work(jobs, probe=True))])
-            if not self.stopping:
-                await self._run_workers(
-                    [asyncio.create_task(self._work(jobs)) for _ in range(self._policy.max_workers)]
-                )
+            with resends_paid_by(self._retrier.purse.pay):
+                await self._run_workers([asyncio.create_task(self._work(jobs, probe=True))])
+                if not self.stopping:
+                    workers = [asyncio.create_task(self._work(jobs)) for _ in range(self._policy.max_workers)]
+                    await self._run_workers(workers)
         finally:
             self._desk.door.close()
             if self._cache is not None:
@@ -187,7 +188,8 @@ class Engine:
                 self._ledger.check_sent(zip(_pictures_of(request), images.sent, strict=True))
             digest = request_digest(self._identity, request, [image.sha256 for image in images.sent])
             cached = self._cache.get(digest, request.key) if self._cache is not None else None
-            prediction = cached or await self._predict(request, images, digest)
+            predict = self._predict_now if self._spending is None else self._predict_paid
+            prediction = cached or await predict(request, images, digest)
         except DataError as error:
             return failed(request, ModelError(FailureKind.DECODE, str(error)), 1), digest
         finally:
@@ -196,10 +198,9 @@ class Engine:
             prediction = msgspec.structs.replace(prediction, images=images.sent)
         return prediction, digest
 
-    async def _predict(self, request: Request, images: RequestImages, digest: str) -> Prediction:
+    async def _predict_paid(self, request: Request, images: RequestImages, digest: str) -> Prediction:
         spending = self._spending
-        if spending is None:
-            return await self._predict_now(request, images, digest)
+        assert spending is not None  # noqa: S101 - who calls has looked
         await spending.begin()
         try:
             prediction = await self._predict_now(request, images, digest)
@@ -269,8 +270,10 @@ def _pictures_of(request: Request) -> Iterator[Image]:
 
 def _size_bytes(request: Request, sent: tuple[ImageSent, ...]) -> int:
     """Return about how much the request weighs on the wire: images go as base64."""
-    texts, images = sum([len(turn.text) for turn in request.messages]), sum([image.size_bytes for image in sent])
-    return 1024 + texts + images * 4 // 3
+    texts = 1024
+    for turn in request.messages:
+        texts += len(turn.text)
+    return texts + (sum([image.size_bytes for image in sent]) * 4 // 3 if sent else 0)
 
 
 def _storable(request: Request, prediction: Prediction) -> Prediction:

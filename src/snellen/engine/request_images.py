@@ -38,8 +38,11 @@ class RequestImages:
 
     async def encode(self) -> None:
         """Encode all images and learn what they are; raise DataError when one cannot be read."""
+        images = images_of(self.request)
+        if not images:
+            return
         records: dict[Image, ImageSent] = {}
-        for image in images_of(self.request):
+        for image in images:
             encoded = await self.desk.door.encode(image, self.desk.policy)
             records[image] = encoded.sent
             self._hold(image, encoded)

@@ -12,7 +12,6 @@ from ..core.clock import Clock
 from ..core.errors import ModelError, StopRun
 from ..core.ids import rng
 from ..core.protocols import EncodedImages
-from ..core.resends import resends_paid_by
 from ..core.types import FailureKind, Prediction, Request
 from .call import call_model, failed
 from .deadline import Deadlines
@@ -63,8 +62,8 @@ class Retrier:
         timeout_s = self.policy.timeout_of(request.params)
         self.purse.pay()
         try:
-            with resends_paid_by(self.purse.pay):
-                return await self.deadlines.within(_limit_s(timeout_s, request), call_model(self.call, request, images))
+            limit_s, work = _limit_s(timeout_s, request), call_model(self.call, request, images)
+            return await (work if limit_s is None else self.deadlines.within(limit_s, work))
         except TimeoutError:
             raise ModelError(FailureKind.TIMEOUT, f"no answer within {timeout_s or 0:g} s", retryable=True) from None
         except ModelError as error:

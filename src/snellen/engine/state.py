@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..core.types import Prediction
@@ -40,6 +41,8 @@ class RunState:
     """Requests whose batches were left running; the same command collects them."""
     overdue: bool = False
     """True once the time that the whole run was given is over."""
+    replicas: Callable[[], str] = str
+    """Says who answers and how much each did, where several do; nothing where one process does all."""
 
     def add_pass(self, later: RunState) -> None:
         """Take over what a later pass over the same plan did: it met as stored what this one asked."""

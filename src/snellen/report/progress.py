@@ -133,6 +133,7 @@ def facts(state: RunState, elapsed_s: float = 0.0, now: float = 0.0) -> str:
         *_speed(state, elapsed_s),
         _cost(state),
         f"{state.in_flight} in flight (limit {state.slots})" if state.slots else "",
+        state.replicas(),
     ]
     counted = (
         ("cached", state.cached),

@@ -45,6 +45,7 @@ def frame_results(
             "servers": reader.meta("servers") or [],
             "adjusted": reader.meta("adjusted") or [],
         }
+        | ({"replicas": told} if (told := reader.meta("replicas")) else {})
         | stated_calibration(header.config),
         "model": header.model,
         "tasks": tasks,

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 
 import pytest
-from snellen.scoring.scorers.judge import read_judge
 
 from snellen.core.errors import DataError
 from snellen.core.types import Failure, FailureKind, Form, Image, Prediction, Request, Sample, TrialKey, Turn
 from snellen.data.catalog import Catalog
+from snellen.scoring.judging.judge_card import read_judge
 from snellen.train.preference import CONTRADICTORY, choose_pair
 from snellen.train.verdicts import (
     CRITERIA,

@@ -16,7 +16,7 @@ from ...core.text import plural
 from ...core.types import TrialKey
 from ...curate.records import write_lines
 from ...data.catalog import Catalog
-from ...scoring.scorers.judge import Judge, read_judge
+from ...scoring.judging.judge_card import Judge, read_judge
 from ...store.reader import RunReader
 from ...train.chain_cure import TASK as CURE_TASK
 from ...train.chain_cure import find_cure_task

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 from collections import OrderedDict
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import PIL.Image
@@ -108,9 +107,11 @@ class ImageDoor:
         return await asyncio.to_thread(prepare, opened, image, policy)
 
 
-def images_of(request: Request) -> Iterable[Image]:
+def images_of(request: Request) -> dict[Image, None]:
     """Return the distinct images of a request: those of its messages, then those of the prompt for its priors."""
-    return dict.fromkeys(image for turn in (*request.messages, *request.likelihood.baseline) for image in turn.images)
+    baseline = request.likelihood.baseline
+    turns = (*request.messages, *baseline) if baseline else request.messages
+    return dict.fromkeys([image for turn in turns for image in turn.images])
 
 
 class OpenedPicture(NamedTuple):

@@ -144,6 +144,15 @@ class ServedModel:
 
     async def check(self) -> None:
         """Raise if the server cannot be reached, refuses the key, or lists its models without this one."""
+        known = await self.listed_models()
+        self.said = known.get(self.remote_name, {})
+        if known and self.remote_name not in known:
+            near = did_you_mean(self.remote_name, known)
+            served = ", ".join(list(known)[:8])
+            raise UsageError(f"the server does not know model {self.remote_name!r}{near}; it serves: {served}")
+
+    async def listed_models(self) -> dict[str, dict[str, Any]]:
+        """Return what the server says of each of its models, none where it does not list them; raise if it is gone."""
         response = await self._list_models(self._base_url)
         if response.status == 404 and not self._base_url.endswith(VERSION):
             below = await self._list_models(self._base_url + VERSION)
@@ -152,12 +161,7 @@ class ServedModel:
                 response = below
         if response.status == 401:
             raise self.scrubbed(status_error(401, response.headers, response.body, self.clock))
-        known = _listed_models(response.body) if response.status == 200 else {}
-        self.said = known.get(self.remote_name, {})
-        if known and self.remote_name not in known:
-            near = did_you_mean(self.remote_name, known)
-            served = ", ".join(list(known)[:8])
-            raise UsageError(f"the server does not know model {self.remote_name!r}{near}; it serves: {served}")
+        return _listed_models(response.body) if response.status == 200 else {}
 
     async def _list_models(self, address: str) -> HttpResponse:
         try:

@@ -1,0 +1,1 @@
+"""Commands about clusters and servers: look before a run does."""

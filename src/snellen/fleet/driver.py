@@ -1,0 +1,261 @@
+"""A model that is many: what is asked of it goes, in leases, to replicas, and what a lost one held to the others.
+
+To the engine it is one model. Cache, limits, retries, budgets and the store stay with the driver, so that how many
+replicas answer, in which order, and which of them die changes no number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .. import __version__
+from ..core.errors import EnvironmentProblem, FailureKind, ModelError, SnellenError, UsageError
+from ..core.ids import content_hash
+from ..core.protocols import Capability, EncodedImages, Model
+from ..core.types import Prediction, Request
+from .lease_format import Hello, read_outcomes, read_prediction
+from .leases import GIVE_UP_AFTER, LeaseBook, Waiting, home_of
+from .links import Link, ReplicaLost
+from .packing import FileShelf
+
+LEASE = 32
+"""Requests a lease at most: so many that a message costs little a trial, so few that a death costs little."""
+STRIKES = 3
+"""Once every replica was lost so often in a row without one answer, none is started again."""
+REST_S, LONGEST_REST_S = 0.5, 30.0
+"""Before a replica is started again; twice as long each time it was lost without an answer."""
+UNBOUNDED = 1_000_000
+
+
+@dataclass(slots=True)
+class Replica:
+    """One replica as the driver sees it."""
+
+    number: int
+    link: Link | None = None
+    """None while it starts, and once it is given up."""
+    place: str = ""
+    answered: int = 0
+    lost: int = 0
+    strikes: int = 0
+    given_up: str = ""
+
+
+class Fleet:
+    """Answers by replicas; `make_link` makes the line to the n-th of them, anew after each loss."""
+
+    def __init__(
+        self,
+        model: Model,
+        replicas: int,
+        make_link: Callable[[int], Link],
+        *,
+        lease: int = LEASE,
+        ships_files: bool = False,
+        let_go: Callable[[], None] | None = None,
+    ) -> None:
+        self._model = model
+        self.name, self.image_policy, self.cacheable = model.name, model.image_policy, model.cacheable
+        self.batches = Capability.BATCH in model.capabilities
+        self.capabilities = model.capabilities - {Capability.BATCH}
+        self.replicas = [Replica(number) for number in range(1, replicas + 1)]
+        self.notes: list[str] = []
+        """What happened to replicas, in sentences: each loss, and what was asked again."""
+        self.asked_again = 0
+        self.adjusted: dict[str, None] = {}
+        self._make_link = make_link
+        self._let_go = let_go
+        self._lease = lease
+        self._is_served = model.identity().get("base_url") is not None
+        self._files = FileShelf() if ships_files and not self._is_served else None
+        self._book = LeaseBook()
+        self._numbers = itertools.count()
+        self._keepers: list[asyncio.Task[None]] = []
+        self._changed = asyncio.Event()
+        self._dealing = False
+        self._ended: SnellenError | None = None
+
+    @property
+    def said(self) -> Any:
+        """Return what the server says of the model, where there is one."""
+        return getattr(self._model, "said", None)
+
+    @property
+    def holds(self) -> int | None:
+        """Return how many requests the replicas hold at most together; None for clients of a server: it decides."""
+        return None if self._is_served else 2 * self._lease * len(self.replicas)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the model's: how many answer changes no reply."""
+        return self._model.identity()
+
+    async def check(self) -> None:
+        """Start the replicas and wait until one can answer; the others join when they can."""
+        if self._is_served:
+            await self._model.check()
+        if not self._keepers:
+            self._keepers = [asyncio.create_task(self._keep(replica)) for replica in self.replicas]
+        while not any(replica.link for replica in self.replicas):
+            if self._ended is not None:
+                raise self._ended
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
+        """Answer one request as part of a lease; raise what the replica's model raised."""
+        if not self._keepers:
+            await self.check()
+        if self._ended is not None:
+            raise self._ended
+        files = await self._files.files_of(images) if self._files is not None and images else None
+        answer: asyncio.Future[Prediction] = asyncio.get_running_loop().create_future()
+        self._book.put(Waiting(next(self._numbers), request, images, answer, home_of(request), files))
+        self._deal_soon()
+        return await answer
+
+    async def close(self) -> None:
+        """End all replicas."""
+        self._end(self._ended or EnvironmentProblem("the replicas are closed"))
+        for keeper in self._keepers:
+            keeper.cancel()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
+        await self._model.close()
+        if self._let_go is not None:
+            await asyncio.to_thread(self._let_go)
+
+    def describe_replicas(self) -> str:
+        """Return who answers and how much each did, for whoever waits."""
+        answering = [one for one in self.replicas if one.link is not None]
+        counts = " + ".join(f"{one.answered:,}" for one in self.replicas)
+        words = f"{len(answering)} of {len(self.replicas)} replicas ({counts})"
+        lost = sum(one.lost for one in self.replicas)
+        return f"{words}, lost {lost}, {self.asked_again} asked again" if lost else words
+
+    def summary(self) -> dict[str, Any]:
+        """Return what a run keeps of its replicas."""
+        answered = {str(one.number): one.answered for one in self.replicas}
+        return {"replicas": answered, "lost": sum(one.lost for one in self.replicas), "asked_again": self.asked_again}
+
+    async def _keep(self, replica: Replica) -> None:
+        """Have one replica: start it, take its answers, and start it again when it is lost."""
+        while not replica.given_up:
+            link, before, replica.place = self._make_link(replica.number), replica.answered, ""
+            try:
+                self._check_hello(replica, await link.open())
+                replica.link = link
+                self._book.join(replica.number, UNBOUNDED if self._is_served else 2 * self._lease)
+                self._note_change()
+                while True:
+                    self._settle(replica, await link.receive())
+            except ReplicaLost as loss:
+                replica.lost += 1
+                replica.strikes = 1 if replica.answered > before else replica.strikes + 1
+                self._lose(replica, str(loss))
+            except SnellenError as error:
+                self._give_up(replica, str(error), UsageError if error.exit_code == 2 else EnvironmentProblem)
+            finally:
+                replica.link = None
+                await link.close()
+            await asyncio.sleep(min(LONGEST_REST_S, REST_S * 2.0**replica.strikes) if replica.strikes > 1 else 0)
+
+    def _check_hello(self, replica: Replica, hello: Hello) -> None:
+        """Refuse a replica that would answer otherwise than the model that was planned for."""
+        replica.place = f"{hello.host}:{hello.pid}"
+        if hello.version != __version__:
+            raise EnvironmentProblem(f"it has snellen {hello.version} and the driver {__version__}: install the same")
+        if hello.identity != content_hash(self._model.identity(), 32):
+            raise EnvironmentProblem(f"its {self.name} is not the driver's: the files or their revision differ")
+
+    def _settle(self, replica: Replica, data: bytes) -> None:
+        for outcome in read_outcomes(data):
+            waiting = self._book.settle(replica.number, outcome.number)
+            replica.answered += 1
+            if waiting is None or waiting.answer.done():
+                continue
+            result = read_prediction(outcome, waiting.request)
+            if isinstance(result, SnellenError):
+                waiting.answer.set_exception(result)
+                continue
+            for change in result.detail.get("adjusted", ()):
+                self.adjusted[change] = None
+            waiting.answer.set_result(result)
+        self._deal_soon()
+
+    def _lose(self, replica: Replica, why: str) -> None:
+        """Give what a lost replica held to the others; a request that was lost too often fails alone."""
+        replica.link = None
+        held = [waiting for waiting in self._book.give_back(replica.number) if not waiting.answer.done()]
+        for waiting in held:
+            waiting.lost += 1
+            if waiting.lost >= GIVE_UP_AFTER:
+                message = f"{waiting.lost} replicas were lost while they answered it, the last one: {why}"
+                waiting.answer.set_exception(ModelError(FailureKind.SERVER, message))
+            else:
+                self.asked_again += 1
+                self._book.put(waiting)
+        self.notes.append(f"{_name(replica)} lost: {why}; {len(held)} trials asked again")
+        if all(one.strikes >= STRIKES or one.given_up for one in self.replicas):
+            self._give_up(replica, f"lost {replica.strikes} times without an answer, the last time: {why}")
+        self._note_change()
+
+    def _give_up(self, replica: Replica, why: str, kind: Callable[[str], SnellenError] = EnvironmentProblem) -> None:
+        replica.given_up = why
+        self.notes.append(f"{_name(replica)} given up: {why}")
+        if all(one.strikes >= STRIKES or one.given_up for one in self.replicas):
+            for one in self.replicas:
+                one.given_up = one.given_up or why
+            self._end(kind(f"no replica can answer; {_name(replica)}: {why}"))
+        self._note_change()
+
+    def _end(self, problem: SnellenError) -> None:
+        self._ended = problem
+        for waiting in list(self._book.everything()):
+            if not waiting.answer.done():
+                waiting.answer.set_exception(problem)
+                waiting.answer.exception()  # whoever waits hears of it; without anyone, nobody is left to warn
+
+    def _note_change(self) -> None:
+        self._changed.set()
+        self._deal_soon()
+
+    def _deal_soon(self) -> None:
+        """Deal once everybody who is ready has put its request in: a lease is what waits at the same time."""
+        if not self._dealing:
+            self._dealing = True
+            asyncio.get_running_loop().call_soon(self._deal)
+
+    def _deal(self) -> None:
+        self._dealing = False
+        ready = [replica for replica in self.replicas if replica.link is not None]
+        ready.sort(key=lambda replica: self._book.held_by(replica.number))
+        while self._book.waiting and self._deal_round(ready):
+            pass
+
+    def _deal_round(self, ready: list[Replica]) -> bool:
+        """Give every replica with room a lease, the idlest first; tell whether anything was given."""
+        share = max(1, -(-self._book.waiting // max(1, len(ready))))
+        given = False
+        for replica in ready:
+            if not self._may_take(replica):
+                continue
+            lease = self._book.take(replica.number, min(self._lease, share))
+            if lease and replica.link is not None:
+                replica.link.send(lease)
+                given = True
+        return given
+
+    def _may_take(self, replica: Replica) -> bool:
+        """Tell whether it is time for a lease: one that has work is not sent crumbs, a message costs more than a trial.
+
+        A server's client holds nothing back: it has no work of its own, and others wait for the reply.
+        """
+        busy = self._book.held_by(replica.number) > self._lease // 2
+        return self._is_served or not busy or self._book.waiting >= self._lease
+
+
+def _name(replica: Replica) -> str:
+    return f"replica {replica.number} {replica.place}".strip()

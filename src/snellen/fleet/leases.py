@@ -1,0 +1,165 @@
+"""Who holds which request: what waits, what is leased to whom, and what comes back when a replica is lost.
+
+Nothing here waits or sends; the fleet asks and acts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..core.protocols import EncodedImages
+from ..core.types import Prediction, Request
+
+ALONE_AFTER = 2
+"""Lost with its replica so often, a request is leased alone: if it is what kills, it takes nobody with it."""
+GIVE_UP_AFTER = 5
+"""Lost so often, the last times alone, it is the request that kills: it fails, typed, and the run goes on."""
+REMEMBERED_HOMES = 50_000
+"""Documents and dialogues whose replica is remembered; the oldest is forgotten first, which costs a cache's hit."""
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """A request, its images, who waits for the answer, and what it has in common with its neighbours."""
+
+    number: int
+    request: Request
+    images: EncodedImages
+    answer: asyncio.Future[Prediction]
+    home: int | None = None
+    originals: EncodedImages | None = None
+    """The files of its images, where replicas cannot read them by name."""
+    lost: int = 0
+
+
+@dataclass(slots=True)
+class Holding:
+    """What one replica holds and what waits for it alone."""
+
+    most: int
+    """So many requests it may hold: what it works on, and what it goes on with."""
+    leased: dict[int, Waiting] = field(default_factory=dict)
+    own: deque[Waiting] = field(default_factory=deque)
+
+    @property
+    def room(self) -> int:
+        """Return how many requests it may still be given; one that is held alone leaves no room."""
+        if len(self.leased) == 1 and next(iter(self.leased.values())).lost >= ALONE_AFTER:
+            return 0
+        return self.most - len(self.leased)
+
+
+class LeaseBook:
+    """Every request is in one place: waiting for anyone, waiting for one replica, suspected, or leased."""
+
+    def __init__(self) -> None:
+        self._shared: deque[Waiting] = deque()
+        self._suspects: deque[Waiting] = deque()
+        self._holdings: dict[int, Holding] = {}
+        self._homes: OrderedDict[int, int] = OrderedDict()
+
+    @property
+    def waiting(self) -> int:
+        """Return how many requests no replica has."""
+        return len(self._shared) + len(self._suspects) + sum(len(one.own) for one in self._holdings.values())
+
+    def held_by(self, replica: int) -> int:
+        """Return how many requests a replica has been given and not answered."""
+        holding = self._holdings.get(replica)
+        return len(holding.leased) if holding else 0
+
+    def join(self, replica: int, most: int) -> None:
+        """Let a replica take leases of at most so many requests altogether."""
+        self._holdings[replica] = Holding(most)
+
+    def put(self, waiting: Waiting) -> None:
+        """Add a request: for the replica of its document or dialogue, else for whoever is free."""
+        if waiting.lost >= ALONE_AFTER:
+            self._suspects.append(waiting)
+            return
+        owner = self._homes.get(waiting.home) if waiting.home is not None else None
+        if owner is not None and owner in self._holdings:
+            self._holdings[owner].own.append(waiting)
+        else:
+            self._shared.append(waiting)
+
+    def take(self, replica: int, most: int) -> list[Waiting]:
+        """Lease at most so many requests to a replica: a suspect alone, its own, free ones, a full one's."""
+        holding = self._holdings[replica]
+        if self._suspects and not holding.leased:
+            return self._lease(holding, [self._suspects.popleft()])
+        most = min(most, holding.room)
+        taken: list[Waiting] = []
+        while len(taken) < most and holding.own:
+            taken.append(holding.own.popleft())
+        self._take_shared(replica, most, taken)
+        if not taken and most > 0:
+            self._take_over(most, taken)
+        return self._lease(holding, taken)
+
+    def settle(self, replica: int, number: int) -> Waiting | None:
+        """Return who waits for an answer that came, and free the place; None where nobody does any more."""
+        holding = self._holdings.get(replica)
+        return holding.leased.pop(number, None) if holding else None
+
+    def give_back(self, replica: int) -> list[Waiting]:
+        """Return what a lost replica held; what only waited for it waits for anyone now."""
+        holding = self._holdings.pop(replica, None)
+        if holding is None:
+            return []
+        for waiting in reversed(holding.own):
+            self._shared.appendleft(waiting)
+        return list(holding.leased.values())
+
+    def everything(self) -> Iterable[Waiting]:
+        """Yield every request that has no answer, wherever it is."""
+        yield from self._shared
+        yield from self._suspects
+        for holding in self._holdings.values():
+            yield from holding.own
+            yield from holding.leased.values()
+
+    def _take_shared(self, replica: int, most: int, taken: list[Waiting]) -> None:
+        while len(taken) < most and self._shared:
+            waiting = self._shared.popleft()
+            if waiting.home is not None and not self._claim(waiting.home, replica):
+                self._holdings[self._homes[waiting.home]].own.append(waiting)
+                continue
+            taken.append(waiting)
+
+    def _claim(self, home: int, replica: int) -> bool:
+        """Tell whether a document or dialogue is this replica's; one that is nobody's becomes it."""
+        owner = self._homes.get(home)
+        if owner is not None and owner != replica and owner in self._holdings:
+            return False
+        self._homes[home] = replica
+        if len(self._homes) > REMEMBERED_HOMES:
+            self._homes.popitem(last=False)
+        return True
+
+    def _take_over(self, most: int, taken: list[Waiting]) -> None:
+        """Take what waits for a replica that has no room: one that stands idle costs more than a cold cache."""
+        full = [holding for holding in self._holdings.values() if holding.own and holding.room <= 0]
+        longest = max(full, key=lambda holding: len(holding.own), default=None)
+        while longest is not None and longest.own and len(taken) < most:
+            taken.append(longest.own.popleft())
+
+    @staticmethod
+    def _lease(holding: Holding, taken: list[Waiting]) -> list[Waiting]:
+        live = [waiting for waiting in taken if not waiting.answer.done()]  # who was cancelled waits no more
+        holding.leased.update((waiting.number, waiting) for waiting in live)
+        return live
+
+
+def home_of(request: Request) -> int | None:
+    """Return what a request shares with others of its document or dialogue, hashed; None for one that stands alone.
+
+    The pictures of the last message that has some (examples stand before it), else the first words of a dialogue.
+    """
+    for turn in reversed(request.messages):
+        if turn.images:
+            return hash(tuple([image.ref for image in turn.images]))
+    return hash(request.messages[0].text) if len(request.messages) > 2 else None

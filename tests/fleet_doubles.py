@@ -1,0 +1,64 @@
+"""Replicas without processes: the real host behind a line that can be cut at will."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from snellen.core.protocols import Model
+from snellen.fleet.driver import Fleet
+from snellen.fleet.host import Host
+from snellen.fleet.lease_format import Hello, read_lease
+from snellen.fleet.leases import Waiting
+from snellen.fleet.links import ReplicaLost
+from snellen.fleet.packing import pack_lease
+
+
+class NearLink:
+    """A replica in this event loop; `cut` loses it as a kill would."""
+
+    def __init__(self, model: Model, number: int) -> None:
+        self.number = number
+        self.host = Host(model)
+        self.leases: list[list[str]] = []
+        self._cut: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    async def open(self) -> Hello:
+        return await self.host.greet()
+
+    def send(self, lease: Sequence[Waiting]) -> None:
+        self.leases.append([waiting.request.key.sample for waiting in lease])
+        packed, contents = pack_lease(lease)
+        if not self._cut.done():
+            self.host.accept(read_lease(packed), [encoded.base64 for encoded in contents])
+
+    async def receive(self) -> bytes:
+        finished = asyncio.ensure_future(self.host.collect())
+        try:
+            await asyncio.wait({finished, self._cut}, return_when=asyncio.FIRST_COMPLETED)
+            return self._cut.result() if self._cut.done() else finished.result()
+        finally:
+            finished.cancel()
+
+    async def close(self) -> None:
+        self._cut.cancel()
+
+    def cut(self, why: str = "killed by SIGKILL") -> None:
+        if not self._cut.done():
+            self._cut.set_exception(ReplicaLost(why))
+
+
+class Fleeting:
+    """A fleet of near replicas, and every link that was ever made."""
+
+    def __init__(self, model: Callable[[], Model], replicas: int, lease: int = 4) -> None:
+        self.links: list[NearLink] = []
+
+        def make(number: int) -> NearLink:
+            self.links.append(NearLink(model(), number))
+            return self.links[-1]
+
+        self.fleet = Fleet(model(), replicas, make, lease=lease)
+
+    def current(self, number: int) -> NearLink:
+        return next(link for link in reversed(self.links) if link.number == number)

@@ -1,0 +1,98 @@
+"""What replicas on Ray cost and bring: two are nearly twice one, and a trial costs the driver and its replica little CPU."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ray_nodes import Nodes, ray_nodes
+from snellen.api.scale.replicas import make_replica_model, open_replicas, policy_for
+from snellen.api.settings import RunSettings
+from snellen.core.clock import SystemClock
+from snellen.core.jobs import Item
+from snellen.core.tasks import Prompt, RunHeader, Task
+from snellen.core.types import Form, Sample
+from snellen.engine.loop import Engine
+from snellen.engine.policy import Policy
+from snellen.fleet.driver import Fleet
+from snellen.infer.generate import GENERATE
+from snellen.prompt.build import Prompter
+from snellen.store.writer import RunWriter
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+SLEEPER = """
+import time
+
+def get_sleeper(config):
+    return lambda prompt: time.sleep({seconds}) or "A"
+"""
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
+    with ray_nodes(1) as cluster:
+        yield cluster
+
+
+def measured(nodes: Nodes, folder: Path, trials: int, replicas: int, seconds: float) -> tuple[float, float, float]:
+    """Run with all replicas up before the first question; return seconds, and CPU seconds of driver and replicas."""
+    folder.mkdir()
+    (folder / "sleeper.py").write_text(SLEEPER.format(seconds=seconds))
+    settings = RunSettings(
+        tasks=(),
+        model="plugin/sleeper",
+        plugins=(folder / "sleeper.py",),
+        executor="ray",
+        ray_address=nodes.address,
+        replicas=replicas,
+        model_arguments={"batch_size": 32},
+    )
+    return asyncio.run(_measured(settings, folder, trials))
+
+
+async def _measured(settings: RunSettings, folder: Path, trials: int) -> tuple[float, float, float]:
+    task = Task("t", {"loader": "made"}, Form.OPEN)
+    items = (Item(n, Sample(str(n), "t", Form.OPEN, f"Which thing is number {n}?")) for n in range(trials))
+    fleet: Any = await open_replicas(make_replica_model(settings), settings)
+    assert isinstance(fleet, Fleet)
+    writer = RunWriter(folder, RunHeader(id="x", config={}, versions={}, created="", command="", model="m", tasks=[]))
+    try:
+        await fleet.check()
+        while not all(replica.link for replica in fleet.replicas):
+            await asyncio.sleep(0.05)
+        pids = [int(replica.place.rpartition(":")[2]) for replica in fleet.replicas]
+        engine = Engine(fleet, writer, policy_for(fleet, Policy(), settings), SystemClock())
+        begun, cpu, theirs = time.perf_counter(), time.process_time(), sum(map(cpu_of, pids))
+        await engine.run(GENERATE.plan(task, items, Prompter(task, Prompt(), seed=0)))
+        taken = time.perf_counter() - begun, time.process_time() - cpu, sum(map(cpu_of, pids)) - theirs
+        assert engine.state.done == trials and not engine.state.failed
+        return taken
+    finally:
+        writer.close()
+        await fleet.close()
+
+
+def cpu_of(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_two_replicas_are_nearly_twice_one(nodes: Nodes, tmp_path: Path) -> None:
+    one = measured(nodes, tmp_path / "one", 400, 1, 0.02)[0]
+    two = measured(nodes, tmp_path / "two", 400, 2, 0.02)[0]
+    print(f"\n400 trials that sleep 20 ms: one replica {one:.1f} s, two {two:.1f} s, {one / two:.2f} x")
+    assert one / two >= 1.7
+
+
+def test_a_trial_costs_little_cpu(nodes: Nodes, tmp_path: Path) -> None:
+    trials = 6_400
+    _, driver, replicas = measured(nodes, tmp_path / "run", trials, 2, 0.0)
+    driver_ms, replica_ms = driver / trials * 1000, replicas / trials * 1000
+    print(f"\nCPU a trial at leases of 32: driver {driver_ms:.2f} ms, replica {replica_ms:.2f} ms")
+    assert driver_ms + replica_ms <= 2.0
