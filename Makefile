@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 comma := ,
-TEST_EXTRAS := dev,docs,ocr,parquet,xlsx,caption,view,browser,plots,pdf,hf-test
+TEST_EXTRAS := dev,docs,ocr,parquet,xlsx,caption,view,browser,plots,pdf,video,hf-test
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 ENGINES := build/engines

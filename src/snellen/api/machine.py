@@ -24,6 +24,7 @@ EXTRAS = {
     "hf": (("torch", "transformers", "accelerate"), "local checkpoints"),
     "vllm": (("vllm",), "the offline vLLM engine"),
     "caption": (("pycocoevalcap",), "METEOR and PTB tokens for captions"),
+    "video": (("av",), "videos"),
     "view": (("starlette", "uvicorn"), "the viewer"),
     "plots": (("vl_convert",), "plots as SVG and PNG"),
 }
