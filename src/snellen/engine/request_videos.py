@@ -44,18 +44,23 @@ def video_route(model: Model, showing: Showing) -> str:
 
 async def unfold_videos(request: Request, model: Model) -> ShownRequest:
     """Return the request with its videos as this model is shown them; raise DataError where one cannot be read."""
+    return await asyncio.to_thread(unfold_videos_now, request, model)
+
+
+def unfold_videos_now(request: Request, model: Model) -> ShownRequest:
+    """Do the same where nobody waits: it opens files."""
     records: list[dict[str, Any]] = []
-    turns = [await _unfold_turn(turn, model, records) for turn in request.messages]
+    turns = [_unfold_turn(turn, model, records) for turn in request.messages]
     return ShownRequest(replace(request, messages=tuple(turns)), records)
 
 
-async def _unfold_turn(turn: Turn, model: Model, records: list[dict[str, Any]]) -> Turn:
+def _unfold_turn(turn: Turn, model: Model, records: list[dict[str, Any]]) -> Turn:
     if not any(isinstance(part, Video) for part in turn.parts):
         return turn
     pieces: list[Piece] = []
     for part in turn.parts:
         if isinstance(part, Video):
-            unfolded = await asyncio.to_thread(unfold, part, video_route(model, part.showing))
+            unfolded = unfold(part, video_route(model, part.showing))
             records.append(unfolded.record)
             pieces += unfolded.pieces
         else:

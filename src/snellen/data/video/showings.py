@@ -54,6 +54,10 @@ def check_showing(showing: Showing) -> None:
         raise ConfigError(f"subtitles {not_among(showing.subtitles, SUBTITLES, ' is unknown')}")
     if showing.route not in ROUTES:
         raise ConfigError(f"video route {not_among(showing.route, ROUTES, ' is unknown')}")
+    if showing.route == "native" and (showing.stamp or showing.subtitles == "interleaved"):
+        raise ConfigError(
+            "a video that goes out as one has no room between its frames: leave out stamp, and subtitles=all"
+        )
     if not ENCODING.fullmatch(showing.encoding):
         raise ConfigError(f"video encoding {showing.encoding!r} is neither png nor jpeg:QUALITY (1 to 100)")
     if showing.side < 0:

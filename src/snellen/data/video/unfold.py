@@ -178,6 +178,8 @@ def _as_file(video: Video) -> Unfolded:
         raise DataError("a folder of frames cannot be sent as a file: use route frames")
     if video.edits or video.showing.tempo or video.start is not None or video.end is not None:
         raise DataError("a part of a video, or a disturbed one, cannot be sent as its file: use route frames")
+    if video.showing.subtitles == "sampled":
+        raise DataError("which frames a server samples is not known: use subtitles=all, or route frames")
     reel = REELS.of_file(video.ref, scenes=False)
     record = _record(video, reel, FILE)
     image = Image(video.ref, MIMES.get(reel.container, "video/mp4"), reel.width, reel.height)
