@@ -9,6 +9,7 @@ LOADERS = {
     "reform": "snellen.data.reform.card_loader:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
+    "film": "snellen.data.loaders.film:load",
     "longbench-v2": "snellen.data.loaders.document:load_choice",
     "niah": "snellen.data.loaders.document:load_needles",
 }
@@ -53,6 +54,7 @@ SCORERS = {
     "eyechart": "snellen.scoring.scorers.acuity:score",
     "needle": "snellen.scoring.scorers.needle:score",
     "needle-case": "snellen.scoring.scorers.needle:score_case",
+    "needle-shown": "snellen.scoring.scorers.shown_frames:score_shown",
     "vqa": "snellen.scoring.scorers.vqa:score_vqa",
     "vqa_simple": "snellen.scoring.scorers.vqa:score_vqa_simple",
     "anls": "snellen.scoring.scorers.vqa:score_anls",
@@ -84,6 +86,7 @@ AGGREGATES = {
     "page-cost": "snellen.scoring.aggregates.document_ladder:page_cost",
     "caption": "snellen.scoring.scorers.caption_scores:aggregate",
     "cure": "snellen.scoring.aggregates.blind_baselines:aggregate",
+    "threshold": "snellen.scoring.aggregates.level_threshold:threshold_of_level",
     "exam": "snellen.sight.exam_scorer:thresholds",
 }
 
