@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.types import Image, Score, TrialKey, Turn
+from ...data.images.whole_video import is_whole_video
 from ...scoring.table import TrialColumns
 from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, outcome_tag, reply_text
@@ -17,6 +18,7 @@ from ..pages.tables import head, numbers, row
 from .reading_words import explain_score
 from .shelf import OpenRun
 from .shell import address, link, pager, shell, trial_address
+from .video_line import videos_of
 from .walk import PAGE, Walk, Walked, walk_through
 
 REPLY_SHOWN = 30_000
@@ -41,7 +43,12 @@ def trial_page(run: OpenRun, shown: Shown, walk: Walk) -> Html:
         _around(run, walk, walked, place),
     ]
     left = tag(
-        "div", tag("h2", "What it saw"), _pictures(run, shown), tag("h2", "Messages as sent"), *_messages(run, shown)
+        "div",
+        tag("h2", "What it saw"),
+        *videos_of(run, shown),
+        _pictures(run, shown),
+        tag("h2", "Messages as sent"),
+        *_messages(run, shown),
     )
     answer = (tag("h2", "What it answered"), *_answer(run, shown))
     score = (tag("h2", "Score"), *_why(shown), *_scores(shown), *_options(shown))
@@ -105,6 +112,8 @@ def _pictures(run: OpenRun, shown: Shown) -> Html:
     images = pictures_of(shown)
     if not images:
         return tag("p", "No picture was sent.", class_="muted")
+    if all(map(is_whole_video, images)):
+        return tag("p", "No picture was sent: the video went out as its file.", class_="muted")
     key = shown.prediction.key
     small = [trial_address(run, key, "image", n=n, small=1) for n in range(len(images[:PICTURES]))]
     thumbs = [tag("img", src=source, alt=f"Picture {n}", loading="lazy") for n, source in enumerate(small, 1)]
@@ -125,8 +134,11 @@ def _stage(run: OpenRun, shown: Shown, number: int, image: Image) -> Html:
     ]
     layer = tag("svg", *boxes, viewBox="0 0 1 1", preserveAspectRatio="none", aria_hidden="true") if boxes else None
     frame, label = tag("div", picture, layer, class_="frame"), f"Picture {number + 1}, enlargeable"
-    name = f"picture-{number}"
-    return tag("div", frame, class_="stage", id=name, tabindex=0, role="group", aria_label=label, data_zoom=True)
+    name, when = f"picture-{number}", ""
+    if image.frame is not None:
+        when = f"{image.frame.seconds:.3f} s · frame {image.frame.index}"
+    told = tag("p", when, class_="muted small") if when else None
+    return tag("div", frame, told, class_="stage", id=name, tabindex=0, role="group", aria_label=label, data_zoom=True)
 
 
 def boxes_of(shown: Shown, number: int, image: Image) -> Iterator[tuple[float, float, float, float]]:
