@@ -11,7 +11,7 @@ GATED := core stats scoring store engine prompt infer
 COVERED := 92
 FIGURES := SNELLEN_FIGURES=docs/reliability.md
 
-.PHONY: demo exam test check coverage mutants bench crash fault soak hostile recount engines pages docs lock release clean help
+.PHONY: demo demo-video exam test check coverage mutants bench crash fault soak hostile recount engines pages docs lock release clean help
 
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -37,6 +37,13 @@ demo: $(VENV)/demo.stamp ## the eye chart on the embedded reader: no network, no
 	@echo
 	@echo "    $(BIN)/snellen view runs/demo --open"
 	@echo
+
+demo-video: $(VENV)/video.stamp ## a code hidden in drawn films, looked for by the embedded reader with few frames and with more
+	$(BIN)/snellen run video-needle --model reader --variant frames=4 --variant frames=16 -o runs/demo-video
+
+$(VENV)/video.stamp: $(VENV)/demo.stamp
+	$(PIP) install -e '.[video]'
+	touch $@
 
 exam: $(VENV)/demo.stamp ## the eye exam on the embedded reader: thresholds and a prescription
 	$(BIN)/snellen exam --model reader --quick -o runs/exam
