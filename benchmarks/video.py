@@ -86,7 +86,7 @@ def best_of(rounds: int, work: Callable[[], int]) -> float:
     times = []
     for _ in range(rounds):
         started = time.perf_counter()
-        assert work() == FRAMES_SHOWN  # noqa: S101 - a benchmark that does less is none
+        assert work() == FRAMES_SHOWN
         times.append(time.perf_counter() - started)
     return min(times)
 
@@ -97,7 +97,7 @@ def fresh_door(video: Video) -> int:
     for decoder in decoders():
         decoder.close()
     for decoder in decoders():  # the start of the process is paid once a run, not once a video
-        decoder._running()  # noqa: SLF001
+        decoder._running()
     return asyncio.run(through_the_door(video))
 
 
@@ -111,7 +111,7 @@ def peak_mb(path: Path) -> float:
     import snellen.data.video as room
 
     folder = str(Path(str(room.__file__)).parent)
-    done = subprocess.run([sys.executable, "-c", code, folder, str(path)], capture_output=True, text=True, check=True)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", code, folder, str(path)], capture_output=True, text=True, check=True)
     return int(done.stdout) / 1024
 
 

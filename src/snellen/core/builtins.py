@@ -66,6 +66,8 @@ SCORERS = {
     "kie_reform": "snellen.scoring.scorers.key_values:score_reform",
     "kie_f1": "snellen.scoring.scorers.key_values:score_f1",
     "caption": "snellen.scoring.scorers.caption_scores:score",
+    "mra": "snellen.scoring.scorers.video_scores:score_mra",
+    "temporal-iou": "snellen.scoring.scorers.video_scores:score_span",
     "exam": "snellen.sight.exam_scorer:score",
 }
 
@@ -86,6 +88,7 @@ AGGREGATES = {
     "page-cost": "snellen.scoring.aggregates.document_ladder:page_cost",
     "caption": "snellen.scoring.scorers.caption_scores:aggregate",
     "cure": "snellen.scoring.aggregates.blind_baselines:aggregate",
+    "macro": "snellen.scoring.aggregates.macro_mean:macro",
     "threshold": "snellen.scoring.aggregates.level_threshold:threshold_of_level",
     "exam": "snellen.sight.exam_scorer:thresholds",
 }

@@ -11,7 +11,7 @@ from snellen.core.types import Showing
 from snellen.data.video.frame_rules import MOST_FRAMES, RULES, choose_frames, read_rule
 from snellen.data.video.reel import Reel, part_of
 from snellen.data.video.showings import check_showing, vary_showing
-from snellen.data.video.subtitles import Cue, cues_at, cues_between, parse_cues
+from snellen.data.video.subtitles import Cue, cues_at, cues_between, parse_cues, parse_json_cues
 from snellen.data.video.tempo import disturb
 from snellen.data.video.unfold import write_stamp
 
@@ -194,6 +194,14 @@ def test_subtitles_of_both_kinds_are_read() -> None:
     assert [cue.text for cue in cues_at(cues, 1.0)] == ["Hello & welcome"]
     assert cues_at(cues, 2.5) == []
     assert [cue.text for cue in cues_between(cues, 1.5, 61)] == ["Two lines"]
+
+
+def test_subtitles_as_json_are_read_and_others_refused() -> None:
+    rows = '[{"start": "00:00:01.500", "end": "00:00:02.000", "line": "Hi"}, {"timestamp": [0.5, null], "text": "Oh"}]'
+    assert parse_json_cues(rows, "a.json") == [Cue(0.5, 86400.5, "Oh"), Cue(1.5, 2.0, "Hi")]
+    for wrong in ("{", "[1]", '[{"start": 1}]', '[{"start": "x", "end": 2, "line": "y"}]'):
+        with pytest.raises(DataError, match=r"a\.json"):
+            parse_json_cues(wrong, "a.json")
 
 
 def test_a_stamp_says_when_a_frame_is_shown() -> None:

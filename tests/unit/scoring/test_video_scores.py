@@ -7,8 +7,10 @@ import pytest
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.scoring.aggregates.level_threshold import threshold_of_level
+from snellen.scoring.aggregates.macro_mean import macro
 from snellen.scoring.reading import read_tables
 from snellen.scoring.scorers.shown_frames import score_shown
+from snellen.scoring.scorers.video_scores import read_span, relative_accuracy, score_mra, score_span, span_overlap
 from snellen.scoring.table import ScoredTask
 
 KEY = TrialKey("t", "1")
@@ -70,3 +72,67 @@ def test_where_all_is_told_or_nothing_there_is_no_threshold() -> None:
         found = threshold_of_level(scored_by_level({0.5: [value] * 9, 1.0: [value] * 9}), {})["threshold"]
         assert found.value is None
     assert threshold_of_level(scored_by_level({1.0: [1.0]}), {})["threshold"].value is None
+
+
+@pytest.mark.parametrize(
+    ("value", "answer", "expected"),
+    [
+        (4.0, 4.0, 1.0),
+        (4.4, 4.0, 0.9),
+        (6.0, 4.0, 0.1),
+        (6.1, 4.0, 0.0),
+        (2.0, 4.0, 0.1),
+        (0.0, 0.0, 1.0),
+        (1.0, 0.0, 0.0),
+    ],
+)
+def test_relative_accuracy_is_the_share_of_tolerances_kept(value: float, answer: float, expected: float) -> None:
+    assert relative_accuracy(value, answer) == pytest.approx(expected)
+
+
+def test_a_number_is_scored_by_tolerance_and_a_choice_as_a_choice() -> None:
+    number = Sample("1", "t", Form.OPEN, "How many?", answers=("4",))
+    (score,) = score_mra(number, Request(KEY, ()), Prediction(KEY, text="4.4"), {})
+    assert score.value == pytest.approx(0.9)
+    (unread,) = score_mra(number, Request(KEY, ()), Prediction(KEY, text="I cannot tell."), {})
+    assert unread.value is None
+    choice = Sample("1", "t", Form.CHOICE, "Which?", options=("a", "b"), answers=("b",))
+    request = Request(KEY, (), marks=("A", "B"), shown=("a", "b"))
+    assert score_mra(choice, request, Prediction(KEY, text="B"), {})[0].value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("12.5 - 20", (12.5, 20.0)),
+        ("From 00:12 to 01:05.", (12.0, 65.0)),
+        ("1:00:01 - 1:00:03.5", (3601.0, 3603.5)),
+        ("[0.0, 6.9]", (0.0, 6.9)),
+        ("20 - 12", None),
+        ("at 12 s", None),
+        ("between 1 and 2, or 3", None),
+        ("", None),
+    ],
+)
+def test_a_span_is_exactly_two_times_in_order(text: str, span: tuple[float, float] | None) -> None:
+    assert read_span(text) == span
+
+
+def test_overlaps_are_scored_and_nothing_is_guessed() -> None:
+    assert span_overlap((0, 10), (5, 15)) == pytest.approx(1 / 3)
+    assert span_overlap((0, 1), (2, 3)) == 0.0
+    sample = Sample("1", "t", Form.OPEN, "When?", answers=("0", "10"))
+    scores = score_span(sample, Request(KEY, ()), Prediction(KEY, text="<think>3 or 4</think>5 - 10"), {})
+    assert {s.metric: s.value for s in scores} == {
+        "temporal_iou": 0.5, "recall_0.3": 1.0, "recall_0.5": 1.0, "recall_0.7": 0.0
+    }  # fmt: skip
+    assert all(s.value is None for s in score_span(sample, Request(KEY, ()), Prediction(KEY, text="at 5"), {}))
+
+
+def test_the_mean_of_groups_counts_each_group_once() -> None:
+    scored = scored_by_level({1.0: [1.0] * 8, 2.0: [0.0, 0.0, 1.0, 0.0]})
+    task = Task("t", {}, group_by=("level",))
+    found = macro(ScoredTask(task, scored.tables, scored.scores, scored.samples), {})["macro"]
+    assert found.value == pytest.approx((1.0 + 0.25) / 2)
+    assert found.n == 12
+    assert macro(scored, {}) == {}

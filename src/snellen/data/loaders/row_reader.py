@@ -24,7 +24,7 @@ from .row_dialogues import DIALOGUES, list_rounds
 from .row_images import RowImages
 from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
 from .row_markers import AS_TEXTS, RowOptions, check_markers, number_row, read_row_options
-from .row_options import options_in_text, parse_list, parse_literal, repeated
+from .row_options import marked_answer, options_in_text, parse_list, parse_literal, repeated
 from .row_pictures import Pictures, looks_like_pictures
 from .row_source import TableSource, resolve
 from .row_videos import RowVideos
@@ -199,6 +199,8 @@ class RowReader:
     def _texts(self, answer: Any, options: tuple[str, ...], keyed: Mapping[str, str], where: str) -> tuple[str, ...]:
         """Return the texts of one answer; one that names an option by the key its data gives it means that option."""
         kind = self.source.answer_kind
+        if self.source.strip_marks and (named := marked_answer(answer, options)) is not None:
+            return (named,)
         if kind != "text" and str(answer) in keyed:
             return (keyed[str(answer)],)
         return find_answers(answer, options, kind, where)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -12,6 +14,8 @@ from ...core.errors import DataError
 from .reel import TOLERANCE
 
 MOST_BYTES = 8 * 2**20
+LAST_CUE_S = 86_400.0
+"""A cue without an end is shown until the video ends: no video is longer than a day."""
 TIMES = re.compile(r"\s*(?:(\d+):)?(\d{1,2}):(\d{2})[.,](\d{1,3})\s*-->\s*(?:(\d+):)?(\d{1,2}):(\d{2})[.,](\d{1,3})")
 MARKUP = re.compile(r"</?[a-zA-Z][^<>]*>|<[\d:.]+>|\{\\[^{}]*\}")
 """Italics, voices and positions: how a text looks, not what it says."""
@@ -35,9 +39,9 @@ def read_subtitles(path: str) -> list[Cue]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "they are not UTF-8"
         raise DataError(f"subtitles {path!r} cannot be read: {reason}") from None
-    cues = parse_cues(text)
+    cues = parse_json_cues(text, path) if path.lower().endswith(".json") else parse_cues(text)
     if not cues and text.strip() not in ("", "WEBVTT"):
-        raise DataError(f"subtitles {path!r} have no cue: they must be SRT or WebVTT")
+        raise DataError(f"subtitles {path!r} have no cue: they must be SRT, WebVTT, or a JSON list")
     return cues
 
 
@@ -46,6 +50,30 @@ def parse_cues(text: str) -> list[Cue]:
     blocks = re.split(r"\n\s*\n", text.replace("\r\n", "\n").replace("\r", "\n"))
     found = [cue for cue in map(_cue, blocks) if cue is not None and cue.text]
     return sorted(found, key=lambda cue: (cue.start, cue.end))
+
+
+def parse_json_cues(text: str, path: str) -> list[Cue]:
+    """Return the cues of a JSON list of `{start, end, line}` or `{timestamp: [start, end], text}`, in order of time."""
+    try:
+        rows = json.loads(text)
+        found = [_json_cue(row) for row in rows]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise DataError(f"subtitles {path!r} are no list of start, end and line (or timestamp and text)") from None
+    return sorted((cue for cue in found if cue.text), key=lambda cue: (cue.start, cue.end))
+
+
+def _json_cue(row: dict[str, Any]) -> Cue:
+    start, end = row["timestamp"] if "timestamp" in row else (row["start"], row["end"])
+    said = row["text"] if "text" in row else row["line"]
+    begin = _json_second(start)
+    return Cue(begin, begin + LAST_CUE_S if end is None else _json_second(end), " ".join(str(said).split()))
+
+
+def _json_second(value: float | str) -> float:
+    if isinstance(value, int | float):
+        return float(value)
+    hours, minutes, seconds = value.split(":")
+    return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
 
 
 def _cue(block: str) -> Cue | None:
