@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 comma := ,
-TEST_EXTRAS := dev,docs,ocr,parquet,xlsx,inspect,caption,view,browser,plots,pdf,hf-test,train,ray
+TEST_EXTRAS := dev,docs,ocr,parquet,xlsx,inspect,caption,view,browser,plots,pdf,hf-test,train,ray,video
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 ENGINES := build/engines
@@ -11,7 +11,7 @@ GATED := core stats scoring store engine prompt infer
 COVERED := 92
 FIGURES := SNELLEN_FIGURES=docs/reliability.md
 
-.PHONY: demo exam test check coverage mutants bench crash fault soak hostile recount engines pages train-demo train-test docs lock release clean help ray
+.PHONY: demo exam test check coverage mutants bench crash fault soak hostile recount engines pages train-demo train-test docs lock release clean help ray demo-video
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -37,6 +37,13 @@ demo: $(VENV)/demo.stamp ## the eye chart on the embedded reader: no network, no
 	@echo
 	@echo "    $(BIN)/snellen view runs/demo --open"
 	@echo
+
+demo-video: $(VENV)/video.stamp ## a code hidden in drawn films, looked for by the embedded reader with few frames and with more
+	$(BIN)/snellen run video-needle --model reader --variant frames=4 --variant frames=16 -o runs/demo-video
+
+$(VENV)/video.stamp: $(VENV)/demo.stamp
+	$(PIP) install -e '.[video]'
+	touch $@
 
 exam: $(VENV)/demo.stamp ## the eye exam on the embedded reader: thresholds and a prescription
 	$(BIN)/snellen exam --model reader --quick -o runs/exam

@@ -336,7 +336,8 @@ def write_qwen_processor(folder: Path, patch: int) -> None:
         return
     pixels = {"patch_size": patch, "min_pixels": 16 * patch**2, "max_pixels": 64 * patch**2}
     tok = tokenizer(extra={"image_token": "<image>", "video_token": "<|video_pad|>"})
-    chat = CHAT.replace("<image>", "<|vision_start|><image><|vision_end|>")
+    film = "{% elif part['type'] == 'video' %}<|vision_start|><|video_pad|><|vision_end|>"
+    chat = CHAT.replace("<image>", f"<|vision_start|><image><|vision_end|>{film}")
     images, videos = t.Qwen2VLImageProcessorPil(**pixels), t.Qwen2VLVideoProcessor(**pixels)
     t.Qwen2VLProcessor(images, tok, videos, chat_template=chat).save_pretrained(folder)
 

@@ -13,7 +13,7 @@ import msgspec
 
 from ..core.ids import content_hash
 from ..core.message_parts import holds_marker
-from ..core.tasks import PlannedCounts, RunHeader, Task
+from ..core.tasks import PlannedCounts, Prompt, RunHeader, Task
 from ..data.dataset import Survey
 from ..data.degrade.calibrations import calibrated_variant
 from ..prompt.build import Prompter
@@ -94,7 +94,15 @@ def identity_of(task: Task, prompter: Prompter | PrompterByForm, content: Survey
     identity = {**table, "prompt": words, "data": content.fingerprint}
     if take_placing(identity["prompt"], marked=content.markers.rows > 0, pictured=content.images > 0):
         identity["placed_pictures"] = True
+    showing = [msgspec.structs.asdict(prompt.video) for prompt in prompts_of(prompter)]
+    if content.videos:
+        identity["video"] = showing
     return identity
+
+
+def prompts_of(prompter: Prompter | PrompterByForm) -> list[Prompt]:
+    """Return the prompts of a task: one, or one a form."""
+    return list(prompter.prompts.values()) if isinstance(prompter, PrompterByForm) else [prompter.prompt]
 
 
 def take_placing(prompt: dict[str, Any], *, marked: bool, pictured: bool) -> bool:
@@ -104,6 +112,8 @@ def take_placing(prompt: dict[str, Any], *, marked: bool, pictured: bool) -> boo
     """
     prompts = [prompt] if "template" in prompt else list(prompt.values())
     placing = [fields.pop("place_pictures") for fields in prompts]
+    for fields in prompts:
+        fields.pop("video", None)  # named by itself where there are videos
     told = any(holds_marker(fields["template"]) or _has_examples(fields["shots"]) for fields in prompts)
     return any(placing) and (marked or (pictured and told))
 

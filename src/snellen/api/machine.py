@@ -26,6 +26,7 @@ EXTRAS = {
     "vllm": (("vllm",), "the offline vLLM engine"),
     "ray": (("ray",), "replicas on a cluster"),
     "caption": (("pycocoevalcap",), "METEOR and PTB tokens for captions"),
+    "video": (("av",), "videos"),
     "view": (("starlette", "uvicorn"), "the viewer"),
     "plots": (("vl_convert",), "plots as SVG and PNG"),
 }

@@ -29,6 +29,7 @@ from ..data.dataset import Dataset, Survey, survey
 from ..data.loaders.row_dialogues import DIALOGUES
 from ..data.selection import choose
 from ..data.subsets import choose_subset, read_subset
+from ..engine.request_videos import video_route
 from ..extract.profiles import profile_named
 from ..infer.generate import GENERATE
 from ..infer.likelihood import with_likelihood_wording
@@ -40,7 +41,7 @@ from ..prompt.pack import apply_pack, read_pack
 from ..prompt.shots import make_retriever
 from ..scoring.peers.peer_scores import check_fallback
 from .chosen_model import create_model
-from .header import identity_of, installed_versions, make_header
+from .header import identity_of, installed_versions, make_header, prompts_of
 from .settings import RunSettings
 from .shot_pool import drawn_from_file, load_examples, without_tested
 
@@ -203,9 +204,12 @@ def check_capabilities(model: Model, task: Task, registry: Registry) -> None:
 
 def check_images(model: Model, planned: list[PlannedTask]) -> None:
     """Refuse to show pictures to a model that cannot see."""
-    for task, _, _, content, _ in planned:
+    for task, prompter, _, content, _ in planned:
         if content.images and Capability.IMAGES not in model.capabilities:
             raise UsageError(f"model {model.name!r} takes no images, and task {task.name!r} has {content.images}")
+        if content.videos:
+            for prompt in prompts_of(prompter):
+                video_route(model, prompt.video)
 
 
 def check_outside(model: Model, planned: list[PlannedTask], *, allowed: bool) -> None:

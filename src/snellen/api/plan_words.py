@@ -22,7 +22,8 @@ def describe_rows(planned: PlannedTask) -> Iterator[str]:
         yield f"  {note}"
     for sample in first_of_each_form(planned.dataset, planned.survey):
         counts = planned.survey.forms[sample.form]
-        parts = ((counts.images, "picture"), (counts.options, "option"), (counts.answered, "answer"))
+        videos = ((counts.videos, "video"),) if counts.videos else ()
+        parts = (*videos, (counts.images, "picture"), (counts.options, "option"), (counts.answered, "answer"))
         has = [plural(*pair) for pair in parts]
         asks = f"the first asks {shorten(sample.question)}"
         yield f"  {sample.form.value}: {plural(counts.samples, 'row')}, {', '.join(has)}; {asks}"

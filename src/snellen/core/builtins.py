@@ -10,6 +10,7 @@ LOADERS = {
     "reform": "snellen.data.reform.card_loader:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
+    "film": "snellen.data.loaders.film:load",
     "longbench-v2": "snellen.data.loaders.document:load_choice",
     "niah": "snellen.data.loaders.document:load_needles",
 }
@@ -58,6 +59,7 @@ SCORERS = {
     "eyechart": "snellen.scoring.scorers.acuity:score",
     "needle": "snellen.scoring.scorers.needle:score",
     "needle-case": "snellen.scoring.scorers.needle:score_case",
+    "needle-shown": "snellen.scoring.scorers.shown_frames:score_shown",
     "vqa": "snellen.scoring.scorers.vqa:score_vqa",
     "vqa_simple": "snellen.scoring.scorers.vqa:score_vqa_simple",
     "anls": "snellen.scoring.scorers.vqa:score_anls",
@@ -69,6 +71,8 @@ SCORERS = {
     "kie_reform": "snellen.scoring.scorers.key_values:score_reform",
     "kie_f1": "snellen.scoring.scorers.key_values:score_f1",
     "caption": "snellen.scoring.scorers.caption_scores:score",
+    "mra": "snellen.scoring.scorers.video_scores:score_mra",
+    "temporal-iou": "snellen.scoring.scorers.video_scores:score_span",
     "exam": "snellen.sight.exam_scorer:score",
     "box": "snellen.scoring.typed.grounding:score_box",
     "click": "snellen.scoring.typed.grounding:score_click",
@@ -99,6 +103,8 @@ AGGREGATES = {
     "page-cost": "snellen.scoring.aggregates.document_ladder:page_cost",
     "caption": "snellen.scoring.scorers.caption_scores:aggregate",
     "cure": "snellen.scoring.aggregates.blind_baselines:aggregate",
+    "macro": "snellen.scoring.aggregates.macro_mean:macro",
+    "threshold": "snellen.scoring.aggregates.level_threshold:threshold_of_level",
     "exam": "snellen.sight.exam_scorer:thresholds",
     "figures": "snellen.scoring.aggregates.quoted_figures:figures",
 }

@@ -8,8 +8,12 @@ from itertools import count, takewhile
 
 from msgspec.structs import replace
 
-from .types import Image, Sample, Turn
+from .types import Image, Sample, Turn, Video
 
+Piece = str | Image | Video
+
+VIDEO_MARKER = re.compile(r"<[Vv]ideo(?:[ _]?(\d{1,2}))?>")
+"""Where a video stands in a text."""
 MARKER = re.compile(r"<(?:image|Image|IMAGE)(?:[ _]?(\d{1,4}))?>")
 """Where a picture stands in a text: the one of this number, counted from 1, or the next one."""
 OPENING = re.compile(rf"(?:\s*{MARKER.pattern})+\s*")
@@ -54,24 +58,24 @@ def without_markers(text: str) -> str:
     return MARKER.sub(" ", text)
 
 
-def assemble_turn(role: str, pieces: Iterable[str | Image]) -> Turn:
-    """Return the message of these texts and pictures in order.
+def assemble_turn(role: str, pieces: Iterable[Piece]) -> Turn:
+    """Return the message of these texts, pictures and videos in order.
 
     Texts of nothing but space are left out (some providers refuse them), and so is space after pictures that begin the
     message. Pictures first and then one text is the plain form, without `parts`.
     """
     merged = _merge(pieces)
-    images = tuple(piece for piece in merged if not isinstance(piece, str))
+    images = tuple(piece for piece in merged if isinstance(piece, Image))
     numbers = iter(range(len(images)))
-    parts = tuple(piece if isinstance(piece, str) else next(numbers) for piece in merged)
+    parts = tuple(next(numbers) if isinstance(piece, Image) else piece for piece in merged)
     text = "".join(piece for piece in parts if isinstance(piece, str))
-    plain = not any(isinstance(piece, str) for piece in parts[:-1]) and (not parts or isinstance(parts[-1], str))
-    return Turn(role, text, images, () if plain or len(parts) == len(images) else parts)
+    plain = all(isinstance(part, int) for part in parts[:-1]) and not isinstance(parts[-1] if parts else "", Video)
+    return Turn(role, text, images, () if plain else parts)
 
 
-def _merge(pieces: Iterable[str | Image]) -> list[str | Image]:
+def _merge(pieces: Iterable[Piece]) -> list[Piece]:
     """Return texts that follow one another as one, without the empty ones."""
-    joined: list[str | Image] = []
+    joined: list[Piece] = []
     for piece in pieces:
         if isinstance(piece, str) and joined and isinstance(joined[-1], str):
             joined[-1] += piece
@@ -84,7 +88,7 @@ def _merge(pieces: Iterable[str | Image]) -> list[str | Image]:
     return kept
 
 
-def _says_something(piece: str | Image) -> bool:
+def _says_something(piece: Piece) -> bool:
     return not isinstance(piece, str) or bool(piece.strip())
 
 
@@ -92,8 +96,8 @@ def keep_pictures(turn: Turn, wanted: range) -> Turn:
     """Return the message with only the pictures of these places."""
     if not turn.parts:
         return Turn(turn.role, turn.text, turn.images[wanted.start : wanted.stop])
-    pieces = [part for part in turn.parts if isinstance(part, str) or part in wanted]
-    return assemble_turn(turn.role, [part if isinstance(part, str) else turn.images[part] for part in pieces])
+    pieces = [part for part in turn.parts if not isinstance(part, int) or part in wanted]
+    return assemble_turn(turn.role, [turn.images[part] if isinstance(part, int) else part for part in pieces])
 
 
 def replace_text(turn: Turn, old: str, new: str) -> Turn:

@@ -23,6 +23,10 @@ class Capability(StrEnum):
     STREAM = "stream"
     BATCH = "batch"
     IMAGES = "images"
+    VIDEO_FILE = "video files"
+    """Takes a video as its own file and chooses the frames itself."""
+    VIDEO_FRAMES = "videos of frames"
+    """Takes the frames of a video as one video."""
 
 
 class ImagePolicy(Struct, frozen=True):

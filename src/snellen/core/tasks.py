@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from .types import BASE_VARIANT, Form, Params
+from .types import BASE_VARIANT, Form, Params, Showing
 
 
 class Shot(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -71,6 +71,8 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     place_pictures: bool = True
     """Whether a marker (`<image 1>`) in template, question or options becomes its picture; else it stays text and all
     pictures stand first, as before version 0.3."""
+    video: Showing = Showing()
+    """How videos are shown: which frames, how large, with which texts between them."""
 
 
 class Figure(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

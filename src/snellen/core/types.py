@@ -47,6 +47,25 @@ OFFERED = frozenset((Form.CHOICE, Form.MULTIPLE))
 """Forms whose options are shown with marks, and whose answers are among them."""
 
 
+class Frame(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Which picture of a video file is meant, and how it is made a picture of its own."""
+
+    pts: int
+    """Its timestamp in the units of the stream: what it is found by, exactly."""
+    index: int
+    """Its place among the frames of the video, in the order shown, from 0."""
+    seconds: float
+    """When it is shown, counted from the first frame."""
+    side: int = 0
+    """The longest side it may have; 0: as it is."""
+    encoding: str = "jpeg:92"
+    """How its pixels are written: `png`, or `jpeg:QUALITY`."""
+    still: bool = False
+    """Whether the reference is this frame itself: a picture of a folder of frames."""
+    joined: bool = False
+    """Whether it and its neighbours of the same video go to the model as one video."""
+
+
 class Image(Struct, frozen=True, gc=False, omit_defaults=True):
     """A reference to a picture; pixels come only from `snellen.data.images.decode`.
 
@@ -65,6 +84,53 @@ class Image(Struct, frozen=True, gc=False, omit_defaults=True):
     page: int | None = None
     sha256: str | None = None
     edits: tuple[str, ...] = ()
+    frame: Frame | None = None
+    """Of a video file: the frame that is meant."""
+
+
+class Showing(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """How a video is shown to a model: part of the protocol, as the words around it are."""
+
+    frames: str = "uniform:8"
+    """The frame policy (`snellen.data.video.frame_rules`): `uniform:32`, `fps:2,max=768`, `times:1.5;3`."""
+    side: int = 0
+    """The longest side of a frame; 0: as it is, within what the model takes."""
+    encoding: str = "jpeg:92"
+    """`png`, or `jpeg:QUALITY`."""
+    stamp: str = ""
+    """A text before every frame, of {seconds}, {clock} and {number}; empty: none."""
+    subtitles: str = "none"
+    """`none`, `all` (before the frames), `sampled` (those at frames, before them) or `interleaved`."""
+    route: str = "frames"
+    """`frames`: as pictures, to any model that sees; `native`: as a video, to one that takes it."""
+    tempo: str = ""
+    """A disturbance of time, `family:severity` (`snellen.data.video.tempo`)."""
+
+
+class Video(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A reference to a video; its frames come only from `snellen.data.video`.
+
+    `ref` is an absolute path: a video file, or a folder of frames.
+
+    Example:
+        >>> from snellen.core.types import Video
+        >>> Video("/data/cat.mp4", start=2.0, end=5.5).showing.frames
+        'uniform:8'
+    """
+
+    ref: str
+    subtitles: str = ""
+    """A file of subtitles, SRT or WebVTT."""
+    start: float | None = None
+    end: float | None = None
+    """The part that is meant, in seconds; None: from the beginning, to the end."""
+    fps: float | None = None
+    """Of a folder of frames: how many a second."""
+    edits: tuple[str, ...] = ()
+    """What is done to every frame, as in `Image.edits`."""
+    showing: Showing = Showing()
+    seed: int = 0
+    """Of what is drawn by chance: disturbances."""
 
 
 class Turn(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -82,14 +148,21 @@ class Turn(Struct, frozen=True, gc=False, omit_defaults=True):
     """All texts of the message, joined."""
     images: tuple[Image, ...] = ()
     """All its pictures, in the order shown."""
-    parts: tuple[str | int, ...] = ()
-    """Texts and, for each picture, its place in `images`, in the order shown; empty: all pictures, then the text."""
+    parts: tuple[str | int | Video, ...] = ()
+    """Texts and, for each picture, its place in `images`, in the order shown; empty: all pictures, then the text.
+
+    A video stands here until it is asked about: then its frames take its place."""
 
     def arrange(self, pictures: Sequence[_Shown]) -> list[str | _Shown]:
         """Return the texts with what stands for each picture, in the order shown."""
         if not self.parts:
             return [*pictures, self.text]
-        return [part if isinstance(part, str) else pictures[part] for part in self.parts]
+        return [pictures[part] if isinstance(part, int) else _as_text(part) for part in self.parts]
+
+
+def _as_text(part: str | Video) -> str:
+    """Return a text; a video whose frames nobody has asked for yet is named, for whoever only shows the prompt."""
+    return part if isinstance(part, str) else f"[video {part.ref.rpartition('/')[2]}: {part.showing.frames}]"
 
 
 class Sample(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -116,6 +189,7 @@ class Sample(Struct, frozen=True, gc=False, omit_defaults=True):
     tags: dict[str, str | int | float | bool | None] = {}
     meta: dict[str, Any] = {}
     """What only this sample's own loader and scorer understand (provenance of distractors, chart lines)."""
+    videos: tuple[Video, ...] = ()
 
 
 class TrialKey(Struct, frozen=True, gc=False, order=True):

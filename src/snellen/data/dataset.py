@@ -74,6 +74,7 @@ class FormCount(msgspec.Struct):
 
     samples: int = 0
     images: int = 0
+    videos: int = 0
     options: int = 0
     answered: int = 0
 
@@ -96,6 +97,7 @@ class Survey(msgspec.Struct, frozen=True):
     """Samples that have earlier rounds."""
     notes: tuple[str, ...] = ()
     """What the loader has to say of the data."""
+    videos: int = 0
     markers: MarkerCount = msgspec.field(default_factory=MarkerCount)
     """Where pictures stand inside the texts."""
     leaving: Leaving = Leaving()
@@ -202,6 +204,9 @@ def survey(dataset: Dataset) -> Survey:
             if not folders.add(sample.id, image.ref):
                 missing_count += 1
                 missing += [f"{sample.id}: {short_name(image.ref)}"] if len(missing) < LISTED else []
+        gone = missing_videos(sample, folders) if sample.videos else []
+        missing_count += len(gone)
+        missing += gone[: LISTED - len(missing)]
     _check_ids(dataset.task.name, ids, repeated)
     return Survey(
         len(ids),
@@ -214,11 +219,18 @@ def survey(dataset: Dataset) -> Survey:
         forms,
         with_history,
         tuple(_note(text, who) for text, who in dataset.context.notes.items()),
+        sum(counts.videos for counts in forms.values()),
         markers,
         folders.summary(),
         counter.counts(),
         specimens.kept(),
     )
+
+
+def missing_videos(sample: Sample, folders: PictureFolders) -> list[str]:
+    """Return what a sample's videos name and is not there, as `sample: file`."""
+    named = [ref for video in sample.videos for ref in (video.ref, video.subtitles) if ref]
+    return [f"{sample.id}: {short_name(ref)}" for ref in named if not folders.add_video(sample.id, ref)]
 
 
 def _check_ids(task: str, ids: set[str], repeated: list[str]) -> None:
@@ -235,6 +247,7 @@ def _check_ids(task: str, ids: set[str], repeated: list[str]) -> None:
 def _count(counts: FormCount, sample: Sample) -> None:
     counts.samples += 1
     counts.images += len(all_pictures(sample))
+    counts.videos += len(sample.videos)
     counts.options += len(sample.options)
     counts.answered += bool(sample.answers)
 
@@ -250,11 +263,12 @@ def _note(text: str, who: Counter[str]) -> str:
 
 def _name(ref: str) -> str:
     name = basename(ref)  # noqa: PTH119
-    return name if name not in ("", ".") else Path(ref).name
+    return name if name not in ("", ".") or not ref else Path(ref).name
 
 
 def without_places(sample: Sample) -> Sample:
     """Return the sample without where its pictures lie: only their names count."""
+    sample = _without_video_places(sample)
     if not sample.images and not sample.meta and not sample.turns:
         return sample
     if any(turn.images for turn in sample.turns):  # they are digested with the others
@@ -262,6 +276,13 @@ def without_places(sample: Sample) -> Sample:
         sample = msgspec.structs.replace(sample, turns=bare)
     pages = {name: [_name(ref) for _, ref in found] for name, found in sample.meta.get("pages", {}).items()}
     return msgspec.structs.replace(sample, images=(), meta=sample.meta | {"pages": pages} if pages else sample.meta)
+
+
+def _without_video_places(sample: Sample) -> Sample:
+    if not sample.videos:
+        return sample
+    named = [msgspec.structs.replace(one, ref=_name(one.ref), subtitles=_name(one.subtitles)) for one in sample.videos]
+    return msgspec.structs.replace(sample, videos=tuple(named))
 
 
 def check_sample(sample: Sample) -> None:

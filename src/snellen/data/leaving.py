@@ -54,6 +54,19 @@ class PictureFolders:
                 self._first.append(f"{sample}: {short_name(ref)}")
         return True
 
+    def add_video(self, sample: str, ref: str) -> bool:
+        """Look at a video, a folder of frames or a file of subtitles; return whether it is there.
+
+        What leaves of it is known when it is asked about, not before.
+        """
+        if not Path(ref).exists():
+            return False
+        if self._roots and self._lies_outside(ref, linked=True):
+            self._outside += 1
+            if len(self._first) < LISTED:
+                self._first.append(f"{sample}: {short_name(ref)}")
+        return True
+
     def summary(self) -> Leaving:
         """Return what was counted."""
         return Leaving(self._size_bytes, self._outside, tuple(self._first), next(iter(self._given), ""))

@@ -30,6 +30,7 @@ from .pace import Pace
 from .policy import Policy
 from .purse import BudgetSpentError, Purse
 from .request_images import ImageDesk, RequestImages
+from .request_videos import has_videos, unfold_videos
 from .retry import Retrier
 from .spending import LimitReached, Spending
 from .state import RunState
@@ -167,11 +168,23 @@ class Engine:
         if settled is not None:
             await self._keep(item, request, settled, "")
             return settled
-        prediction, digest = await self._answer(request)
+        if has_videos(request):
+            request, prediction, digest = await self._answer_shown(request)
+        else:
+            prediction, digest = await self._answer(request)
         if keep:
             await self._keep(item, request, prediction, digest)
             self._watch(prediction, reached=bool(digest))
         return prediction
+
+    async def _answer_shown(self, request: Request) -> tuple[Request, Prediction, str]:
+        """Answer a request with videos; return it as it was sent too."""
+        try:
+            shown = await unfold_videos(request, self._model)
+        except DataError as error:
+            return request, failed(request, ModelError(FailureKind.DECODE, str(error)), 1), ""
+        prediction, digest = await self._answer(shown.request)
+        return shown.request, shown.noted(prediction), digest
 
     async def _keep(self, item: Item, request: Request, prediction: Prediction, digest: str) -> None:
         await self._writer.put(item.position, item.sample, request, prediction, digest)

@@ -17,6 +17,7 @@ from ..core.tasks import Prompt, Task
 from ..core.types import BASE_VARIANT, OFFERED, Image, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
 from ..data.degrade.calibrations import CALIBRATION
+from ..data.video.showings import VIDEO_AXES
 from . import meta
 from .document import choose_pages, with_context
 from .history import example_turns, history_turns, shot_turns, show_options
@@ -26,8 +27,9 @@ from .place import STYLE_TAG, Placement, number_options, place_parts
 from .sampling_params import params_of_trial
 from .styles import Speech, chat, load_style
 from .template import names_field, render
+from .videos import refuse_videos, show_videos
 
-AXES = ("wording", "order", "marks", "perturb", "pages", "control")
+AXES = ("wording", "order", "marks", "perturb", "pages", "control", *VIDEO_AXES)
 
 Retriever = Callable[[Sample, random.Random], Sequence[Sample]]
 """Finds examples for a sample among others."""
@@ -63,7 +65,7 @@ class Prompter:
     ) -> Request:
         """Return the Request of one trial; `replies` are the model's own answers to earlier rounds of a dialogue."""
         # Dialogues, and what only a loader understands, are told sample by sample.
-        plain = not sample.meta and not sample.turns and bool(sample.question)
+        plain = not sample.meta and not sample.turns and not sample.videos and bool(sample.question)
         shape = (variant, len(sample.options), sample.form in OFFERED)
         mould = self._moulds.get(shape) if plain else None
         if mould is not None:
@@ -100,6 +102,7 @@ class Prompter:
         history = self._before(sample, variant, style, hidden, replies, placement=placement)
         text = render(prompt.template, fields).rstrip(" ")
         query, images = self._show(text, sample, axes, placement, opening=not history)
+        query = show_videos(query, sample, self.prompt.video, axes, placement, seed=self.seed)
         speech = Speech(
             query=with_context(sample, axes, query),
             question=question,
@@ -186,6 +189,7 @@ class Prompter:
             turns = shot_turns(self.prompt, style, hidden)
         if self.retriever is not None:
             for example in self.retriever(sample, rng(self.seed, sample.id, variant, "shots")):
+                refuse_videos(example)
                 turns += example_turns(self.prompt, style, example, hidden, self.prompt.shots.images, placement=placing)
         if not sample.turns:
             return turns

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from ..core.message_parts import MARKER, OPENING, assemble_turn, holds_marker, marked_pictures, number_markers
-from ..core.types import Image, Sample, Turn
+from ..core.types import Image, Sample, Turn, Video
 
 _NONCE = os.urandom(8).hex()
 _TOKEN = re.compile(rf"<{_NONCE}-(\d+)>")
@@ -22,7 +22,7 @@ class Placement:
     """The pictures of one trial that stand inside its texts, in the order of their tokens."""
 
     def __init__(self) -> None:
-        self.pictures: list[Image] = []
+        self.pictures: list[Image | Video] = []
 
     def take(
         self, text: str, images: tuple[Image, ...], *, opening: bool = False, withheld: bool = False
@@ -50,11 +50,22 @@ class Placement:
         text = MARKER.sub(_token, text)
         return text, (*(image for place, image in enumerate(images, 1) if place not in named), *first)
 
-    def put_before(self, text: str, images: Sequence[Image]) -> str:
+    def put_before(self, text: str, images: Sequence[Image | Video]) -> str:
         """Return the text with these pictures before it, in its own message."""
         return "".join(map(self._keep, images)) + text
 
-    def _keep(self, image: Image) -> str:
+    def put_at(self, marker: re.Pattern[str], text: str, videos: Sequence[Video]) -> str:
+        """Return the text with these videos where their markers stand; those without one come first."""
+        left = dict(enumerate(videos, 1))
+
+        def _token(match: re.Match[str]) -> str:
+            number = int(match[1]) if match[1] else next(iter(left), 0)
+            return self._keep(left.pop(number)) if number in left else match[0]
+
+        text = marker.sub(_token, text)
+        return self.put_before(text, list(left.values()))
+
+    def _keep(self, image: Image | Video) -> str:
         """Return the token that stands for a picture from now on."""
         self.pictures.append(image)
         return f"<{_NONCE}-{len(self.pictures) - 1}>"
@@ -69,12 +80,12 @@ def _read_opening(text: str, pictures: int) -> tuple[list[int], str]:
     return named, text[start.end() :]
 
 
-def place_parts(turns: Sequence[Turn], pictures: Sequence[Image]) -> tuple[Turn, ...]:
+def place_parts(turns: Sequence[Turn], pictures: Sequence[Image | Video]) -> tuple[Turn, ...]:
     """Return the messages with the pictures where their tokens stand."""
     return tuple([_place(turn, pictures) for turn in turns])
 
 
-def _place(turn: Turn, pictures: Sequence[Image]) -> Turn:
+def _place(turn: Turn, pictures: Sequence[Image | Video]) -> Turn:
     pieces = _TOKEN.split(turn.text)
     if len(pieces) == 1:
         return turn

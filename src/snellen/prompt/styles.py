@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..core.config import convert, read_config_file
 from ..core.errors import ConfigError, did_you_mean
-from ..core.types import Image, Turn
+from ..core.types import Image, Turn, Video
 from .template import FIELD
 
 
@@ -28,7 +28,7 @@ class Speech(Struct, frozen=True, gc=False):
     prefix: str = ""
     images: tuple[Image, ...] = ()
     """Those that stand first."""
-    placed: tuple[Image, ...] = ()
+    placed: tuple[Image | Video, ...] = ()
     """Those that stand inside the texts, where these have tokens (`place.py`)."""
     examples: int = 0
     """So many turns of the history are other samples: the pictures of this one stand after them."""

@@ -44,6 +44,9 @@ def request_digest(identity: str, request: Request, image_hashes: Sequence[str])
     # The repeat is part of the key even at temperature 0: each inference is its own draw.
     parts: tuple[Any, ...] = (identity, messages, image_hashes, params)
     parts += (request.choices, request.prefix, request.key.repeat)
+    joined = [image.ref for turn in request.messages for image in turn.images if image.frame and image.frame.joined]
+    if joined:  # the same frames as one video are another question than as pictures
+        parts += ("joined", [joined.index(ref) for ref in joined])
     if request.choices:
         parts += (request.likelihood.baseline, request.likelihood.with_prompt)
     return sha256_hex(canonical_json(parts))

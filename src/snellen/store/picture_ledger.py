@@ -58,5 +58,6 @@ class PictureLedger:
 
 
 def _name(image: Image) -> bytes:
-    told = "\0".join((image.ref, str(image.page), *image.edits))
+    frame = () if image.frame is None else (repr(image.frame),)  # one file, many pictures
+    told = "\0".join((image.ref, str(image.page), *image.edits, *frame))
     return hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -11,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snellen.core.errors import EnvironmentProblem
-from snellen.core.types import Failure, FailureKind, Likelihood, Params, Prediction, Request, TrialKey, Turn
+from snellen.core.types import (
+    Failure,
+    FailureKind,
+    Frame,
+    Image,
+    Likelihood,
+    Params,
+    Prediction,
+    Request,
+    TrialKey,
+    Turn,
+)
 from snellen.store import cache as module
 from snellen.store.cache import ResponseCache, request_digest
 
@@ -146,3 +157,13 @@ def test_a_full_disk_costs_the_cache_never_the_run(tmp_path: Path) -> None:
     cache.flush()
     assert cache.get("big", KEY) is None
     cache.close()
+
+
+def test_frames_as_one_video_are_another_question_than_frames_as_pictures() -> None:
+    def digest(*, joined: bool) -> str:
+        images = tuple(Image("/a.mp4", frame=Frame(place, place, 0.0, joined=joined)) for place in range(2))
+        return request_digest("m", Request(KEY, (Turn("user", "What?", images),)), ["aa", "bb"])
+
+    assert digest(joined=True) != digest(joined=False)
+    plain = Request(KEY, (Turn("user", "What?", (Image("/a.png"), Image("/b.png"))),))
+    assert digest(joined=False) == request_digest("m", plain, ["aa", "bb"])

@@ -12,10 +12,12 @@ from typing import NamedTuple
 import msgspec
 
 from ...core.errors import DataError, SnellenError
-from ...core.protocols import ImagePolicy
+from ...core.protocols import ImagePolicy, Model
 from ...core.types import Form, Image, Request, Sample, Usage
-from ...data.images.decode import read_header, read_stamped
+from ...data.images.decode import Header, read_header, read_stamped
 from ...data.images.encode import open_picture, prepare, target_size, with_margin
+from ...data.video.unfold import REELS, sized
+from ...engine.request_videos import has_videos, unfold_videos_now
 from ...infer.generate import GENERATE
 from ...model.batch.batch_services import batch_share_of
 from ...model.providers.model_card import FoundCard, ModelCard, find_model_card
@@ -25,6 +27,8 @@ from ...store.reader import RunReader
 from ..plan import Plan, PlannedTask
 from ..settings import RunSettings
 
+VIDEOS_LOOKED_AT = 8
+"""Of samples with videos fewer are looked at: each has to be read through to know its frames."""
 REMEMBERED = 500
 """Stored replies of a run that is continued, of which the tokens of the next are taken."""
 LETTERS_PER_TOKEN = 3.5
@@ -33,7 +37,7 @@ ANSWER_TOKENS = {Form.CHOICE: 8, Form.MULTIPLE: 10, Form.YESNO: 4, Form.NUMBER: 
 LONG_ANSWER = 40
 READ_OFF = frozenset((Form.OCR, Form.KIE))
 """Forms whose reply is the right answer, more or less: as long as that."""
-RESIZING = ("crop:", "scale:")
+RESIZING = ("crop:", "scale:", "fit:")
 """Edits after which a picture has another size."""
 
 
@@ -152,7 +156,7 @@ def _measured(usages: Sequence[Usage]) -> Expected:
 def _expect(planned: PlannedTask, plan: Plan, settings: RunSettings, found: FoundCard) -> Expected:
     card = found.card or ModelCard(plan.model.name)
     formula, letters = card.pictures or ASSUMED, card.characters_per_token
-    looked_at = list(_some_requests(planned))
+    looked_at = list(_some_requests(planned, plan.model))
     count = max(1, len(looked_at))
     turns = [turn for _, request in looked_at for turn in request.messages]
     sizes = [size_as_sent(image, plan.model.image_policy) for turn in turns for image in turn.images]
@@ -187,11 +191,19 @@ def usual_reply(looked_at: Sequence[tuple[Sample, Request]], letters: float | No
     return sum(tokens(*pair) for pair in looked_at) / max(1, len(looked_at))
 
 
-def _some_requests(planned: PlannedTask) -> Iterator[tuple[Sample, Request]]:
+def _some_requests(planned: PlannedTask, model: Model) -> Iterator[tuple[Sample, Request]]:
     """Yield prompts as they will be sent, spread over samples and variants."""
     variants = planned.task.variants
-    for number, sample in enumerate(planned.survey.specimens):
-        yield sample, planned.prompter.build(sample, variants[number % len(variants)])
+    for number, sample in enumerate(_looked_at(planned)):
+        request = planned.prompter.build(sample, variants[number % len(variants)])
+        with suppress(DataError):  # a video that cannot be read fails when it is asked about
+            request = unfold_videos_now(request, model).request if has_videos(request) else request
+        yield sample, request
+
+
+def _looked_at(planned: PlannedTask) -> Sequence[Sample]:
+    specimens = planned.survey.specimens
+    return specimens[:: max(1, len(specimens) // VIDEOS_LOOKED_AT)] if planned.survey.videos else specimens
 
 
 def text_tokens(text: str, letters_per_token: float | None = None) -> float:
@@ -205,6 +217,9 @@ def size_as_sent(image: Image, policy: ImagePolicy) -> tuple[int, int] | None:
     if ":" in image.ref[:6] and not image.ref.startswith("data:"):
         return None
     try:
+        if image.frame is not None and not image.frame.still and not image.edits:
+            film = sized(REELS.of_file(image.ref, scenes=False), image.frame.side)
+            return with_margin(target_size(Header("image/jpeg", film.width, film.height, "RGB", True), policy), policy)
         if any(edit.startswith(RESIZING) for edit in image.edits):
             sent = prepare(open_picture(image, None), image, policy).sent
             return sent.width, sent.height

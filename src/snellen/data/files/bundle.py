@@ -65,6 +65,8 @@ def _fill(folder: Path, samples: Iterable[Sample], parquet: bool, facts: dict[st
         for sample in samples:
             if sample.id in seen:
                 raise DataError(f"record {count + 1}: id {sample.id!r} occurs twice")
+            if sample.videos:
+                raise DataError(f"record {count + 1} ({sample.id}) has a video: bundles can hold pictures only")
             seen.add(sample.id)
             count += 1
             writer.write(change_pictures(sample, partial(store.keep, where=f"record {count} ({sample.id})")))

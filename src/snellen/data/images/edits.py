@@ -80,4 +80,15 @@ def scale(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
     return picture.resize(size, PIL.Image.Resampling.LANCZOS)
 
 
-EDITS: dict[str, Edit] = {"box": draw_box, "crop": crop, "perturb": perturb, "scale": scale}
+def fit(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
+    """Shrink until the longest side is no longer than so many pixels, `fit:448`."""
+    if not arguments.isdigit() or not int(arguments):
+        raise DataError(f"fit {arguments!r} is not a number of pixels")
+    share = int(arguments) / max(picture.size)
+    if share >= 1:
+        return picture
+    size = max(1, round(picture.width * share)), max(1, round(picture.height * share))
+    return picture.resize(size, PIL.Image.Resampling.LANCZOS)
+
+
+EDITS: dict[str, Edit] = {"box": draw_box, "crop": crop, "fit": fit, "perturb": perturb, "scale": scale}

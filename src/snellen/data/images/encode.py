@@ -19,6 +19,7 @@ from .edits import apply_edits
 from .examiner import Examination
 from .frames import Facts, PictureError
 from .metadata import without_metadata
+from .whole_video import encode_video, is_whole_video
 
 KEPT_BYTES = 32 * 2**20
 """So far an image is kept for the next question on it: memory that is used again at once costs no page faults."""
@@ -100,11 +101,18 @@ class ImageDoor:
         return encoded
 
     async def _read_and_encode(self, image: Image, policy: ImagePolicy) -> EncodedImage:
+        if image.frame is not None or is_whole_video(image):  # decoding, or reading much: never on the event loop
+            return await asyncio.to_thread(encode_moving, image, policy)
         is_file = ":" not in image.ref[:6]
         opened = open_picture(image, await self._examination.examine(image.ref) if is_file else None)
         if len(opened.data) <= INLINE_BYTES and is_sendable(opened, policy, image):
             return prepare(opened, image, policy)
         return await asyncio.to_thread(prepare, opened, image, policy)
+
+
+def encode_moving(image: Image, policy: ImagePolicy) -> EncodedImage:
+    """Return a frame of a video, or a whole one, as the policy wants it."""
+    return encode_video(image, policy) if is_whole_video(image) else prepare(open_picture(image, None), image, policy)
 
 
 def images_of(request: Request) -> dict[Image, None]:

@@ -20,9 +20,9 @@ from ..answers import lettered_columns
 PLAIN = "plain"
 FIELDS = (
     *("id", "question", "hint", "options", "answer", "images", "group", "round", "form", "dialogue"),
-    *("max_tokens", "pages"),
+    *("max_tokens", "pages", "video", "subtitles", "start", "end", "fps"),
 )
-TAGS_TOO = ("images", "pages")
+TAGS_TOO = ("images", "pages", "video", "subtitles", "start", "end", "fps")
 """Fields whose columns are not taken for good by their first name: pages mean something only beside a PDF."""
 NUMBERED = "{n}"
 
@@ -57,6 +57,14 @@ class RowMap(Struct, frozen=True, forbid_unknown_fields=True):
     """The row's own limit, which wins over the task's."""
     pages: tuple[str, ...] = ()
     """Which pages of a PDF are shown."""
+    video: tuple[str, ...] = ()
+    """A video file, its bytes, or a folder of frames."""
+    subtitles: tuple[str, ...] = ()
+    start: tuple[str, ...] = ()
+    end: tuple[str, ...] = ()
+    """Beside a video: the seconds from which to which it is meant."""
+    fps: tuple[str, ...] = ()
+    """Beside a folder of frames: how many a second."""
     options_in_question: bool = False
     absent: tuple[str, ...] = ()
     """Texts that mean that there is nothing."""
@@ -140,7 +148,7 @@ def told(rows: RowMap, columns: Mapping[str, str]) -> RowMap:
     """Return the map with the user's own columns (`--map field=column`, several as `a,b`) before all others."""
     changes: dict[str, Any] = {}
     for field, column in columns.items():
-        name = {"image": "images", "messages": "dialogue", "turns": "dialogue"}.get(field, field)
+        name = {"image": "images", "videos": "video", "messages": "dialogue", "turns": "dialogue"}.get(field, field)
         if name not in FIELDS:
             raise UsageError(f"--map {field}={column}: there is no field {not_among(field, [*FIELDS, 'image'])}")
         changes[name] = (column,)

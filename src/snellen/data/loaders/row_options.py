@@ -26,6 +26,10 @@ class Found(NamedTuple):
     """How the first two were marked: `(A) (B)`."""
 
 
+OPTION_MARK = re.compile(r"\s*\(?([A-Ja-j])(?:[.:)]|\)\.?)\s+")
+"""The letter that an option begins with: `A. `, `(b) `."""
+
+
 def parse_list(text: str, where: str, field: str = "options") -> Any:
     """Return the list or mapping that a text writes, as JSON or as Python would (never run); `a|b` and `a;b` are lists.
 
@@ -124,3 +128,10 @@ def _last_run(marks: list[re.Match[str]]) -> list[re.Match[str]]:
     run = marks[starts[-1] :]
     letters = "".join(mark[1] for mark in run)
     return run if letters == string.ascii_uppercase[: len(letters)] else []
+
+
+def marked_answer(answer: object, options: tuple[str, ...]) -> str | None:
+    """Return the option that an answer with its letter (`C. a cow`) names by its text, if there is one."""
+    match = OPTION_MARK.match(answer) if isinstance(answer, str) and answer not in options else None
+    text = str(answer)[match.end() :].strip() if match else ""
+    return text if text in options else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,16 @@ from ...core.tasks import Task
 from ...core.types import OFFERED, Form, Sample
 from ..answers import WHOLE, find_answer_set, find_answers
 from ..files.rows import Row, read_rows
-from ..images.embedded import Remembered
+from ..images.embedded import ImageStore, Remembered
 from .row_cells import Cells, token_limit
 from .row_dialogues import DIALOGUES, list_rounds
 from .row_images import RowImages
 from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
 from .row_markers import AS_TEXTS, RowOptions, read_row_options, settle_markers
-from .row_options import options_in_text, parse_list, parse_literal, repeated
+from .row_options import marked_answer, options_in_text, parse_list, parse_literal, repeated
 from .row_pictures import Pictures, looks_like_pictures
 from .row_source import TableSource, resolve
+from .row_videos import RowVideos
 
 SEARCHED_ROWS = 1_000
 """A column named by the user must be in one of so many first rows."""
@@ -48,8 +49,8 @@ class RowReader:
         self.files = files
         self.path = files[0]
         self.notes = context.notes
-        root = resolve(source.image_root, context.root) if source.image_root else self.path.parent
-        kept = (context.workdir or cache_folder() / "generated") / "rows"
+        root = self._root = resolve(source.image_root, context.root) if source.image_root else self.path.parent
+        kept = self._kept = (context.workdir or cache_folder() / "generated") / "rows"
         context.folders.update(dict.fromkeys(map(str, (root, self.path.parent, kept))))
         self.pictures = Pictures(root, kept, source.pdf_dpi, _remembered(files, context))
         self._places: dict[tuple[str, ...], Places] = {}
@@ -71,6 +72,7 @@ class RowReader:
         self.cells = Cells(rows.absent)
         self._first, self._absent = self.cells.first, self.cells.is_empty
         self._images = RowImages(self.files, rows, self.cells, self.pictures).of_places
+        self.videos = RowVideos(self.source, self.cells, self._root, ImageStore(self._kept))
 
     def _recognise(self, head: Sequence[Row]) -> None:
         found: Recognised = choose_map(self.source.preset, head[0] if head else {})
@@ -129,8 +131,8 @@ class RowReader:
 
     def _sample(self, row: Row, places: Places, where: str) -> Sample | None:
         images = self._images(row, places, where)
-        options, keyed, shown = self._options(row, places, len(images), where)
-        images = (*images, *shown) if shown else images
+        options, keyed, pictured = self._options(row, places, len(images), where)
+        images = (*images, *pictured) if pictured else images
         question = self._question(row, places, len(images), where)
         answer, stated = self._answer(row, places), self._stated(row, places)
         if not options and self._in_text(answer):
@@ -144,17 +146,20 @@ class RowReader:
                 return None
             meta |= self._keep_twice(options, twice, where)
         answers = self._answers(answer, options, keyed, where, stated)
+        videos = self.videos.of_places(row, places, where)
+        names = tuple([Path(video.ref).name for video in videos])
         sample = Sample(
-            id=self._identity(row, places, (), where),
+            id=self._identity(row, places, names, where),
             dataset=self.task.name,
             form=self._form(options, answers, stated, where),
             question=question,
             images=images,
             options=options,
             answers=answers,
-            group=self._group(row, places),
-            tags=self._tags(row, places, where) if places.tags or places.fields["round"] else {},
+            group=self._group(row, places, *names),
+            tags=self._tags(row, places, where, self.videos.columns_used(places, videos)),
             meta=meta,
+            videos=videos,
         )
         if self.rows.row_images and images:
             self.pictures.remember(sample.id, images)
@@ -197,6 +202,8 @@ class RowReader:
     def _texts(self, answer: Any, options: tuple[str, ...], keyed: Mapping[str, str], where: str) -> tuple[str, ...]:
         """Return the texts of one answer; one that names an option by the key its data gives it means that option."""
         kind = self.source.answer_kind
+        if self.source.strip_marks and (named := marked_answer(answer, options)) is not None:
+            return (named,)
         if kind != "text" and str(answer) in keyed:
             return (keyed[str(answer)],)
         return find_answers(answer, options, kind, where)
@@ -308,18 +315,24 @@ class RowReader:
             raise DataError(f"{where} has an empty id")
         return text
 
-    def _group(self, row: Row, places: Places) -> str | None:
+    def _group(self, row: Row, places: Places, *videos: str) -> str | None:
+        """Return the group a row names, or its video: questions about one video are not independent."""
         value = self._first(row, places.fields["group"])
-        return None if value is None else str(value)
+        return (videos[0] if videos else None) if value is None else str(value)
 
-    def _tags(self, row: Row, places: Places, where: str) -> dict[str, str | int | float | bool | None]:
-        for column in places.tags:
+    def _tags(
+        self, row: Row, places: Places, where: str, shown: Collection[str] = ()
+    ) -> dict[str, str | int | float | bool | None]:
+        if not places.tags and not places.fields["round"]:
+            return {}
+        columns = [column for column in places.tags if column not in shown]
+        for column in columns:
             cell = row[column]
             used = cell and column not in self.source.not_pictures
             if used and looks_like_pictures(column, cell, self.pictures.root):
                 use = f"--map images={column} shows them, -p dataset.not_pictures=[{column!r}] keeps a tag"
                 raise DataError(f"{where}: column {column!r} looks like pictures and is not used; {use}")
-        tags = {column: _tag(row[column]) for column in places.tags}
+        tags = {column: _tag(row[column]) for column in columns}
         for column in places.fields["round"][:1]:
             tags["round"] = _round(row[column], where)
         return tags

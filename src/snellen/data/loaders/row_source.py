@@ -37,6 +37,13 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pdf_dpi: int = 144
     """How fine the pages of a PDF are drawn."""
 
+    strip_marks: bool = False
+    """Whether options that begin with their own letters (`A. a cat`) lose them: the prompt writes its own."""
+    video: str = ""
+    """Where a row's video lies, by its columns (`videos/{videoID}.mp4`); empty: the cell says so itself."""
+    subtitles: str = ""
+    """The same for its subtitles."""
+
     def files(self, root: Path | None) -> list[Path]:
         """Return the files whose rows are read, in order."""
         path = resolve(self.path, root)

@@ -14,6 +14,7 @@ from ...core.tasks import Task
 from ...core.types import Form, Sample, Turn
 from ..files.rows import read_rows
 from .row_dialogues import DIALOGUES, ROUNDS, last_rounds, with_rounds
+from .row_options import OPTION_MARK
 from .row_reader import ReadRows, RowReader
 from .row_source import TableSource
 
@@ -38,6 +39,8 @@ def load_rows(
         samples = with_rounds(samples, needs_answers=task.infer not in ("every", "every_likelihood"))
     if source.rounds == "last":
         samples = last_rounds(samples)
+    if source.strip_marks:
+        samples = map(strip_marks, samples)
     return map(capitalise, samples) if source.capitalise else samples
 
 
@@ -54,6 +57,19 @@ def _refuse_sets(sample: Sample) -> Sample:
         fix = "ask the rows alone (--infer-method generation)"
         raise DataError(f"sample {sample.id!r}: a round of a dialogue cannot have several right options yet; {fix}")
     return sample
+
+
+def strip_marks(sample: Sample) -> Sample:
+    """Return the sample with options without the letters they begin with, if each begins with its own."""
+    found = [OPTION_MARK.match(option) for option in sample.options]
+    letters = [match[1].upper() if match else "" for match in found]
+    if not letters or letters != list("ABCDEFGHIJ"[: len(letters)]):
+        return sample
+    bare = {text: text[match.end() :].strip() for text, match in zip(sample.options, found, strict=True) if match}
+    if len(set(bare.values())) < len(sample.options) or not all(bare.values()):
+        return sample
+    answers = tuple(bare.get(answer, answer) for answer in sample.answers)
+    return msgspec.structs.replace(sample, options=tuple(bare.values()), answers=answers)
 
 
 def capitalise(sample: Sample) -> Sample:

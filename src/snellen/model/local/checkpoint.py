@@ -29,7 +29,10 @@ class Checkpoint:
     def capabilities(self) -> frozenset[Capability]:
         """Return what a model of this kind can do."""
         always = {Capability.GENERATE, Capability.LIKELIHOOD, Capability.BATCH}
-        return frozenset(always | {Capability.IMAGES} if self.kind == IMAGE_TEXT else always)
+        if self.kind != IMAGE_TEXT:
+            return frozenset(always)
+        videos = {Capability.VIDEO_FRAMES} if takes_videos(self.config) else set()
+        return frozenset(always | {Capability.IMAGES} | videos)
 
     @property
     def context_tokens(self) -> int | None:
@@ -52,6 +55,11 @@ class Checkpoint:
         if folder.is_dir():
             return {"checkpoint": folder.name, **dtype, "files": fingerprint(folder)}
         return {"checkpoint": self.name, **dtype, "revision": str(getattr(self.config, "_commit_hash", None))}
+
+
+def takes_videos(config: Any) -> bool:
+    """Tell whether a checkpoint has a token for videos."""
+    return any(getattr(config, name, None) is not None for name in ("video_token_id", "video_token_index"))
 
 
 def read_checkpoint(name: str, options: LocalOptions) -> Checkpoint:

@@ -14,6 +14,7 @@ from ...core.types import FailureKind, Request, Turn
 from ...data.images.decode import open_image
 from ..plain import plain_text, separator
 from .checkpoint import IMAGE_TEXT, first_line
+from .clips import Clip, check_places, gather_clips, is_joined, video_arguments, write_content
 
 TAIL_CHARACTERS = 256
 """How much of the prompt's end is tokenised together with a candidate: the boundary is what matters."""
@@ -28,6 +29,8 @@ class Prepared:
     pictures: tuple[PIL.Image.Image, ...]
     rounds: tuple[str, ...] = ()
     """Leading parts of `text` that end with a finished round of the dialogue."""
+    clips: tuple[Clip, ...] = ()
+    """Videos, where frames go to the model as one."""
     tensors: dict[str, Any] | None = None
     """The model's inputs, where one prompt is one row: made ahead, in the worker thread."""
 
@@ -42,6 +45,7 @@ class LocalPrompter:
         self.sees = kind == IMAGE_TEXT and getattr(processor, "image_processor", None) is not None
         self.has_template = use_template and getattr(processor, "chat_template", None) is not None
         self.image_token = self._find_image_token()
+        self.video_token = str(getattr(processor, "video_token", "") or "")
         self.needs_image = self.sees and not self.has_template and not self.image_token
 
     def prepare(self, request: Request) -> Prepared:
@@ -49,14 +53,17 @@ class LocalPrompter:
         if not self.sees and any(turn.images for turn in request.messages):
             raise ModelError(FailureKind.CAPABILITY, f"{request.key.sample}: the checkpoint takes no images")
         try:
-            pictures = tuple(open_image(image).convert("RGB") for turn in request.messages for image in turn.images)
+            images = [image for turn in request.messages for image in turn.images if not is_joined(image)]
+            pictures = tuple(open_image(image).convert("RGB") for image in images)
+            clips = tuple(clip for turn in request.messages for clip in gather_clips(turn))
         except DataError as error:
             raise ModelError(FailureKind.DECODE, str(error)) from None
         if self.needs_image:
             pictures = self._one_picture(request, pictures)
         text = self.render(request.messages, answer=True) + request.prefix
-        tensors = self.encode([text], [pictures]) if request.choices else None
-        return Prepared(request, text, pictures, self._rounds(request.messages, text), tensors)
+        check_places(text, self.video_token, clips)
+        tensors = self.encode([text], [pictures], [clips]) if request.choices else None
+        return Prepared(request, text, pictures, self._rounds(request.messages, text), clips, tensors)
 
     def _one_picture(self, request: Request, pictures: tuple[PIL.Image.Image, ...]) -> tuple[PIL.Image.Image, ...]:
         """Return the one picture such an architecture takes: a grey one without, an error with more."""
@@ -79,10 +86,16 @@ class LocalPrompter:
                 FailureKind.REQUEST, f"the checkpoint's chat template refuses the messages: {first_line(error)}"
             ) from None
 
-    def encode(self, texts: Sequence[str], pictures: Sequence[Sequence[PIL.Image.Image]]) -> dict[str, Any]:
+    def encode(
+        self,
+        texts: Sequence[str],
+        pictures: Sequence[Sequence[PIL.Image.Image]],
+        clips: Sequence[Sequence[Clip]] = (),
+    ) -> dict[str, Any]:
         """Return the tensors of a left-padded batch. Either all texts come with images or none."""
         bos = self.tokenizer.bos_token
         arguments: dict[str, Any] = {"return_tensors": "pt", "padding": len(texts) > 1}
+        arguments |= video_arguments(clips)
         arguments["add_special_tokens"] = not (bos and all(text.startswith(bos) for text in texts))
         try:
             with self._one_at_a_time:
@@ -125,8 +138,7 @@ class LocalPrompter:
     def _content(self, turn: Turn) -> Any:
         if not self.sees:
             return turn.text
-        shown = turn.arrange([{"type": "image"} for _ in turn.images])
-        return [{"type": "text", "text": part} if isinstance(part, str) else part for part in shown]
+        return write_content(turn)
 
     def _rounds(self, messages: Sequence[Turn], text: str) -> tuple[str, ...]:
         """Return the leading parts that end a round, for a dialogue whose images all stand in its first round."""

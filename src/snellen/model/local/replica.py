@@ -180,7 +180,8 @@ class Replica:
         if self.route not in (TREE, ROWS) and not with_prompt:
             return self.score_by(self.route, inputs, candidates), ()
         # Token ids alone do not name a prefix: every picture stands there as the same placeholders.
-        images = ",".join(f"{picture.size}:{sha256_hex(picture.tobytes())}" for picture in prepared.pictures)
+        seen = (*prepared.pictures, *(frame for clip in prepared.clips for frame in clip.frames))
+        images = ",".join(f"{picture.size}:{sha256_hex(picture.tobytes())}" for picture in seen)
         cuts = self.cuts(prepared, inputs)
         prefix = encode_prefix(self.model, inputs, cuts, self.memory, key=images, with_prompt=with_prompt)
         if self.route == SCRATCH:
@@ -229,7 +230,9 @@ class Replica:
         """Return the model's tensors of a batch, on its device and in its number format."""
         ahead = batch[0].tensors if len(batch) == 1 else None
         tensors = ahead or self.prompter.encode(
-            [prepared.text for prepared in batch], [prepared.pictures for prepared in batch]
+            [prepared.text for prepared in batch],
+            [prepared.pictures for prepared in batch],
+            [prepared.clips for prepared in batch],
         )
         device, dtype = self.model.device, self.model.dtype
         return {

@@ -15,6 +15,7 @@ from ...core.types import Failure, FailureKind, Params, Prediction, Request, Tri
 from ..options import ModelOptions
 from .batch_size import is_out_of_memory, predict_alone
 from .checkpoint import choose_devices, first_line, load_processor, load_weights, read_checkpoint
+from .clips import is_joined
 from .inputs import LocalPrompter, Prepared
 from .local_options import read_options
 from .own_sampling import describe_sampling
@@ -142,14 +143,15 @@ class TransformersModel:
 
 
 def _by_images(requests: Sequence[Request]) -> list[list[int]]:
-    """Group the places of requests to generate for: with images and without cannot share a batch.
+    """Group the places of requests to generate for: with images and without cannot share a batch, nor with videos.
 
     A processor takes one list of pictures for all texts of a batch, or none at all.
     """
-    groups: dict[bool, list[int]] = {}
+    groups: dict[frozenset[bool], list[int]] = {}
     for place, request in enumerate(requests):
         if not request.choices:
-            groups.setdefault(any(turn.images for turn in request.messages), []).append(place)
+            kinds = frozenset(is_joined(image) for turn in request.messages for image in turn.images)
+            groups.setdefault(kinds, []).append(place)
     return list(groups.values())
 
 

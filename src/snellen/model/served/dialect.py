@@ -121,5 +121,6 @@ def plain_body(dialect: Dialect, model: str, request: Request, quirks: Quirks) -
 
 
 def _picture(token: str, image: Image, encoded: EncodedImage) -> Picture:
-    own_file = not image.edits and encoded.sent.original is None and ":" not in image.ref[:6]
+    whole = image.frame is None or image.frame.still
+    own_file = whole and not image.edits and encoded.sent.original is None and ":" not in image.ref[:6]
     return Picture(token, encoded.sent.mime, encoded.sent.sha256, image.ref if own_file else None)

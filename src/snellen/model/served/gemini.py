@@ -31,7 +31,7 @@ class Gemini:
     family = "gemini"
     default_url = "https://generativelanguage.googleapis.com/v1beta"
     key_variable = "GEMINI_API_KEY"
-    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
+    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES, Capability.VIDEO_FILE})
     image_policy = ImagePolicy(max_bytes=15_000_000, formats=("image/png", "image/jpeg", "image/webp"))
     sampling_place: str | None = "generationConfig"
     key_header = "x-goog-api-key"

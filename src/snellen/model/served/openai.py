@@ -39,7 +39,9 @@ class OpenAI:
     family = "openai"
     default_url = "https://api.openai.com/v1"
     key_variable = "OPENAI_API_KEY"
-    capabilities = frozenset({Capability.GENERATE, Capability.LIKELIHOOD, Capability.STREAM, Capability.IMAGES})
+    capabilities = frozenset(
+        {*(Capability.GENERATE, Capability.LIKELIHOOD, Capability.STREAM), Capability.IMAGES, Capability.VIDEO_FILE}
+    )
     image_policy = ImagePolicy()
     sampling_place: str | None = None
     key_header = "Authorization"
@@ -122,7 +124,8 @@ def _image_part(picture: Picture, mode: str) -> dict[str, Any]:
     """Write one picture. The uuid is the hash of the bytes: a file name would let variants answer for one another."""
     as_file = mode == "file" and picture.file is not None
     url = f"file://{picture.file}" if as_file else f"data:{picture.mime};base64,{picture.token}"
-    part: dict[str, Any] = {"type": "image_url", "image_url": {"url": url}}
+    kind = "video_url" if picture.mime.startswith("video/") else "image_url"
+    part: dict[str, Any] = {"type": kind, kind: {"url": url}}
     return part | {"uuid": picture.sha256} if mode == "uuid" else part
 
 

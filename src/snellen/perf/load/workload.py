@@ -15,6 +15,7 @@ from ...core.jobs import Job
 from ...core.message_parts import replace_text
 from ...core.types import Prediction, Request, Turn
 from ...data.images.encode import ImageDoor
+from ...engine.request_videos import has_videos, unfold_videos
 from ...model.served.dialect import build_body
 from ...model.served.served_model import ServedModel
 from .generator import REPLY_MARK, Item
@@ -102,7 +103,8 @@ async def prepare_items(model: ServedModel, dialogues: Sequence[Dialogue], *, th
 
 async def _item(model: ServedModel, door: ImageDoor, dialogue: Dialogue, think_s: float) -> Item:
     bodies, pictures = [], []
-    for request in dialogue:
+    for asked in dialogue:
+        request = (await unfold_videos(asked, model)).request if has_videos(asked) else asked
         images = await door.encode_all(request, model.image_policy)
         bodies.append(b"".join(build_body(model.dialect, model.remote_name, request, images, model.quirks)))
         pictures.append(tuple(images[image].sent for turn in request.messages for image in turn.images))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,6 +22,8 @@ from .parts import facts, outcome_tag, reply_text
 
 THUMBNAIL_PX = 440
 QUALITY = 62
+STRIP = 6
+"""Frames of a video on a card."""
 CARDS = 24
 
 
@@ -141,7 +143,7 @@ def card(shown: Shown, outcome: int, value: float, budget: Budget) -> Html:
 def _asked(request: Request, budget: Budget) -> Html | None:
     """Return the last message with its pictures where they stand, if they stand inside its text."""
     turn = request.messages[-1]
-    if not turn.parts:
+    if not turn.parts or any(image.frame is not None for image in turn.images):  # frames make a strip
         return None
     small = [_thumbnail(image, f"Picture {number}", budget) for number, image in enumerate(turn.images, 1)]
     shown = turn.arrange(small)
@@ -158,8 +160,22 @@ def request_picture(request: Request, budget: Budget) -> Html | None:
     images = [image for turn in request.messages for image in turn.images]
     if not images:
         return None
+    if images[0].frame is not None:
+        return _frame_strip(images, budget)
     more = f" (first of {len(images)} pictures)" if len(images) > 1 else ""
     return _thumbnail(images[0], f"What the model saw for {request.key.sample}{more}", budget)
+
+
+def _frame_strip(images: Sequence[Image], budget: Budget) -> Html:
+    """Return some frames of a video side by side, evenly chosen, each with its time."""
+    shown = [images[(2 * place + 1) * len(images) // (2 * STRIP)] for place in range(STRIP)]
+    shown = list(images) if len(images) <= STRIP else shown
+    frames = [(image, f"{image.frame.seconds:.1f} s" if image.frame else "") for image in shown]
+    cells = [
+        tag("figure", _thumbnail(image, at, budget), tag("figcaption", at, class_="small")) for image, at in frames
+    ]
+    words = f"{len(images)} frames were shown"
+    return tag("div", *cells, class_="strip", role="group", aria_label=words)
 
 
 def _thumbnail(image: Image, words: str, budget: Budget) -> Html:

@@ -10,6 +10,7 @@ import msgspec
 
 from ...core.markup import Html, join, tag
 from ...core.types import Image
+from ...data.images.whole_video import is_whole_video
 from ..pages.gallery import Shown
 from ..web.shelf import OpenRun
 from ..web.shell import link, trial_address
@@ -42,6 +43,8 @@ def pictures_part(run: OpenRun, shown: Shown) -> Html:
     images = pictures_of(shown)
     if not images:
         return tag("p", "No picture was sent.", class_="muted")
+    if all(map(is_whole_video, images)):
+        return tag("p", "No picture was sent: the video went out as its file.", class_="muted")
     stages = [_stage(run, shown, n, image) for n, image in enumerate(images[:PICTURES])]
     more = tag("p", f"and {len(images) - PICTURES:,} more pictures", class_="muted") if len(images) > PICTURES else None
     overview = _strip(run, shown, images[:PICTURES]) if len(images) > 1 else ""
@@ -51,7 +54,7 @@ def pictures_part(run: OpenRun, shown: Shown) -> Html:
 def _strip(run: OpenRun, shown: Shown, images: Sequence[Image]) -> Html:
     made = []
     for n, image in enumerate(images):
-        name = f"Page {image.page}" if image.page is not None else f"Picture {n + 1}"
+        name = f"Page {image.page}" if image.page is not None else _when(image) or f"Picture {n + 1}"
         source = trial_address(run, shown.prediction.key, "image", n=n, small=1)
         thumb = tag("img", src=source, alt="", loading="lazy")
         made.append(link((thumb, tag("span", name, class_="small")), f"#picture-{n}"))
@@ -68,7 +71,15 @@ def _stage(run: OpenRun, shown: Shown, number: int, image: Image) -> Html:
     buttons = [tag("button", sign, type="button", title=words, data_do=name) for name, sign, words in TOOLS]
     tools = tag("div", *buttons, class_="tools", role="toolbar", aria_label=f"Zoom of picture {number + 1}")
     label, name = f"Picture {number + 1}, enlargeable", f"picture-{number}"
-    return tag("div", tools, pane, class_="stage", id=name, tabindex=0, role="group", aria_label=label, data_zoom=True)
+    told = tag("p", _when(image), class_="muted small") if image.frame is not None else None
+    return tag(
+        "div", tools, pane, told, class_="stage", id=name, tabindex=0, role="group", aria_label=label, data_zoom=True
+    )
+
+
+def _when(image: Image) -> str:
+    """Return which frame of a video a picture is; nothing for any other picture."""
+    return "" if image.frame is None else f"{image.frame.seconds:.3f} s · frame {image.frame.index}"
 
 
 def _rect(box: Box, kind: str) -> Html:

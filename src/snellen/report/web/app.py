@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ...core.builtins import default_registry
@@ -47,6 +47,7 @@ from .shelf import OpenRun, Shelf
 from .shell import link, shell
 from .thumbs import Thumbs
 from .trial_page import trial_page
+from .video_line import playable, records_of
 from .walk import walk_of
 
 STATIC = {"snellen.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -120,6 +121,18 @@ class Viewer:
         if told.get("small"):
             return Response(self._thumbs.small(chosen), media_type="image/webp")
         return Response(encode_png(open_image(chosen), compress_level=1), media_type="image/png")
+
+    def video(self, request: Request) -> Response:
+        """The n-th video of a stored trial, if it begins as one; no address ever names a file."""
+        told = request.query_params
+        with self._opened(request) as run:
+            records = records_of(_shown(run, told))
+        number = told.get("n", "0")
+        place = int(number) if number.isdecimal() and len(number) < 6 else -1
+        found = playable(records[place]) if 0 <= place < len(records) else None
+        if found is None:
+            raise NotFound("there is no such video in this trial")
+        return FileResponse(found[0], media_type=found[1])
 
     def reply(self, request: Request) -> Response:
         """One reply as a text file, however long."""
@@ -232,6 +245,7 @@ def create_app(shelf: Shelf, token: str, *, may_write: bool = False, registry: R
         "/run/{key}/image": viewer.image,
         "/run/{key}/reply": viewer.reply,
         "/run/{key}/notes": viewer.notes,
+        "/run/{key}/video": viewer.video,
         "/run/{key}/figure": viewer.figure,
         "/run/{key}/download": viewer.download,
         "/run/{key}/again": viewer.again,

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from ...core.ids import sha256_hex
 
 Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
-_OWN = [f"{kind} 'self'" for kind in ("script-src", "style-src", "img-src", "connect-src", "form-action")]
+_OWN = [f"{kind} 'self'" for kind in ("script-src", "style-src", "img-src", "media-src", "connect-src", "form-action")]
 POLICY = "; ".join(("default-src 'none'", *_OWN, "base-uri 'none'", "frame-ancestors 'none'"))
 HEADERS = {
     "content-security-policy": POLICY,

@@ -24,6 +24,7 @@ from ..trials.token_bars import likelihood_bars, token_colours
 from .reading_words import explain_score
 from .shelf import OpenRun
 from .shell import address, link, pager, shell, trial_address
+from .video_line import videos_of
 from .walk import Walk, Walked, walk_through
 
 REPLY_SHOWN = 30_000
@@ -48,7 +49,12 @@ def trial_page(run: OpenRun, shown: Shown, walk: Walk, *, may_write: bool = Fals
     ]
     parts += [*_marks(run, walk, key, may_write=may_write), *group_steps(run, columns, key, walk)]
     left = tag(
-        "div", tag("h2", "What it saw"), pictures_part(run, shown), tag("h2", "Messages as sent"), chat(run, shown)
+        "div",
+        tag("h2", "What it saw"),
+        *videos_of(run, shown),
+        pictures_part(run, shown),
+        tag("h2", "Messages as sent"),
+        chat(run, shown),
     )
     answer = (tag("h2", "What it answered"), *_answer(run, shown), *reply_difference(shown))
     score = (tag("h2", "Score"), *_why(shown), *_scores(shown), *_options(shown))

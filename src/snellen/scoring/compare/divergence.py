@@ -56,7 +56,7 @@ def _images(request: Request, prediction: Prediction) -> list[Any]:
 
 
 def _image(image: Image) -> list[Any]:
-    return [image.sha256 or image.ref, image.page, image.edits]
+    return [image.sha256 or image.ref, image.page, image.edits, *([image.frame] if image.frame else [])]
 
 
 def first_divergence(first: Fingerprint, second: Fingerprint) -> str:

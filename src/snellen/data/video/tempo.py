@@ -1,0 +1,53 @@
+"""Disturbances of time: which frames are really seen when frames are lost, late or frozen. Pure, seeded."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from ...core.errors import ConfigError, not_among
+
+SEVERITIES = range(1, 6)
+
+
+def drop(chosen: list[int], frames: int, share: float, draw: random.Random) -> list[int]:
+    """Lose each frame with this probability; the first that is left is always there."""
+    kept = [index for index in chosen if draw.random() >= share]
+    return kept or [chosen[draw.randrange(len(chosen))]]
+
+
+def freeze(chosen: list[int], frames: int, share: float, draw: random.Random) -> list[int]:
+    """Show, with this probability, the frame before instead of a frame."""
+    seen = chosen[:1]
+    for index in chosen[1:]:
+        seen.append(seen[-1] if draw.random() < share else index)
+    return seen
+
+
+def jitter(chosen: list[int], frames: int, share: float, draw: random.Random) -> list[int]:
+    """Move each frame by up to this share of the distance to its neighbours; the order stays."""
+    reach = max(1.0, frames / len(chosen)) * share
+    return sorted(min(frames - 1, max(0, round(index + draw.uniform(-reach, reach)))) for index in chosen)
+
+
+FAMILIES: dict[str, Callable[[list[int], int, float, random.Random], list[int]]] = {
+    "drop": drop,
+    "freeze": freeze,
+    "jitter": jitter,
+}
+
+
+def disturb(tempo: str, chosen: list[int], frames: int, seed: int) -> list[int]:
+    """Return the frames that are seen under `family:severity`, a tenth to a half for severities 1 to 5."""
+    family, share = read_tempo(tempo)
+    return FAMILIES[family](chosen, frames, share, random.Random(seed))  # noqa: S311 - reproducible, not secret
+
+
+def read_tempo(tempo: str) -> tuple[str, float]:
+    """Return the family and its share."""
+    family, _, severity = tempo.partition(":")
+    if family not in FAMILIES:
+        raise ConfigError(f"disturbance of time {not_among(family, FAMILIES, ' is unknown')}")
+    if not severity.isdigit() or int(severity) not in SEVERITIES:
+        raise ConfigError(f"tempo={tempo} is not family:severity with a severity from 1 to 5")
+    return family, int(severity) / 10

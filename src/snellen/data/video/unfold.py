@@ -1,0 +1,206 @@
+"""A video to what is shown of it: its frames as pictures, or itself, with stamps and subtitles; and a record."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import OrderedDict
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from ...core.errors import DataError
+from ...core.ids import derive_seed
+from ...core.types import Frame, Image, Showing, Video
+from .decoder import decoder_of
+from .frame_folder import folder_reel, list_frames
+from .frame_rules import choose_frames, read_rule
+from .reel import Reel, part_of
+from .subtitles import Cue, cues_at, cues_between, read_subtitles
+from .tempo import disturb
+
+KEPT_REELS = 64
+MIMES = {"mp4": "video/mp4", "matroska": "video/webm", "avi": "video/x-msvideo", "mpegts": "video/mp2t"}
+FILE, JOINED, FRAMES = "file", "joined", "frames"
+"""How a video goes out: as its own file, as frames that belong together, as pictures."""
+
+
+class Unfolded(NamedTuple):
+    """The texts and pictures that stand for a video, in order, and what is recorded of it."""
+
+    pieces: list[str | Image]
+    record: dict[str, Any]
+
+
+class Reels:
+    """What is known of videos, each looked at once while it stays the same file and among the last asked for."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[Any, ...], Reel] = OrderedDict()
+        self._asking: dict[tuple[Any, ...], Lock] = {}
+        self._lock = Lock()
+
+    def of_file(self, path: str, *, scenes: bool) -> Reel:
+        """Return what is known of a video file."""
+        try:
+            status = os.stat(path)  # noqa: PTH116
+        except (OSError, ValueError):
+            raise DataError(f"video {path!r} does not exist") from None
+        key = (path, status.st_size, status.st_mtime_ns, scenes)
+        with self._lock:
+            asking = self._asking.setdefault(key, Lock())
+        with asking:  # many questions about one video look at it once
+            reel = self._known.get(key) or decoder_of(path).facts(path, scenes=scenes)
+            self._keep(key, reel)
+        return reel
+
+    def _keep(self, key: tuple[Any, ...], reel: Reel) -> None:
+        with self._lock:
+            self._asking.pop(key, None)
+            self._known[key] = reel
+            self._known.move_to_end(key)
+            while len(self._known) > KEPT_REELS:
+                self._known.popitem(last=False)
+
+
+REELS = Reels()
+
+
+def unfold(video: Video, route: str) -> Unfolded:
+    """Return what is shown of a video; raise DataError where it cannot be read, or shows nothing."""
+    try:
+        return _as_file(video) if route == FILE else _as_frames(video, joined=route == JOINED)
+    except DataError as error:
+        name = repr(video.ref)
+        raise DataError(str(error) if name in str(error) else f"video {name}: {error}") from None
+
+
+def _as_frames(video: Video, *, joined: bool) -> Unfolded:
+    show = video.showing
+    whole, files = _reel(video)
+    reel = part_of(whole, video.start, video.end)
+    chosen = choose_frames(show.frames, sized(reel, show.side))
+    if show.tempo:
+        chosen = disturb(show.tempo, chosen, len(reel.pts), video.seed)
+    offset = whole.seconds[reel.first]
+    times = [reel.seconds[index] + offset for index in chosen]
+    frames = [
+        _frame(video, index + reel.first, reel.pts[index], second, files, joined=joined)
+        for index, second in zip(chosen, times, strict=True)
+    ]
+    cues = read_subtitles(video.subtitles) if show.subtitles != "none" and video.subtitles else []
+    record = _record(video, whole, JOINED if joined else FRAMES)
+    record["indices"], record["seconds"] = [index + reel.first for index in chosen], [round(t, 6) for t in times]
+    return Unfolded(_between(frames, times, cues, show, record), record)
+
+
+def sized(reel: Reel, side: int) -> Reel:
+    """Return the film with the size its frames are shown in."""
+    longest = max(reel.width, reel.height)
+    if not side or longest <= side:
+        return reel
+    share = side / longest
+    return replace(reel, width=max(1, round(reel.width * share)), height=max(1, round(reel.height * share)))
+
+
+def _reel(video: Video) -> tuple[Reel, list[Path]]:
+    if not Path(video.ref).is_dir():
+        return REELS.of_file(video.ref, scenes=read_rule(video.showing.frames).name == "scenes"), []
+    if video.fps is None:
+        raise DataError("a folder of frames needs its frames a second: add a column `fps`")
+    if read_rule(video.showing.frames).name in ("scenes", "tokens"):
+        raise DataError(f"policy {video.showing.frames!r} needs a video file, this is a folder of frames")
+    files = list_frames(video.ref)
+    return folder_reel(files, video.fps), files
+
+
+def _frame(video: Video, index: int, pts: int, second: float, files: list[Path], *, joined: bool) -> Image:
+    """Return the reference of one frame; each draws its own chance, the same in every run."""
+    show, edits = video.showing, video.edits
+    if edits:
+        seed = derive_seed(video.seed, index) % 2**32
+        edits = tuple(edit.replace("{seed}", str(seed)) for edit in edits)
+    if files:
+        fitted = (f"fit:{show.side}", *edits) if show.side else edits
+        still = Frame(pts, index, round(second, 6), still=True, joined=joined)
+        return Image(str(files[index]), edits=fitted, frame=still)
+    frame = Frame(pts, index, round(second, 6), show.side, show.encoding, joined=joined)
+    return Image(video.ref, edits=edits, frame=frame)
+
+
+def _between(
+    frames: list[Image], times: list[float], cues: list[Cue], show: Showing, record: dict[str, Any]
+) -> list[str | Image]:
+    """Return the frames with their stamps, and the subtitles before them or between them."""
+    before = {"all": cues, "sampled": _said_at(cues, times)}.get(show.subtitles, [])
+    after = _said_after(cues, times) if show.subtitles == "interleaved" else [[] for _ in times]
+    pieces: list[str | Image] = [_subtitle_block(before)] if before else []
+    for number, (image, heard) in enumerate(zip(frames, after, strict=True), 1):
+        stamp = write_stamp(show.stamp, times[number - 1], number)
+        pieces += [stamp, image, _said(heard)]  # a text that says nothing goes when the message is put together
+    if show.subtitles != "none":
+        said = [*before, *(cue for heard in after for cue in heard)]
+        record["subtitles"] = [[cue.start, cue.end, cue.text] for cue in said]
+    return pieces
+
+
+def _said_after(cues: list[Cue], times: list[float]) -> list[list[Cue]]:
+    """Return, for each frame, what begins to be said between it and the next; before the first counts with it."""
+    starts, ends = [0.0, *times[1:]], [*times[1:], math.inf]
+    return [cues_between(cues, start, end) for start, end in zip(starts, ends, strict=True)]
+
+
+def _said(cues: list[Cue]) -> str:
+    return "\n" + " ".join(cue.text for cue in cues) + "\n" if cues else ""
+
+
+def _said_at(cues: list[Cue], times: list[float]) -> list[Cue]:
+    return list(dict.fromkeys(cue for second in times for cue in cues_at(cues, second)))
+
+
+def _subtitle_block(cues: list[Cue]) -> str:
+    return "This video's subtitles are listed below:\n" + "\n".join(cue.text for cue in cues) + "\n"
+
+
+def write_stamp(template: str, second: float, number: int) -> str:
+    """Return the text before a frame."""
+    minutes, rest = divmod(second, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    clock = f"{hours:02}:{minutes:02}:{rest:04.1f}"
+    return template.replace("{seconds}", f"{second:.1f}").replace("{clock}", clock).replace("{number}", str(number))
+
+
+def _as_file(video: Video) -> Unfolded:
+    """Return the file itself: which frames are seen is then the server's choice, and recorded as such."""
+    if Path(video.ref).is_dir():
+        raise DataError("a folder of frames cannot be sent as a file: use route frames")
+    if video.edits or video.showing.tempo or video.start is not None or video.end is not None:
+        raise DataError("a part of a video, or a disturbed one, cannot be sent as its file: use route frames")
+    if video.showing.subtitles == "sampled":
+        raise DataError("which frames a server samples is not known: use subtitles=all, or route frames")
+    reel = REELS.of_file(video.ref, scenes=False)
+    record = _record(video, reel, FILE)
+    image = Image(video.ref, MIMES.get(reel.container, "video/mp4"), reel.width, reel.height)
+    pieces: list[str | Image] = [image]
+    if video.showing.subtitles != "none" and video.subtitles:
+        cues = read_subtitles(video.subtitles)
+        record["subtitles"] = [[cue.start, cue.end, cue.text] for cue in cues]
+        pieces = [image, _subtitle_block(cues)] if cues else pieces
+    return Unfolded(pieces, record)
+
+
+def _record(video: Video, reel: Reel, route: str) -> dict[str, Any]:
+    """Return what is stored of a video beside its frames: enough to draw it on a line of time."""
+    return {
+        "video": video.ref,
+        "route": route,
+        "policy": "of the server" if route == FILE else video.showing.frames,
+        "frames": len(reel.pts),
+        "fps": round(reel.fps, 6),
+        "duration": round(reel.duration, 6),
+        "size": [reel.width, reel.height],
+        "codec": reel.codec,
+        "rotation": reel.rotation,
+    }

@@ -1,0 +1,72 @@
+"""Scores of video benchmarks: mean relative accuracy of a number, and how far two spans of time overlap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score
+from ...extract.extraction import AMBIGUOUS
+from ...extract.other_kinds import extract_number
+from . import by_form
+from .text_match import NO_REFERENCE
+
+TOLERANCES = tuple(0.5 + 0.05 * step for step in range(10))
+"""Thresholds of mean relative accuracy, 0.50 to 0.95 (VSI-Bench)."""
+OVERLAPS = (0.3, 0.5, 0.7)
+CLOCK = re.compile(r"\b(?:(\d{1,2}):)?(\d{1,2}):(\d{2}(?:\.\d+)?)\b")
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
+THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+def score_mra(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Score a choice by accuracy, and a number by the share of tolerances its relative error keeps."""
+    answer = extract_number(sample.answers[0]).value if sample.answers else None
+    if sample.form in OFFERED or sample.form is Form.YESNO or answer is None:
+        return by_form.score(sample, request, prediction, options)
+    found = extract_number(prediction.text or "", finish=prediction.finish)
+    if found.value is None:
+        return [Score(request.key, "accuracy", None, None, found.rule, found.reason)]
+    if found.rule == "last":
+        return [Score(request.key, "accuracy", None, None, found.rule, AMBIGUOUS)]
+    value = relative_accuracy(found.value, answer)
+    return [Score(request.key, "accuracy", value, f"{found.value:g}", "relative accuracy", None, {"metric": "mra"})]
+
+
+def relative_accuracy(value: float, answer: float) -> float:
+    """Return the share of thresholds t for which the relative error is below 1 - t."""
+    if not answer:
+        return float(value == answer)
+    error = abs(value - answer) / abs(answer)
+    return sum(error < 1 - tolerance + 1e-12 for tolerance in TOLERANCES) / len(TOLERANCES)
+
+
+def score_span(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Score the overlap of two spans of time: as it is (`temporal_iou`), and whether it reaches 0.3, 0.5 and 0.7."""
+    names = ["temporal_iou", *(f"recall_{level:g}" for level in OVERLAPS)]
+    wanted = read_span(" ".join(sample.answers))
+    if wanted is None:
+        return [Score(request.key, name, None, None, None, NO_REFERENCE) for name in names]
+    found = read_span(THINKING.sub(" ", prediction.text or ""))
+    if found is None:
+        return [Score(request.key, name, None, reason="not exactly two times") for name in names]
+    overlap = span_overlap(found, wanted)
+    values = [overlap, *(float(overlap >= level) for level in OVERLAPS)]
+    read = f"{found[0]:g} - {found[1]:g}"
+    return [Score(request.key, name, value, read, "two times") for name, value in zip(names, values, strict=True)]
+
+
+def read_span(text: str) -> tuple[float, float] | None:
+    """Return the two times a text names, as seconds or as a clock; None unless it names exactly two, in order."""
+    seconds = [int(h or 0) * 3600 + int(m) * 60 + float(s) for h, m, s in CLOCK.findall(text)]
+    if not seconds:
+        seconds = [float(number) for number in NUMBER.findall(text)]
+    return (seconds[0], seconds[1]) if len(seconds) == 2 and seconds[0] <= seconds[1] else None
+
+
+def span_overlap(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """Return intersection over union of two spans."""
+    inside = max(0.0, min(first[1], second[1]) - max(first[0], second[0]))
+    union = max(first[1], second[1]) - min(first[0], second[0])
+    return inside / union if union > 0 else float(first == second)
