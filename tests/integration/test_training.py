@@ -16,6 +16,7 @@ pytest.importorskip("trl")
 pytest.importorskip("peft")
 
 from msgspec.structs import replace
+from safetensors import SafetensorError
 
 import snellen
 from command_line import run_command
@@ -117,9 +118,11 @@ def test_another_recipe_data_or_model_is_refused_by_name(adapter: Path, rows: Pa
     with pytest.raises(RunMismatch, match="holds another training"):
         train_rationale(replace(same, model=f"hf/{checkpoint('idefics3')}"))
     more = write_rows(tmp_path / "more", 20)
-    shutil.copytree(adapter, tmp_path / "copy")
-    with pytest.raises(RunMismatch, match="holds another training"):
-        train_rationale(replace(same, data=(DataSource(str(more)),), output=str(tmp_path / "copy")))
+    before = {path.name: path.read_bytes() for path in (adapter / "data").iterdir()}
+    with pytest.raises(RunMismatch, match=r"holds another training \(data: '\w+' there, '\w+' now\)"):
+        train_rationale(replace(same, data=(DataSource(str(more)),)))
+    assert {path.name: path.read_bytes() for path in (adapter / "data").iterdir()} == before, "its data is untouched"
+    assert not list(adapter.glob(".*.part"))
 
 
 def test_full_weights_resume_to_the_same_losses(rows: Path, tmp_path: Path) -> None:
@@ -212,8 +215,12 @@ def test_a_loss_that_is_no_number_ends_the_training_by_name(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "problem",
+    [OSError(28, "No space left on device"), SafetensorError("I/O error: No space left on device (os error 28)")],
+)
 def test_a_full_disk_is_named_and_nothing_half_stays(
-    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    problem: Exception, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import trl
 
@@ -221,7 +228,7 @@ def test_a_full_disk_is_named_and_nothing_half_stays(
 
     def full(self: Any, folder: str) -> None:
         if self.state.global_step > 2:
-            raise OSError(28, "No space left on device", folder)
+            raise problem
         save(self, folder)
 
     monkeypatch.setattr(trl.SFTTrainer, "_save_optimizer_and_scheduler", full)
@@ -294,3 +301,9 @@ def test_arguments_of_trl_pass_and_unknown_ones_are_named(rows: Path, tmp_path: 
         train_rationale(replace(recipe, trl={"betaa": 1}))
     with pytest.raises(ConfigError, match=r"trl.seed: resuming and reporting rely on it"):
         train_rationale(replace(recipe, trl={"seed": 1}, output=str(tmp_path / "b")))
+
+
+def test_grpo_refuses_questions_without_a_reward(rows: Path, tmp_path: Path) -> None:
+    recipe = small_recipe(checkpoint("llava"), rows, tmp_path, trainer="grpo")
+    with pytest.raises(UsageError, match=r"rows:1.1: no options and answer, so no reward"):
+        prepare_training(replace(recipe, stage="feedback"), lambda _: None)

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from safetensors import SafetensorError
 
 from .. import __version__
-from ..core.errors import EnvironmentProblem, RunMismatch, SnellenError
+from ..core.errors import EnvironmentProblem, RunMismatch
 from ..core.ids import content_hash
 from ..model.local.adapter import BASE
 from ..model.local.batch_size import is_out_of_memory
@@ -26,7 +27,8 @@ from .watchman import Watchman, cut_metrics
 
 CHECKPOINTS, TUNED, RECORD = "checkpoints", "model", "training.json"
 DISK_SIGNS = ("No space left on device", "os error 28", "Disk quota exceeded", "PytorchStreamWriter", "unexpected pos")
-NOT_IDENTITY = ("output", "against", "against_overrides", "allow_overlap", "catalogs")
+NOT_IDENTITY = ("model", "data", "output", "against", "against_overrides", "allow_overlap", "catalogs")
+"""What may change on resume: places, since base and data are known by their content, and what was compared."""
 
 
 class TrainingRecord(Struct, frozen=True):
@@ -98,9 +100,14 @@ def open_record(folder: Path, record: TrainingRecord) -> TrainingRecord:
         stored = msgspec.json.decode(path.read_bytes(), type=TrainingRecord)
     except (OSError, msgspec.DecodeError) as error:
         raise EnvironmentProblem(f"{path} cannot be read: {first_line(error)}; train into another -o") from None
+    check_same_training(folder, stored, record)
+    return stored
+
+
+def check_same_training(folder: Path, stored: TrainingRecord, record: TrainingRecord) -> None:
+    """Refuse to go on with another training in a folder, by the first thing in which it differs."""
     if content_hash(stored.identity) != content_hash(record.identity):
         raise RunMismatch(f"{folder} holds another training ({_difference(stored, record)}): choose another -o")
-    return stored
 
 
 def save_record(folder: Path, record: TrainingRecord) -> None:
@@ -137,6 +144,7 @@ class Course:
     ) -> None:
         self._recipe, self._base, self._chains, self._record, self._say = recipe, base, chains, record, say
         self._checkpoints = recipe.folder / CHECKPOINTS
+        self._part = recipe.folder / f".{TUNED}.part"
         self._batch, self._accumulate = recipe.training.batch_size, recipe.training.accumulate
 
     def run(self) -> Tuned:
@@ -147,9 +155,7 @@ class Course:
         while True:
             try:
                 return self._attempt()
-            except (RuntimeError, OSError, MemoryError) as error:
-                if isinstance(error, SnellenError):
-                    raise
+            except (RuntimeError, OSError, MemoryError, SafetensorError) as error:
                 self._recover(error)
 
     def _attempt(self) -> Tuned:
@@ -184,10 +190,11 @@ class Course:
         if any(sign in text for sign in DISK_SIGNS) or getattr(error, "errno", None) == 28:
             for name in weights.clear_half(self._checkpoints):
                 self._say(f"{name} was half-written and is removed")
+            shutil.rmtree(self._part, ignore_errors=True)
             fix = "free some, then run the same command again; it goes on from the last whole checkpoint"
             raise EnvironmentProblem(f"the disk of {self._recipe.folder} is full: {fix}") from None
         if not (is_out_of_memory(error) or isinstance(error, MemoryError)):
-            raise error
+            raise EnvironmentProblem(f"training failed: {first_line(error)}; the last checkpoint is whole") from error
         if self._batch == 1:
             fix = "use smaller pictures, --half, an adapter instead of full weights, or a smaller model"
             raise EnvironmentProblem(f"one sample alone does not fit in memory: {fix}") from None
@@ -199,7 +206,9 @@ class Course:
 
     def _finish(self, trainer: Any) -> Tuned:
         """Write the tuned model beside its name, then in place: whole or not at all."""
-        out, part = self._recipe.folder / TUNED, self._recipe.folder / f".{TUNED}.part"
+        out, part = self._recipe.folder / TUNED, self._part
+        if is_main_process():
+            shutil.rmtree(part, ignore_errors=True)
         trainer.save_model(str(part))
         if is_main_process():
             weights.open_processor(self._base).save_pretrained(part)

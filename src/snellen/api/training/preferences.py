@@ -131,7 +131,7 @@ def sample_rationales(recipe: Recipe, source: DataSource, folder: Path, say: Say
     result = run_settings(settings, None)
     if result.interrupted:
         raise KeyboardInterrupt
-    say(f"{source.path}: {plural(result.state.done, 'reply')} sampled in {folder}, {result.failed} failed")
+    say(f"{source.path}: {result.state.done} replies sampled in {folder}, {result.failed} failed")
     return folder
 
 

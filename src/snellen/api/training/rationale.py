@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...core.errors import MissingExtra, UsageError
+from ...core.errors import MissingExtra, RunMismatch, UsageError
 from ...core.text import plural
 from ...data.catalog import Catalog
 from ...train.blend import COUNTS_FILE, BlendCounts, Blended, PreparedChains, prepare_chains
@@ -24,7 +25,7 @@ from .preferences import make_preferences
 if TYPE_CHECKING:
     from ...train.tuning import Tuned
 
-DATA, SHOWN = "data", "sample.txt"
+DATA, SHOWN, RECORD = "data", "sample.txt", "training.json"
 Say = Callable[[str], None]
 
 
@@ -34,7 +35,7 @@ def train_rationale(recipe: Recipe, say: Say = lambda _: None) -> Tuned:
     from ...train.tuned_card import write_training_card
     from ...train.tuning import is_main_process, tune
 
-    recipe = check_recipe(recipe)
+    recipe = with_whole_paths(check_recipe(recipe))
     recipe.folder.mkdir(parents=True, exist_ok=True)
     if is_main_process():
         prepare_training(recipe, say)
@@ -44,6 +45,13 @@ def train_rationale(recipe: Recipe, say: Say = lambda _: None) -> Tuned:
     if is_main_process() and not tuned.interrupted:
         write_training_card(recipe.folder)
     return tuned
+
+
+def with_whole_paths(recipe: Recipe) -> Recipe:
+    """Return the recipe with whole paths: what is written down must be found from any folder."""
+    base = Path(recipe.model.removeprefix("hf/")).expanduser()
+    model = f"hf/{base.resolve()}" if base.is_dir() else recipe.model
+    return msgspec.structs.replace(recipe, model=model, output=str(recipe.folder.resolve()))
 
 
 def import_trainers() -> None:
@@ -72,11 +80,13 @@ def wait_for_others() -> None:
 
 def prepare_training(recipe: Recipe, say: Say) -> BlendCounts:
     """Read, check and count all that will be trained on, and show one sample of it; no weights are touched."""
+    import_trainers()
     sources = list(recipe.data)
     if recipe.stage == FEEDBACK and recipe.training.trainer != GRPO:
         made = make_preferences(recipe, say)
         sources = [DataSource(str(made))]
-    folder = recipe.folder / DATA
+    # Beside data that was trained on: another training in this folder is refused before anything of it is touched.
+    folder = recipe.folder / (f".{DATA}.part" if (recipe.folder / RECORD).is_file() else DATA)
     need_reply = recipe.training.trainer != GRPO
     counts = prepare_chains(
         [Blended(source.path, source.weight, partial(open_source, source, recipe)) for source in sources],
@@ -93,9 +103,26 @@ def prepare_training(recipe: Recipe, say: Say) -> BlendCounts:
     if need_reply and not counts.rationales and not recipe.allow_answers:
         fix = "give data with reasons before the answers, or --allow-answers to train on answers alone"
         raise UsageError(f"no reply of {', '.join(s.path for s in counts.sources)} has a rationale: {fix}")
-    check_contamination(recipe, PreparedChains(folder), say)
-    show_first(recipe, PreparedChains(folder), say)
+    if folder.name != DATA:
+        compare_with_stored(recipe, counts)
+        shutil.rmtree(folder)
+    check_contamination(recipe, PreparedChains(recipe.folder / DATA), say)
+    show_first(recipe, PreparedChains(recipe.folder / DATA), say)
     return counts
+
+
+def compare_with_stored(recipe: Recipe, counts: BlendCounts) -> None:
+    """Refuse another training in the same folder before anything of the stored one is touched."""
+    from ...train.tuned_card import read_record
+    from ...train.tuned_weights import open_base
+    from ...train.tuning import check_same_training, new_record
+
+    stored = read_record(recipe.folder)
+    try:
+        check_same_training(recipe.folder, stored, new_record(recipe, open_base(recipe.model), counts))
+    except RunMismatch:
+        shutil.rmtree(recipe.folder / f".{DATA}.part")
+        raise
 
 
 def open_source(source: DataSource, recipe: Recipe) -> Iterator[Chain]:
@@ -110,9 +137,18 @@ def open_source(source: DataSource, recipe: Recipe) -> Iterator[Chain]:
         raise UsageError(f"{path} is a folder without a published set: name the file of chains in it")
     else:
         chains = read_chains(path, root)
+    if recipe.training.trainer == GRPO:
+        return map(require_labels, chains)
     if recipe.training.trainer == CONTROL:
         return (mark_control(chain, words.control) for chain in chains)
     return chains
+
+
+def require_labels(chain: Chain) -> Chain:
+    """Refuse a question that no reward can be given for: it would be 0 for every reply, and nobody would know."""
+    if not chain.answers or not chain.options:
+        raise UsageError(f"{chain.id}: no options and answer, so no reward: GRPO needs annotated chains (CURE format)")
+    return chain
 
 
 def show_first(recipe: Recipe, chains: PreparedChains, say: Say) -> None:
