@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from ...core.builtins import default_registry
+from ...core.errors import SnellenError
 from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
 from ...core.types import Score
@@ -54,13 +55,17 @@ def moved_parts(folders: tuple[Path, Path]) -> dict[str, MovedParts]:
     """Return, for every task that two runs asked in different protocols, what moved its number."""
     with ExitStack() as stack:
         first, second = (stack.enter_context(RunReader(folder)) for folder in folders)
-        ours, theirs = ({task.name: task for task in reader.header().tasks} for reader in (first, second))
-        differing = [
-            name
-            for name in ours
-            if name in theirs and ours[name].protocol and ours[name].protocol != theirs[name].protocol
-        ]
+        ours, theirs = _tasks_in_protocols(first), _tasks_in_protocols(second)
+        differing = [name for name in ours if name in theirs and ours[name].protocol != theirs[name].protocol]
         return {name: _moved((first, ours[name]), (second, theirs[name])) for name in differing}
+
+
+def _tasks_in_protocols(reader: RunReader) -> dict[str, Task]:
+    """Return the tasks that have a protocol; replies that were stored without a header have none."""
+    try:
+        return {task.name: task for task in reader.header().tasks if task.protocol}
+    except SnellenError:
+        return {}
 
 
 def _moved(first: tuple[RunReader, Task], second: tuple[RunReader, Task]) -> MovedParts:
