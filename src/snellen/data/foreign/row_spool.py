@@ -26,6 +26,7 @@ class RowSpool:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="snellen-rows-")  # noqa: SIM115 - closed by `close`
         self._encode = msgspec.msgpack.Encoder().encode
+        self._digest = blake2b(digest_size=16)
         self._count = 0
         self._dropped: set[int] = set()
         self.failed = self.judged = 0
@@ -41,6 +42,7 @@ class RowSpool:
             data = self._encode(row)
         except UnicodeEncodeError:  # halves of characters, as other programs' JSON may spell them
             data = self._encode(_cleaned(msgspec.to_builtins(row)))
+        self._digest.update(data)
         self._file.write(len(data).to_bytes(_SIZE_BYTES, "big") + data)
         self._count += 1
         self.failed += row.failure is not None
@@ -48,6 +50,13 @@ class RowSpool:
         self.repeats = max(self.repeats, row.repeat + 1)
         self.questions.setdefault(clean_text(row.id), len(self.questions))
         return self._count - 1
+
+    @property
+    def digest(self) -> str:
+        """Return the hash of all rows and of which were dropped."""
+        whole = self._digest.copy()
+        whole.update(repr(sorted(self._dropped)).encode())
+        return whole.hexdigest()
 
     def drop(self, number: int, *, failed: bool, judged: bool) -> None:
         """Leave a row out from now on."""
