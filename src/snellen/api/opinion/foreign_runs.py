@@ -106,7 +106,7 @@ def _header(
 ) -> RunHeader:
     """Return the header: rows that are missing are planned too, and so are counted as not asked."""
     expected = len(known) * spool.repeats if known is not None else file.expected or 0
-    made = _task(file, named[0], spool.repeats)
+    made = _task(file, named[0], spool, alone=known is None)
     joined = known.fingerprint if known is not None else None
     rows = {"data": spool.digest, "joined": joined, "repeats": spool.repeats}
     return make_header(
@@ -119,9 +119,13 @@ def _header(
     )
 
 
-def _task(file: ForeignFile, name: str, repeats: int) -> Task:
-    scorers = peer_card(file.harness).rules(file.task).ours or ("by_form",)
-    return Task(name, {"loader": IMPORTED}, Form.AUTO, repeats=repeats, scorers=scorers, title=file.task)
+def _task(file: ForeignFile, name: str, spool: RowSpool, *, alone: bool) -> Task:
+    """Return the task: choices alone are scored as such, several forms (or what --data may make of them) by form."""
+    choices = alone and spool.forms == {Form.CHOICE}
+    usual = "choice" if choices else "by_form"
+    scorers = peer_card(file.harness).rules(file.task).ours or (usual,)
+    form = Form.CHOICE if choices else Form.AUTO
+    return Task(name, {"loader": IMPORTED}, form, repeats=spool.repeats, scorers=scorers, title=file.task)
 
 
 def _file_hash(path: Path) -> str:
@@ -144,11 +148,7 @@ async def _store(
     with closing(RunWriter(folder, header)) as writer:
         trials = _trials(header.tasks[0].name, spool, known)
         while batch := list(islice(trials, ROWS_AT_ONCE)):
-            puts = (
-                writer.put(position, sample, request, prediction, DIGEST)
-                for position, sample, request, prediction in batch
-            )
-            await asyncio.gather(*puts)
+            await writer.put_all(batch, DIGEST)
         writer.put_meta(IMPORTED, about)
         if writer.meta(META) is None:
             writer.put_meta(META, OWN)

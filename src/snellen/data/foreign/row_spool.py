@@ -11,6 +11,7 @@ import msgspec
 
 from ...core.errors import DataError, SnellenError, UsageError
 from ...core.text import clean_text
+from ...core.types import Form
 from .damage_counts import Damage
 from .foreign_rows import ForeignFile, ForeignRow
 
@@ -31,6 +32,7 @@ class RowSpool:
         self._dropped: set[int] = set()
         self.failed = self.judged = 0
         """Rows without a reply, and rows with a verdict of the harness."""
+        self.forms: set[Form] = set()
         self.repeats = 0
         """The most repeats of a question."""
         self.questions: dict[str, int] = {}
@@ -45,6 +47,7 @@ class RowSpool:
         self._digest.update(data)
         self._file.write(len(data).to_bytes(_SIZE_BYTES, "big") + data)
         self._count += 1
+        self.forms.add(row.form)
         self.failed += row.failure is not None
         self.judged += row.verdict is not None
         self.repeats = max(self.repeats, row.repeat + 1)

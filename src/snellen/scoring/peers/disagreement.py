@@ -53,6 +53,7 @@ class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
     """What its rule gives when it is applied again; None where no rule is known."""
     group: str = ""
     split: str = ""
+    metric: str = ""
 
 
 class _Reading(NamedTuple):
@@ -104,6 +105,7 @@ def opinion_on(
         reproduced,
         sample.group or "",
         str(sample.tags.get("split") or ""),
+        "" if score is None else score.metric,
     )
 
 
