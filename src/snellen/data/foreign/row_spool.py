@@ -14,6 +14,7 @@ from ...core.text import clean_text
 from ...core.types import Form
 from .damage_counts import Damage
 from .foreign_rows import ForeignFile, ForeignRow
+from .malformed import each_well_formed
 
 REFUSE, FIRST, LAST = "refuse", "first", "last"
 POLICIES = (REFUSE, FIRST, LAST)
@@ -111,7 +112,7 @@ def spool_rows(file: ForeignFile, damage: Damage, repeated: str = REFUSE) -> Row
 
 def _fill(spool: RowSpool, file: ForeignFile, damage: Damage, repeated: str) -> None:
     seen: dict[tuple[str, int], tuple[int, bytes, bool, bool]] = {}
-    for row in file.rows:
+    for row in each_well_formed(file.rows, str(file.path)):
         key, said = (row.id, row.repeat), _digest(row)
         before = seen.get(key)
         if before is None or _replaces(row, said == before[1], repeated, file, damage):
