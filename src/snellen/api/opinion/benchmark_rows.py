@@ -50,14 +50,16 @@ class BenchmarkRows:
 
     def _compare(self, row: ForeignRow, sample: Sample, damage: Damage) -> None:
         self._used.add(sample.id)
-        if row.question and sample.question and fold(row.question) != fold(sample.question):
-            damage.add("other_question", row.id)
-        if row.options and sample.options and not _same(row.options.values(), sample.options):
-            damage.add("other_options", row.id)
-        if not row.answers and sample.answers:
+        pairs = {
+            "other_question": ([row.question] if row.question else [], [sample.question] if sample.question else []),
+            "other_options": (row.options.values(), sample.options),
+            "other_gold": (row.answers, sample.answers),
+        }
+        for kind, (told, known) in pairs.items():
+            if told and known and not _same(told, known):
+                damage.add(kind, row.id)
+        if sample.answers and not row.answers:
             damage.mend(row.id)
-        elif row.answers and sample.answers and not _same(row.answers, sample.answers):
-            damage.add("other_gold", row.id)
 
     def find(self, row: ForeignRow) -> Sample:
         """Return the sample of a row: by its id, or by its place where the file names only that."""

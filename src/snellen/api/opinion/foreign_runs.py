@@ -98,7 +98,8 @@ def import_predictions(
 def our_name(file: ForeignFile) -> str:
     """Return our name of a benchmark: of one the harness's card knows, else the harness's own name in our style."""
     found = peer_card(file.harness).find(file.task)
-    return found.task if found is not None else _UNSAFE.sub("-", file.task).strip("-").lower() or "predictions"
+    own = _UNSAFE.sub("-", file.task).strip("-").lower() or "predictions"
+    return (found.task if found is not None else "") or own
 
 
 def _header(

@@ -105,7 +105,7 @@ def opinion_on(
         reproduced,
         sample.group or "",
         str(sample.tags.get("split") or ""),
-        "" if score is None else score.metric,
+        _metric(score),
     )
 
 
@@ -129,6 +129,10 @@ def _ours(score: Score | None, form: Form) -> tuple[float | None, str | None, st
     if score is None:
         return None, None, None
     return score.value, None if form is Form.OPEN else score.answer, score.reason
+
+
+def _metric(score: Score | None) -> str:
+    return "" if score is None else score.metric
 
 
 def _shown_reply(prediction: Prediction, told: Mapping[str, Any]) -> str:
