@@ -28,7 +28,7 @@ def opinion_sentence(summary: Mapping[str, Any]) -> str:
     causes = [
         f"{step['what']} ({plural(step['trials'], 'row')}) {step['change'] * 100:+.1f}"
         for step in summary["steps"]
-        if step["trials"] and abs(step["change"]) >= 0.0005
+        if step["trials"]
     ]
     between = "; ".join(causes) if causes else "the same replies, read the same way"
     return f"{summary['title']} counts {written_share(peer)}, we {written_share(ours)}: {between}."

@@ -30,6 +30,7 @@ KINDS: Final[Mapping[str, str]] = {
 """Kind of disagreement -> what it is."""
 FOR, AGAINST, NEITHER = "for the model", "against the model", "neither"
 SAME = 1e-9
+LONGEST_QUESTION = 500
 
 
 class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -54,6 +55,7 @@ class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
     group: str = ""
     split: str = ""
     metric: str = ""
+    question: str = ""
 
 
 class _Reading(NamedTuple):
@@ -106,6 +108,7 @@ def opinion_on(
         sample.group or "",
         str(sample.tags.get("split") or ""),
         _metric(score),
+        sample.question[:LONGEST_QUESTION],
     )
 
 
