@@ -168,6 +168,35 @@ def test_rows_that_are_not_in_the_data_are_refused(capsys: pytest.CaptureFixture
     assert "questions read otherwise" in capsys.readouterr().err
 
 
+def test_the_benchmark_gives_options_and_right_answers_that_the_file_does_not_hold(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    samples = [{"doc_id": n, "target": "B", "input": "Which?", "filtered_resps": "(B)"} for n in range(3)]
+    write_lines(Path("t_samples_mmmu_val.jsonl"), samples)
+    data = [{"id": f"q{n}", "question": "Which?", "options": ["a cat", "a dog"], "answer": "B"} for n in range(3)]
+    write_lines(Path("bench.jsonl"), data)
+    alone = answer(capsys, "second-opinion", "t_samples_mmmu_val.jsonl", "-o", "alone")
+    assert alone["damage"]["no_options"]["count"] == 3
+    assert (alone["peer"]["value"], alone["ours"]["value"], alone["unscored"]) == (None, None, 3)
+    joined = answer(capsys, "second-opinion", "t_samples_mmmu_val.jsonl", "--data", "bench.jsonl", "-o", "joined")
+    assert joined["damage"] == {}
+    assert (joined["peer"]["value"], joined["ours"]["value"], joined["ours"]["n"]) == (1.0, 1.0, 3)
+
+
+def test_another_way_of_joining_is_another_run(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = [mcq(n, "") for n in range(1, 11)]
+    rows = [
+        {"id": row["index"], "question": row["question"], "A": row["A"], "B": row["B"], "C": row["C"], "answer": "B"}
+        for row in data
+    ]
+    write_lines(Path("bench.jsonl"), rows)
+    first = answer(capsys, "import", made)
+    second = answer(capsys, "import", made, "--data", "bench.jsonl")
+    assert first["folder"] != second["folder"]
+    assert run_command(["import", made, "--data", "bench.jsonl", "-o", first["folder"]]) == 2
+    assert "holds another configuration" in capsys.readouterr().err
+
+
 def test_a_random_letter_is_drawn_the_same_way_each_time(capsys: pytest.CaptureFixture[str]) -> None:
     prompt = "Which animal?\nA. a cat\nB. a dog\n"
     samples = [{"doc_id": n, "target": "B", "input": prompt, "filtered_resps": "hm"} for n in range(40)]

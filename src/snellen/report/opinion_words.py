@@ -28,7 +28,7 @@ def opinion_sentence(summary: Mapping[str, Any]) -> str:
     causes = [
         f"{step['what']} ({plural(step['trials'], 'row')}) {step['change'] * 100:+.1f}"
         for step in summary["steps"]
-        if step["trials"] and abs(step["change"]) >= 0.0005
+        if step["trials"]
     ]
     between = "; ".join(causes) if causes else "the same replies, read the same way"
     return f"{summary['title']} counts {written_share(peer)}, we {written_share(ours)}: {between}."
@@ -58,16 +58,17 @@ def opinion_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     yield f"  {'as we read the same replies':34s} {value} ({rest})"
     for name, split in summary["splits"].items():
         yield f"  {'split ' + (name or '(none)'):34s} theirs {_share(split['peer'])}, ours {_share(split['ours'])}"
-    for kind in SHOWN_KINDS:
-        entry = summary["kinds"][kind]
-        if entry["count"]:
-            favours = ", ".join(f"{entry[favour]:,} {favour}" for favour in FAVOURS if entry[favour])
-            yield f"  {entry['count']:>7,} × {entry['what']}{f': {favours}' if favours else ''}"
+    yield from (_kind_line(summary["kinds"][kind]) for kind in SHOWN_KINDS if summary["kinds"][kind]["count"])
     if summary["failures_counted_as_right"]:
         yield f"  {summary['failures_counted_as_right']:>7,} of the failed calls were counted as right"
     yield from (f"  damage, {line}" for line in damage_lines(summary["damage"]))
     yield from (f"  note: {note}" for note in summary["notes"])
     yield f"  {summary['in_words']}"
+
+
+def _kind_line(entry: Mapping[str, Any]) -> str:
+    favours = ", ".join(f"{entry[favour]:,} {favour}" for favour in FAVOURS if entry[favour])
+    return f"  {entry['count']:>7,} × {entry['what']}{f': {favours}' if favours else ''}"
 
 
 def _share(value: float | None) -> str:

@@ -20,6 +20,7 @@ from foreign_files import (
     write_sheet,
     write_tsv,
 )  # fmt: skip
+from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError, SnellenError, UsageError
 from snellen.core.types import Form
 from snellen.data.foreign.damage_counts import EXCEL_CELL, Damage
@@ -27,6 +28,8 @@ from snellen.data.foreign.foreign_rows import ForeignFile, ForeignRow
 from snellen.data.foreign.formats import FORMATS, open_predictions
 from snellen.data.foreign.peer_cards import peer_card, peer_cards
 from snellen.data.foreign.row_spool import spool_rows
+from snellen.scoring.peers.fallbacks import PEER_READERS
+from snellen.scoring.peers.text_rules import TEXT_RULES, YES_NO_RULES
 
 PROMPT = "Which animal?\nA. a cat\nB. a dog\nAnswer with the option's letter from the given choices directly."
 
@@ -418,5 +421,14 @@ def test_every_format_has_a_card_and_every_name_of_a_benchmark_is_found() -> Non
             for name in task.names:
                 if "*" not in name:
                     assert card.find(name) is not None
+            assert all(name in PEER_READERS for name in (task.choice, card.choice) if name)
+            assert all(name in YES_NO_RULES for name in (task.yesno, card.yesno) if name)
+            assert all(name in TEXT_RULES for name in (task.open, card.open) if name)
+            assert all(default_registry().get("scorer", name) for name in task.ours or ())
+    named = [task.task for task in peer_card("vlmevalkit").tasks if task.task]
+    assert len(set(named)) == len(named)
+    assert peer_card("vlmevalkit").rules("MMCR_own").aggregate == "all-of-group"
+    assert peer_card("vlmevalkit").rules("GMAI-MMBench_VAL").aggregate == "mean"
     assert peer_card("lmms-eval").rules("mmmu_pro_standard").choice == "lmms-mmmu"
+    assert peer_card("lmms-eval").rules("mathvision_testmini").choice == ""
     assert peer_card("vlmevalkit").rules("MMBench_DEV_EN_V11").aggregate == "all-of-group"

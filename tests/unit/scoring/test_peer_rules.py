@@ -20,6 +20,7 @@ from snellen.scoring.peers.lmms_rules import (
     read_letter_or_dotted,
     read_mcq,
     read_mmmu,
+    read_raw_letter,
 )
 from snellen.scoring.peers.peer_verdicts import PeerVerdict, peer_protocol
 from snellen.scoring.peers.text_rules import (
@@ -30,7 +31,13 @@ from snellen.scoring.peers.text_rules import (
     peer_vqa,
     vlmevalkit_mmmu_open,
 )
-from snellen.scoring.peers.vlmevalkit_rules import can_infer, infer_from_text, infer_letter, vlmevalkit_yes_no
+from snellen.scoring.peers.vlmevalkit_rules import (
+    can_infer,
+    can_infer_after_answer,
+    infer_from_text,
+    infer_letter,
+    vlmevalkit_yes_no,
+)
 
 PETS = {"A": "a cat", "B": "a dog", "C": "a horse", "D": "a cow"}
 
@@ -121,6 +128,14 @@ def test_first_letter_readers_take_the_letter_a_sentence_opens_with() -> None:
     assert read_letter_or_dotted("B. a dog", PETS) == "B"
     assert read_letter_or_dotted("The answer is B", PETS) is None
     assert read_letter_or_dotted("b", PETS) == "B"
+
+
+def test_mmmu_pro_is_read_after_its_answer_line_or_only_as_the_bare_letter() -> None:
+    assert can_infer_after_answer("A is wrong.\nAnswer: B", PETS) == "B"
+    assert can_infer_after_answer("Answer: B or C", PETS) is None
+    assert can_infer_after_answer("It is (C).", PETS) == "C"
+    assert read_raw_letter("B", PETS) == "B"
+    assert read_raw_letter("B.", PETS) is None
 
 
 def test_yes_and_no_of_pope_and_mme() -> None:

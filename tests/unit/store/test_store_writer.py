@@ -51,6 +51,16 @@ def test_what_was_put_is_read_back_in_plan_order(tmp_path: Path) -> None:
     assert reader.header().planned == {"t": 2}
 
 
+def test_many_trials_put_at_once_are_all_there_and_an_error_reaches_who_waits(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path, header(a=1))
+    asyncio.run(writer.put_all([trial(number)[:4] for number in range(300)], "d"))
+    assert len(writer.finished_keys("t")) == 300
+    writer._database.execute("DROP TABLE predictions")
+    with pytest.raises(EnvironmentProblem):
+        asyncio.run(writer.put_all([trial(number)[:4] for number in range(300, 600)], "d"))
+    writer.close()
+
+
 def test_a_failed_trial_is_replaced_and_a_finished_one_never(tmp_path: Path) -> None:
     writer = RunWriter(tmp_path, header(a=1))
     asyncio.run(put(writer, trial(1, text=None), trial(2)))

@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from ...core.errors import DataError, UsageError
 from ...core.types import Form, Sample
 from ...data.answers import fold
+from ...data.dataset import fingerprint_of
 from ...data.foreign.damage_counts import Damage
 from ...data.foreign.foreign_rows import ForeignRow
+from ...data.foreign.gold import lettered
 from ..load import load_dataset
 
 BY_ID, BY_ORDER = "id", "order"
@@ -32,6 +34,11 @@ class BenchmarkRows:
     def __len__(self) -> int:
         return len(self._samples)
 
+    @property
+    def fingerprint(self) -> str:
+        """Return what these rows are known by."""
+        return fingerprint_of(self._samples)
+
     def compare(self, rows: Iterable[ForeignRow], damage: Damage) -> None:
         """Find every row and count what reads otherwise, or has no prediction.
 
@@ -43,10 +50,16 @@ class BenchmarkRows:
 
     def _compare(self, row: ForeignRow, sample: Sample, damage: Damage) -> None:
         self._used.add(sample.id)
-        if row.question and sample.question and fold(row.question) != fold(sample.question):
-            damage.add("other_question", row.id)
-        if row.answers and sample.answers and set(map(fold, row.answers)) != set(map(fold, sample.answers)):
-            damage.add("other_gold", row.id)
+        pairs = {
+            "other_question": ([row.question] if row.question else [], [sample.question] if sample.question else []),
+            "other_options": (row.options.values(), sample.options),
+            "other_gold": (row.answers, sample.answers),
+        }
+        for kind, (told, known) in pairs.items():
+            if told and known and not _same(told, known):
+                damage.add(kind, row.id)
+        if sample.answers and not row.answers:
+            damage.mend(row.id)
 
     def find(self, row: ForeignRow) -> Sample:
         """Return the sample of a row: by its id, or by its place where the file names only that."""
@@ -77,14 +90,33 @@ class BenchmarkRows:
                 damage.add("missing", sample.id)
 
 
+def _same(texts: Iterable[str], others: Iterable[str]) -> bool:
+    """Tell whether two lists hold the same texts, in whatever order."""
+    return sorted(map(fold, texts)) == sorted(map(fold, others))
+
+
+def join_row(row: ForeignRow, sample: Sample) -> ForeignRow:
+    """Return a row with the options of its benchmark where the file shows none or others, and its right answers.
+
+    Options that only stand in another order are kept as the file shows them; so are its right answers, since the
+    harness's number came from them.
+    """
+    if not sample.options or (row.options and _same(row.options.values(), sample.options)):
+        return replace(row, answers=row.answers or sample.answers)
+    letters = {letter: text for letter, text in row.options.items() if text in row.answers}
+    options = lettered(sample.options)
+    answers = tuple(options[letter] for letter in letters if letter in options)
+    form = row.form if row.form is Form.MULTIPLE else Form.CHOICE
+    return replace(row, options=options, answers=answers or sample.answers, form=form)
+
+
 def merged_sample(row: ForeignRow, sample: Sample) -> Sample:
-    """Return the sample with what the file says of it: its options and right answers are what the number came from."""
-    form = sample.form if sample.form is not Form.AUTO and not row.options and not row.answers else row.form
+    """Return the sample with what its joined row says of it."""
     return replace(
         sample,
-        form=form,
-        options=tuple(row.options.values()) or sample.options,
-        answers=row.answers or sample.answers,
+        form=row.form,
+        options=tuple(row.options.values()),
+        answers=row.answers,
         group=row.group or sample.group,
         tags={**row.tags, **sample.tags},
     )

@@ -27,7 +27,7 @@ from ...scoring.readings import META, OWN
 from ...store.writer import RunWriter
 from ..header import installed_versions, make_header
 from ..run import REPORTED_TRIALS, check_folder
-from .benchmark_rows import BenchmarkRows, merged_sample
+from .benchmark_rows import BenchmarkRows, join_row, merged_sample
 from .foreign_trials import prediction_of, request_of, sample_of
 
 IMPORTED = "imported"
@@ -47,7 +47,7 @@ class ImportResult(Struct, frozen=True):
     results: dict[str, Any]
 
 
-class _Answerer(Struct, frozen=True):
+class Answerer(Struct, frozen=True):
     """The model that another harness asked, as far as its file says."""
 
     name: str
@@ -84,14 +84,12 @@ def import_predictions(
         known = None if data is None else BenchmarkRows(data, join, catalogs)
         if known is not None:
             known.compare(spool, damage)
-        planned = _planned(spool, file, known)
         named = (task or our_name(file), model or file.model or "unknown")
-        header = _header(file, named, spool, planned, command)
+        header = _header(file, named, spool, known, command or f"snellen import {path}")
         folder = Path(output) if output is not None else Path("runs") / _folder_name(header)
         if not (folder / "run.db").exists():
             check_folder(folder)
-        counts = {"rows": len(spool), "failed": spool.failed, "judged": spool.judged, "planned": planned}
-        about = _about(file, header, damage, counts)
+        about = _about(file, header, damage, spool)
         asyncio.run(_store(folder, header, spool, known, about))
     results = finish_run(folder, default_registry(), report=len(spool) <= REPORTED_TRIALS)
     return ImportResult(folder, about, results)
@@ -100,29 +98,35 @@ def import_predictions(
 def our_name(file: ForeignFile) -> str:
     """Return our name of a benchmark: of one the harness's card knows, else the harness's own name in our style."""
     found = peer_card(file.harness).find(file.task)
-    return found.task if found is not None else _UNSAFE.sub("-", file.task).strip("-").lower() or "predictions"
+    own = _UNSAFE.sub("-", file.task).strip("-").lower() or "predictions"
+    return (found.task if found is not None else "") or own
 
 
-def _planned(spool: RowSpool, file: ForeignFile, known: BenchmarkRows | None) -> int:
-    """Return how many trials there should be: what has no prediction is counted as not asked."""
+def _header(
+    file: ForeignFile, named: tuple[str, str], spool: RowSpool, known: BenchmarkRows | None, command: str
+) -> RunHeader:
+    """Return the header: rows that are missing are planned too, and so are counted as not asked."""
     expected = len(known) * spool.repeats if known is not None else file.expected or 0
-    return max(len(spool), expected)
-
-
-def _header(file: ForeignFile, named: tuple[str, str], spool: RowSpool, planned: int, command: str) -> RunHeader:
-    name, model = named
-    digest = _file_hash(file.path)
-    scorers = peer_card(file.harness).rules(file.task).ours or ("by_form",)
-    made = Task(name, {"loader": IMPORTED}, Form.AUTO, repeats=spool.repeats, scorers=scorers, title=file.task)
-    config = {"tasks": {name: {"data": digest, "repeats": spool.repeats}}, "seed": 0}
+    made = _task(file, named[0], spool, alone=known is None)
+    joined = known.fingerprint if known is not None else None
+    rows = {"data": spool.digest, "joined": joined, "repeats": spool.repeats}
     return make_header(
-        _Answerer(model, file.harness, digest),
-        config,
+        Answerer(named[1], file.harness, _file_hash(file.path)),
+        {"tasks": {made.name: rows}, "seed": 0},
         versions=installed_versions(),
         command=command,
         tasks=[made],
-        planned={name: planned},
+        planned={made.name: max(len(spool), expected)},
     )
+
+
+def _task(file: ForeignFile, name: str, spool: RowSpool, *, alone: bool) -> Task:
+    """Return the task: choices alone are scored as such, several forms (or what --data may make of them) by form."""
+    choices = alone and spool.forms == {Form.CHOICE}
+    usual = "choice" if choices else "by_form"
+    scorers = peer_card(file.harness).rules(file.task).ours or (usual,)
+    form = Form.CHOICE if choices else Form.AUTO
+    return Task(name, {"loader": IMPORTED}, form, repeats=spool.repeats, scorers=scorers, title=file.task)
 
 
 def _file_hash(path: Path) -> str:
@@ -145,11 +149,7 @@ async def _store(
     with closing(RunWriter(folder, header)) as writer:
         trials = _trials(header.tasks[0].name, spool, known)
         while batch := list(islice(trials, ROWS_AT_ONCE)):
-            puts = (
-                writer.put(position, sample, request, prediction, DIGEST)
-                for position, sample, request, prediction in batch
-            )
-            await asyncio.gather(*puts)
+            await writer.put_all(batch, DIGEST)
         writer.put_meta(IMPORTED, about)
         if writer.meta(META) is None:
             writer.put_meta(META, OWN)
@@ -158,20 +158,26 @@ async def _store(
 def _trials(
     task: str, spool: RowSpool, known: BenchmarkRows | None
 ) -> Iterator[tuple[int, Sample, Request, Prediction]]:
-    for row in spool:
-        sample = sample_of(row, task) if known is None else merged_sample(row, known.find(row))
+    for told in spool:
+        found = sample_of(told, task) if known is None else known.find(told)
+        row = told if known is None else join_row(told, found)
+        sample = found if known is None else merged_sample(row, found)
         key = TrialKey(task, sample.id, BASE_VARIANT, row.repeat)
-        yield spool.questions[row.id], sample, request_of(key, row, sample), prediction_of(key, row)
+        yield spool.questions[told.id], sample, request_of(key, row, sample), prediction_of(key, row)
 
 
-def _about(file: ForeignFile, header: RunHeader, damage: Damage, counts: Mapping[str, int]) -> dict[str, Any]:
+def _about(file: ForeignFile, header: RunHeader, damage: Damage, spool: RowSpool) -> dict[str, Any]:
+    name = header.tasks[0].name
     return {
         "harness": file.harness,
         "peer_task": file.task,
-        "task": header.tasks[0].name,
+        "task": name,
         "model": header.model,
         "file": str(file.path),
-        **counts,
+        "rows": len(spool),
+        "failed": spool.failed,
+        "judged": spool.judged,
+        "planned": header.planned[name],
         "reported": dict(file.reported),
         "damage": damage.described(),
         "notes": file.notes,

@@ -103,7 +103,7 @@ def _summary(
 ) -> dict[str, Any]:
     card, rules = known
     metrics = read_results(reader, reader.header())["tasks"][about["task"]]["metrics"]
-    name, ours = headline(metrics)
+    name, ours = (tally.metric, metrics[tally.metric]) if tally.metric in metrics else headline(metrics)
     counted = tally.described()
     grouped = counted.pop("ours_of_groups")
     summary: dict[str, Any] = {

@@ -11,6 +11,8 @@ from ...core.text import plural
 EXCEL_CELL: Final = 32_767
 """So many characters a cell of a workbook takes; what is longer is cut by whoever wrote it."""
 NAMED = 5
+WITHOUT_ANSWER = ("no_gold", "odd_gold", "no_options")
+"""Kinds that the benchmark's own rows can mend."""
 KINDS: Final[Mapping[str, str]] = {
     "cut": "a reply as long as an Excel cell takes (32,767 characters): cut there, and read as cut",
     "typed": "a reply that the sheet keeps as a number or a truth value: what was written is lost (007, 1e5, TRUE)",
@@ -24,7 +26,8 @@ KINDS: Final[Mapping[str, str]] = {
     "same_options": "a row with two options of one text",
     "shuffled": "a reply that the harness rewrote after shuffling: only its verdict counts, not its words",
     "other_question": "a question that reads otherwise in --data",
-    "other_gold": "a right answer that is another one in --data",
+    "other_gold": "a right answer that is another one in --data; the file's counts",
+    "other_options": "options that read otherwise in --data; those of --data count",
     "missing": "a row of the benchmark without a prediction: counted as not asked",
     "no_picture": "a picture that is not where the file says",
 }
@@ -37,6 +40,7 @@ class Damage:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.named: dict[str, list[str]] = {}
+        self._unanswered: dict[str, str] = {}
 
     def add(self, kind: str, row: str, count: int = 1) -> None:
         """Count one row of a kind."""
@@ -44,6 +48,16 @@ class Damage:
         names = self.named.setdefault(kind, [])
         if len(names) < NAMED:
             names.append(row)
+        if kind in WITHOUT_ANSWER:
+            self._unanswered[row] = kind
+
+    def mend(self, row: str) -> None:
+        """Take back that a row has no right answer: it was found elsewhere."""
+        kind = self._unanswered.pop(row, None)
+        if kind is not None:
+            self.counts[kind] -= 1
+            if row in self.named[kind]:
+                self.named[kind].remove(row)
 
     def described(self) -> dict[str, Any]:
         """Return kind -> count, meaning and first rows."""

@@ -9,13 +9,12 @@ from typing import Any
 
 from ..files.jsonstream import iterate_records
 from .damage_counts import Damage
-from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
+from .foreign_rows import ForeignFile, ForeignRow, how_it_ended, is_nothing, plain_id, share, short_tags
 from .foreign_source import ForeignSource, Record
 from .gold import lettered, settle_gold, shown_options
 
 HARNESS = "evalscope"
 PREDICTIONS, REVIEWS, REPORTS = "predictions", "reviews", "reports"
-CUT = ("max_tokens", "model_length", "length")
 
 
 def is_evalscope(source: ForeignSource) -> bool:
@@ -109,8 +108,7 @@ def _output(output: Mapping[str, Any], name: str, damage: Damage) -> tuple[str |
     text = str(output.get("completion") or _words(choice.get("message") or {}))
     if not text:
         damage.add("empty", name)
-    stop = choice.get("stop_reason")
-    return text, None, "length" if stop in CUT else stop
+    return text, None, how_it_ended(choice.get("stop_reason"))
 
 
 def _words(message: Mapping[str, Any]) -> str:
@@ -140,6 +138,8 @@ def _verdict(score: Mapping[str, Any]) -> float | None:
 def _reported(path: Path, task: str) -> dict[str, float]:
     """Return the score of the benchmark's report; the file's name is BENCHMARK_SUBSET."""
     folder = path.parent.parent.parent / REPORTS / path.parent.name
+    if not folder.is_dir():
+        return {}
     names = [file for file in sorted(folder.glob("*.json")) if task == file.stem or task.startswith(f"{file.stem}_")]
     if len(names) != 1:
         return {}

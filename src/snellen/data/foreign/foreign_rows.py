@@ -15,6 +15,7 @@ from ...core.types import Form, Image
 
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 _LONGEST_TAG = 64
+CUT = ("max_tokens", "model_length", "length")
 Tag = str | int | float | bool | None
 
 
@@ -85,6 +86,13 @@ def is_nothing(value: Any) -> bool:
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
+def how_it_ended(reason: Any) -> str | None:
+    """Return why a generation stopped; all words for a cut one are `length`."""
+    if not isinstance(reason, str):
+        return None
+    return "length" if reason in CUT else reason
+
+
 def share(value: Any) -> float | None:
     """Return a verdict as a number from 0 to 1; None for anything else, NaN too."""
     if isinstance(value, bool):
@@ -115,4 +123,4 @@ def token_pair(spent: Any, names: tuple[str, str]) -> tuple[int, int] | None:
     if not isinstance(spent, dict):
         return None
     taken, given = (spent.get(name) for name in names)
-    return (taken, given) if isinstance(taken, int) and isinstance(given, int) else None
+    return (taken, given) if type(taken) is int and type(given) is int else None

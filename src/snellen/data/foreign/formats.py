@@ -14,6 +14,7 @@ from .foreign_rows import ForeignFile
 from .foreign_source import PICKLES, ForeignSource
 from .inspect_logs import is_inspect, open_inspect
 from .lmms_files import is_lmms, open_lmms
+from .malformed import refuse_malformed
 from .opencompass_files import is_aisbench, is_opencompass, open_aisbench, open_opencompass
 from .plain_predictions import is_plain, open_plain
 from .vlmevalkit_files import RESULTS, is_vlmevalkit, open_vlmevalkit
@@ -49,13 +50,18 @@ def open_predictions(path: str | Path, damage: Damage, harness: str | None = Non
         known = ", ".join(FORMATS)
         raise UsageError(f"--from {harness!r} is no format{did_you_mean(harness, FORMATS)}; known: {known}")
     source = ForeignSource(_one_file(Path(path)))
+    with refuse_malformed(str(source.path)):
+        return _recognised(source, harness).open(source, damage)
+
+
+def _recognised(source: ForeignSource, harness: str | None) -> PredictionFormat:
     if harness is not None:
-        return FORMATS[harness].open(source, damage)
+        return FORMATS[harness]
     found = next((made for made in FORMATS.values() if made.recognises(source)), None)
     if found is None:
         shown = ", ".join(list(source.first)[:MOST_NAMED]) or f"ending {source.ending or '(none)'}"
-        raise DataError(f"{path} is of no known format ({shown}): say whose it is by --from {'|'.join(FORMATS)}")
-    return found.open(source, damage)
+        raise DataError(f"{source.path} is of no known format ({shown}): say whose it is by --from {'|'.join(FORMATS)}")
+    return found
 
 
 def _one_file(path: Path) -> Path:

@@ -75,7 +75,7 @@ def _several(options: Mapping[str, str], value: Any) -> tuple[str, ...]:
     if isinstance(value, str) and fold(value) in map(fold, options.values()):
         return ()
     letters = re.findall("[A-Z]", value) if isinstance(value, str) and _LETTERS.fullmatch(value.strip()) else value
-    if not isinstance(letters, list) or len(letters) < 2 or not all(letter in options for letter in letters):
+    if not isinstance(letters, list) or len(letters) < 2 or not set(map(str, letters)) <= options.keys():
         return ()
     return tuple(options[letter] for letter in letters)
 

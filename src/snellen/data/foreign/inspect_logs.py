@@ -14,7 +14,7 @@ from ...core.errors import DataError
 from ...core.types import Image
 from ..files.jsonstream import iterate_with_header
 from .damage_counts import Damage
-from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags, token_pair
+from .foreign_rows import ForeignFile, ForeignRow, how_it_ended, is_nothing, plain_id, share, short_tags, token_pair
 from .foreign_source import ForeignSource
 from .gold import lettered, settle_gold, shown_options
 from .zip_members import LogArchive
@@ -22,7 +22,6 @@ from .zip_members import LogArchive
 HARNESS = "inspect"
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """What its letters are worth."""
-CUT = ("max_tokens", "model_length")
 HEADER, START = "header.json", "_journal/start.json"
 _ATTACHED = "attachment://"
 _KEYS = ("version", "status", "eval", "invalidated")
@@ -136,8 +135,7 @@ def _reply(
 
 
 def _finish(output: Mapping[str, Any]) -> str | None:
-    stop: str | None = next((choice.get("stop_reason") for choice in output.get("choices") or []), None)
-    return "length" if stop in CUT else stop
+    return how_it_ended(next((choice.get("stop_reason") for choice in output.get("choices") or []), None))
 
 
 def _score(scores: Any) -> Mapping[str, Any]:

@@ -63,6 +63,7 @@ def open_lmms(source: ForeignSource, damage: Damage) -> ForeignFile:
     model = str(results.get("model_name") or results.get("config", {}).get("model") or source.path.parent.name)
     expected = results.get("n-samples", {}).get(task, {}).get("effective")
     rows = _rows(_logs(source.path) if source.is_object else source.records(), damage)
+    expected = expected if type(expected) is int else None
     return ForeignFile(HARNESS, source.path, rows, task, model, _reported(results, task), expected)
 
 
@@ -119,7 +120,7 @@ def _rows(records: Iterator[tuple[int, Record]], damage: Damage) -> Iterator[For
                 read_reply=read,
                 read_answer=metric.read,
                 verdict=metric.verdict,
-                place=place if isinstance(place, int) else None,
+                place=place if type(place) is int else None,
             )
 
 

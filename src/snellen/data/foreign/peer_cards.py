@@ -32,6 +32,7 @@ class PeerTask(Struct, frozen=True, forbid_unknown_fields=True):
     """One benchmark: our name, the harness's names (patterns), and what differs from the harness's usual rules."""
 
     task: str
+    """Empty: the harness's own name."""
     names: tuple[str, ...]
     choice: str | None = None
     yesno: str | None = None
@@ -60,8 +61,8 @@ class PeerCard(Struct, frozen=True, forbid_unknown_fields=True):
         return next((task for task in self.tasks if _is_named(task, wanted)), None)
 
     def rules(self, name: str) -> PeerRules:
-        """Return which rules read a benchmark, by the harness's name or ours."""
-        found = self.find(name) or next((task for task in self.tasks if task.task == name), None)
+        """Return which rules read a benchmark, by the harness's name."""
+        found = self.find(name)
         usual = PeerRules(self.choice, self.yesno, self.open)
         if found is None:
             return usual

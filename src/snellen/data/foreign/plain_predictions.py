@@ -46,7 +46,7 @@ def _rows(source: ForeignSource, damage: Damage) -> Iterator[ForeignRow]:
             gold.form,
             reply,
             failure,
-            int(record.get("repeat") or 0),
+            _repeat(record.get("repeat"), name),
             question=str(record.get("question") or ""),
             prompt=str(record.get("prompt") or ""),
             options=options,
@@ -57,6 +57,13 @@ def _rows(source: ForeignSource, damage: Damage) -> Iterator[ForeignRow]:
             read_answer=None if _first(record, READ) is None else str(_first(record, READ)),
             verdict=share(_first(record, VERDICTS)),
         )
+
+
+def _repeat(value: Any, name: str) -> int:
+    repeat = int(value or 0)
+    if repeat < 0:
+        raise DataError(f"row {name!r}: repeat {value!r} is no whole number from 0")
+    return repeat
 
 
 def _first(record: Record, names: Sequence[str]) -> Any:

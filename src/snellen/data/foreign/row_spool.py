@@ -11,8 +11,10 @@ import msgspec
 
 from ...core.errors import DataError, SnellenError, UsageError
 from ...core.text import clean_text
+from ...core.types import Form
 from .damage_counts import Damage
 from .foreign_rows import ForeignFile, ForeignRow
+from .malformed import each_well_formed
 
 REFUSE, FIRST, LAST = "refuse", "first", "last"
 POLICIES = (REFUSE, FIRST, LAST)
@@ -26,10 +28,12 @@ class RowSpool:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="snellen-rows-")  # noqa: SIM115 - closed by `close`
         self._encode = msgspec.msgpack.Encoder().encode
+        self._digest = blake2b(digest_size=16)
         self._count = 0
         self._dropped: set[int] = set()
         self.failed = self.judged = 0
         """Rows without a reply, and rows with a verdict of the harness."""
+        self.forms: set[Form] = set()
         self.repeats = 0
         """The most repeats of a question."""
         self.questions: dict[str, int] = {}
@@ -41,13 +45,22 @@ class RowSpool:
             data = self._encode(row)
         except UnicodeEncodeError:  # halves of characters, as other programs' JSON may spell them
             data = self._encode(_cleaned(msgspec.to_builtins(row)))
+        self._digest.update(data)
         self._file.write(len(data).to_bytes(_SIZE_BYTES, "big") + data)
         self._count += 1
+        self.forms.add(row.form)
         self.failed += row.failure is not None
         self.judged += row.verdict is not None
         self.repeats = max(self.repeats, row.repeat + 1)
         self.questions.setdefault(clean_text(row.id), len(self.questions))
         return self._count - 1
+
+    @property
+    def digest(self) -> str:
+        """Return the hash of all rows and of which were dropped."""
+        whole = self._digest.copy()
+        whole.update(repr(sorted(self._dropped)).encode())
+        return whole.hexdigest()
 
     def drop(self, number: int, *, failed: bool, judged: bool) -> None:
         """Leave a row out from now on."""
@@ -99,7 +112,7 @@ def spool_rows(file: ForeignFile, damage: Damage, repeated: str = REFUSE) -> Row
 
 def _fill(spool: RowSpool, file: ForeignFile, damage: Damage, repeated: str) -> None:
     seen: dict[tuple[str, int], tuple[int, bytes, bool, bool]] = {}
-    for row in file.rows:
+    for row in each_well_formed(file.rows, str(file.path)):
         key, said = (row.id, row.repeat), _digest(row)
         before = seen.get(key)
         if before is None or _replaces(row, said == before[1], repeated, file, damage):

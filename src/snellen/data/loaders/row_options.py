@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import string
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -97,10 +98,7 @@ PATTERNS = [
 
 def options_in_text(text: str) -> Found | None:
     """Return the options that stand marked A, B, C … without a gap in a question's text, or None."""
-    opened = {name for name, openings in _OPENINGS.items() if any(opening in text for opening in openings)}
-    for name, pattern in PATTERNS:
-        if name.removesuffix(" on lines") not in opened:
-            continue
+    for name, pattern in _opened_patterns(text):
         marks = _last_run(list(pattern.finditer(text)))
         if len(marks) < 2:
             continue
@@ -111,6 +109,12 @@ def options_in_text(text: str) -> Found | None:
             before = text[: marks[0].start()].rstrip()
             return Found(f"{before}\n{rest}" if before and rest else before or rest, texts, name)
     return None
+
+
+def _opened_patterns(text: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Yield the patterns whose first mark stands in the text."""
+    opened = {name for name, openings in _OPENINGS.items() if any(opening in text for opening in openings)}
+    return ((name, pattern) for name, pattern in PATTERNS if name.removesuffix(" on lines") in opened)
 
 
 def _option_ends(text: str, marks: list[re.Match[str]], *, on_lines: bool) -> list[int]:

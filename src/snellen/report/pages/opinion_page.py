@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...core.markup import Child, Html, tag
+from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...data.foreign.damage_counts import damage_lines
 from ...scoring.peers.disagreement import Opinion
@@ -17,6 +17,7 @@ from .parts import facts, reply_text
 from .tables import head, numbers, row, scrolled
 
 LONGEST_REPLY = 1_200
+SHOWN_QUESTION = 160
 
 
 class Shown:
@@ -66,6 +67,9 @@ def _numbers(summary: Mapping[str, Any]) -> Html:
         strict = summary["strict"]
         words = "Snellen, everything else counted as wrong"
         rows.append(_number(words, strict["value"], written_interval("accuracy", strict), strict["n"]))
+    for name, split in summary["splits"].items():
+        rows.append(_number(f"{summary['title']}, split {name or '(none)'}", split["peer"], "–", split["peer_n"]))
+        rows.append(_number(f"Snellen, split {name or '(none)'}", split["ours"], "–", split["ours_n"]))
     columns = head("whose", ("value", "n"), ("95 % interval", "n"), ("n", "n"))
     return tag("div", scrolled("Two numbers", columns, tag("tbody", *rows)), class_="card")
 
@@ -109,8 +113,9 @@ def _replies(kind: str, summary: Mapping[str, Any], opinions: list[Opinion]) -> 
         return
     yield tag("h2", entry["what"][:1].upper() + entry["what"][1:])
     more = "" if len(opinions) == entry["count"] else f", the first {len(opinions):,} of {entry['count']:,}"
-    yield tag("p", f"{plural(len(opinions), 'row')}{more}; all are in {summary['files']['list']}.", class_="muted")
-    columns = head("row", "right answer", "they read", "we read", "favours", "reply")
+    where = f"all are in {summary['files']['list']}, and `snellen view` shows each with its picture"
+    yield tag("p", f"{plural(len(opinions), 'row')}{more}; {where}.", class_="muted")
+    columns = head("row", "question", "right answer", "they read", "we read", "favours", "reply")
     body = tag("tbody", *(_reply(opinion) for opinion in opinions))
     yield tag(
         "details", tag("summary", plural(len(opinions), "row")), scrolled(entry["what"], columns, body), open=True
@@ -121,13 +126,21 @@ def _reply(opinion: Opinion) -> Html:
     name = opinion.sample + (f" · {opinion.repeat + 1}" if opinion.repeat else "")
     ours = opinion.our_read or (opinion.our_reason or "–") if opinion.our_value is None else opinion.our_read
     theirs = f"{opinion.peer_read or '–'} ({_value(opinion.peer_value)})"
-    cells = [opinion.gold or "–", theirs, f"{ours or '–'} ({_value(opinion.our_value)})", opinion.favour]
+    cells = [
+        shorten(opinion.question, SHOWN_QUESTION) or "–",
+        opinion.gold or "–",
+        theirs,
+        f"{ours or '–'} ({_value(opinion.our_value)})",
+        opinion.favour,
+    ]
     reply = tag("td", reply_text(opinion.reply, most=LONGEST_REPLY), class_="text")
     return row(name, *(tag("td", cell) for cell in cells), reply, name_class="mono")
 
 
 def _value(value: float | None) -> str:
-    return "none" if value is None else written("accuracy", {"value": value})
+    if value is None:
+        return "not scored"
+    return {1.0: "right", 0.0: "wrong"}.get(value) or written("accuracy", {"value": value})
 
 
 def _about(summary: Mapping[str, Any]) -> Iterator[Child]:

@@ -30,6 +30,7 @@ KINDS: Final[Mapping[str, str]] = {
 """Kind of disagreement -> what it is."""
 FOR, AGAINST, NEITHER = "for the model", "against the model", "neither"
 SAME = 1e-9
+LONGEST_QUESTION = 500
 
 
 class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -53,6 +54,8 @@ class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
     """What its rule gives when it is applied again; None where no rule is known."""
     group: str = ""
     split: str = ""
+    metric: str = ""
+    question: str = ""
 
 
 class _Reading(NamedTuple):
@@ -104,6 +107,8 @@ def opinion_on(
         reproduced,
         sample.group or "",
         str(sample.tags.get("split") or ""),
+        _metric(score),
+        sample.question[:LONGEST_QUESTION],
     )
 
 
@@ -127,6 +132,10 @@ def _ours(score: Score | None, form: Form) -> tuple[float | None, str | None, st
     if score is None:
         return None, None, None
     return score.value, None if form is Form.OPEN else score.answer, score.reason
+
+
+def _metric(score: Score | None) -> str:
+    return "" if score is None else score.metric
 
 
 def _shown_reply(prediction: Prediction, told: Mapping[str, Any]) -> str:

@@ -61,6 +61,8 @@ class OpinionTally:
     def __init__(self, aggregate: str = "mean", *, by_file: bool = False) -> None:
         self.aggregate, self._by_file = aggregate, by_file
         self.trials = self.failed = self.unscored = 0
+        self.metric = ""
+        """What our value is called."""
         self.kinds: Counter[tuple[str, str]] = Counter()
         self._recorded, self._reproduced, self._peer = _Mean(), _Mean(), _Mean()
         self._steps = [_Mean() for _ in STEPS]
@@ -71,6 +73,7 @@ class OpinionTally:
     def add(self, opinion: Opinion, *, failed: bool) -> None:
         """Count one trial."""
         self.trials += 1
+        self.metric = self.metric or opinion.metric
         self.failed += failed
         self.unscored += opinion.our_value is None and not failed
         self.kinds[opinion.kind, opinion.favour] += 1

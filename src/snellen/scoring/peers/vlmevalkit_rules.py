@@ -56,6 +56,17 @@ def can_infer(reply: str, options: Mapping[str, str]) -> str | None:
     return infer_letter(reply, options) or infer_from_text(reply, options)
 
 
+def can_infer_after_answer(reply: str, options: Mapping[str, str]) -> str | None:
+    """MMMU-Pro with a chain of thought: the one capital on the last line that begins with `Answer:`, else `can_infer`.
+
+    Where there is such a line, only what follows the word is read.
+    """
+    lines = [line.strip() for line in reply.splitlines() if line.strip().startswith("Answer:")]
+    tail = lines[-1].removeprefix("Answer:") if lines else reply
+    capitals = {character for character in tail if character in options} if lines else set()
+    return capitals.pop() if len(capitals) == 1 else can_infer(tail, options)
+
+
 def vlmevalkit_yes_no(reply: str) -> str | None:
     """Return `Yes` or `No` if just one of the words occurs, else None: `Unknown`, which is wrong without a judge."""
     words = reply.lower().translate(_VQA_MARKS).split()
