@@ -31,8 +31,6 @@ STABILITY = "Accepted; instability is reported whenever there are repeats or var
 PRICE = "Price of a million input and output tokens.  [default: the model's card, see `snellen models show`]"
 MAX_COST = "What this command may spend: then it stops, keeps everything and exits 3; run it again to continue."
 DEADLINE = "Seconds for the whole run: then it stops cleanly, keeps everything and exits 3; run it again to continue."
-EXECUTORS = ["local", "processes", "ray"]
-EXECUTOR = "Who answers: this process (local, default), processes of this machine, or actors of a Ray cluster."
 EXAMPLE = """
 \b
 Examples:
@@ -130,10 +128,7 @@ Examples:
 @repeated(
     "--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific: dtype=…, engine.enforce_eager=true"
 )
-@option("--executor", type=click.Choice(EXECUTORS), default=None, help=EXECUTOR)
-@option("--replicas", type=COUNT, help="Copies of the model, for --executor processes and ray.  [default: 1]")
-@option("--gpus-per-replica", type=ABOVE_ZERO, help="GPUs that each copy has to itself; a share of one for ray.")
-@option("--ray-address", help="The cluster's head: auto, HOST:PORT.  [default: $RAY_ADDRESS, or a Ray of this machine]")
+@options.REPLICAS
 @option("--price", metavar="IN,OUT[,CACHED]", help=PRICE)
 @option("--max-cost", type=ABOVE_ZERO, help=MAX_COST)
 @flag("--yes", help="Start although the estimate is above --max-cost; it still stops there.")
