@@ -35,6 +35,7 @@ from ..store.writer import RunWriter
 from .chosen_model import create_model
 from .header import installed_versions, make_header
 from .run import Watcher, asking, check_folder, make_policy, response_cache, stop_on_signals, watching
+from .scale.replicas import check_executor, keeping_replicas, open_replicas, policy_for
 from .settings import RunSettings
 
 WORKERS = 64
@@ -97,6 +98,7 @@ def run_exam(
     """Sit an exam as the settings say; `ears` hear of every trial before it is asked, and of every test."""
     began = time.monotonic()
     _check(wanted)
+    check_executor(settings)
     registry = default_registry()
     for plugin in settings.plugins:
         registry.load_plugin(plugin)
@@ -178,17 +180,23 @@ async def _sit(order: Order, folder: Path, header: RunHeader, model: Model, fram
     settings = frame.settings
     if settings.max_workers is None:
         settings = msgspec.structs.replace(settings, max_workers=WORKERS)
+    model = await open_replicas(model, settings)
+    policy = policy_for(model, make_policy(settings), settings)
     async with asking(model, folder):
         stored = _stored(folder)
         if not stored:
             check_folder(folder)
             await model.check()
         with closing(RunWriter(folder, header)) as writer, response_cache(settings) as cache:
-            engine = Engine(model, writer, make_policy(settings), SystemClock(), cache=cache)
+            engine = Engine(model, writer, policy, SystemClock(), cache=cache)
             spent = _Budget(frame.wanted, engine)
             ears = frame.ears._replace(round=spent.add)
             sitting = Sitting(order, folder, writer, stored, enough=spent.reason, ears=ears)
-            with stop_on_signals(engine.stop, asyncio.current_task()), watching(frame.watcher, engine.state):
+            with (
+                stop_on_signals(engine.stop, asyncio.current_task()),
+                watching(frame.watcher, engine.state),
+                keeping_replicas(model, engine.state, writer),
+            ):
                 await engine.run(iter([sitting]))
             if engine.stopping and not sitting.ended:  # what was in flight at the end of the drain was let go
                 sitting.ended = INTERRUPTED

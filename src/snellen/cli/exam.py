@@ -50,6 +50,7 @@ SETTINGS = add_options(
     click.option("--timeout", "timeout_s", type=options.ABOVE_ZERO, help="Seconds for one attempt.  [default: 600]"),
     repeated("--plugin", "plugins", type=PATH, help="Python file with register(registry): models, eye tests."),
     repeated("--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific."),
+    options.REPLICAS,
     options.NO_CACHE,
     flag("--plain", "as_lines", help="Progress as plain lines, for logs."),
     options.QUIET,

@@ -62,6 +62,18 @@ ADDRESSING = add_options(
     ),
     flag("--strict-params", help="Stop where a server refuses a parameter, instead of sending it otherwise."),
 )
+EXECUTORS = ["local", "processes", "ray"]
+EXECUTOR = "Who answers: this process (local, default), processes of this machine, or actors of a Ray cluster."
+REPLICAS = add_options(
+    click.option("--executor", type=click.Choice(EXECUTORS), default=None, help=EXECUTOR),
+    click.option("--replicas", type=COUNT, help="Copies of the model, for --executor processes and ray.  [default: 1]"),
+    click.option(
+        "--gpus-per-replica", type=ABOVE_ZERO, help="GPUs that each copy has to itself; for ray also a share."
+    ),
+    click.option(
+        "--ray-address", help="The cluster's head: auto, HOST:PORT.  [default: $RAY_ADDRESS, or this machine]"
+    ),
+)
 NO_CACHE = flag("--no-cache", help="Neither read nor write the response cache.")
 CATALOGS = repeated("--catalog", "catalogs", type=PATH, help="Folder with further cards.")
 ALLOW_OUTSIDE = flag("--allow-outside", help="Send pictures that lie outside the data's folder, too.")

@@ -33,8 +33,6 @@ MAX_COST = "What this command may spend: then it stops, keeps everything and exi
 DEADLINE = "Seconds for the whole run: then it stops cleanly, keeps everything and exits 3; run it again to continue."
 BATCH = "Ask in the provider's batches, at half the price, within a day. Ctrl-C leaves them; the same command collects."
 BATCH_REST = "What a batch did not answer: in another batch, or live."
-EXECUTORS = ["local", "processes", "ray"]
-EXECUTOR = "Who answers: this process (local, default), processes of this machine, or actors of a Ray cluster."
 EXAMPLE = """
 \b
 Examples:
@@ -133,10 +131,7 @@ Examples:
 @repeated(
     "--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific: dtype=…, engine.enforce_eager=true"
 )
-@option("--executor", type=click.Choice(EXECUTORS), default=None, help=EXECUTOR)
-@option("--replicas", type=COUNT, help="Copies of the model, for --executor processes and ray.  [default: 1]")
-@option("--gpus-per-replica", type=ABOVE_ZERO, help="GPUs that each copy has to itself; a share of one for ray.")
-@option("--ray-address", help="The cluster's head: auto, HOST:PORT.  [default: $RAY_ADDRESS, or a Ray of this machine]")
+@options.REPLICAS
 @option("--price", metavar="IN,OUT[,CACHED]", help=PRICE)
 @option("--max-cost", type=ABOVE_ZERO, help=MAX_COST)
 @flag("--yes", help="Start although the estimate is above --max-cost; it still stops there.")

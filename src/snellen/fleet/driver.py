@@ -75,6 +75,7 @@ class Fleet:
         self._book = LeaseBook()
         self._numbers = itertools.count()
         self._keepers: list[asyncio.Task[None]] = []
+        self._closing: set[asyncio.Future[None]] = set()
         self._changed = asyncio.Event()
         self._dealing = False
         self._ended: SnellenError | None = None
@@ -123,6 +124,7 @@ class Fleet:
         for keeper in self._keepers:
             keeper.cancel()
         await asyncio.gather(*self._keepers, return_exceptions=True)
+        await asyncio.gather(*self._closing, return_exceptions=True)
         await self._model.close()
         if self._let_go is not None:
             await asyncio.to_thread(self._let_go)
@@ -159,8 +161,15 @@ class Fleet:
                 self._give_up(replica, str(error), UsageError if error.exit_code == 2 else EnvironmentProblem)
             finally:
                 replica.link = None
-                await link.close()
+                await self._hang_up(link)
             await asyncio.sleep(min(LONGEST_REST_S, REST_S * 2.0**replica.strikes) if replica.strikes > 1 else 0)
+
+    async def _hang_up(self, link: Link) -> None:
+        """Close a line, to its end also if the fleet is closed meanwhile: nobody else knows of its process."""
+        closing = asyncio.ensure_future(link.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        await asyncio.shield(closing)
 
     def _check_hello(self, replica: Replica, hello: Hello) -> None:
         """Refuse a replica that would answer otherwise than the model that was planned for."""

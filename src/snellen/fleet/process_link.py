@@ -34,14 +34,12 @@ class ProcessLink:
 
     async def open(self) -> Hello:
         """Start the process and wait until its model can answer."""
-        self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "snellen.fleet.process_main"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=self._said,
-            env={**os.environ, **self._environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            start_new_session=True,  # a Ctrl-C is for the driver: it lets replicas finish what they hold
-        )
+        starting = asyncio.ensure_future(self._start())
+        try:
+            self._process = await asyncio.shield(starting)
+        except asyncio.CancelledError:  # nobody would end a process that is born while its fleet is closed
+            self._process = await starting
+            raise
         self._write(self._recipe.packed())
         opening = msgspec.msgpack.decode(await self._next_frame(), type=Opening)
         if opening.problem is not None:
@@ -49,6 +47,16 @@ class ProcessLink:
         if opening.hello is None:
             raise ReplicaLost("it said nothing")
         return opening.hello
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "snellen.fleet.process_main"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=self._said,
+            env={**os.environ, **self._environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            start_new_session=True,  # a Ctrl-C is for the driver: it lets replicas finish what they hold
+        )
 
     def send(self, lease: Sequence[Waiting]) -> None:
         """Write a lease to the process."""
@@ -66,8 +74,8 @@ class ProcessLink:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-        if process is not None and process.stdin is not None:
-            process.stdin.close()
+        if process is not None:
+            process._transport.close()  # type: ignore[attr-defined]  # its pipes may hold what nobody reads any more
         self._said.close()
 
     async def _next_frame(self) -> bytes:

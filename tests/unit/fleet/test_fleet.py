@@ -252,3 +252,23 @@ def test_closing_ends_who_waits() -> None:
             await asked
 
     asyncio.run(main())
+
+
+def test_a_line_is_closed_to_its_end_also_when_the_fleet_is_closed_meanwhile() -> None:
+    closed: list[int] = []
+
+    class Slow(NearLink):
+        async def close(self) -> None:
+            await asyncio.sleep(0.01)
+            await super().close()
+            closed.append(self.number)
+
+    async def main() -> None:
+        fleeting = Fleeting(Broken, 2)
+        fleeting.fleet._make_link = lambda number: Slow(Broken(), number)
+        with pytest.raises(UsageError):
+            await fleeting.fleet.check()
+        await fleeting.fleet.close()
+        assert sorted(closed) == [1, 2]
+
+    asyncio.run(main())
