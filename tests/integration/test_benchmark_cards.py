@@ -152,3 +152,10 @@ def test_every_page_of_a_pdf_is_shown_and_a_list_is_one_answer(tmp_path: Path) -
 def test_every_card_stands_in_the_documentation() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "more-benchmarks.md").read_text(encoding="utf-8")
     assert [name for name in TIER_2 if f"| `{name}` |" not in page] == []
+
+
+def test_pixels_of_a_reply_are_those_of_the_picture_the_model_saw() -> None:
+    grounded = [name for name in TIER_2 if "pixels" in protocols_of(Catalog().task_table(name))]
+    assert len(grounded) == 6
+    for name in grounded:
+        assert Catalog().task(name, protocol="pixels").score_options["coordinates"]["reply"] == "sent-pixels"

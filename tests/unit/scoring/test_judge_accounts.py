@@ -259,3 +259,23 @@ def test_the_figures_of_a_benchmark_are_made_of_the_verdicts_too(tmp_path: Path)
     assert metrics["lenient_aAcc"]["value"] == metrics["lenient_pages"]["value"] == 1.0
     assert metrics["lenient_both"]["value"] == 1.0
     assert metrics["both"]["value"] < 1.0, "the rule's own figures stay"
+
+
+def test_labels_can_be_asked_for_one_by_one_and_stopped(
+    judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = iter(["RIGHT", "perhaps", "0", "q", *["RIGHT"] * 10])
+    monkeypatch.setattr("click.prompt", lambda *arguments, **options: next(words))
+    ask = ["judge", "label", judged, "--judge", "mine", "--count", 12, "-o", tmp_path / "labels.jsonl", "--ask"]
+    assert run_command(ask) == 0
+    assert "2 labels are too few" in capsys.readouterr().out
+    assert run_command(ask) == 0, "the same command goes on where it was stopped"
+    rows = [json.loads(line) for line in (tmp_path / "labels.jsonl").read_text().splitlines()]
+    assert [row["label"] for row in rows] == [1.0, 0.0, *[1.0] * 10]
+    assert "judge_calibrated" in capsys.readouterr().out
+
+
+def test_a_file_of_labels_is_never_written_over(judged: Path, tmp_path: Path) -> None:
+    draw = ["judge", "label", judged, "--judge", "mine", "--count", 12, "-o", tmp_path / "labels.jsonl"]
+    assert run_command(draw) == 0
+    assert run_command(draw) == 2

@@ -13,7 +13,15 @@ from ...core.types import TrialKey
 from ...report.files import atomic_file
 from ...report.finish import finish_run
 from ...scoring.judging.judge_card import Judge
-from ...scoring.judging.labels import check_draw, draw_order, judged_keys, label_lines, labels_file, read_labels
+from ...scoring.judging.labels import (
+    check_draw,
+    draw_order,
+    judged_keys,
+    label_lines,
+    labels_file,
+    read_label,
+    read_labels,
+)
 from ...scoring.judging.stored_votes import FOLDER_PREFIX, judge_folder, judge_folders, stored_judge, stored_verdicts
 from ...scoring.scorers.replies import answer_text
 from ...store.reader import RunReader
@@ -52,6 +60,23 @@ def take_labels(folder: str | Path, judge_name: str, file: str | Path) -> dict[s
     with atomic_file(labels_file(run, judge.name)) as kept:
         kept.write(label_lines(labels))
     return finish_run(run, default_registry())
+
+
+def continue_labels(folder: str | Path, judge_name: str, count: int, file: str | Path) -> list[dict[str, Any]]:
+    """Return the drawn replies with the labels that a file holds already, if it is there."""
+    rows = draw_replies(folder, judge_name, count)
+    if not Path(file).exists():
+        return rows
+    with RunReader(folder) as reader:
+        names = [task.name for task in reader.header().tasks]
+    kept = read_labels(Path(file), asked_judge(Path(folder), judge_name), names)
+    known = [(row, kept.get(TrialKey(*(row[name] for name in TrialKey.__struct_fields__)))) for row in rows]
+    return [row if label is None else row | {"label": label} for row, label in known]
+
+
+def check_label(folder: str | Path, judge_name: str, said: str) -> float | None:
+    """Return what a label means on a judge's scale, None for an empty one; anything else is refused."""
+    return read_label(said, asked_judge(Path(folder), judge_name), "this")
 
 
 def write_drawn(rows: list[dict[str, Any]], path: str | Path) -> None:

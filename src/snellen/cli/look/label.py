@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from ...core.errors import UsageError
-from ..options import COUNT, FILE, FOLDER, MACHINE_STDOUT, PATH, print_json
+from ...core.errors import DataError, UsageError
+from ...core.text import show_text
+from ..options import COUNT, FILE, FOLDER, MACHINE_STDOUT, PATH, flag, print_json
 
 
 @click.group(epilog="\b\nExample:\n  snellen judge label runs/demo --judge correctness --count 50 -o labels.jsonl")
@@ -21,9 +22,12 @@ def judge() -> None:
 @click.option("--judge", "name", required=True, help="The judge that was asked about this run.")
 @click.option("--count", type=COUNT, help="Draw so many judged replies of each task, to be labelled.")
 @click.option("-o", "--output", type=PATH, help="Write them to this JSONL file; fill in `label` in each row.")
+@flag("--ask", help="Show each drawn reply here and ask for its label; the file is kept after every answer, q stops.")
 @click.option("--labels", type=FILE, help="Take the labels of this JSONL file, and score the run with them.")
 @MACHINE_STDOUT
-def label(*, run: Path, name: str, count: int | None, output: Path | None, labels: Path | None, as_json: bool) -> None:
+def label(
+    *, run: Path, name: str, count: int | None, output: Path | None, ask: bool, labels: Path | None, as_json: bool
+) -> None:
     """Draw replies for people to label, or take their labels: a judge's figure corrected by them, with its interval.
 
     The order is drawn by the run; any number of labels from its beginning will do, ten at least. The judge's verdicts
@@ -32,11 +36,14 @@ def label(*, run: Path, name: str, count: int | None, output: Path | None, label
     \b
     snellen judge label runs/demo --judge correctness --count 50 -o labels.jsonl
     snellen judge label runs/demo --judge correctness --labels labels.jsonl
+    snellen judge label runs/demo --judge correctness --count 50 -o labels.jsonl --ask
     """
     if (count is None) == (labels is None):
         raise UsageError("say one: --count N -o FILE draws replies to label, --labels FILE takes the labels")
     if labels is not None:
         _take(run, name, labels, as_json)
+    elif ask:
+        _ask(run, name, count or 0, output, as_json)
     else:
         _draw(run, name, count or 0, output, as_json)
 
@@ -49,10 +56,44 @@ def _draw(run: Path, name: str, count: int, output: Path | None, as_json: bool) 
         print_json(rows)
     elif output is None:
         raise UsageError("name the file to write: -o labels.jsonl (or --json)")
+    if output is not None and output.exists():
+        raise UsageError(f"{output} is there already, and may hold labels: take them (--labels), or name another file")
     if output is not None:
         write_drawn(rows, output)
         then = f"snellen judge label {run} --judge {name} --labels {output}"
         click.echo(f"{output}: {len(rows)} replies; fill in label, then: {then}", err=True)
+
+
+def _ask(run: Path, name: str, count: int, output: Path | None, as_json: bool) -> None:
+    """Ask for one label after another in the drawn order, so that stopping anywhere leaves a random sample."""
+    from ...api.look.drawn_replies import continue_labels, write_drawn
+
+    if output is None:
+        raise UsageError("name the file that keeps the labels: -o labels.jsonl")
+    rows = continue_labels(run, name, count, output)
+    for number, row in enumerate(rows, 1):
+        if row["label"] is None and not _ask_one(run, name, row, f"{number} of {len(rows)}"):
+            break
+        write_drawn(rows, output)
+    _take(run, name, output, as_json)
+
+
+def _ask_one(run: Path, name: str, row: dict[str, Any], place: str) -> bool:
+    """Show a reply and take its label; False where the person stops."""
+    from ...api.look.drawn_replies import check_label
+
+    right = ["Right:", *row["answers"], "Reply:", str(row["reply"])]
+    click.echo(show_text("\n".join([f"\n--- {place} ---", row["question"], *row["options"], *right])), err=True)
+    while True:
+        said = click.prompt("label (a verdict word or a number; q stops)", err=True).strip()
+        if said == "q":
+            return False
+        try:
+            row["label"] = check_label(run, name, said)
+        except DataError as mistake:
+            click.echo(f"{mistake}", err=True)
+        if row["label"] is not None:
+            return True
 
 
 def _take(run: Path, name: str, labels: Path, as_json: bool) -> None:

@@ -42,7 +42,7 @@ def read_labels(path: Path, judge: Judge, tasks: Sequence[str]) -> dict[TrialKey
     for record in read_records(path):
         fields = record.fields
         where = f"{path} record {record.number}"
-        value = _label(fields.get("label"), judge, where)
+        value = read_label(fields.get("label"), judge, where)
         if value is None:
             continue
         task = str(fields.get("task") or (tasks[0] if len(tasks) == 1 else ""))
@@ -58,7 +58,8 @@ def read_labels(path: Path, judge: Judge, tasks: Sequence[str]) -> dict[TrialKey
     return labels
 
 
-def _label(value: Any, judge: Judge, where: str) -> float | None:
+def read_label(value: Any, judge: Judge, where: str) -> float | None:
+    """Return what a label means on the judge's scale, None for none; anything else is refused."""
     if value is None or value == "":
         return None
     low, high = judge.bounds()
