@@ -98,6 +98,7 @@ def test_every_extra_is_used_and_every_hint_names_one() -> None:
         "vl-convert-python": "vl_convert",
         "huggingface-hub": "huggingface_hub",
         "python-calamine": "python_calamine",
+        "mlflow-skinny": "mlflow",
     }
     for extra, (named, _) in EXTRAS.items():
         packages = [re.split(r"[<>=\[]", requirement)[0] for requirement in extras[extra]]

@@ -114,7 +114,9 @@ def test_a_run_tells_its_trackers_from_python_and_the_command_line(
     assert events[0] == "begin" and events[-1] == "end"
     plain = snellen.run(str(rows), "blind/first", output_dir=tmp_path / "two")
     assert plain.results["run"]["id"] == result.results["run"]["id"], "who listens is no part of a run"
-    assert run_command(["run", rows, "--model", "blind/first", "-o", tmp_path / "three", "--log", "jsonl", "--quiet"]) == 0
+    assert (
+        run_command(["run", rows, "--model", "blind/first", "-o", tmp_path / "three", "--log", "jsonl", "--quiet"]) == 0
+    )
     assert (tmp_path / "three" / "log.jsonl").is_file()
     assert run_command(["run", rows, "--model", "blind/first", "-o", tmp_path / "four", "--log", "tensorbord"]) == 2
     assert "tensorboard" in capsys.readouterr().err
