@@ -4,6 +4,7 @@ missing=""
 command -v tesseract >/dev/null 2>&1 || missing="$missing tesseract-ocr"
 command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
 command -v java >/dev/null 2>&1 || missing="$missing default-jre-headless"
+command -v pdflatex >/dev/null 2>&1 || missing="$missing texlive-latex-recommended"
 [ -z "$missing" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     apt-get update -qq >/dev/null 2>&1

@@ -29,6 +29,9 @@ EXTRAS = {
     "video": (("av",), "videos"),
     "view": (("starlette", "uvicorn"), "the viewer"),
     "plots": (("vl_convert",), "plots as SVG and PNG"),
+    "tensorboard": (("tensorboard",), "--log tensorboard"),
+    "mlflow": (("mlflow", "sqlalchemy", "alembic"), "--log mlflow"),
+    "wandb": (("wandb",), "--log wandb"),
 }
 """Extra -> (the modules it brings, what they are for)."""
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")

@@ -112,21 +112,26 @@ def _read_opened(picture: PIL.Image.Image, data: bytes, name: str) -> Header:
     return Header(FORMATS[str(picture.format)], width, height, picture.mode, plain)
 
 
-def decode(data: bytes, name: str) -> PIL.Image.Image:
-    """Return the pixels, upright, as RGB or L; transparency is laid on white, 16-bit is scaled down."""
+def decode(data: bytes, name: str, preview_px: int | None = None) -> PIL.Image.Image:
+    """Return the pixels, upright, as RGB or L; transparency is laid on white, 16-bit is scaled down.
+
+    For a preview of so many pixels a JPEG may be decoded at a fraction of its size, never below twice the preview.
+    """
     name = short_name(name)
     read_header(data, name)
     picture = _open(data, name)
     try:
+        if preview_px is not None:
+            picture.draft(None, (2 * preview_px, 2 * preview_px))
         picture.load()
         return to_plain_mode(PIL.ImageOps.exif_transpose(picture))
     except PILLOW_ERRORS as error:
         raise DataError(f"image {name!r} is corrupt: {error}") from None
 
 
-def open_image(image: Image) -> PIL.Image.Image:
-    """Return the pixels of a reference with its edits applied."""
-    return apply_edits(decode(read_bytes(image), image.ref), image.edits)
+def open_image(image: Image, preview_px: int | None = None) -> PIL.Image.Image:
+    """Return the pixels of a reference with its edits applied; `preview_px` as for `decode`, where there are none."""
+    return apply_edits(decode(read_bytes(image), image.ref, None if image.edits else preview_px), image.edits)
 
 
 def to_plain_mode(picture: PIL.Image.Image) -> PIL.Image.Image:

@@ -16,12 +16,12 @@ from ...engine.state import RunState
 from .tracker import Tracker, result_figures, wrong_answers
 
 TRACKERS = {
-    "jsonl": ("json_lines:JsonLines", ""),
-    "tensorboard": ("tensorboard_events:TensorBoard", "tensorboard"),
-    "mlflow": ("mlflow_run:Mlflow", "mlflow"),
-    "wandb": ("wandb_run:Wandb", "wandb"),
+    "jsonl": ("json_lines:JsonLines", ()),
+    "tensorboard": ("tensorboard_events:TensorBoard", ("tensorboard",)),
+    "mlflow": ("mlflow_run:Mlflow", ("mlflow", "sqlalchemy", "alembic")),
+    "wandb": ("wandb_run:Wandb", ("wandb",)),
 }
-"""Name -> (class, the package it needs)."""
+"""Name -> (class, the packages it needs); the extra has the tracker's name."""
 EVERY_S = 5.0
 
 
@@ -30,9 +30,8 @@ def check_trackers(names: Sequence[str]) -> None:
     for name in names:
         if name not in TRACKERS:
             raise UsageError(f"unknown tracker {not_among(name, sorted(TRACKERS))}")
-        package = TRACKERS[name][1]
-        if package and importlib.util.find_spec(package) is None:
-            raise MissingExtra(package, f"--log {name}")
+        if any(importlib.util.find_spec(package) is None for package in TRACKERS[name][1]):
+            raise MissingExtra(name, f"--log {name}")
 
 
 class Teller:

@@ -21,7 +21,8 @@ from ..query import Query, select
 from .parts import facts, outcome_tag, reply_text
 
 THUMBNAIL_PX = 440
-QUALITY = 62
+QUALITY, METHOD = 62, 1
+"""A few per cent larger than at the encoder's most careful, and several times as fast."""
 STRIP = 6
 """Frames of a video on a card."""
 CARDS = 24
@@ -88,10 +89,10 @@ def _scores(reader: RunReader, key: TrialKey) -> Iterator[Score]:
 
 def thumbnail(image: Image, side_px: int = THUMBNAIL_PX) -> bytes:
     """Return a small WebP of a picture, decoded by our own door. Raises DataError where it cannot be had."""
-    picture = open_image(image)
-    picture.thumbnail((side_px, side_px), PIL.Image.Resampling.LANCZOS)
+    picture = open_image(image, side_px)
+    picture.thumbnail((side_px, side_px), PIL.Image.Resampling.LANCZOS, reducing_gap=2.0)
     out = io.BytesIO()
-    picture.convert("RGB").save(out, "WEBP", quality=QUALITY)
+    picture.convert("RGB").save(out, "WEBP", quality=QUALITY, method=METHOD)
     return out.getvalue()
 
 

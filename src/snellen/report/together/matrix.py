@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -43,6 +44,22 @@ class Sampled(NamedTuple):
         """Return how far the runs are apart; -1 where fewer than two have the sample."""
         known = [one.good for one in self.runs if one is not None]
         return max(known) - min(known) if len(known) > 1 else -1.0
+
+
+class Comparer:
+    """Keeps the last matrix that was asked for: one walks through its samples page by page."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: tuple[object, list[Sampled]] | None = None
+
+    def samples(self, runs: Sequence[OpenRun], task: str) -> list[Sampled]:
+        """Return `compared_samples`, made anew when a run has changed."""
+        with self._lock:
+            about = (task, *((run.key, run.written()) for run in runs))
+            if self._kept is None or self._kept[0] != about:
+                self._kept = (about, compared_samples(runs, task))
+            return self._kept[1]
 
 
 def shared_tasks(runs: Sequence[OpenRun]) -> list[str]:
@@ -89,11 +106,11 @@ def _standings(columns: TrialColumns) -> dict[str, Standing]:
     return {name: Standing(mean, a if a == b else None, n) for name, mean, a, b, n in rows if n}
 
 
-def matrix_page(runs: Sequence[OpenRun], task: str = "", page: int = 1) -> Html:
+def matrix_page(runs: Sequence[OpenRun], comparer: Comparer, task: str = "", page: int = 1) -> Html:
     """Return one page of the matrix of samples and runs."""
     tasks = shared_tasks(runs)
     task = task if task in tasks else tasks[0]
-    samples = compared_samples(runs, task)
+    samples = comparer.samples(runs, task)
     pages = max(1, math.ceil(len(samples) / ROWS))
     page = min(max(1, page), pages)
     start = (page - 1) * ROWS

@@ -17,7 +17,7 @@ from ..web.flip_cards import flip_mark, pick_trial, stored_trials
 from ..web.reading_words import explain_score
 from ..web.shelf import OpenRun
 from ..web.shell import address, link, pager, shell, trial_address
-from .matrix import compared_samples, run_titles
+from .matrix import Comparer, run_titles
 
 MOST_PROMPT = 20_000
 
@@ -30,7 +30,7 @@ class _Column(NamedTuple):
     trials: int
 
 
-def sample_page(runs: Sequence[OpenRun], task: str, sample: str, at: str = "") -> Html:
+def sample_page(runs: Sequence[OpenRun], comparer: Comparer, task: str, sample: str, at: str = "") -> Html:
     """Return one sample side by side; `at` is its place in the matrix, from which one walks on."""
     columns = _columns(runs, task, sample)
     first = next((column.shown for column in columns if column.shown is not None), None)
@@ -40,7 +40,7 @@ def sample_page(runs: Sequence[OpenRun], task: str, sample: str, at: str = "") -
     about = facts([("expected", shorten("\n".join(first.sample.answers), 400)), ("sample", sample), ("task", task)])
     parts: list[Child] = [
         tag("div", tag("h1", shorten(first.sample.question, 240)), class_="title"),
-        _around(runs, task, sample, at),
+        _around(runs, comparer, TrialKey(task, sample), at),
         tag("div", _picture(columns), tag("div", about, *_note(columns)), class_="two"),
         tag("div", *sections, class_="same-sample"),
     ]
@@ -137,17 +137,17 @@ def _asked(request: Request) -> str:
     return "\n".join([*(f"{turn.role}: {turn.text}" for turn in request.messages), request.prefix])
 
 
-def _around(runs: Sequence[OpenRun], task: str, sample: str, at: str) -> Html | None:
+def _around(runs: Sequence[OpenRun], comparer: Comparer, key: TrialKey, at: str) -> Html | None:
     """Return the way to the samples before and after it in the matrix."""
     if not at.isdecimal() or len(at) > 9:
         return None
-    samples, place = compared_samples(runs, task), int(at)
-    if place >= len(samples) or samples[place].sample != sample:
+    samples, place = comparer.samples(runs, key.task), int(at)
+    if place >= len(samples) or samples[place].sample != key.sample:
         return None
     keys = [run.key for run in runs]
 
     def to(step: int) -> str:
-        return address("/sample", run=keys, task=task, sample=samples[step].sample, at=str(step))
+        return address("/sample", run=keys, task=key.task, sample=samples[step].sample, at=str(step))
 
     before = ("← Previous sample", to(place - 1)) if place else None
     after = ("Next sample →", to(place + 1)) if place + 1 < len(samples) else None

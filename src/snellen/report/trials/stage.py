@@ -9,8 +9,9 @@ from typing import Any, TypeGuard
 import msgspec
 
 from ...core.markup import Html, join, tag
-from ...core.types import Image
+from ...core.types import Image, TrialKey
 from ...data.images.whole_video import is_whole_video
+from ...store.reader import RunReader
 from ..pages.gallery import Shown
 from ..web.shelf import OpenRun
 from ..web.shell import link, trial_address
@@ -36,6 +37,26 @@ _FOUR = re.compile(r"[\[(<]\s*" + r"\s*,\s*".join([r"(-?\d{1,6}(?:\.\d{1,9})?)"]
 def pictures_of(shown: Shown) -> list[Image]:
     """Return all pictures of a request in the order sent."""
     return [image for turn in shown.request.messages for image in turn.images]
+
+
+class _Turn(msgspec.Struct):
+    images: list[Image] = []
+
+
+class _Asked(msgspec.Struct):
+    """The part of a request that holds its pictures; the rest is skipped, not decoded."""
+
+    messages: list[_Turn] = []
+
+
+_decode = msgspec.json.Decoder(_Asked).decode
+_REQUEST = "SELECT request FROM predictions WHERE task = ? AND sample = ? AND variant = ? AND repeat = ?"
+
+
+def stored_pictures(reader: RunReader, key: TrialKey) -> list[Image] | None:
+    """Return the pictures of a stored request alone: hundreds are asked for on one page. None if it is not stored."""
+    found = next(reader.rows(_REQUEST, msgspec.structs.astuple(key)), None)
+    return None if found is None else [image for turn in _decode(found[0]).messages for image in turn.images]
 
 
 def pictures_part(run: OpenRun, shown: Shown) -> Html:

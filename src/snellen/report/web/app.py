@@ -32,9 +32,9 @@ from ..notes.ledger import exported_notes
 from ..pages.document import static
 from ..pages.gallery import Shown, read_trial
 from ..pages.vega import to_csv
-from ..together.matrix import matrix_page
+from ..together.matrix import Comparer, matrix_page
 from ..together.same_sample import sample_page
-from ..trials.stage import pictures_of
+from ..trials.stage import stored_pictures
 from .again_page import again_page, known_profile
 from .board_page import board_page
 from .browse_page import browse_page
@@ -66,7 +66,7 @@ class Viewer:
 
     def __init__(self, shelf: Shelf, *, may_write: bool = False) -> None:
         self._shelf, self._may_write = shelf, may_write
-        self._thumbs = Thumbs()
+        self._thumbs, self._comparer = Thumbs(), Comparer()
 
     def home(self, request: Request) -> Response:
         """All runs, or those that hold a text."""
@@ -113,7 +113,7 @@ class Viewer:
         """The n-th picture of a stored request, decoded and encoded again by us; no address ever names a file."""
         told = request.query_params
         with self._opened(request) as run:
-            images = pictures_of(_shown(run, told))
+            images = stored_pictures(run.reader, _key(told)) or []
         number = told.get("n", "0")
         if not number.isdecimal() or len(number) > 6 or int(number) >= len(images):
             raise NotFound("there is no such picture in this trial")
@@ -177,13 +177,13 @@ class Viewer:
     def matrix(self, request: Request) -> Response:
         """Who fails where: samples and runs."""
         told = request.query_params
-        return page(matrix_page(self._chosen(request), told.get("task", ""), _page_number(told)))
+        return page(matrix_page(self._chosen(request), self._comparer, told.get("task", ""), _page_number(told)))
 
     def sample(self, request: Request) -> Response:
         """One sample across runs."""
         told = request.query_params
         names = (told.get("task", ""), told.get("sample", ""), told.get("at", ""))
-        return page(sample_page(self._chosen(request), *names))
+        return page(sample_page(self._chosen(request), self._comparer, *names))
 
     def compare_download(self, request: Request) -> Response:
         """A comparison as a file."""
@@ -317,11 +317,14 @@ def _page_number(told: Told) -> int:
     return int(wanted) if wanted.isdecimal() and len(wanted) < 9 else 1
 
 
-def _shown(run: OpenRun, told: Told) -> Shown:
+def _key(told: Told) -> TrialKey:
     repeat = told.get("repeat", "0")
     number = int(repeat) if repeat.isdecimal() and len(repeat) < 9 else -1
-    key = TrialKey(told.get("task", ""), told.get("sample", ""), told.get("variant", "") or "base", number)
-    shown = read_trial(run.reader, key)
+    return TrialKey(told.get("task", ""), told.get("sample", ""), told.get("variant", "") or "base", number)
+
+
+def _shown(run: OpenRun, told: Told) -> Shown:
+    shown = read_trial(run.reader, _key(told))
     if shown is None:
         raise NotFound("there is no such trial in this run")
     return shown

@@ -9,7 +9,6 @@ from ...core.markup import Child, Html, tag
 from ...core.text import plural
 from ...core.types import TrialKey
 from ...scoring.readings import stored_readings
-from ...scoring.table import TrialColumns
 from ..boards.headline import headline, reading_name
 from ..notes.ledger import Note, wrong_gold
 from ..notes.mark_parts import notes_table
@@ -84,7 +83,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
     parts: list[Child] = [
         _ways_in(run, name),
         hero(one, first),
-        second_headline(one.result, _headline_columns(run, one), wrong_gold(run.notes(), name)),
+        _second_headline(run, one),
         _coming(run, one) if not one.figures else tag("div", *cards, class_="grid"),
     ]
     parts += [
@@ -106,9 +105,13 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
     return [*parts, tag("h2", "Read the replies another way"), profile_choice(run, name)]
 
 
-def _headline_columns(run: OpenRun, one: TaskOverview) -> TrialColumns:
-    """Return the trials under the metric of the headline."""
-    return run.columns(one.task.name, headline(one.result["metrics"], one.result.get("headline"))[0] or "")
+def _second_headline(run: OpenRun, one: TaskOverview) -> Html | None:
+    """Return the headline without the samples whose gold answer is wrong, under the metric of the first one."""
+    marked = wrong_gold(run.notes(), one.task.name)
+    if not marked:
+        return None
+    name = headline(one.result["metrics"], one.result.get("headline"))[0] or ""
+    return second_headline(one.result, run.columns(one.task.name, name), marked)
 
 
 def _coming(run: OpenRun, one: TaskOverview) -> Html | None:

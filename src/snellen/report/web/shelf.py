@@ -99,7 +99,7 @@ class OpenRun:
 
     def brief(self) -> RunBrief:
         """Return by what the run is found and ordered in a list: told by its files, so that it need not be open."""
-        stamp = (self.version(), self._results_written())
+        stamp = self.written()
         if self._brief is None or self._brief[0] != stamp:
             self._brief = (stamp, written_brief(self.folder) or header_brief(self.header()))
         return self._brief[1]
@@ -129,9 +129,13 @@ class OpenRun:
 
     def refresh(self) -> None:
         """Forget what was computed if the run has grown since; large runs are given a rest between readings."""
-        version, now = (self.version(), self._results_written()), time.monotonic()
+        version, now = self.written(), time.monotonic()
         if version != self._version and now >= self._fresh_after:
             self._version, self._kept = version, {}
+
+    def written(self) -> tuple[Version, int]:
+        """Return what changes whenever the run or its results were written."""
+        return self.version(), self._results_written()
 
     def _results_written(self) -> int:
         return _stamp(self._files[2])[0]
@@ -149,7 +153,8 @@ class OpenRun:
     def columns(self, task: str, metric: str = "") -> TrialColumns:
         """Return the trials of a task as columns."""
         found = self.task(task)
-        metric = metric if metric in metrics_of(self.reader, found.name) else ""
+        known = metrics_of(self.reader, found.name) if metric else []
+        metric = metric if metric in known[1:] else ""  # the first is what stands for none: it is not read twice
         columns: TrialColumns = self._keep(
             ("columns", found.name, metric), lambda: read_columns(self.reader, found, metric or None, self._registry)
         )
