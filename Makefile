@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 comma := ,
-TEST_EXTRAS := dev,docs,ocr,parquet,xlsx,inspect,caption,view,browser,plots,pdf,hf-test,train,ray,video
+TEST_EXTRAS := dev,docs,ocr,parquet,xlsx,inspect,caption,view,browser,plots,pdf,video,hf-test,train,ray,bedrock,vertex
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 ENGINES := build/engines
@@ -11,7 +11,7 @@ GATED := core stats scoring store engine prompt infer
 COVERED := 92
 FIGURES := SNELLEN_FIGURES=docs/reliability.md
 
-.PHONY: demo exam test check coverage mutants bench crash fault soak hostile recount engines pages train-demo train-test docs lock release clean help ray demo-video
+.PHONY: demo demo-video exam test check coverage mutants bench crash fault soak hostile recount engines ray pages train-demo train-test docs lock release clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -105,6 +105,7 @@ train-demo: $(VENV)/test.stamp ## learning that can be seen: a small model from 
 
 train-test: $(VENV)/test.stamp ## every trainer on two architectures, killed and resumed trainings, two processes
 	$(BIN)/python -m pytest -m slow tests/integration/test_training.py tests/integration/test_training_whole.py
+
 ray: $(VENV)/test.stamp ## three Ray nodes in this machine: 2,000 trials each on a checkpoint and a server, 20 replicas, 2 nodes and the driver killed
 	$(BIN)/python -m pytest -s tests/ray
 
