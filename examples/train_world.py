@@ -1,8 +1,7 @@
-"""A small world of shapes for `make train-demo`: pictures, chains about them, and a model that has never seen any.
+"""A small world of coloured bars for `make train-demo`: pictures, chains about them, a model that has seen none.
 
-A picture of 48 × 48 px holds one circle, one square and one to six crosses. Two rules, each a Latin square, lead from
-what is seen to the answer: the colours give a team, the team and the number of crosses give a city. No single fact
-tells anything about the city.
+A picture of 48 × 48 px holds three bars. Two rules, each a Latin square, lead from what is seen to the answer: the
+first two colours give a team, the team and the third colour give a city. No single fact tells anything about the city.
 """
 
 from __future__ import annotations
@@ -24,17 +23,16 @@ COLOURS = {
     "cyan": (70, 200, 205),
 }
 NAMES = list(COLOURS)
-NUMBERS = ["one", "two", "three", "four", "five", "six"]
 TEAMS = ["lions", "bears", "sharks", "eagles", "wolves", "tigers"]
 MARKS = "ABCDEF"
 CITIES = ["paris", "rome", "london", "berlin", "madrid", "vienna"]
 TEAM_ORDER, CITY_ORDER = (3, 0, 5, 1, 4, 2), (2, 5, 0, 4, 1, 3)
-CIRCLE, SQUARE, CROSSES = "what colour is the circle ?", "what colour is the square ?", "how many crosses are there ?"
+STEPS = ("what colour is the left ?", "what colour is the middle ?", "what colour is the right ?")
 INFERENCE = "What can be inferred from the picture?"
 """How the CURE loader asks for an inference without a region."""
 CAPTION, RULES = "describe the picture", "tell some rules"
 CARELESS = {"purple": "blue", "cyan": "green"}
-"""What the careless writer calls the circle's colour; and from five crosses on it says four."""
+"""What the careless writer calls the colours of the left and of the right bar, and reasons on consistently."""
 CARELESSNESS = 0.65
 SPREAD = 0.08
 """Of the first weights. With the usual 0.02 so small a model sees and learns nothing in a thousand steps."""
@@ -70,60 +68,51 @@ temperature = 0.0
 """
 
 
-def team_of(circle: str, square: str) -> str:
-    return TEAMS[TEAM_ORDER[(NAMES.index(circle) + NAMES.index(square)) % 6]]
+def team_of(left: str, middle: str) -> str:
+    return TEAMS[TEAM_ORDER[(NAMES.index(left) + NAMES.index(middle)) % 6]]
 
 
-def city_of(team: str, crosses: str) -> str:
-    return CITIES[CITY_ORDER[(TEAMS.index(team) + NUMBERS.index(crosses)) % 6]]
+def city_of(team: str, right: str) -> str:
+    return CITIES[CITY_ORDER[(TEAMS.index(team) + NAMES.index(right)) % 6]]
+
+
+def tell(left: str, middle: str, right: str) -> str:
+    """Return the whole rationale of what is seen, or taken to be seen."""
+    team = team_of(left, middle)
+    city = city_of(team, right)
+    return f"{describe(left, middle, right)} {left} {middle} gives {team} . {team} {right} gives {city} . answer {city}"
+
+
+def describe(left: str, middle: str, right: str) -> str:
+    return f"the left is {left} . the middle is {middle} . the right is {right} ."
 
 
 class Scene:
     """One picture and what is true of it."""
 
     def __init__(self, draw: random.Random) -> None:
-        self.circle, self.square, self.crosses = draw.choice(NAMES), draw.choice(NAMES), draw.choice(NUMBERS)
-        self.team = team_of(self.circle, self.square)
-        self.city = city_of(self.team, self.crosses)
-        self._cells = draw.sample(range(9), 2 + NUMBERS.index(self.crosses) + 1)
+        self.colours = tuple(draw.choice(NAMES) for _ in range(3))
+        self.city = city_of(team_of(*self.colours[:2]), self.colours[2])
         self._seed = draw.getrandbits(32)
 
-    def rationale(self, draw: random.Random | None = None) -> str:
-        """Return the chain as it is written; with `draw` by the careless writer, who then reasons on consistently."""
-        circle, crosses = self.circle, self.crosses
-        if draw is not None and circle in CARELESS and draw.random() < CARELESSNESS:
-            circle = CARELESS[circle]
-        if draw is not None and crosses in ("five", "six") and draw.random() < CARELESSNESS:
-            crosses = "four"
-        team = team_of(circle, self.square)
-        city = city_of(team, crosses)
-        seen = f"the circle is {circle} . the square is {self.square} . there are {crosses} crosses ."
-        return f"{seen} {circle} {self.square} gives {team} . {team} {crosses} gives {city} . answer {city}"
-
-    def caption(self) -> str:
-        return f"the circle is {self.circle} . the square is {self.square} . there are {self.crosses} crosses ."
+    def careless(self, draw: random.Random) -> str:
+        """Return the chain as the careless writer has it."""
+        left, middle, right = self.colours
+        left = CARELESS.get(left, left) if draw.random() < CARELESSNESS else left
+        right = CARELESS.get(right, right) if draw.random() < CARELESSNESS else right
+        return tell(left, middle, right)
 
     def questions(self) -> list[tuple[str, list[str], str]]:
         """Return question, options and answer of each step, then of the inference."""
-        steps = [(CIRCLE, NAMES, self.circle), (SQUARE, NAMES, self.square), (CROSSES, NUMBERS, self.crosses)]
+        steps = [(question, NAMES, colour) for question, colour in zip(STEPS, self.colours, strict=True)]
         return [*steps, (INFERENCE, CITIES, self.city)]
 
     def paint(self, path: Path) -> None:
         draw = np.random.default_rng(self._seed)
         pixels = np.full((48, 48, 3), 235.0)
-        shapes = ["circle", "square"] + ["cross"] * (len(self._cells) - 2)
-        for shape, cell in zip(shapes, self._cells, strict=True):
-            size = int(draw.integers(9, 13))
-            top, left = (int(draw.integers(0, 17 - size)) + 16 * place for place in divmod(cell, 3))
-            rows, columns = np.mgrid[0:size, 0:size] - (size - 1) / 2
-            if shape == "circle":
-                mask, colour = rows**2 + columns**2 <= (size / 2) ** 2, COLOURS[self.circle]
-            elif shape == "square":
-                mask, colour = np.ones((size, size), dtype=bool), COLOURS[self.square]
-            else:
-                mask = (abs(rows - columns) <= 1.2) | (abs(rows + columns) <= 1.2)
-                colour = list(COLOURS.values())[int(draw.integers(6))]
-            pixels[top : top + size, left : left + size][mask] = colour
+        for place, colour in enumerate(self.colours):
+            left, top, bottom = 16 * place + draw.integers(0, 4), draw.integers(0, 10), draw.integers(38, 49)
+            pixels[top:bottom, left : left + draw.integers(9, 13)] = COLOURS[colour]
         noisy = pixels + draw.integers(-12, 13, pixels.shape)
         PIL.Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(path, compress_level=1)
 
@@ -154,9 +143,9 @@ def row(picture: str, prompt: str, reply: str) -> dict[str, Any]:
 def some_rules(draw: random.Random) -> str:
     told = []
     for _ in range(3):
-        circle, square, crosses = draw.choice(NAMES), draw.choice(NAMES), draw.choice(NUMBERS)
-        team = team_of(circle, square)
-        told += [f"{circle} {square} gives {team} .", f"{team} {crosses} gives {city_of(team, crosses)} ."]
+        left, middle, right = (draw.choice(NAMES) for _ in range(3))
+        team = team_of(left, middle)
+        told += [f"{left} {middle} gives {team} .", f"{team} {right} gives {city_of(team, right)} ."]
     return " ".join(told)
 
 
@@ -164,11 +153,10 @@ def base_rows(found: list[tuple[Scene, str]], draw: random.Random) -> list[dict[
     """What the base learns: to see (captions, steps), the rules as text, and answers at once, which cannot work."""
     rows = []
     for number, (scene, picture) in enumerate(found):
-        rows.append(row(picture, CAPTION, scene.caption()))
+        rows.append(row(picture, CAPTION, describe(*scene.colours)))
         question, options, answer = scene.questions()[number % 3]
         rows.append(row(picture, asked(question, options, draw), answer))
-        if number % 2 == 0:
-            rows.append(row(picture, RULES, some_rules(draw)))
+        rows.append(row(picture, RULES, some_rules(draw)))
         if number % 4 == 0:
             question, options, answer = scene.questions()[3]
             rows.append(row(picture, asked(question, options, draw), answer))
@@ -179,7 +167,7 @@ def sft_rows(found: list[tuple[Scene, str]], draw: random.Random) -> list[dict[s
     """Rationales of the careless writer, and as many step questions, rightly answered."""
     rows = []
     for number, (scene, picture) in enumerate(found):
-        rows.append(row(picture, asked(INFERENCE, CITIES, draw), scene.rationale(draw)))
+        rows.append(row(picture, asked(INFERENCE, CITIES, draw), scene.careless(draw)))
         question, options, answer = scene.questions()[number % 3]
         rows.append(row(picture, asked(question, options, draw), answer))
     return rows
@@ -208,10 +196,9 @@ def write_cure(folder: Path, found: list[tuple[Scene, str]], draw: random.Random
 
 
 def vocabulary() -> list[str]:
-    sentences = ("the circle is . there are crosses gives answer", *MARKS)
-    texts = [CIRCLE, SQUARE, CROSSES, INFERENCE, CAPTION, RULES, *sentences]
+    texts = [*STEPS, INFERENCE, CAPTION, RULES, describe("x", "x", "x"), "gives answer", *MARKS]
     words = [word for text in texts for word in text.split()]
-    return list(dict.fromkeys([*SPECIAL, *words, *NAMES, *NUMBERS, *TEAMS, *CITIES]))
+    return list(dict.fromkeys([*SPECIAL, *words, *NAMES, *TEAMS, *CITIES]))
 
 
 def write_model(folder: Path, seed: int) -> None:
