@@ -16,6 +16,7 @@ from .intervals import TAIL95, Floats, Integers, cluster_totals
 
 FEWEST_LABELS = 10
 """With fewer the spread of the labels says nothing, and no estimate is given."""
+FOLDS = 5
 IMAGINED = 1.0
 """One disagreement each way is imagined when the spread is estimated: a machine that was never caught may still err."""
 
@@ -35,10 +36,11 @@ def prediction_powered_mean(
     known, count = int(seen.sum()), int(verdicts.size)
     if known < FEWEST_LABELS or known == count:
         return _of_labels_alone(labels[seen], None if clusters is None else clusters[seen], count - known, scale)
-    weight = _machine_weight(verdicts, labels, seen)
-    rest, errors = verdicts[~seen], labels[seen] - weight * verdicts[seen]
-    value = weight * float(rest.mean()) + float(errors.mean())
-    influence = np.where(seen, 0.0, weight * (verdicts - rest.mean()) / rest.size)
+    weights = _machine_weights(verdicts, labels[seen], verdicts[seen])
+    trust, rest = float(weights.mean()), verdicts[~seen]
+    errors = labels[seen] - weights * verdicts[seen]
+    value = trust * float(rest.mean()) + float(errors.mean())
+    influence = np.where(seen, 0.0, trust * (verdicts - rest.mean()) / rest.size)
     influence[seen] = (errors - errors.mean()) / known
     sums, _ = cluster_totals(influence, clusters)
     variance = sums.size / (sums.size - 1) * float((sums**2).sum()) + _imagined_variance(known, scale)
@@ -46,14 +48,19 @@ def prediction_powered_mean(
     return _bounded(value, math.sqrt(variance), degrees, scale, count)
 
 
-def _machine_weight(verdicts: Floats, labels: Floats, seen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
-    """Return how far the machine is trusted, 0 to 1: what makes the estimate's variance smallest."""
-    spread = float(np.var(verdicts, ddof=1))
-    if spread <= 0.0:
-        return 0.0
-    shared = float(np.cov(labels[seen], verdicts[seen], ddof=1)[0, 1])
-    few = float(seen.sum()) / float((~seen).sum())
-    return min(1.0, max(0.0, shared / ((1.0 + few) * spread)))
+def _machine_weights(verdicts: Floats, labels: Floats, judged: Floats) -> Floats:
+    """Return how far the machine is trusted on each labelled item, 0 to 1: what makes the variance smallest.
+
+    It is learned from the labels of the other folds: learned from the item's own it would shift the mean.
+    """
+    spread, few = float(np.var(verdicts, ddof=1)), labels.size / max(1, verdicts.size - labels.size)
+    folds = np.arange(labels.size) % FOLDS
+    weights = np.zeros(labels.size)
+    for fold in range(FOLDS) if spread > 0.0 else ():
+        others = folds != fold
+        shared = float(np.cov(labels[others], judged[others], ddof=1)[0, 1])
+        weights[~others] = min(1.0, max(0.0, shared / ((1.0 + few) * spread)))
+    return weights
 
 
 def _imagined_variance(known: int, scale: tuple[float, float]) -> float:

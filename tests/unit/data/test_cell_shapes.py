@@ -59,3 +59,10 @@ def test_a_dialogue_becomes_one_text_and_its_last_answer_the_answer() -> None:
     assert last_of(said) == "12"
     assert last_of("['2019', '12']") == "12"
     assert last_of("12") == "12"
+
+
+@pytest.mark.parametrize("answer", [None, [], 3])
+def test_a_cell_that_has_no_first_member_is_refused_by_its_record(answer: Any) -> None:
+    rows = iter([(4, {"answer": answer})])
+    with pytest.raises(DataError, match=r"record 4: '\{answer"):
+        list(changed_rows([RowChange(set="question", words="{answer[0]}")], rows))

@@ -96,7 +96,7 @@ def _has(value: Any) -> bool:
 def _worded(words: str, row: Row, number: int) -> str:
     try:
         return words.format_map(row)
-    except (KeyError, IndexError, ValueError):
+    except (KeyError, IndexError, ValueError, TypeError, AttributeError):
         raise DataError(f"record {number}: {words!r} names a column that the row has not") from None
 
 
