@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from command_line import run_command
 from foreign_files import inspect_header, inspect_sample, mcq, write_archive, write_json, write_lines, write_tsv
+from snellen.store.reader import RunReader
 
 MISREAD = {
     "3": "B, since everything about the animal in the picture says so",  # read by nobody but us: right
@@ -152,6 +154,21 @@ def test_two_harnesses_on_one_benchmark_are_compared_by_the_rows_of_the_data(
     assert [flip["sample"] for flip in compared["worse"]] == ["q2"]
     stored = json.loads(Path("two/records.jsonl").read_text().splitlines()[0])
     assert stored["sample"] == "q1"
+
+
+def test_the_harness_s_own_data_file_gives_the_pictures(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    PIL.Image.new("RGB", (30, 20), "teal").save("a.png")
+    picture = base64.b64encode(Path("a.png").read_bytes()).decode()
+    rows = [mcq(n, "") for n in range(1, 11)]
+    write_tsv(
+        Path("MMStar.tsv"), [{**{k: v for k, v in row.items() if k != "prediction"}, "image": picture} for row in rows]
+    )
+    answer(capsys, "import", made, "--data", "MMStar.tsv", "-o", "run")
+    with RunReader("run") as run:
+        trials = list(run.trials("mmstar"))
+    assert len(trials) == 10
+    assert all(len(trial.request.messages[0].images) == 1 for trial in trials)
+    assert trials[0].request.shown == ("a cat", "a dog", "a horse")
 
 
 def test_rows_that_are_not_in_the_data_are_refused(capsys: pytest.CaptureFixture[str], made: Path) -> None:
