@@ -90,6 +90,19 @@ def test_the_terminal_and_the_page_show_both_numbers_and_the_replies(
     assert "<script" not in Path("hostile/second-opinion.html").read_text()
 
 
+def test_the_page_shows_first_what_moves_the_number_and_says_how_many_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    silent = [mcq(n, "A, since everything about the animal in the picture says so") for n in range(1, 251)]
+    rows = [*silent, mcq("last", "B, since everything about the animal in the picture says so")]
+    found = answer(capsys, "second-opinion", write_json(Path("small_MMStar.json"), rows), "-o", "run")
+    assert found["kinds"]["misread"]["count"] == 251
+    page = Path("run/second-opinion.html").read_text()
+    assert "the first 200 of 251" in page
+    assert page.index(">last<") < page.index(">123<")
+    assert len(listed("run")) == 251
+
+
 def test_an_imported_run_is_a_run_and_importing_again_changes_nothing(
     made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
