@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from command_line import run_command
 from foreign_files import inspect_header, inspect_sample, mcq, write_archive, write_json, write_lines, write_tsv
+from snellen.store.reader import RunReader
 
 MISREAD = {
     "3": "B, since everything about the animal in the picture says so",  # read by nobody but us: right
@@ -88,6 +90,19 @@ def test_the_terminal_and_the_page_show_both_numbers_and_the_replies(
     assert "<script" not in Path("hostile/second-opinion.html").read_text()
 
 
+def test_the_page_shows_first_what_moves_the_number_and_says_how_many_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    silent = [mcq(n, "A, since everything about the animal in the picture says so") for n in range(1, 251)]
+    rows = [*silent, mcq("last", "B, since everything about the animal in the picture says so")]
+    found = answer(capsys, "second-opinion", write_json(Path("small_MMStar.json"), rows), "-o", "run")
+    assert found["kinds"]["misread"]["count"] == 251
+    page = Path("run/second-opinion.html").read_text()
+    assert "the first 200 of 251" in page
+    assert page.index(">last<") < page.index(">123<")
+    assert len(listed("run")) == 251
+
+
 def test_an_imported_run_is_a_run_and_importing_again_changes_nothing(
     made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,6 +167,21 @@ def test_two_harnesses_on_one_benchmark_are_compared_by_the_rows_of_the_data(
     assert [flip["sample"] for flip in compared["worse"]] == ["q2"]
     stored = json.loads(Path("two/records.jsonl").read_text().splitlines()[0])
     assert stored["sample"] == "q1"
+
+
+def test_the_harness_s_own_data_file_gives_the_pictures(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    PIL.Image.new("RGB", (30, 20), "teal").save("a.png")
+    picture = base64.b64encode(Path("a.png").read_bytes()).decode()
+    rows = [mcq(n, "") for n in range(1, 11)]
+    write_tsv(
+        Path("MMStar.tsv"), [{**{k: v for k, v in row.items() if k != "prediction"}, "image": picture} for row in rows]
+    )
+    answer(capsys, "import", made, "--data", "MMStar.tsv", "-o", "run")
+    with RunReader("run") as run:
+        trials = list(run.trials("mmstar"))
+    assert len(trials) == 10
+    assert all(len(trial.request.messages[0].images) == 1 for trial in trials)
+    assert trials[0].request.shown == ("a cat", "a dog", "a horse")
 
 
 def test_rows_that_are_not_in_the_data_are_refused(capsys: pytest.CaptureFixture[str], made: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from foreign_files import (
     write_tsv,
 )  # fmt: skip
 from snellen.core.builtins import default_registry
-from snellen.core.errors import DataError, SnellenError, UsageError
+from snellen.core.errors import DataError, MissingExtra, SnellenError, UsageError
 from snellen.core.types import Form
 from snellen.data.foreign.damage_counts import EXCEL_CELL, Damage
 from snellen.data.foreign.foreign_rows import ForeignFile, ForeignRow
@@ -137,6 +138,11 @@ def test_circular_copies_are_groups_and_yes_and_no_is_a_form(tmp_path: Path) -> 
     )
 
 
+def test_a_column_score_of_the_benchmark_itself_is_no_verdict(tmp_path: Path) -> None:
+    _, found, _ = read(write_tsv(tmp_path / "m_MMStar.tsv", [mcq(1, "B", score=1), mcq(2, "B", score=0)]))
+    assert [row.verdict for row in found] == [None, None]
+
+
 def test_a_pickle_is_refused_by_name_and_never_opened(tmp_path: Path) -> None:
     bomb = tmp_path / "m_MMStar.pkl"
     bomb.write_bytes(b"cos\nsystem\n(S'touch /tmp/opinion/bomb'\ntR.")
@@ -233,6 +239,15 @@ def test_inspect_archives_are_read_the_last_of_two_members_counts(tmp_path: Path
     assert found[2].failure == "Connection timed out"
     assert found[0].tokens == (9, 2)
     assert dict(damage.counts) == {"superseded": 1}
+
+
+def test_without_its_package_a_zstandard_log_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    path = write_archive(tmp_path / "log.eval", [("header.json", inspect_header(1, 1.0))])
+    with pytest.raises(MissingExtra, match=r"reading log\.eval.*pip install 'snellen\[inspect\]'"):
+        read(path)
 
 
 def test_a_killed_inspect_run_is_read_as_far_as_it_goes(tmp_path: Path) -> None:

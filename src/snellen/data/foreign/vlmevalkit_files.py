@@ -141,7 +141,9 @@ def _group(row: Record, name: str) -> str:
 
 
 def _own_verdict(row: Record) -> _Verdict:
-    value = next((share(row[column]) for column in ("hit", "eval_score", "score") if column in row), None)
+    # A benchmark may have a column `score` of its own: it is a verdict where the harness's own columns stand beside it.
+    columns = ("hit", "eval_score", *(("score",) if "log" in row or "extracted" in row else ()))
+    value = next((share(row[column]) for column in columns if column in row), None)
     return _Verdict(value, None if is_nothing(row.get("extracted")) else str(row["extracted"]))
 
 

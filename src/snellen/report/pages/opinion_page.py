@@ -8,7 +8,7 @@ from typing import Any
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...data.foreign.damage_counts import damage_lines
-from ...scoring.peers.disagreement import Opinion
+from ...scoring.peers.disagreement import NEITHER, Opinion
 from ..opinion_words import FAVOURS, HOW, SHOWN_KINDS
 from ..written import written, written_interval, written_share
 from . import draw
@@ -25,13 +25,17 @@ class Shown:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self.by_kind: dict[str, list[Opinion]] = {}
+        self._kept: dict[tuple[str, bool], list[Opinion]] = {}
 
     def add(self, opinion: Opinion) -> None:
-        """Keep an opinion if there is room among its kind; those that move the number go first."""
-        kept = self.by_kind.setdefault(opinion.kind, [])
+        """Keep an opinion if there is room among its kind."""
+        kept = self._kept.setdefault((opinion.kind, opinion.favour != NEITHER), [])
         if len(kept) < self._most:
             kept.append(opinion)
+
+    def of_kind(self, kind: str) -> list[Opinion]:
+        """Return what is shown of a kind: those that move the number first."""
+        return [*self._kept.get((kind, True), []), *self._kept.get((kind, False), [])][: self._most]
 
 
 def render_opinion(summary: Mapping[str, Any], shown: Shown) -> str:
@@ -39,7 +43,7 @@ def render_opinion(summary: Mapping[str, Any], shown: Shown) -> str:
     parts: list[Child] = [_masthead(summary), tag("p", summary["in_words"], class_="notice", role="note")]
     parts += [tag("h2", "Two numbers"), _numbers(summary), tag("h2", "What lies between"), _between(summary)]
     for kind in SHOWN_KINDS:
-        parts += _replies(kind, summary, shown.by_kind.get(kind, []))
+        parts += _replies(kind, summary, shown.of_kind(kind))
     parts += _about(summary)
     return document(f"Second opinion: {summary['model']} on {summary['peer_task']} – Snellen", parts)
 
