@@ -36,17 +36,20 @@ FPS = 30
 
 
 def write_long_video(path: Path, seconds: int) -> None:
-    """Write a film of a moving texture, with a key frame every 250 frames as encoders do by themselves."""
+    """Write a film of something that moves before a still scene, a key frame every 250 frames as encoders do."""
     rng = np.random.default_rng(1)
-    small = rng.integers(0, 255, (SIZE[1] // 8, SIZE[0] // 8, 3), np.uint8)
-    texture = np.kron(small, np.ones((8, 8, 1), np.uint8))
+    small = rng.integers(60, 200, (SIZE[1] // 8, SIZE[0] // 8, 3), np.uint8)
+    scene = np.kron(small, np.ones((8, 8, 1), np.uint8))
+    thing = rng.integers(0, 255, (160, 160, 3), np.uint8)
     draft = path.with_suffix(f".{os.getpid()}.part")
     with av.open(str(draft), "w", format="mp4") as container:
         stream = container.add_stream("libx264", rate=FPS, options={"preset": "ultrafast", "crf": "28"})
         stream.width, stream.height, stream.pix_fmt = *SIZE, "yuv420p"
         for number in range(seconds * FPS):
-            picture = np.roll(texture, (number % SIZE[1], 2 * number % SIZE[0]), (0, 1))
-            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
+            picture = scene.copy()
+            top, left = 3 * number % (SIZE[1] - 160), 5 * number % (SIZE[0] - 160)
+            picture[top : top + 160, left : left + 160] = thing
+            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
             frame.pts, frame.time_base = number, Fraction(1, FPS)
             container.mux(stream.encode(frame))
         container.mux(stream.encode())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import snellen
-from command_line import COMMAND
+from command_line import COMMAND, run_command
 from snellen.core.errors import ConfigError, DataError, RunMismatch, UsageError
 from snellen.core.types import Image
 from video_files import write_folder, write_video
@@ -109,13 +109,61 @@ def test_every_policy_sends_exactly_the_frames_of_its_formula(
     assert accuracy(result) == 1.0
 
 
+def test_a_video_stands_where_its_marker_does_and_the_plan_says_how_it_is_shown(
+    tmp_path: Path, server: ReadingServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_video(tmp_path / "a.mp4", 60)
+    rows = [row("file", "a.mp4", [15, 45], start=0.0)]
+    rows[0]["question"] = "Look at <video> and say: which?"
+    table = write_rows(tmp_path, rows)
+    flags = ["--model", "openai/m", "--base-url", server.base_url, "-o", tmp_path / "run", "--show-prompt", "1"]
+    assert run_command(["run", table, *flags, "-p", "prompt.video.frames=uniform:2"]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "0 images, 1 video" in said
+    assert "videos: shown as frames, policy uniform:2, jpeg:92" in said
+    assert "Look at [video a.mp4: uniform:2] and say: which?" in said
+    kinds = [part.get("text", part["type"]) for part in server.bodies[-1]["messages"][-1]["content"]]
+    assert kinds[:3] == ["Look at ", "image_url", "image_url"]
+    assert kinds[3].startswith(" and say: which?")
+
+
+def test_only_the_part_that_answers_or_nothing_is_shown_where_a_control_asks(
+    tmp_path: Path, server: ReadingServer
+) -> None:
+    grid = (("dataset.lengths", [2.0]), ("dataset.levels", [0.5]), ("dataset.depths", [0.5]))
+    result = snellen.run(
+        "video-needle",
+        "openai/m",
+        base_url=server.base_url,
+        output_dir=tmp_path / "run",
+        overrides=(*grid, ("prompt.video.frames", "all")),
+        variants=("base", "control=oracle", "control=none"),
+    )
+    with snellen.load_run(result.folder) as run:
+        shown = {t.prediction.key.variant: t.prediction.detail.get("videos") for t in run.trials("video-needle")}
+    assert len(shown["base"][0]["seconds"]) == 24
+    assert all(0.75 - 1e-6 <= second <= 1.25 + 1e-6 for second in shown["control=oracle"][0]["seconds"])
+    assert shown["control=none"] is None
+
+
+def test_a_load_shows_videos_too(tmp_path: Path, server: ReadingServer) -> None:
+    write_video(tmp_path / "a.mp4", 20)
+    table = write_rows(tmp_path, [row("file", "a.mp4", [1, 2])])
+    flags = ["--model", "openai/m", "--base-url", server.base_url, "--requests", "2", "--warmup", "0"]
+    assert run_command(["perf", table, *flags, "-o", tmp_path / "load"]) == 0
+    parts = [part["type"] for part in server.bodies[-1]["messages"][-1]["content"]]
+    assert parts.count("image_url") == 8
+
+
 def test_variants_make_a_curve_over_frames(tmp_path: Path, server: ReadingServer) -> None:
     write_video(tmp_path / "a.mp4", 60)
-    table = write_rows(tmp_path, [row("file", "a.mp4", [15, 45])])
+    table = write_rows(tmp_path, [row("two", "a.mp4", [15, 45]), row("four", "a.mp4", [7, 22, 37, 52])])
     result = ask(table, server, tmp_path / "run", variants=("frames=2", "frames=4", "fps=1"))
     with snellen.load_run(result.folder) as run:
         shown = {t.prediction.key.variant: t.prediction.detail["videos"][0]["indices"] for t in run.trials("films")}
     assert shown == {"frames=2": [15, 45], "frames=4": [7, 22, 37, 52], "fps=1": [0, 30]}
+    report = (result.folder / "report.html").read_text("utf-8")
+    assert "accuracy against frames shown" in report
 
 
 def test_stamps_and_subtitles_stand_between_the_frames(tmp_path: Path, server: ReadingServer) -> None:

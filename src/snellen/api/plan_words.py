@@ -10,6 +10,7 @@ from ..core.text import plural
 from ..data.images.decode import short_name
 from ..data.marked_rows import MarkerCount
 from ..prompt.by_form import PrompterByForm
+from .header import prompts_of
 from .plan import Plan, PlannedTask, first_of_each_form, where_pictures_go
 
 
@@ -27,6 +28,16 @@ def describe_rows(planned: PlannedTask) -> Iterator[str]:
         has = [plural(*pair) for pair in parts]
         asks = f"the first asks {shorten(sample.question)}"
         yield f"  {sample.form.value}: {plural(counts.samples, 'row')}, {', '.join(has)}; {asks}"
+
+
+def describe_videos(planned: PlannedTask) -> Iterator[str]:
+    """Say how videos are shown, where there are any."""
+    if planned.survey.videos:
+        for show in dict.fromkeys(prompt.video for prompt in prompts_of(planned.prompter)):
+            said = {"native": "as videos", "frames": "as frames"}[show.route]
+            size = f", longest side {show.side} px" if show.side else ""
+            subtitles = f", subtitles {show.subtitles}" if show.subtitles != "none" else ""
+            yield f"  videos: shown {said}, policy {show.frames}{size}, {show.encoding}{subtitles}"
 
 
 def describe_markers(markers: MarkerCount, *, placed: bool) -> Iterator[str]:

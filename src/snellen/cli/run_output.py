@@ -11,7 +11,7 @@ from ..api.listing import published_card
 from ..api.money.cost_words import describe_cost, describe_stop
 from ..api.money.run_cost import CostEstimate
 from ..api.plan import Plan
-from ..api.plan_words import describe_leaving, describe_params, describe_rows, show_prompts
+from ..api.plan_words import describe_leaving, describe_params, describe_rows, describe_videos, show_prompts
 from ..api.run import RunResult, RunState
 from ..core.text import plural
 from ..report.boards.cost_cells import cost_lines
@@ -43,8 +43,10 @@ class TerminalWatcher:
             counts = ((content.samples, "sample"), (len(task.variants), "variant"), (task.repeats, "inference"))
             shape = " × ".join(plural(*pair) for pair in counts)
             trials, images = plural(planned.trials, "trial"), plural(content.images, "image")
-            self.console.print(plain(f"{task.name}: {trials} ({shape}), {images}"))
-            lines = (*describe_rows(planned), *describe_params(planned, plan), *show_prompts(planned, self._prompts))
+            videos = f", {plural(content.videos, 'video')}" if content.videos else ""
+            self.console.print(plain(f"{task.name}: {trials} ({shape}), {images}{videos}"))
+            lines = (*describe_videos(planned), *describe_rows(planned), *describe_params(planned, plan))
+            lines += tuple(show_prompts(planned, self._prompts))
             for line in lines:
                 self.console.print(plain(line))
         for line in (*describe_leaving(plan), *describe_cost(plan, estimate)):

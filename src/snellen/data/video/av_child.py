@@ -295,10 +295,8 @@ class Desk:
 
 def serve() -> None:
     """Answer the requests of the standard input until there are no more."""
-    import av
-    import av.logging
+    import av  # whose log stays off: its callback waits for the interpreter and can hold up decoding threads for ever
 
-    av.logging.set_level(av.logging.PANIC)
     _bound_memory()
     desk, target = Desk(), sys.stdout.buffer
     for line in sys.stdin.buffer:

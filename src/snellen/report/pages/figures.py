@@ -25,6 +25,7 @@ from . import vega
 from .answer_figures import answer_figures
 from .draw import Axis, Point, Series, bars, heat, plot
 from .exam_figures import binned
+from .frame_curves import AXES, curve_rows, frame_points
 
 Rows = list[dict[str, Any]]
 LATENCY = "latency"
@@ -55,7 +56,8 @@ def figures_of(
         found += _maps(table)
         found += [Figure(*one) for one in answer_figures(reader, columns, table)]
     found += _calibration(reader, columns)
-    return [*found, *_latency(costs or read_costs(reader, columns))]
+    spent = costs or read_costs(reader, columns)
+    return [*found, *_by_frames(columns, spent), *_latency(spent)]
 
 
 def _acuity(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
@@ -138,6 +140,28 @@ def _robustness(table: ScoreTable) -> Iterator[Figure]:
         caption = "Severity 0 is the untouched picture; bands are 95 % intervals."
         names = tuple(one.name for one in series)
         yield Figure("robustness", "What degradation does", caption, drawing, spec, rows, names)
+
+
+def _by_frames(columns: TrialColumns, costs: Costs) -> Iterator[Figure]:
+    """Yield what more frames of a video bring, and what they cost."""
+    for axis in AXES:
+        points = frame_points(columns, costs, axis)
+        name = {"frames": "frames shown", "fps": "frames a second"}[axis]
+        for x, label in (("frames", name), ("tokens", "tokens a question")):
+            rows: Rows = list(curve_rows(points, x))
+            if len({row["x"] for row in rows}) < 2:
+                continue
+            names = tuple(dict.fromkeys(row["series"] for row in rows))
+            series = [
+                Series(one, [Point(r["x"], r["value"], r["low"], r["high"]) for r in rows if r["series"] == one])
+                for one in names
+            ]
+            low, high = min(row["x"] for row in rows), max(row["x"] for row in rows)
+            title = f"{columns.metric} against {label}"
+            axes = Axis(label, low, high, log=True), Axis(columns.metric, 0, 1, percent=True)
+            spec = vega.curves(rows, "x", title=title, labels={"x": label, "value": columns.metric}, log_x=True)
+            caption = "One point a variant; bars are 95 % intervals."
+            yield Figure(f"{axis}-{x}", title, caption, plot(series, *axes, label=title), spec, rows, names)
 
 
 def _calibration(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
