@@ -272,3 +272,25 @@ def test_a_line_is_closed_to_its_end_also_when_the_fleet_is_closed_meanwhile() -
         assert sorted(closed) == [1, 2]
 
     asyncio.run(main())
+
+
+def test_what_all_replicas_run_on_may_be_lost() -> None:
+    async def main() -> None:
+        fleeting = Fleeting(lambda: Scripted(never), 1)
+        gone = asyncio.Event()
+
+        async def lost() -> str:
+            await gone.wait()
+            return "the head is gone"
+
+        fleeting.fleet._lost = lost
+        asked = asyncio.create_task(fleeting.fleet.predict(asks(1), {}))
+        await until_leased(fleeting, 1)
+        gone.set()
+        with pytest.raises(EnvironmentProblem, match="the head is gone"):
+            await asked
+        with pytest.raises(EnvironmentProblem, match="the head is gone"):
+            await fleeting.fleet.predict(asks(2), {})
+        await fleeting.fleet.close()
+
+    asyncio.run(main())
