@@ -206,7 +206,7 @@ class Fleet:
         replica.link = None
         held = [waiting for waiting in self._book.give_back(replica.number) if not waiting.answer.done()]
         for waiting in held:
-            waiting.lost += 1
+            waiting.lost_by = (*waiting.lost_by, replica.number)
             if waiting.lost >= GIVE_UP_AFTER:
                 message = f"{waiting.lost} replicas were lost while they answered it, the last one: {why}"
                 waiting.answer.set_exception(ModelError(FailureKind.SERVER, message))

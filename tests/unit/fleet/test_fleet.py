@@ -294,3 +294,23 @@ def test_what_all_replicas_run_on_may_be_lost() -> None:
         await fleeting.fleet.close()
 
     asyncio.run(main())
+
+
+def test_a_replica_that_kills_whatever_it_gets_fails_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_module, "REST_S", 0.0)
+
+    class Bad(NearLink):
+        def send(self, lease: Any) -> None:
+            super().send(lease)
+            self.cut("its GPU fell off the bus")
+
+    async def main() -> None:
+        fleeting = Fleeting(lambda: Scripted(echo), 2)
+        fleeting.fleet._make_link = lambda number: (Bad if number == 1 else NearLink)(Scripted(echo), number)
+        for start in range(0, 60, 6):
+            asked = [fleeting.fleet.predict(asks(number), {}) for number in range(start, start + 6)]
+            assert len(await asyncio.gather(*asked)) == 6
+        assert fleeting.fleet.replicas[0].lost > 2
+        await fleeting.fleet.close()
+
+    asyncio.run(main())
