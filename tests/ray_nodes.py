@@ -32,6 +32,12 @@ class Nodes:
         """Kill the oldest node that is not the head, with all that runs on it."""
         self.cluster.remove_node(self.others.pop(0), allow_graceful=False)
 
+    def kill_head(self) -> None:
+        """Kill what keeps the cluster together."""
+        for name in ("gcs_server", "raylet"):
+            for info in self.cluster.head_node.all_processes[name]:
+                info.process.kill()
+
     def replicas(self) -> list[int]:
         """Return the processes of all replicas."""
         raylets = [node.all_processes["raylet"][0].process.pid for node in (self.cluster.head_node, *self.others)]

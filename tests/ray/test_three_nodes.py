@@ -13,7 +13,7 @@ from typing import Any
 import PIL.Image
 import pytest
 
-from executor_runs import finish_run, replies, start_run, tasks_of, write_questions
+from executor_runs import finish_run, replies, start_run, tasks_of, write_questions, write_sleeper
 from ray_nodes import Nodes, ray_nodes
 from snellen.mock.process import mock_process
 from tiny_checkpoints import checkpoint
@@ -82,3 +82,19 @@ def test_a_served_model(nodes: Nodes, tmp_path: Path) -> None:
         fleet = ["--executor", "ray", "--ray-address", nodes.address, "--replicas", "3", "--max-workers", "8"]
         kill_and_resume(nodes, [*command, *fleet, "-o", tmp_path / "ray"], tmp_path / "ray")
     same_run(tmp_path / "ray", tmp_path / "alone")
+
+
+def test_a_lost_head_is_one_line_and_the_run_goes_on_elsewhere(tmp_path: Path) -> None:
+    command = [write_questions(tmp_path, 100), *write_sleeper(tmp_path, 0.4), "-o", tmp_path / "run"]
+    with ray_nodes(2) as lost:
+        process = start_run([*command, "--executor", "ray", "--ray-address", lost.address, "--replicas", "2"])
+        wait_until(lambda: stored_trials(tmp_path / "run") > 4, "some are stored")
+        lost.kill_head()
+        code, _, err = finish_run(process)
+    assert code == 3
+    assert err.splitlines()[-1].startswith("error: the head of the Ray cluster at ")
+    kept = stored_trials(tmp_path / "run")
+    assert kept > 4
+    code, out, err = finish_run(start_run([*command, "--executor", "processes", "--replicas", "2"]))
+    assert code == 0, err
+    assert f"{kept} stored before" in out

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,7 @@ class Fleet:
         lease: int = LEASE,
         ships_files: bool = False,
         let_go: Callable[[], None] | None = None,
+        lost: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         self._model = model
         self.name, self.image_policy, self.cacheable = model.name, model.image_policy, model.cacheable
@@ -68,7 +69,7 @@ class Fleet:
         self.asked_again = 0
         self.adjusted: dict[str, None] = {}
         self._make_link = make_link
-        self._let_go = let_go
+        self._let_go, self._lost = let_go, lost
         self._lease = lease
         self._is_served = model.identity().get("base_url") is not None
         self._files = FileShelf() if ships_files and not self._is_served else None
@@ -100,6 +101,7 @@ class Fleet:
             await self._model.check()
         if not self._keepers:
             self._keepers = [asyncio.create_task(self._keep(replica)) for replica in self.replicas]
+            self._keepers += [asyncio.create_task(self._watch(self._lost))] if self._lost is not None else []
         while not any(replica.link for replica in self.replicas):
             if self._ended is not None:
                 raise self._ended
@@ -141,6 +143,11 @@ class Fleet:
         """Return what a run keeps of its replicas."""
         answered = {str(one.number): one.answered for one in self.replicas}
         return {"replicas": answered, "lost": sum(one.lost for one in self.replicas), "asked_again": self.asked_again}
+
+    async def _watch(self, lost: Callable[[], Awaitable[str]]) -> None:
+        """End everything when what all replicas run on is lost."""
+        self._end(EnvironmentProblem(await lost()))
+        self._note_change()
 
     async def _keep(self, replica: Replica) -> None:
         """Have one replica: start it, take its answers, and start it again when it is lost."""
@@ -199,7 +206,7 @@ class Fleet:
         replica.link = None
         held = [waiting for waiting in self._book.give_back(replica.number) if not waiting.answer.done()]
         for waiting in held:
-            waiting.lost += 1
+            waiting.lost_by = (*waiting.lost_by, replica.number)
             if waiting.lost >= GIVE_UP_AFTER:
                 message = f"{waiting.lost} replicas were lost while they answered it, the last one: {why}"
                 waiting.answer.set_exception(ModelError(FailureKind.SERVER, message))
@@ -239,6 +246,8 @@ class Fleet:
 
     def _deal(self) -> None:
         self._dealing = False
+        if self._ended is not None:
+            return
         ready = [replica for replica in self.replicas if replica.link is not None]
         ready.sort(key=lambda replica: self._book.held_by(replica.number))
         while self._book.waiting and self._deal_round(ready):

@@ -32,7 +32,13 @@ class Waiting:
     home: int | None = None
     originals: EncodedImages | None = None
     """The files of its images, where replicas cannot read them by name."""
-    lost: int = 0
+    lost_by: tuple[int, ...] = ()
+    """The replicas that were lost while they held it, in order."""
+
+    @property
+    def lost(self) -> int:
+        """Return how often it was lost."""
+        return len(self.lost_by)
 
 
 @dataclass(slots=True)
@@ -89,8 +95,10 @@ class LeaseBook:
     def take(self, replica: int, most: int) -> list[Waiting]:
         """Lease at most so many requests to a replica: a suspect alone, its own, free ones, a full one's."""
         holding = self._holdings[replica]
-        if self._suspects and not holding.leased:
-            return self._lease(holding, [self._suspects.popleft()])
+        suspect = None if holding.leased else self._suspect_for(replica)
+        if suspect is not None:
+            self._suspects.remove(suspect)
+            return self._lease(holding, [suspect])
         most = min(most, holding.room)
         taken: list[Waiting] = []
         while len(taken) < most and holding.own:
@@ -121,6 +129,16 @@ class LeaseBook:
         for holding in self._holdings.values():
             yield from holding.own
             yield from holding.leased.values()
+
+    def _suspect_for(self, replica: int) -> Waiting | None:
+        """Return a suspect that this replica has not died of, or that nobody else is left to try.
+
+        It may be innocent, and the replica what kills.
+        """
+        for suspect in self._suspects:
+            if replica not in suspect.lost_by or all(other in suspect.lost_by for other in self._holdings):
+                return suspect
+        return None
 
     def _take_shared(self, replica: int, most: int, taken: list[Waiting]) -> None:
         while len(taken) < most and self._shared:

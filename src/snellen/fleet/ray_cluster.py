@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import contextlib
 import socket
 import warnings
@@ -16,6 +18,8 @@ CONNECT_ERRORS = (ConnectionError, RuntimeError, ValueError, TimeoutError, OSErr
 """What Ray raises when it cannot connect, or when its version is not the cluster's."""
 
 CONNECT_S = 10.0
+LOOK_EVERY_S, SILENCES = 5.0, 4
+"""A head that was silent so often in a row is gone; Ray itself gives up after a minute."""
 
 
 class RayNode(NamedTuple):
@@ -35,6 +39,7 @@ class RayCluster:
         self.ray = import_ray()
         if address is not None and address.startswith("ray://"):
             raise UsageError("--ray-address ray://… is Ray's client: start the run on a node of the cluster, with auto")
+        self.gone = False
         self._mine = not self.ray.is_initialized()
         try:
             if self._mine:
@@ -64,12 +69,27 @@ class RayCluster:
 
     def link(self, recipe: Recipe, gpus: float, number: int) -> RayLink:
         """Return the line to a replica that is not started yet."""
-        return RayLink(self.ray, self._pictures, recipe, gpus, number)
+        return RayLink(self, self._pictures, recipe, gpus, number)
+
+    async def lost(self) -> str:
+        """Wait until the cluster's head is gone, and say so: Ray would end this process without a word of ours."""
+        address, silent = str(self.ray.get_runtime_context().gcs_address), 0
+        while silent < SILENCES:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                await asyncio.to_thread(reach, address)
+                silent = 0
+            except OSError:
+                silent += 1
+        self.gone = True
+        return f"the head of the Ray cluster at {address} is gone; all replies are kept, run it again to continue"
 
     def close(self) -> None:
-        """Leave the cluster, if this made the connection."""
+        """Leave the cluster, if this made the connection and there is one to leave."""
         self._pictures.let_go()
-        if self._mine:
+        if self.gone:
+            _leave_without_goodbye()
+        elif self._mine:
             with contextlib.suppress(*CONNECT_ERRORS):
                 self.ray.shutdown()
 
@@ -85,6 +105,14 @@ def reach(address: str | None) -> None:
     host, colon, port = (address or "").rpartition(":")
     if colon and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+
+
+def _leave_without_goodbye() -> None:
+    """Spare the end of this process from waiting for a head that is gone."""
+    with contextlib.suppress(ImportError, AttributeError):
+        from ray._private import worker
+
+        atexit.unregister(worker.shutdown)
 
 
 def _say_nothing() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -21,11 +21,19 @@ SHOWN = 200
 """So much of what Ray says is shown."""
 
 
+class Cluster(Protocol):
+    """What a link needs to know of its cluster."""
+
+    ray: Any
+    gone: bool
+
+
 class RayLink:
     """Starts one actor, on whichever node has room; several GPUs are reserved together, on one node."""
 
-    def __init__(self, ray: Any, pictures: RayPictures, recipe: Recipe, gpus: float, number: int) -> None:
-        self._ray = ray
+    def __init__(self, cluster: Cluster, pictures: RayPictures, recipe: Recipe, gpus: float, number: int) -> None:
+        self._cluster = cluster
+        self._ray = cluster.ray
         self._pictures = pictures
         self._recipe = recipe
         self._gpus = gpus
@@ -71,6 +79,8 @@ class RayLink:
         self._refused.cancel()
         for task in self._handing:
             task.cancel()
+        if self._cluster.gone:
+            return  # with the head goes what it kept; to ask it would be to wait for it
         with contextlib.suppress(*self._errors(), RuntimeError):
             if actor is not None:
                 self._ray.kill(actor)

@@ -272,3 +272,45 @@ def test_a_line_is_closed_to_its_end_also_when_the_fleet_is_closed_meanwhile() -
         assert sorted(closed) == [1, 2]
 
     asyncio.run(main())
+
+
+def test_what_all_replicas_run_on_may_be_lost() -> None:
+    async def main() -> None:
+        fleeting = Fleeting(lambda: Scripted(never), 1)
+        gone = asyncio.Event()
+
+        async def lost() -> str:
+            await gone.wait()
+            return "the head is gone"
+
+        fleeting.fleet._lost = lost
+        asked = asyncio.create_task(fleeting.fleet.predict(asks(1), {}))
+        await until_leased(fleeting, 1)
+        gone.set()
+        with pytest.raises(EnvironmentProblem, match="the head is gone"):
+            await asked
+        with pytest.raises(EnvironmentProblem, match="the head is gone"):
+            await fleeting.fleet.predict(asks(2), {})
+        await fleeting.fleet.close()
+
+    asyncio.run(main())
+
+
+def test_a_replica_that_kills_whatever_it_gets_fails_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_module, "REST_S", 0.0)
+
+    class Bad(NearLink):
+        def send(self, lease: Any) -> None:
+            super().send(lease)
+            self.cut("its GPU fell off the bus")
+
+    async def main() -> None:
+        fleeting = Fleeting(lambda: Scripted(echo), 2)
+        fleeting.fleet._make_link = lambda number: (Bad if number == 1 else NearLink)(Scripted(echo), number)
+        for start in range(0, 60, 6):
+            asked = [fleeting.fleet.predict(asks(number), {}) for number in range(start, start + 6)]
+            assert len(await asyncio.gather(*asked)) == 6
+        assert fleeting.fleet.replicas[0].lost > 2
+        await fleeting.fleet.close()
+
+    asyncio.run(main())

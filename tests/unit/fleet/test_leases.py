@@ -16,7 +16,7 @@ LOOP = asyncio.new_event_loop()
 
 def waiting(number: int, home: int | None = None, lost: int = 0) -> Waiting:
     request = Request(TrialKey("t", str(number)), (Turn("user", "?"),))
-    return Waiting(number, request, {}, LOOP.create_future(), home, lost=lost)
+    return Waiting(number, request, {}, LOOP.create_future(), home, lost_by=(9,) * lost)
 
 
 def numbers(taken: list[Waiting]) -> list[int]:
@@ -116,6 +116,18 @@ def test_a_request_that_was_lost_twice_is_leased_alone() -> None:
     assert book.take(1, 8) == [], "nothing beside it"
     book.settle(1, 1)
     assert numbers(book.take(1, 8)) == [0]
+
+
+def test_a_suspect_goes_to_a_replica_that_has_not_died_of_it() -> None:
+    book = LeaseBook()
+    book.join(9, 8)
+    book.join(1, 8)
+    book.put(waiting(0, lost=ALONE_AFTER))
+    assert book.take(9, 8) == [], "two of its losses were this one's: it may be the replica that kills"
+    assert numbers(book.take(1, 8)) == [0]
+    book.give_back(1)
+    book.put(waiting(1, lost=ALONE_AFTER))
+    assert numbers(book.take(9, 8)) == [1], "nobody else is left"
 
 
 def test_homes_of_a_replica_that_left_are_anyones() -> None:

@@ -67,7 +67,7 @@ async def open_replicas(model: Model, settings: RunSettings) -> Model:
         await asyncio.to_thread(cluster.close)
         raise
     make_link = partial(cluster.link, recipe, settings.gpus_per_replica)
-    fleet = Fleet(model, wanted, make_link, ships_files=True, let_go=cluster.close)
+    fleet = Fleet(model, wanted, make_link, ships_files=True, let_go=cluster.close, lost=cluster.lost)
     fleet.notes += notes
     return fleet
 
