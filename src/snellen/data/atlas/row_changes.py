@@ -52,9 +52,7 @@ def changed_rows(changes: Sequence[RowChange], rows: Iterator[tuple[int, Row]]) 
 
 
 def _apply(change: RowChange, row: Row, number: int) -> None:
-    if change.when and not _has(row.get(change.when)):
-        return
-    if change.without and _has(row.get(change.without)):
+    if not _is_meant(change, row):
         return
     if change.options_in_text:
         _take_options(change, row)
@@ -66,6 +64,12 @@ def _apply(change: RowChange, row: Row, number: int) -> None:
     for step in STEPS:
         value = step(change, value, number)
     row[change.set] = value
+
+
+def _is_meant(change: RowChange, row: Row) -> bool:
+    """Tell whether a row has what a change wants, and lacks what it must not have."""
+    wanted = not change.when or _has(row.get(change.when))
+    return wanted and not (change.without and _has(row.get(change.without)))
 
 
 def _has(value: Any) -> bool:
