@@ -85,7 +85,7 @@ def test_figures_that_the_rows_do_not_allow_are_left_out_and_said(tmp_path: Path
     found = score_rows(write(tmp_path / "rows.jsonl", rows), "hallusionbench")
     assert (found["metric"], found["value"]) == ("accuracy", 1.0)
     assert any(note.startswith("fAcc is not computed: the rows have no column category") for note in found["notes"])
-    assert any("quoted by mean_of_three" in note for note in found["notes"])
+    assert any("quoted by mean_of_three, which could not be computed" in note for note in found["notes"])
 
 
 @pytest.mark.parametrize(

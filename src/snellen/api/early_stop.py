@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.ids import rng
@@ -25,6 +25,8 @@ class EarlyStop:
         self.stopped = False
         self._points = half_width_points
         self._scorer = scorer
+        self.options: Mapping[str, Any] = {}
+        """What the scorer is told."""
         self._trials = trials_per_sample
         self._stop = stop
         self._open: dict[int, list[float | None]] = {}
@@ -74,4 +76,4 @@ class EarlyStop:
     def _value(self, sample: Sample, request: Request, prediction: Prediction) -> float | None:
         if prediction.failure is not None:
             return None
-        return self._scorer(sample, request, prediction, {})[0].value
+        return self._scorer(sample, request, prediction, self.options)[0].value

@@ -29,6 +29,7 @@ from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what 
 from ..report.finish import finish_run
 from ..report.logs.teller import Teller, check_trackers
 from ..scoring.aggregates.consistency import CONVENTIONS
+from ..scoring.aggregates.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import META, OWN_PROFILE, Reading, check_reading
 from ..scoring.spent import PRICES
 from ..store.cache import ResponseCache
@@ -302,8 +303,13 @@ def _early_stop(plan: Plan, settings: RunSettings, engine: Engine) -> EarlyStop 
     if len(plan.tasks) != 1:
         raise UsageError("--until-ci works on one task at a time: each task has its own interval")
     task = plan.tasks[0].task
+    grouped = [figure.name for figure in task.figures if figure.rule in WHOLE_ONLY]
+    if grouped:
+        raise UsageError(f"--until-ci says nothing of {', '.join(grouped)}: groups must be asked whole; leave it out")
     scorer = plan.registry.get("scorer", task.scorers[0])
-    return EarlyStop(settings.until_ci, scorer, len(task.variants) * task.repeats, engine.stop)
+    stop = EarlyStop(settings.until_ci, scorer, len(task.variants) * task.repeats, engine.stop)
+    stop.options = task.score_options
+    return stop
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from ..report.finish import finish_run
 from ..scoring.judging.judge_card import Judge
 from ..scoring.judging.verdicts import rename_without_judge
 from ..scoring.outside.predictions import score_predictions as score_predictions  # noqa: PLC0414 - public here
+from ..scoring.peers.other_protocol import read_in
 from ..scoring.readings import Reading, check_reading, own_reading
 from ..store.reader import RunReader
 from .chosen_model import create_model
@@ -31,6 +32,7 @@ def score(
     scorers: Sequence[str] = (),
     likelihood_reduction: str | None = None,
     convention: str | None = None,
+    protocol: str | None = None,
     plugins: Sequence[str | Path] = (),
     judge_name: str | None = None,
     judge_model: str | None = None,
@@ -62,7 +64,18 @@ def score(
         else:
             more.append(_add_fallback(judge, registry))
     reading = make_reading(Path(folder), profile, scorers, likelihood_reduction, convention)
+    if protocol:
+        reading = in_protocol(Path(folder), reading, protocol)
     return finish_run(Path(folder), registry, reading=reading, more=more)
+
+
+def in_protocol(folder: Path, reading: Reading, protocol: str) -> Reading:
+    """Return a reading in another protocol of a run's cards; a task that has it not is refused, by name."""
+    with RunReader(folder) as reader:
+        own = {task.protocol for task in reader.header().tasks}
+        for task in reader.header().tasks:
+            read_in(task, protocol)
+    return reading if own == {protocol} else msgspec.structs.replace(reading, protocol=protocol)
 
 
 def make_reading(

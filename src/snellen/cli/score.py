@@ -71,12 +71,9 @@ def score(
     if card["task"] is not None and not source.is_dir():
         return _score_by_card(source, as_json, **card)
     if source.is_dir():
-        _refuse(
-            ("protocol",), "a run is asked in its protocol; `snellen run … --protocol` asks again, `compare` tells both"
-        )
         _refuse((*FILES_ONLY, "task", "catalogs"), f"{source} is a run folder: it says itself what was asked")
         own = {name: options[name] for name in RUNS_ONLY}
-        return _score_run(source, as_json, profile=profile, convention=convention, **own)
+        return _score_run(source, as_json, profile=profile, convention=convention, protocol=card["protocol"], **own)
     _refuse(BY_CARD, f"{source} is scored by --formulation; --task NAME scores it by a card")
     _refuse(RUNS_ONLY, f"{source} is a file of predictions, not a run folder")
     if formulation is None:

@@ -38,13 +38,15 @@ class Reading(Struct, frozen=True, omit_defaults=True):
     """How log-likelihoods become one value an option, instead of as asked."""
     convention: str = CONVENTIONS[0]
     """What Cf and Cb divide by."""
+    protocol: str = ""
+    """Of cards: the protocol whose reader, fallback and figures are taken, instead of the one that was asked in."""
 
     @property
     def name(self) -> str:
         """Return the name: what differs from the default, joined; `snellen` where nothing does."""
         profile = self.profile if self.profile != OWN_PROFILE else ""
         convention = self.convention if self.convention != CONVENTIONS[0] else ""
-        parts = [part for part in (profile, *self.scorers, self.reduction, convention) if part]
+        parts = [part for part in (self.protocol, profile, *self.scorers, self.reduction, convention) if part]
         return _UNSAFE.sub("-", "+".join(parts)) or OWN_PROFILE
 
     def options(self) -> dict[str, str]:

@@ -12,11 +12,12 @@ from ..core.tasks import MOST_GROUPS, RunHeader, Task
 from ..core.types import Estimate
 from ..data.degrade.calibrations import stated_calibration
 from ..store.reader import RunReader
+from .aggregates.quoted_figures import figures_left_out
 from .aggregates.suite_means import suite_figures
 from .aggregates.variance import advise, split_variance
 from .counts import TaskCounts
 from .gathered import USAGE
-from .peers.peer_words import stated_protocol
+from .peers.peer_words import headline_note, stated_protocol
 from .readings import OWN, Reading
 from .summary import summarize
 from .table import ScoredTask, ScoreTable
@@ -66,7 +67,9 @@ def summarize_task(
     for name in aggregates_of(scored.task):
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, told)
         result["metrics"] |= msgspec.to_builtins(counts.settle_all(estimates))
-    return result | {"notes": notes_on(scored.tables)} | stated_protocol(scored.task, result["metrics"])
+    stated = stated_protocol(scored.task, result["metrics"])
+    notes = [*headline_note(scored.task, stated), *figures_left_out(scored), *notes_on(scored.tables)]
+    return result | {"notes": notes} | stated
 
 
 def notes_on(tables: Mapping[str, ScoreTable]) -> list[str]:

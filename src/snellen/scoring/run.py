@@ -16,6 +16,7 @@ from ..store.reader import RunReader, Trial, write_scores
 from .gathered import GatheredTask, Scored
 from .judging.accounts import add_judges
 from .judging.stored_votes import stored_verdicts
+from .peers.other_protocol import read_in
 from .peers.peer_scores import ScoreTrial, score_with_peer
 from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
@@ -50,6 +51,7 @@ def score_run(
 
         def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
             """Score one task, and store its scores as they come."""
+            task = read_in(task, reading.protocol)
             gathered = GatheredTask(task, for_pages=for_pages, bill=Bill(prices) if prices else None)
             options = {"chance": chance_of(reader, task), **task.score_options, **reading.options()}
             scored = scored_trials(reader, task, registry, options, [*(reading.scorers or task.scorers), *more])
@@ -80,7 +82,8 @@ def score_again(reader: RunReader, registry: Registry, *, reading: Reading = OWN
 def scored_trials(
     reader: RunReader, task: Task, registry: Registry, options: Mapping[str, Any], scorers: Sequence[str]
 ) -> Iterator[Scored]:
-    """Yield every stored trial with its scores, in the order of the plan."""
+    """Yield every stored trial with its scores, in the order of the plan; scorers are told what the task says."""
+    options = {**task.score_options, **options}
     functions = [registry.get("scorer", name) for name in scorers]
     score = (
         functions[0]

@@ -14,6 +14,7 @@ from ..core.tasks import Task
 from ..core.types import Score
 from ..store.reader import RunReader
 from .gathered import score_row
+from .peers.other_protocol import read_in
 from .reading import SampleRow, ScoreRow, read_tables
 from .readings import Reading
 from .results import chance_of
@@ -62,6 +63,7 @@ def live_tables(
     reader: RunReader, task: Task, reading: Reading, *, tag_keys: Sequence[str] | None = None
 ) -> tuple[dict[str, ScoreTable], list[Score]]:
     """Return the tables of a task by another reading, and the scores they are made of; computed, not stored."""
+    task = read_in(task, reading.protocol)
     options = {"chance": chance_of(reader, task), **reading.options()}
     trials = scored_trials(reader, task, default_registry(), options, reading.scorers or task.scorers)
     scores = [score for _, found in trials for score in found]

@@ -20,7 +20,6 @@ from ...data.atlas import card_rows
 from ...data.catalog import Catalog
 from ...prompt.build import Prompter
 from ...prompt.by_form import PrompterByForm
-from ...scoring.aggregates.quoted_figures import missing_tags
 from ...scoring.gathered import GatheredTask, Scored
 from ...scoring.peers.lmms_rules import FAILED_REQUEST
 from ...scoring.peers.peer_scores import check_fallback
@@ -64,15 +63,8 @@ def score_rows(
     result = summarize_task(scored, registry, options, RunHeader("", {}, {}, ""))
     reasons = Counter(score.reason for score in scores if score.value is None and score.reason)
     notes = [f"{text} ({sum(who.values())})" for text, who in context.notes.items()]
-    return _framed(card, result, reasons, [*notes, *_left_out(scored)])
-
-
-def _left_out(scored: ScoredTask) -> Iterator[str]:
-    """Say which figures cannot be made of these rows, and what they lack."""
-    table = next(iter(scored.tables.values()))
-    for figure in scored.task.figures:
-        if lacking := missing_tags(figure, table):
-            yield f"{figure.name} is not computed: the rows have no column {', '.join(lacking)}"
+    rows = len(next(iter(gathered.tables().values())))
+    return _framed(card, result, reasons, notes, rows)
 
 
 def _scorable(task: Task) -> Task:
@@ -82,7 +74,7 @@ def _scorable(task: Task) -> Task:
         raise UsageError(f"task {task.name!r} is no card of a published benchmark: rows are scored by --formulation")
     dataset = {
         **task.dataset,
-        "needs": (),
+        "any_shape": True,
         "rows": [UNASKED, *task.dataset.get("rows", ())],
         "not_pictures": (*task.dataset.get("not_pictures", ()), *REPLY_COLUMNS),
     }
@@ -140,18 +132,16 @@ def _failure(reply: str | None) -> Failure | None:
     return None
 
 
-def _framed(task: Task, result: dict[str, Any], reasons: Mapping[str, int], notes: Sequence[str]) -> dict[str, Any]:
+def _framed(
+    task: Task, result: dict[str, Any], reasons: Mapping[str, int], notes: Sequence[str], rows: int
+) -> dict[str, Any]:
     metrics = result["metrics"]
-    headline = task.headline if task.headline in metrics else next(iter(metrics))
-    if headline != task.headline:
-        notes = [
-            *notes,
-            f"the benchmark is quoted by {task.headline}, which these rows do not give: this is {headline}",
-        ]
+    headline = result["headline"]
     shown = metrics[headline]
     return {
         "task": task.name,
         "protocol": task.protocol,
+        "rows": rows,
         "n": shown["n"] + shown["unscored"] + shown["failed"],
         "metric": headline,
         "value": shown["value"],

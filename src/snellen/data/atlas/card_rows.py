@@ -21,7 +21,7 @@ from ..loaders.table import load_rows
 from .row_changes import RowChange, changed_rows
 from .sources import CardSource, choose_source, read_card_sources
 
-OWN = ("sources", "source", "rows", "needs")
+OWN = ("sources", "source", "rows", "needs", "any_shape")
 """What of a card's dataset table the table loader does not know."""
 
 
@@ -36,7 +36,7 @@ class FoundShape(NamedTuple):
 def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield the samples of a card's data; which shape it has is noted."""
     shape = find_shape(task, context.root)
-    _check_needs(task, shape)
+    _check_shape(task, shape)
     if shape.name:
         context.notes.setdefault(f"read as the {shape.name} form of {task.name}", Counter({shape.files[0].name: 1}))
     table = {key: value for key, value in task.dataset.items() if key not in OWN} | shape.source.table
@@ -45,13 +45,33 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     own = [convert(one, RowChange, f"task {task.name!r}, dataset.rows") for one in task.dataset.get("rows", ())]
     changes = (*shape.source.rows, *own)
     read = partial(_read, changes, _Keeper(shape.source.keep, context.notes))
-    return load_rows(task, source, shape.files, context, read)
+    samples = load_rows(task, source, shape.files, context, read)
+    return _counted(samples, shape.source.count, context)
 
 
-def _check_needs(task: Task, shape: FoundShape) -> None:
-    """Refuse a shape that lacks what the protocol asks with: the question as another shape has it."""
+def _counted(samples: Iterator[Sample], expected: int | None, context: LoadContext) -> Iterator[Sample]:
+    """Yield the samples; where all were read and they are not as many as the card says, note it."""
+    count = 0
+    for sample in samples:
+        count += 1
+        yield sample
+    if expected is not None and count != expected:
+        context.notes.setdefault(
+            f"{count:,} rows, and the card says {expected:,}: a part, or another version", Counter({"": 1})
+        )
+
+
+def _check_shape(task: Task, shape: FoundShape) -> None:
+    """Refuse rows that are not the benchmark's, and a shape that lacks what the protocol asks with."""
+    if task.dataset.get("any_shape"):
+        return
+    sources = read_card_sources(task.dataset, f"task {task.name!r}")
+    if sources and not shape.name:
+        forms = "; ".join(f"{name}: {', '.join(source.columns)}" for name, source in sources.items())
+        fix = "-p dataset.source=NAME takes them for one all the same"
+        raise DataError(f"{shape.files[0].name} has not the columns of any form of {task.name} ({forms}); {fix}")
     needs = task.dataset.get("needs") or ()
-    if shape.name and needs and shape.name not in needs:
+    if needs and shape.name not in needs:
         what = f"protocol {task.protocol!r} asks with words that only {' and '.join(needs)} rows of {task.name} have"
         raise DataError(f"{what}; {shape.files[0].name} has {shape.name} rows: give the others, or another --protocol")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
@@ -125,14 +125,17 @@ def wanted_files(listed: Sequence[str], source: CardSource, origin: str) -> Iter
     Refused where there is none: a benchmark without its rows is not fetched.
     """
     tables = [file for file in listed if PurePosixPath(file).suffix.lower() in READERS]
-    if source.config and any(source.config in PurePosixPath(file).parts for file in tables):
-        tables = [file for file in tables if source.config in PurePosixPath(file).parts]
-    if source.split and any(source.split in PurePosixPath(file).stem for file in tables):
-        tables = [file for file in tables if _in_split(file, source.split)]
+    tables = _narrowed(tables, source.config, lambda file: source.config in PurePosixPath(file).parts)
+    tables = _narrowed(tables, source.split, lambda file: _in_split(file, source.split))
     if not tables:
         raise DataError(f"{origin} has no table of config {source.config!r} and split {source.split!r}")
     yield from tables
     yield from (file for file in listed if any(fnmatch(file, pattern) for pattern in source.also))
+
+
+def _narrowed(files: list[str], wanted: str, fits: Callable[[str], bool]) -> list[str]:
+    """Return the files that fit what is wanted; all of them where none does: some datasets have one folder for all."""
+    return (wanted and list(filter(fits, files))) or files
 
 
 def _in_split(file: str, split: str) -> bool:

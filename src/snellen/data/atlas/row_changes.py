@@ -40,7 +40,7 @@ class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     case: str = ""
     """`capitalize` as Python has it: the rest becomes lower case."""
     options_in_text: bool = False
-    """The options that stand marked in the text; the text itself stays."""
+    """The options that stand marked in the text; the text itself stays, and options the row has are kept."""
     field: str = ""
     """The field of every object of a list."""
     onward: str = ""
@@ -66,9 +66,10 @@ def changed_rows(changes: Sequence[RowChange], rows: Iterator[tuple[int, Row]]) 
 
 
 def _apply(change: RowChange, row: Row, number: int) -> None:
-    if change.when and not _has(row.get(change.when)):
+    if not _is_meant(change, row):
         return
-    if change.without and _has(row.get(change.without)):
+    if change.options_in_text:
+        _take_options(change, row)
         return
     source = change.of or change.set
     if change.words is None and source not in row:
@@ -87,6 +88,12 @@ def _reshaped(change: RowChange, value: Any, number: int) -> Any:
     value = onward_from(value, change.onward) if change.onward else value
     value = nth_of(value, change.every, change.first, number) if change.every else value
     return unmarked(value) if change.unmark else value
+
+
+def _is_meant(change: RowChange, row: Row) -> bool:
+    """Tell whether a row has what a change wants, and lacks what it must not have."""
+    wanted = not change.when or _has(row.get(change.when))
+    return wanted and not (change.without and _has(row.get(change.without)))
 
 
 def _has(value: Any) -> bool:
@@ -144,11 +151,13 @@ def _cased(change: RowChange, value: Any, number: int) -> Any:
     return str(value).capitalize() if change.case == "capitalize" else value
 
 
-def _offered(change: RowChange, value: Any, number: int) -> Any:
-    if not change.options_in_text:
-        return value
-    found = options_in_text(str(value))
-    return list(found.options) if found else None
+def _take_options(change: RowChange, row: Row) -> None:
+    """Give a row the options that stand in a text of it, where it has none of its own."""
+    if _has(row.get(change.set)) or _has(row.get("A")):
+        return
+    found = options_in_text(str(row.get(change.of) or ""))
+    if found is not None:
+        row[change.set] = list(found.options)
 
 
 STEPS: tuple[Callable[[RowChange, Any, int], Any], ...] = (
@@ -158,5 +167,4 @@ STEPS: tuple[Callable[[RowChange, Any, int], Any], ...] = (
     _remainder,
     _valued,
     _cased,
-    _offered,
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -70,18 +72,12 @@ def _first(file: Path) -> list[tuple[int, dict[str, Any]]]:
 def _count(shape: FoundShape) -> tuple[int, int, list[str]]:
     """Return the rows that are asked, those of other splits, and problems met on the way."""
     kept = other = 0
-    keep = shape.source.keep
-    lacking: dict[str, int] = {}
+    lacking: Counter[str] = Counter()
     try:
-        for file in shape.files:
-            for _, row in read_rows(file):
-                for column in shape.source.columns:
-                    if column not in row:
-                        lacking[column] = lacking.get(column, 0) + 1
-                if any(str(row.get(name, wanted[0])) not in wanted for name, wanted in keep.items()):
-                    other += 1
-                else:
-                    kept += 1
+        for _, row in chain.from_iterable(map(read_rows, shape.files)):
+            lacking.update(column for column in shape.source.columns if column not in row)
+            left_out = any(str(row.get(name, wanted[0])) not in wanted for name, wanted in shape.source.keep.items())
+            kept, other = (kept, other + 1) if left_out else (kept + 1, other)
     except DataError as error:
         return kept, other, [str(error)]
     return kept, other, [f"{count:,} rows have no column {column!r}" for column, count in lacking.items()]

@@ -7,7 +7,7 @@ worst, and, where the protocol says what its tool does with them, a twin as the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +75,14 @@ def _summed(figure: Figure, scored: ScoredTask, suffix: str, *, strict: bool) ->
         return []
     sums = RULE_SUMS[figure.rule](table.take(_where(table, figure)), figure, strict)
     return [Part(one, figure.scale / len(sums)) for one in sums]
+
+
+def figures_left_out(scored: ScoredTask) -> Iterator[str]:
+    """Say which figures cannot be made of these samples, and what they lack."""
+    table = next(iter(scored.tables.values()))
+    for figure in scored.task.figures:
+        if lacking := missing_tags(figure, table):
+            yield f"{figure.name} is not computed: the rows have no column {', '.join(lacking)}"
 
 
 def missing_tags(figure: Figure, table: ScoreTable) -> list[str]:

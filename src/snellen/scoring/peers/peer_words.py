@@ -18,6 +18,13 @@ def stated_protocol(task: Task, metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {"headline": headline, "protocol": {"name": task.protocol, "fallback": task.fallback, "peer": peer}}
 
 
+def headline_note(task: Task, stated: Mapping[str, Any]) -> list[str]:
+    """Say that what the benchmark is quoted by could not be computed, and what stands in its place."""
+    if not stated or stated["headline"] == task.headline:
+        return []
+    return [f"the benchmark is quoted by {task.headline}, which could not be computed: this is {stated['headline']}"]
+
+
 def peer_beside(task: Task, metrics: Mapping[str, Any], headline: str) -> dict[str, Any] | None:
     """Return what the protocol's own tool would print, and why it differs; None where the card does not say."""
     peer = metrics.get(f"{headline}{PEER}")
