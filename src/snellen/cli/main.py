@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from .. import __version__
 from ..core.errors import EnvironmentProblem, SnellenError, did_you_mean
@@ -35,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "models": ("models:models", "List model providers, or check one model."),
     "doctor": ("look.doctor:doctor", "Look at this machine, or at a run, and say what is missing."),
     "repair": ("look.repair:repair", "Save every readable row of a damaged run into a new run.db."),
+    "completion": ("look.completion:completion", "Print what a shell needs to complete commands and options."),
     "cache": ("cache:cache", "Look at or prune the response cache."),
     "curate": ("curate:curate", "Build a dataset with an LLM and people: draft, gates, review, publish."),
     "docs": ("docs:docs", "Render texts as pages, degrade pages, plant needles."),
@@ -61,6 +63,11 @@ class LazyGroup(click.Group):
         module, _, attribute = f"snellen.cli.{COMMANDS[cmd_name][0]}".partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command's name from the table, without importing any."""
+        named = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        return named or click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

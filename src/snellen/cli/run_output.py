@@ -20,7 +20,7 @@ from ..report.boards.published import comparison_table
 from ..report.console import WholeConsole
 from ..report.curves import plot_run
 from ..report.progress import Progressbar
-from ..report.terminal import dimension_table, group_tables, plain, results_table
+from ..report.terminal import dimension_table, group_tables, plain, results_table, summary_table
 from .options import print_json
 
 
@@ -125,6 +125,8 @@ def _print_tables(result: RunResult, console: WholeConsole) -> None:
             console.print(comparison_table(task["metrics"], card, result.results["model"]))
         if "acuity_px" in task["metrics"]:
             console.print(plain("\n".join(plot_run(result.folder, name))))
+    if len(result.results["tasks"]) > 1:
+        console.print(summary_table(result.results))
     means = dimension_means(result.results["tasks"], result.dimensions)
     if len(means) > 1:
         console.print(dimension_table(means))
