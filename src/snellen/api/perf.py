@@ -31,12 +31,12 @@ from ..perf.load.synthetic import TASK as SYNTHETIC
 from ..perf.load.synthetic import Synthetic, make_dialogues
 from ..perf.load.workload import Asked, capture, compose, join_turns, prepare_items, salt_dialogues, with_replies
 from ..perf.metrics import summarize
-from ..perf.page import render_page
 from ..perf.slo import Objectives
 from ..perf.stored import right_answers, to_prediction, value_for_money
 from ..perf.sweep import Point, Sweep, conclude, judge, search, sweep_table
 from ..perf.timeline import Timeline, write_timeline
 from ..report.files import write_atomically
+from ..report.pages.perf_page import render_page
 from ..store.cache import request_digest
 from ..store.writer import RunWriter
 from .chosen_model import create_model

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from .. import __version__
 from ..core.errors import EnvironmentProblem, SnellenError, did_you_mean
@@ -44,6 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cluster": ("scale.cluster:cluster", "Look at a Ray cluster before a run does: nodes, versions, model."),
     "doctor": ("look.doctor:doctor", "Look at this machine, or at a run, and say what is missing."),
     "repair": ("look.repair:repair", "Save every readable row of a damaged run into a new run.db."),
+    "completion": ("look.completion:completion", "Print what a shell needs to complete commands and options."),
     "cache": ("cache:cache", "Look at or prune the response cache."),
     "curate": ("curate:curate", "Build a dataset with an LLM and people: draft, gates, review, publish."),
     "train": ("train.train_commands:train", "Tune a model's rationales, and measure what that gained."),
@@ -71,6 +73,11 @@ class LazyGroup(click.Group):
         module, _, attribute = f"snellen.cli.{COMMANDS[cmd_name][0]}".partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command's name from the table, without importing any."""
+        named = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        return named or click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

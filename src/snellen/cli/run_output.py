@@ -21,7 +21,7 @@ from ..report.console import WholeConsole
 from ..report.curves import plot_run
 from ..report.progress import Progressbar
 from ..report.protocol_words import protocol_lines, suite_lines
-from ..report.terminal import dimension_table, group_tables, plain, results_table
+from ..report.terminal import dimension_table, group_tables, plain, results_table, summary_table
 from .options import print_json
 
 
@@ -145,6 +145,8 @@ def _print_tables(result: RunResult, console: WholeConsole) -> None:
             console.print(plain("\n".join(plot_run(result.folder, name))))
     for line in suite_lines(result.results):
         console.print(plain(line))
+    if len(result.results["tasks"]) > 1:
+        console.print(summary_table(result.results))
     means = dimension_means(result.results["tasks"], result.dimensions)
     if len(means) > 1:
         console.print(dimension_table(means))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from snellen.cli.perf.settings import parse_numbers
 from snellen.core.errors import ConfigError, DataError, UsageError
 from snellen.perf.load.measure import LoadPlan
 from snellen.perf.metrics import summarize
-from snellen.perf.page import render_page
 from snellen.perf.sweep import Point, conclude
 from snellen.perf.timeline import RequestRecord, Timeline, write_timeline
+from snellen.report.pages.perf_page import render_page
 
 RECORDS = tuple(
     RequestRecord(
@@ -79,9 +80,20 @@ def test_a_sweep_in_words(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_page_shows_foreign_text_as_text() -> None:
     page = render_page("<b>task</b>", [level(notes=["<img src=x>"])], {"rate-10": {"a": "<svg></svg>"}})
     assert "<b>task" not in page
-    assert "<img" not in page
-    assert "<svg></svg>" in page
+    assert re.findall(r'<img src="([^,"]*),', page) == ["data:image/svg+xml;base64"], "drawn by others: a picture"
+    assert "<svg></svg>" not in page
     assert "Steady state" in page
+
+
+def test_the_page_of_a_load_has_a_figure_without_any_extra_and_the_design_of_the_reports() -> None:
+    page = render_page("task", [level()], {})
+    assert "How long requests take" in page
+    assert page.count("<polyline") >= 2
+    assert "Content-Security-Policy" in page and "--paper" in page
+    assert "Summary" not in page
+    both = render_page("task", [level(), level(level="rate-20")], {})
+    assert "All levels: the steady state" in both
+    assert "<script" not in both
 
 
 def test_names_of_levels() -> None:

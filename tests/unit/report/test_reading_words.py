@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from snellen.api.look.one_reply import read_reply
-from snellen.core.types import Form, Likelihood, Prediction, Request, Sample, Score, TrialKey
+from snellen.core.types import Form, Likelihood, Prediction, Request, Sample, Score, TrialKey, Turn
 from snellen.report.pages.gallery import Shown
 from snellen.report.web.reading_words import Explained, explain_score
-from snellen.scoring.scorers import option_choice, option_likelihood
+from snellen.scoring.scorers import option_choice, option_likelihood, text_match
 
 KEY = TrialKey("t", "s")
 OPTIONS = ("a cat", "a dog", "a cow")
@@ -68,3 +68,26 @@ def test_likelihoods_are_told_by_their_values(values, words):
     prediction = Prediction(KEY, loglikelihoods=values)
     scores = list(option_likelihood.score(SAMPLE, request, prediction, {}))
     assert words in explain_score(Shown(SAMPLE, request, prediction, scores)).sentence
+
+
+@pytest.mark.parametrize(
+    ("scorer", "reply", "answers", "words", "part"),
+    [
+        ("exact", "Answer: a red bus", ("a red bus",), "is one of the expected answers", "a red bus"),
+        ("exact", "a blue bus", ("a red bus",), "is none of the expected answers", None),
+        ("contains", "I see a red bus there.", ("red bus",), "stands in the reply as whole words", "red bus"),
+        ("contains", "nothing", ("red bus",), "None of the expected answers stands", None),
+        ("word_error", "the cat sat", ("the dog sat",), "1 words must be put in, taken out or changed", None),
+        ("word_error", "the dog sat", ("the dog sat",), "Not one word differs", None),
+    ],
+)
+def test_scores_of_texts_are_explained_in_words(
+    scorer: str, reply: str, answers: tuple[str, ...], words: str, part: str | None
+) -> None:
+    key = TrialKey("t", "s")
+    sample, request = Sample("s", "t", Form.OPEN, "?", answers=answers), Request(key, (Turn("user", "?"),))
+    prediction = Prediction(key, text=reply, finish="stop")
+    scores = list(getattr(text_match, scorer)(sample, request, prediction, {}))
+    found = explain_score(Shown(sample, request, prediction, scores))
+    assert words in found.sentence
+    assert (reply[slice(*found.span)] if found.span else None) == part

@@ -66,6 +66,27 @@ def test_samples_stand_by_how_far_the_runs_are_apart(folder: Path) -> None:
     assert spreads == sorted(spreads, reverse=True)
 
 
+def test_of_an_error_the_lowest_is_best_and_a_lost_reply_the_worst() -> None:
+    from types import SimpleNamespace
+
+    import numpy as np
+
+    from snellen.report.together.matrix import _sign, _standings
+
+    columns: Any = SimpleNamespace(
+        metric="wer",
+        samples=["a", "b", "c"],
+        sample=np.array([0, 1, 1, 2]),
+        outcome=np.array([1, 0, 1, 4]),
+        strict_value=np.array([0.3, 0.0, 0.5, 1.0]),
+    )
+    found = _standings(columns)
+    assert [round(found[name].good, 3) for name in "abc"] == [0.7, 0.75, 0.0]
+    assert "30%" in str(_sign(found["a"])), "shown is the error itself, as on the page of the trial"
+    assert "25%" in str(_sign(found["b"]))
+    assert "failed" in str(_sign(found["c"]))
+
+
 def test_a_matrix_has_pages_a_summary_and_tells_models_of_one_name_apart(app: Any, keys: dict[str, str]) -> None:
     page = ask(app, f"/matrix?{chosen(keys, 'abcdef')}").text
     assert "page 1 of 2" in page

@@ -122,3 +122,34 @@ def test_run_without_pictures_has_no_column_for_them(tmp_path: Path) -> None:
     text = str(call(make_viewer([tmp_path], "key"), f"/run/{key}/trials", headers=COOKIE).text)
     assert "<img" not in text
     assert 'class="h-picture"' not in text
+
+
+PLUGIN = """
+from snellen.core.types import Score
+
+
+def polite(sample, request, prediction, options):
+    return [Score(prediction.key, "politeness", float("please" in (prediction.text or "")))]
+
+
+def register(registry):
+    registry.add("scorer", "polite", polite)
+"""
+
+
+def test_a_run_with_the_scorer_of_a_plug_in_is_shown_live_and_scored_again(tmp_path: Path) -> None:
+    import msgspec
+
+    from snellen.api.look.view import make_viewer
+
+    (tmp_path / "plugin.py").write_text(PLUGIN)
+    task = msgspec.structs.replace(make_task(), scorers=("polite",))
+    make_run(tmp_path / "runs" / "one", count=6, task=task, score=False)
+    cookie = {"cookie": f"{cookie_name('key')}=key"}
+    without = make_viewer([tmp_path / "runs"], "key")
+    key = call(without, "/state", headers=cookie).text.partition(":")[0]
+    assert "unknown scorer" in call(without, f"/run/{key}", headers=cookie).text, "as before: it says what is missing"
+    app = make_viewer([tmp_path / "runs"], "key", plugins=[tmp_path / "plugin.py"])
+    assert "politeness" in call(app, f"/run/{key}", headers=cookie).text
+    assert "0.0 %" in call(app, "/", headers=cookie).text
+    assert call(app, f"/run/{key}/again?profile=reform", headers=cookie).status == 200

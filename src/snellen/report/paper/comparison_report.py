@@ -86,6 +86,8 @@ def _flips(task: str, comparisons: Sequence[Comparison], sides: Sequence[Side], 
     ordered = sorted(found, key=lambda sample: (min(found[sample].values()) - max(found[sample].values()), sample))
     shown = f", the {FLIPS} furthest apart shown" if len(ordered) > FLIPS else ""
     yield tag("h3", f"{plural(len(ordered), 'sample')} on which the runs differ{shown}")
+    words = "The number is the mean over all trials of a sample, lost ones as 0; shown is the reply to its first."
+    yield tag("p", words, class_="muted")
     cards = [
         _card(TrialKey(task, sample), found[sample], comparisons[0].metric, sides, budget) for sample in ordered[:FLIPS]
     ]
@@ -113,7 +115,7 @@ def _trial(side: Side, task: str, sample: str) -> Shown | None:
 def _column(name: str, trial: Shown | None, values: Mapping[str, float], metric: str) -> Html:
     """Return what one run answered; its mean over all trials of the sample stands above the first reply."""
     value = values.get(name)
-    best = value is not None and (value <= 0 if lower_is_better(metric) else value >= 1)
+    best = value is not None and value >= 1 and not lower_is_better(metric)  # of an error 0 may be a lost reply
     sign = "as the others" if value is None else f"{'✓ ' if best else ''}{value:.3g}"
     title = tag("h4", tag("span", sign, class_=f"tag {'right' if best else 'partly'}"), f" {name}")
     if trial is None:

@@ -30,6 +30,8 @@ class Standing(NamedTuple):
     outcome: int | None
     """None where its trials differ."""
     trials: int
+    value: float
+    """The mean as the metric counts it, a trial without a score as the worst; this is what is shown."""
 
 
 class Sampled(NamedTuple):
@@ -102,8 +104,10 @@ def _standings(columns: TrialColumns) -> dict[str, Standing]:
     low, high = np.full(count, len(Outcome), np.int64), np.full(count, -1, np.int64)
     np.minimum.at(low, columns.sample, columns.outcome)
     np.maximum.at(high, columns.sample, columns.outcome)
-    rows = zip(columns.samples, means.tolist(), low.tolist(), high.tolist(), trials.tolist(), strict=True)
-    return {name: Standing(mean, a if a == b else None, n) for name, mean, a, b, n in rows if n}
+    values = np.bincount(columns.sample, weights=columns.strict_value, minlength=count) / np.maximum(1, trials)
+    found = (means, low, high, trials, values)
+    rows = zip(columns.samples, *(column.tolist() for column in found), strict=True)
+    return {name: Standing(mean, a if a == b else None, n, value) for name, mean, a, b, n, value in rows if n}
 
 
 def matrix_page(runs: Sequence[OpenRun], comparer: Comparer, task: str = "", page: int = 1) -> Html:
@@ -173,8 +177,8 @@ def _sign(standing: Standing | None) -> Child:
     if standing is None:
         return tag("span", "not in this run", class_="muted small")
     if standing.outcome is None:
-        return tag("span", f"{standing.good:.0%}", class_="tag partly", title=f"of {standing.trials} trials")
-    return outcome_tag(standing.outcome, standing.good)
+        return tag("span", f"{standing.value:.0%}", class_="tag partly", title=f"of {standing.trials} trials")
+    return outcome_tag(standing.outcome, standing.value)
 
 
 def _pager(keys: Sequence[str], task: str, page: int, pages: int) -> Html | None:

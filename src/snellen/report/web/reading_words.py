@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
+from ...core.markup import shorten
 from ...core.types import Score
 from ...extract.choice import extract_choice
 from ...extract.explain import RULE_NAMES, why
 from ...extract.extraction import RULE_SET, Extraction
 from ...extract.mark_patterns import derive_marks
+from ...scoring.table import lower_is_better
 from ..pages.gallery import Shown
 
 LIKELIHOOD = "likelihood"
@@ -33,8 +38,35 @@ def explain_score(shown: Shown) -> Explained:
         return Explained("", shown.span)
     found = _read_again(shown, score) or _as_stored(shown, score)
     if found is None:
-        return Explained("", shown.span)
+        return Explained(_metric_in_words(score), shown.span or _place_of(shown, score))
     return Explained(why(found, shown.prediction.text), found.span or shown.span)
+
+
+@cache
+def _sentences() -> dict[str, dict[str, dict[str, str]]]:
+    return tomllib.loads((files("snellen") / "catalog" / "reading" / "metrics.toml").read_text("utf-8"))
+
+
+def _metric_in_words(score: Score) -> str:
+    """Return what the score of a text, a number or fields means; nothing where no sentence fits what is stored."""
+    told = _sentences().get(score.metric, {}).get(score.rule or "", {})
+    if score.value is None or not told:
+        return ""
+    best = score.value <= 0.0 if lower_is_better(score.metric) else score.value >= 1.0
+    named = {"answer": shorten(score.answer or "", 60), "value": score.value, **score.detail}
+    try:
+        return told["right" if best else "wrong"].format_map(named)
+    except (KeyError, ValueError):  # scored by another version, which kept other details
+        return ""
+
+
+def _place_of(shown: Shown, score: Score) -> tuple[int, int] | None:
+    """Return where in the reply the answer stands, if it stands there once: then it is what decided."""
+    text, answer = (shown.prediction.text or "").lower(), (score.answer or "").lower()
+    if not answer or answer == text.strip() or len(text) != len(shown.prediction.text or "") or text.count(answer) != 1:
+        return None
+    start = text.index(answer)
+    return start, start + len(answer)
 
 
 def _read_again(shown: Shown, score: Score) -> Extraction | None:
