@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ..core.config import convert, dotted_names
 from ..core.errors import UsageError, did_you_mean
 from ..core.protocols import Model
@@ -9,11 +11,25 @@ from ..core.registry import Registry
 from ..core.secret import names_a_key
 from ..data.catalog import Catalog
 from ..model.options import ModelOptions
+from ..model.served.served_model import ServedModel
 from .settings import RunSettings
 
 
 def create_model(settings: RunSettings, registry: Registry) -> Model:
-    """Return the model named `provider/name`."""
+    """Return the model named `provider/name`; one pool where it has several servers."""
+    if not settings.more_urls:
+        return _create_one(settings, registry)
+    from ..model.cloud.pool import PooledModel
+
+    urls = (settings.base_url, *settings.more_urls)
+    models = [_create_one(msgspec.structs.replace(settings, base_url=url, more_urls=()), registry) for url in urls]
+    served = [model for model in models if isinstance(model, ServedModel)]
+    if len(served) != len(models):
+        raise UsageError(f"several --base-url: {settings.model} is not a served model")
+    return PooledModel(served)
+
+
+def _create_one(settings: RunSettings, registry: Registry) -> Model:
     provider, _, name = settings.model.partition("/")
     known, catalog = registry.names("model"), Catalog(settings.catalogs)
     cards = catalog.names("providers")

@@ -364,6 +364,7 @@ _NOT_IN_NAME = {
         "query",
         "strict_params",
         "base_url",
+        "more_urls",
         "output_dir",
         "data_root",
         "command",

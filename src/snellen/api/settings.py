@@ -41,6 +41,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     model: str
     # where things are
     base_url: str | None = None
+    more_urls: tuple[str, ...] = ()
+    """Further servers of the same model: together with `base_url` they are asked as one pool."""
     api_key: Secret | None = None
     key_command: str | None = None
     """Prints the key or a token, and is asked again when the server no longer takes it."""
