@@ -377,6 +377,6 @@ _NOT_IN_NAME = {
     *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
     *("same_model", "deadline_s", "allow_outside", "strip_metadata", "rate"),
     *("price", "max_cost", "yes"),
-    *("batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"),
+    *("prompt_cache", "batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"),
 }
 """Settings that change where things are or how they are asked, not what is measured."""

@@ -133,6 +133,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Requests in one batch at most; None: as many as the provider takes."""
     batch_poll_s: float = 30.0
     """Seconds between two looks at a batch; they grow to five minutes."""
+    prompt_cache: bool = False
+    """Mark what requests share to be kept by the provider, where it keeps only what is marked (Anthropic)."""
     cache: bool = True
     allow_missing_images: bool = False
     allow_outside: bool = False

@@ -133,6 +133,7 @@ Examples:
 @option("--price", metavar="IN,OUT[,CACHED]", help=PRICE)
 @option("--max-cost", type=ABOVE_ZERO, help=MAX_COST)
 @flag("--yes", help="Start although the estimate is above --max-cost; it still stops there.")
+@flag("--prompt-cache", help="Mark pages and instructions to be kept by the provider (Anthropic; others do it alone).")
 @flag("--batch", help=BATCH)
 @flag("--batch-leave", help="With --batch: send and leave; the same command later collects.")
 @defaulted("--batch-rest", type=click.Choice(["again", "live"]), default="again", help=BATCH_REST)

@@ -55,6 +55,8 @@ class Expected(NamedTuple):
     basis: str
     unreadable: int = 0
     """Pictures whose size could not be read; they are not in `pictures`."""
+    crowded: int = 0
+    """Prompts that show more pictures than the model's card says it takes."""
 
     @property
     def input(self) -> float:
@@ -189,7 +191,9 @@ def _expect(
     basis = f"{len(looked_at):,} prompts looked at; {told}, text by its length, replies by their form"
     reply = planned.task.params.max_tokens if _thinks(settings, card) else usual_reply(looked_at, letters)
     replies = None if reply is None else reply * len(looked_at) / count
-    return Expected(text / count, pictures / count, replies, basis, sizes.count(None))
+    shown = [sum(len(turn.images) for turn in request.messages) for _, request in looked_at]
+    crowded = sum(card.max_images is not None and number > card.max_images for number in shown)
+    return Expected(text / count, pictures / count, replies, basis, sizes.count(None), crowded)
 
 
 def _told(formula: PictureTokens, sizes: Sequence[object]) -> str:

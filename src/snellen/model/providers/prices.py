@@ -23,6 +23,8 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Requests with more input tokens have another price, which is not known here."""
     batch_share: float | None = None
     """The part of these prices that a reply of a batch costs; None: nobody said."""
+    cache_write_per_million: float | None = None
+    """Of input tokens that the server keeps for later; None: priced as the others."""
     as_of: str = ""
     mark: str = ""
     """`seen` in a source, or `from memory`."""
@@ -31,8 +33,10 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def cost(self, tokens: Tokens) -> float:
         """Return what these tokens cost."""
         cached = self.input_per_million if self.cached_per_million is None else self.cached_per_million
-        fresh = (tokens.input - tokens.cached) * self.input_per_million
-        return (fresh + tokens.cached * cached + tokens.output * self.output_per_million) / 1e6
+        written = self.input_per_million if self.cache_write_per_million is None else self.cache_write_per_million
+        fresh = (tokens.input - tokens.cached - tokens.written) * self.input_per_million
+        kept = tokens.cached * cached + tokens.written * written
+        return (fresh + kept + tokens.output * self.output_per_million) / 1e6
 
     def share_of(self, prediction: Prediction) -> float | None:
         """Return the part of the price that a reply cost by the way it was asked for; None where nobody knows."""
@@ -53,12 +57,15 @@ class Tokens:
     cached: int = 0
     """The part of the input that the server had kept."""
     output: int = 0
+    written: int = 0
+    """The part of the input that the server put into its cache."""
 
     def add(self, usage: Usage) -> None:
         """Count the tokens of one reply."""
         self.input += usage.input_tokens or 0
         self.cached += min(usage.cached_tokens or 0, usage.input_tokens or 0)
         self.output += usage.output_tokens or 0
+        self.written += min(usage.written_tokens or 0, (usage.input_tokens or 0) - (usage.cached_tokens or 0))
 
 
 class Bill:

@@ -64,6 +64,8 @@ class ServedModel:
         self.dialect = dialect
         self.remote_name = name
         self._options = options
+        if options.prompt_cache and hasattr(dialect, "marks_cache"):  # the others keep prefixes by themselves
+            dialect.marks_cache = True
         self.quirks = Quirks()
         """What this server wants otherwise; grows with its refusals."""
         self._reasoning = (
