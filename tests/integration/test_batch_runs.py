@@ -24,7 +24,7 @@ from snellen.mock.process import ServerProcess
 from snellen.store.reader import RunReader
 from waiting import wait_until
 
-DIALECTS = ("openai", "azure", "mistral", "anthropic", "gemini")
+DIALECTS = ("openai", "openai-responses", "azure", "mistral", "anthropic", "gemini")
 ROWS = 30
 Server = Callable[..., ServerProcess]
 

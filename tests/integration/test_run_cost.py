@@ -13,11 +13,14 @@ import pytest
 
 import snellen
 from command_line import run_command
+from emulator import emulator
 from snellen.api.money.cost_words import describe_cost, note_age
 from snellen.api.money.run_cost import estimate_run
 from snellen.api.plan import make_plan
 from snellen.core.errors import UsageError
+from snellen.core.secret import Secret
 from snellen.mock.process import ServerProcess
+from snellen.mock.server import MockOptions
 from snellen.model.providers.prices import Prices, money
 
 WORDS = "Which of the shapes in the picture has the longest side, and how often does it appear beside a green one?"
@@ -214,3 +217,73 @@ def test_the_leaderboard_shows_what_runs_cost(
         "blind/first": None,
         "openai/mock": results["cost"]["value"],
     }
+
+
+PAIR = ["the square on the left", "the circle in the middle"]
+CARD = """
+model = "{model}"
+characters_per_token = 4.2
+
+[prices]
+input_per_million = 0.5
+output_per_million = 1.5
+currency = "EUR"
+
+[pictures]
+kind = "flat"
+base = 256
+"""
+
+
+@pytest.mark.parametrize(
+    "dialect", ["openai-responses", "azure", "mistral", "anthropic", "gemini", "vertex", "bedrock"]
+)
+@pytest.mark.parametrize("batch", [False, True], ids=["live", "batch"])
+def test_the_estimate_of_every_dialect_is_within_a_tenth_of_the_emulators_bill(
+    dialect: str, batch: bool, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if batch and dialect in ("vertex", "bedrock"):
+        pytest.skip("no batches")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    name = "gemini-mock" if dialect == "vertex" else "mock"
+    (tmp_path / "cards" / "models").mkdir(parents=True)
+    (tmp_path / "cards" / "models" / "own.toml").write_text(CARD.format(model=f"{dialect}/{name}"))
+    spoken = MockOptions(dialect=dialect, models=(name,), answer="A. the square of the two")
+    with emulator(spoken) as running:
+        place = {"tasks": (str(rows),), "model": f"{dialect}/{name}", "base_url": running.base_url, "cache": False}
+        more = {"batch": batch, "batch_poll_s": 0.02, "api_key": Secret("k"), "catalogs": (tmp_path / "cards",)}
+        asked = snellen.RunSettings(**place, **more, output_dir=tmp_path / "run")
+        cost = estimate_run(make_plan(asked), asked).cost()
+        told = snellen.run(asked).results["cost"]["value"]
+        seen = running.server.stats
+    live, batched = (
+        seen[f"{kind}prompt_tokens"] * 0.5 + seen[f"{kind}completion_tokens"] * 1.5 for kind in ("", "batch_")
+    )
+    bill = (live + batched / 2) / 1e6
+    assert told == pytest.approx(bill)
+    assert cost == pytest.approx(bill, rel=0.10)
+
+
+def test_dialogues_are_estimated_with_their_history(server: str, tmp_path: Path) -> None:
+    lines = []
+    for number in range(24):
+        row = {
+            "id": str(number),
+            "group": str(number // 4),
+            "round": number % 4,
+            "options": PAIR,
+            "answer": "A",
+        }
+        lines.append(row | {"question": f"{number}: {WORDS}"})
+    path = tmp_path / "talks.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    asked = settings(path, server, tmp_path / "run", infer_method="every", cache=False)
+    estimate = estimate_run(make_plan(asked), asked)
+    told = snellen.run(asked).results["usage"]
+    tokens = estimate.tokens()
+    assert tokens is not None and tokens.input == pytest.approx(told["input_tokens"], rel=0.10)
+
+
+def test_likelihoods_are_not_estimated(rows: Path, server: str, tmp_path: Path) -> None:
+    asked = settings(rows, server, tmp_path / "run", infer_method="likelihood")
+    assert estimate_run(make_plan(asked), asked).cost() is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ..core.config import convert, dotted_names
 from ..core.errors import UsageError, did_you_mean
 from ..core.protocols import Model
@@ -9,11 +11,27 @@ from ..core.registry import Registry
 from ..core.secret import names_a_key
 from ..data.catalog import Catalog
 from ..model.options import ModelOptions
+from ..model.providers.model_card import find_model_card
+from ..model.served.served_model import ServedModel
 from .settings import RunSettings
 
 
 def create_model(settings: RunSettings, registry: Registry) -> Model:
-    """Return the model named `provider/name`."""
+    """Return the model named `provider/name`; one pool where it has several servers."""
+    if not settings.more_urls:
+        return fit_to_card(_create_one(settings, registry), settings)
+    from ..model.cloud.pool import PooledModel
+
+    urls = (settings.base_url, *settings.more_urls)
+    each = [msgspec.structs.replace(settings, base_url=url, more_urls=()) for url in urls]
+    models = [fit_to_card(_create_one(one, registry), one) for one in each]
+    served = [model for model in models if isinstance(model, ServedModel)]
+    if len(served) != len(models):
+        raise UsageError(f"several --base-url: {settings.model} is not a served model")
+    return PooledModel(served)
+
+
+def _create_one(settings: RunSettings, registry: Registry) -> Model:
     provider, _, name = settings.model.partition("/")
     known, catalog = registry.names("model"), Catalog(settings.catalogs)
     cards = catalog.names("providers")
@@ -34,6 +52,7 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
         query=settings.query,
         strict_params=settings.strict_params,
         key_command=settings.key_command,
+        prompt_cache=settings.prompt_cache,
         reasoning=settings.reasoning,
         infer_method="likelihood" if "likelihood" in (settings.infer_method or "") else "generation",
     )
@@ -43,6 +62,20 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
         card = convert(catalog.card("providers", provider), ProviderCard, f"provider {provider!r}")
         return create_by_card(provider, card, name, options)
     model: Model = registry.get("model", provider)(name, options)
+    return model
+
+
+def fit_to_card(model: Model, settings: RunSettings) -> Model:
+    """Let the model's card make its picture policy narrower: what it would refuse is made smaller, and recorded."""
+    if not isinstance(model, ServedModel) or settings.image_policy is not None:
+        return model
+    card = find_model_card(settings.model, str(model.identity()["base_url"]), settings.catalogs).card
+    policy = model.image_policy
+    for name in ("max_side", "max_bytes"):
+        limit, known = getattr(card, name, None), getattr(policy, name)
+        if limit is not None and (known is None or limit < known):
+            policy = msgspec.structs.replace(policy, **{name: limit})
+    model.image_policy = policy
     return model
 
 

@@ -371,6 +371,7 @@ _NOT_IN_NAME = {
         "query",
         "strict_params",
         "base_url",
+        "more_urls",
         "output_dir",
         "data_root",
         "command",
@@ -383,7 +384,7 @@ _NOT_IN_NAME = {
     *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
     *("same_model", "deadline_s", "allow_outside", "strip_metadata", "rate"),
     *("price", "max_cost", "yes", "log"),
-    *("batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"),
+    *("prompt_cache", "batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"),
     *("executor", "replicas", "gpus_per_replica", "ray_address"),
 }
 """Settings that change where things are or how they are asked, not what is measured."""

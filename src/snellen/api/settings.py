@@ -41,6 +41,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     model: str
     # where things are
     base_url: str | None = None
+    more_urls: tuple[str, ...] = ()
+    """Further servers of the same model: together with `base_url` they are asked as one pool."""
     api_key: Secret | None = None
     key_command: str | None = None
     """Prints the key or a token, and is asked again when the server no longer takes it."""
@@ -138,6 +140,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Requests in one batch at most; None: as many as the provider takes."""
     batch_poll_s: float = 30.0
     """Seconds between two looks at a batch; they grow to five minutes."""
+    prompt_cache: bool = False
+    """Mark what requests share to be kept by the provider, where it keeps only what is marked (Anthropic)."""
     cache: bool = True
     allow_missing_images: bool = False
     allow_outside: bool = False

@@ -72,7 +72,7 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
             "yes",
             "no_cache",
         ),
-        *("batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"),
+        *("prompt_cache", "batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"),
     ),
     "More than one process": ("executor", "replicas", "gpus_per_replica", "ray_address"),
     "Output": ("output_dir", "log", "show_prompts", "as_lines", "quiet", "as_json"),

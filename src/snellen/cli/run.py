@@ -45,7 +45,7 @@ Examples:
 @click.command(cls=GroupedCommand, groups=RUN_GROUPS, epilog=EXAMPLE)
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE...")
 @option("--model", help="provider/name: openai/NAME, anthropic/NAME, gemini/NAME, reader, blind/longest, replay/FILE …")
-@option("--base-url", "--url", "--base_url", help="Where an OpenAI-compatible server answers.")
+@repeated("--base-url", "--url", "--base_url", help="Where the server answers; several are asked as one pool.")
 @options.KEYS
 @options.API_KEY
 @options.ADDRESSING
@@ -136,6 +136,7 @@ Examples:
 @option("--max-cost", type=ABOVE_ZERO, help=MAX_COST)
 @flag("--yes", help="Start although the estimate is above --max-cost; it still stops there.")
 @repeated("--log", metavar="TRACKER", help="Tell a tracker, live: jsonl, tensorboard, mlflow or wandb (extras).")
+@flag("--prompt-cache", help="Mark pages and instructions to be kept by the provider (Anthropic; others do it alone).")
 @flag("--batch", help=BATCH)
 @flag("--batch-leave", help="With --batch: send and leave; the same command later collects.")
 @defaulted("--batch-rest", type=click.Choice(["again", "live"]), default="again", help=BATCH_REST)
@@ -187,6 +188,8 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     headers, query = read_headers(flags.pop("headers")), read_pairs("--query", flags.pop("query"))
     model = _model_name(flags.pop("model"), file.pop("model", None))
     limit, try_run = flags.pop("limit"), flags.pop("try_run")
+    urls = flags.pop("base_url")
+    flags |= {"base_url": urls[0] if urls else None, "more_urls": urls[1:] or None}
     policy = read_image_flags(flags, file)
     columns = dict(map(parse_assignment, flags.pop("columns")))
     if flags.pop("online_multi_round"):

@@ -279,6 +279,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     cached_tokens: int | None = None
     visual_tokens: int | None = None
     """The part of the input tokens that came from images."""
+    written_tokens: int | None = None
+    """The part of the input tokens that the server put into its cache for later: some ask more for these."""
 
 
 class Timing(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -64,6 +64,9 @@ class Body(Struct):
     prompt_logprobs: int | None = None
     echo: bool = False
     continue_final_message: bool = False
+    kept: str | None = None
+    """A hash of what the request marks to be kept, in dialects with such marks."""
+    kept_tokens: int = 0
 
 
 class Ask(Struct, frozen=True):

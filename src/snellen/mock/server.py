@@ -86,6 +86,7 @@ class MockServer:
         self.stats: Counter[str] = Counter()
         self._attempts: Counter[str] = Counter()
         self._draws: Counter[str] = Counter()
+        self._kept: set[str] = set()
         self._speech = speech_of(options.dialect)
         self._batches = batch_routes(self._speech, options.batches, self.answer_line, options.seed)
         self._log = os.open(options.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) if options.log else None
@@ -231,11 +232,20 @@ class MockServer:
         completions = [complete(ask, reply, self.options.tokens) for reply in replies]
         if any(text in ask.transcript for text in self.options.filters):
             completions = [Completion([], [], "content_filter", one.prompt_tokens) for one in completions]
+        completions = [self._with_kept(ask, one) for one in completions]
         if tongue is not None:
             plan = tongue.answer(ask, completions[0], self.options.pace, ident)
         else:
             plan = self._chat_answer(ask, entry, completions, ident)
         return replace(plan, tokens=(completions[0].prompt_tokens, sum(one.output_tokens for one in completions)))
+
+    def _with_kept(self, ask: Ask, completion: Completion) -> Completion:
+        """Return the completion with what of its prompt was read from the cache, or goes into it."""
+        if ask.body.kept is None:
+            return completion
+        known, count = ask.body.kept in self._kept, ask.body.kept_tokens
+        self._kept.add(ask.body.kept)
+        return replace(completion, cached_tokens=count) if known else replace(completion, written_tokens=count)
 
     def _chat_answer(self, ask: Ask, entry: Entry | None, completions: list[Completion], ident: str) -> Plan:
         wanted = self._wanted(ask, entry)

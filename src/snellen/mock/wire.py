@@ -41,6 +41,8 @@ class Completion:
     prompt_tokens: int
     cached_tokens: int = 0
     """The part of the prompt that the server had kept."""
+    written_tokens: int = 0
+    """The part that it keeps from now on."""
 
     @property
     def output_tokens(self) -> int:

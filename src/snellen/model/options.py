@@ -37,6 +37,8 @@ class ModelOptions:
     """`--api-key-command`: prints the key or a token; asked again when the server no longer takes it."""
     renew_key: Callable[[], Secret] | None = None
     """Another source of tokens, asked again in the same way."""
+    prompt_cache: bool = False
+    """Mark what requests share (pages, instructions) to be kept, where a provider keeps only what is marked."""
     infer_method: str = "generation"
     """generation or likelihood: what a loader that prepares for one of them is told."""
     clock: Clock = field(default_factory=SystemClock)

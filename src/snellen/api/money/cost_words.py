@@ -27,6 +27,9 @@ def describe_cost(plan: Plan, estimate: CostEstimate) -> Iterator[str]:
             yield f"  {one.name}: {_each(one.expected.text, one.expected.pictures)}; {one.expected.basis}"
             if one.expected.unreadable:
                 yield f"  {one.name}: {one.expected.unreadable} pictures could not be measured and are not in it"
+        if one.expected is not None and one.expected.crowded:
+            most = estimate.found.card.max_images if estimate.found.card else 0
+            yield f"  {one.name}: {one.expected.crowded} prompts show more than the {most} pictures the model takes"
     if not any(one.left for one in estimate.tasks):
         about = "nothing is left to ask"
     elif tokens is not None:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from ...core.builtins import INFERENCERS
 from ...core.errors import DataError, SnellenError
-from ...core.protocols import ImagePolicy, Model
+from ...core.protocols import Capability, ImagePolicy, Inferencer, Model
 from ...core.types import Form, Image, Request, Sample, Usage
 from ...data.images.decode import Header, read_header, read_stamped
 from ...data.images.encode import open_picture, prepare, target_size, with_margin
@@ -26,12 +27,15 @@ from ...model.providers.prices import Prices, Tokens, parse_price
 from ...store.reader import RunReader
 from ..plan import Plan, PlannedTask
 from ..settings import RunSettings
+from .tried_jobs import try_jobs
 
 VIDEOS_LOOKED_AT = 8
 """Of samples with videos fewer are looked at: each has to be read through to know its frames."""
 REMEMBERED = 500
 """Stored replies of a run that is continued, of which the tokens of the next are taken."""
 LETTERS_PER_TOKEN = 3.5
+MESSAGE_TOKENS = 3
+"""What a chat template puts around each message; a dialogue has many."""
 ANSWER_TOKENS = {Form.CHOICE: 8, Form.MULTIPLE: 10, Form.YESNO: 4, Form.NUMBER: 6}
 """A short answer in tokens; of other forms `LONG_ANSWER`."""
 LONG_ANSWER = 40
@@ -51,6 +55,8 @@ class Expected(NamedTuple):
     basis: str
     unreadable: int = 0
     """Pictures whose size could not be read; they are not in `pictures`."""
+    crowded: int = 0
+    """Prompts that show more pictures than the model's card says it takes."""
 
     @property
     def input(self) -> float:
@@ -128,9 +134,22 @@ def _estimate_task(planned: PlannedTask, plan: Plan, settings: RunSettings, foun
     left = max(0, planned.trials - stored)
     if usages:
         return TaskEstimate(planned.task.name, left, _measured(usages), limit)
-    if not left or plan.registry.get("inferencer", planned.task.infer) is not GENERATE:
+    looked_at, trials = _looked_at(planned, plan) if left else ([], 0)
+    if not trials:
         return TaskEstimate(planned.task.name, left, None, limit)
-    return TaskEstimate(planned.task.name, left, _expect(planned, plan, settings, found), limit)
+    expected = _expect(planned, plan, settings, found, looked_at=looked_at, count=trials)
+    return TaskEstimate(planned.task.name, left, expected, limit)
+
+
+def _looked_at(planned: PlannedTask, plan: Plan) -> tuple[list[tuple[Sample, Request]], int]:
+    """Return some requests and of how many trials they are; none where it is not known how a trial is asked."""
+    inferencer: Inferencer = plan.registry.get("inferencer", planned.task.infer)
+    if inferencer is GENERATE:
+        looked_at = list(_some_requests(planned, plan.model))
+        return looked_at, len(looked_at)
+    if planned.task.infer not in INFERENCERS or Capability.LIKELIHOOD in inferencer.needs:
+        return [], 0
+    return try_jobs(planned, plan.registry)
 
 
 def _remembered(folder: Path, task: str) -> tuple[int, list[Usage]]:
@@ -153,19 +172,28 @@ def _measured(usages: Sequence[Usage]) -> Expected:
     return Expected((given - pictures) / count, pictures / count, out / count, basis)
 
 
-def _expect(planned: PlannedTask, plan: Plan, settings: RunSettings, found: FoundCard) -> Expected:
+def _expect(
+    planned: PlannedTask,
+    plan: Plan,
+    settings: RunSettings,
+    found: FoundCard,
+    *,
+    looked_at: Sequence[tuple[Sample, Request]],
+    count: int,
+) -> Expected:
     card = found.card or ModelCard(plan.model.name)
     formula, letters = card.pictures or ASSUMED, card.characters_per_token
-    looked_at = list(_some_requests(planned, plan.model))
-    count = max(1, len(looked_at))
     turns = [turn for _, request in looked_at for turn in request.messages]
     sizes = [size_as_sent(image, plan.model.image_policy) for turn in turns for image in turn.images]
     pictures = sum(map(formula.count, filter(None, sizes)))
-    text = sum(text_tokens(turn.text, letters) for turn in turns)
+    text = sum(text_tokens(turn.text, letters) + MESSAGE_TOKENS for turn in turns)
     told = _told(formula, sizes)
     basis = f"{len(looked_at):,} prompts looked at; {told}, text by its length, replies by their form"
     reply = planned.task.params.max_tokens if _thinks(settings, card) else usual_reply(looked_at, letters)
-    return Expected(text / count, pictures / count, reply, basis, sizes.count(None))
+    replies = None if reply is None else reply * len(looked_at) / count
+    shown = [sum(len(turn.images) for turn in request.messages) for _, request in looked_at]
+    crowded = sum(card.max_images is not None and number > card.max_images for number in shown)
+    return Expected(text / count, pictures / count, replies, basis, sizes.count(None), crowded)
 
 
 def _told(formula: PictureTokens, sizes: Sequence[object]) -> str:
@@ -194,14 +222,14 @@ def usual_reply(looked_at: Sequence[tuple[Sample, Request]], letters: float | No
 def _some_requests(planned: PlannedTask, model: Model) -> Iterator[tuple[Sample, Request]]:
     """Yield prompts as they will be sent, spread over samples and variants."""
     variants = planned.task.variants
-    for number, sample in enumerate(_looked_at(planned)):
+    for number, sample in enumerate(_specimens(planned)):
         request = planned.prompter.build(sample, variants[number % len(variants)])
         with suppress(DataError):  # a video that cannot be read fails when it is asked about
             request = unfold_videos_now(request, model).request if has_videos(request) else request
         yield sample, request
 
 
-def _looked_at(planned: PlannedTask) -> Sequence[Sample]:
+def _specimens(planned: PlannedTask) -> Sequence[Sample]:
     specimens = planned.survey.specimens
     return specimens[:: max(1, len(specimens) // VIDEOS_LOOKED_AT)] if planned.survey.videos else specimens
 

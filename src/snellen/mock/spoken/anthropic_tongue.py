@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.ids import content_hash
 from ..ask import Ask, BadRequestError, Body
 from ..plan import Plan
-from ..wire import Completion, Pace
+from ..tokens import tokenize
+from ..wire import IMAGE_TOKENS, Completion, Pace
 from .tongue import Json, Told, data_url, decode_object, event_plan, in_chunks, to_chat, whole_plan
 
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
@@ -39,7 +41,7 @@ class AnthropicTongue:
         messages = [{"role": "system", "content": text}] if text else []
         messages += [_message(turn) for turn in value.get("messages") or ()]
         in_path = path.rpartition("/models/")[2].partition(":")[0] if ":" in path else ""
-        shared = {name: value.get(name) for name in ("max_tokens", "temperature", "stream")}
+        shared = {name: value.get(name) for name in ("max_tokens", "temperature", "stream")} | _kept(value)
         return to_chat(
             shared | {"model": value.get("model") or in_path, "messages": messages, "stop": value.get("stop_sequences")}
         )
@@ -70,11 +72,27 @@ class AnthropicTongue:
 def counts_of(completion: Completion) -> Json:
     """Return the usage; what was read from a cache is not part of `input_tokens`."""
     return {
-        "input_tokens": completion.prompt_tokens - completion.cached_tokens,
+        "input_tokens": completion.prompt_tokens - completion.cached_tokens - completion.written_tokens,
         "cache_read_input_tokens": completion.cached_tokens,
-        "cache_creation_input_tokens": 0,
+        "cache_creation_input_tokens": completion.written_tokens,
         "output_tokens": len(completion.tokens) + len(completion.reasoning),
     }
+
+
+def _kept(value: Json) -> Json:
+    """Return what a request marks to be kept: a hash of all up to its last mark, and its tokens."""
+    system = value.get("system")
+    blocks = list(system) if isinstance(system, list) else [{"type": "text", "text": system or ""}]
+    for turn in value.get("messages") or ():
+        content = turn.get("content")
+        blocks += [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    marked = [place for place, block in enumerate(blocks) if "cache_control" in block]
+    if not marked:
+        return {}
+    kept = blocks[: marked[-1] + 1]
+    pictures = sum(block.get("type") == "image" for block in kept)
+    words = sum(len(tokenize(str(block.get("text") or ""))) for block in kept)
+    return {"kept": content_hash(kept), "kept_tokens": pictures * IMAGE_TOKENS + words}
 
 
 def _message(turn: Json) -> Json:

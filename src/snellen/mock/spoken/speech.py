@@ -36,8 +36,10 @@ class Speech(NamedTuple):
     """The kind of its batches; empty where it has none."""
 
 
+_OPENAI = Speech("/v1", (ResponsesTongue(),), chats=True, batches="files")
 SPEECHES: dict[str, Speech] = {
-    "openai": Speech("/v1", (ResponsesTongue(),), chats=True, batches="files"),
+    "openai": _OPENAI,
+    "openai-responses": _OPENAI,
     "azure": Speech("/openai/v1", (ResponsesTongue(),), chats=True, batches="files"),
     "mistral": Speech("/v1", chats=True, batches="mistral"),
     "anthropic": Speech("/v1", (AnthropicTongue(),), batches="messages"),

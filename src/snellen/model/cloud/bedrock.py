@@ -117,4 +117,4 @@ def _usage(value: Any) -> Usage | None:
     read, written = (value.get(f"cache{kind}InputTokens") for kind in ("Read", "Write"))
     fresh = value.get("inputTokens")  # without what was read from or written to a cache
     whole = None if fresh is None else fresh + (read or 0) + (written or 0)
-    return Usage(whole, value.get("outputTokens"), None, read)
+    return Usage(whole, value.get("outputTokens"), None, read, written_tokens=written or None)

@@ -36,6 +36,8 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_output: int | None = None
     max_images: int | None = None
     max_side: int | None = None
+    max_bytes: int | None = None
+    """Of one picture as it is sent; larger ones are made smaller."""
     thinks: bool | None = None
     from_memory: tuple[str, ...] = ()
     """Fields that are remembered, not seen; they are never a reason to refuse."""
@@ -121,7 +123,16 @@ def _filled(card: ModelCard, other: ModelCard | None) -> ModelCard:
     """Return a card with what it does not say taken from another: a table of prices has no picture formulas."""
     if other is None:
         return card
-    fields = ("pictures", "characters_per_token", "context", "max_output", "max_images", "max_side", "thinks")
+    fields = (
+        "pictures",
+        "characters_per_token",
+        "context",
+        "max_output",
+        "max_images",
+        "max_side",
+        "max_bytes",
+        "thinks",
+    )
     missing = {name: getattr(other, name) for name in fields if getattr(card, name) is None}
     return msgspec.structs.replace(card, **missing)
 

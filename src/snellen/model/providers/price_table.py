@@ -103,7 +103,9 @@ def _read_prices(entry: Mapping[str, Any], day: str) -> Prices | None:
     )
     if given is None or out is None:
         return None
-    return Prices(given, out, "USD", cached, _up_to(entry, first), as_of=day, mark="seen", source="LiteLLM's table")
+    written, upto = _per_million(flat.get("cache_creation_input_token_cost")), _up_to(entry, first)
+    prices = Prices(given, out, "USD", cached, upto, cache_write_per_million=written)
+    return msgspec.structs.replace(prices, as_of=day, mark="seen", source="LiteLLM's table")
 
 
 def _per_million(value: Any) -> float | None:

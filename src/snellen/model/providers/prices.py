@@ -23,6 +23,8 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Requests with more input tokens have another price, which is not known here."""
     batch_share: float | None = None
     """The part of these prices that a reply of a batch costs; None: nobody said."""
+    cache_write_per_million: float | None = None
+    """Of input tokens that the server keeps for later; None: priced as the others."""
     as_of: str = ""
     mark: str = ""
     """`seen` in a source, or `from memory`."""
@@ -30,21 +32,25 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def cost(self, tokens: Tokens) -> float:
         """Return what these tokens cost."""
-        return self._cost(tokens.input, tokens.cached, tokens.output)
+        return self._cost(tokens.input, tokens.cached, tokens.written, tokens.output)
 
-    def _cost(self, given: int, cached: int, written: int) -> float:
-        price = self.input_per_million if self.cached_per_million is None else self.cached_per_million
-        fresh = (given - cached) * self.input_per_million
-        return (fresh + cached * price + written * self.output_per_million) / 1e6
+    def _cost(self, given: int, cached: int, kept: int, output: int) -> float:
+        """Return the price of so many tokens, of which some were cached before and some were kept now."""
+        full = self.input_per_million
+        old = full if self.cached_per_million is None else self.cached_per_million
+        new = full if self.cache_write_per_million is None else self.cache_write_per_million
+        return ((given - cached - kept) * full + cached * old + kept * new + output * self.output_per_million) / 1e6
 
     def add_to(self, tokens: Tokens, usage: Usage) -> float:
         """Count the tokens of one reply, which must be known, and return what they cost: millions pass here."""
-        given, written = usage.input_tokens or 0, usage.output_tokens or 0
+        given, output = usage.input_tokens or 0, usage.output_tokens or 0
         cached = min(usage.cached_tokens or 0, given)
+        kept = min(usage.written_tokens or 0, given - cached)
         tokens.input += given
         tokens.cached += cached
-        tokens.output += written
-        return self._cost(given, cached, written)
+        tokens.written += kept
+        tokens.output += output
+        return self._cost(given, cached, kept, output)
 
     def share_of(self, prediction: Prediction) -> float | None:
         """Return the part of the price that a reply cost by the way it was asked for; None where nobody knows."""
@@ -65,6 +71,8 @@ class Tokens:
     cached: int = 0
     """The part of the input that the server had kept."""
     output: int = 0
+    written: int = 0
+    """The part of the input that the server put into its cache."""
 
 
 class Bill:

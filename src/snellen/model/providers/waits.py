@@ -34,7 +34,7 @@ def _waits(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) -
     yield _scaled(named.get("retry-after-ms"), 0.001)
     yield parse_retry_after(headers, clock)
     if status in CROWDED:  # elsewhere these headers only tell how the limits stand
-        resets = [wait for name in RESETS if (wait := _reset(named.get(name), clock)) is not None]
+        resets = [wait for name in RESETS if (wait := seconds_until(named.get(name), clock)) is not None]
         yield max(resets, default=None)
     if found := RETRY_DELAY.search(body):
         yield float(found.group(1))
@@ -65,7 +65,7 @@ def _scaled(value: str | None, unit: float) -> float | None:
     return seconds if math.isfinite(seconds) and seconds > 0 else None
 
 
-def _reset(value: str | None, clock: Clock) -> float | None:
+def seconds_until(value: str | None, clock: Clock) -> float | None:
     """Return the seconds until a limit is reset: `1.5`, `6m0s`, `500ms` or a moment; nothing for 0 and below."""
     if not value:
         return None

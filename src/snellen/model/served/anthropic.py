@@ -40,6 +40,8 @@ class Anthropic:
     unknown = frozenset({"seed"})
     batch = "anthropic"
     batch_endpoint = ""
+    marks_cache = False
+    """Whether the last picture, or the system text, is marked to be kept for the requests that follow."""
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the messages address."""
@@ -55,12 +57,13 @@ class Anthropic:
         pairs = list(zip(request.messages, pictures, strict=True))
         system = "\n".join(turn.text for turn, _ in pairs if turn.role == "system")
         messages = [_message(turn, of_turn) for turn, of_turn in pairs if turn.role != "system"]
+        marked = self.marks_cache and _mark_last_picture(messages)
         params = request.params
         body: dict[str, Any] = {
             "model": model,
             "max_tokens": params.max_tokens or DEFAULT_MAX_TOKENS,
             "messages": messages,
-            "system": system or None,
+            "system": _kept(system) if system and self.marks_cache and not marked else system or None,
             "temperature": params.temperature,
             "top_p": params.top_p,
             "stop_sequences": params.stop,
@@ -109,6 +112,24 @@ def _message(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
     return {"role": turn.role, "content": content}
 
 
+KEEP = {"cache_control": {"type": "ephemeral"}}
+
+
+def _mark_last_picture(messages: Sequence[dict[str, Any]]) -> bool:
+    """Mark the last picture of the first message that has some: what stands before it is the same for each question."""
+    for message in messages:
+        blocks = message["content"]
+        pictures = [block for block in blocks if isinstance(block, dict) and block.get("type") == "image"]
+        if pictures:
+            pictures[-1].update(KEEP)
+            return True
+    return False
+
+
+def _kept(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text, **KEEP}]
+
+
 def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
     if delta.get("type") == "thinking_delta":
         reply.reasoning = (reply.reasoning or "") + str(delta.get("thinking", ""))
@@ -132,7 +153,7 @@ def _usage(value: Any) -> Usage | None:
     fresh = value.get("input_tokens")  # without what was read from or written to a cache
     whole = None if fresh is None else fresh + (read or 0) + (written or 0)
     thought = (value.get("output_tokens_details") or {}).get("reasoning_tokens")
-    return Usage(whole, value.get("output_tokens"), thought, read)
+    return Usage(whole, value.get("output_tokens"), thought, read, written_tokens=written or None)
 
 
 def _merge(first: Usage | None, last: Usage | None) -> Usage | None:
@@ -140,4 +161,4 @@ def _merge(first: Usage | None, last: Usage | None) -> Usage | None:
     if first is None or last is None:
         return last or first
     counts = first.input_tokens or last.input_tokens, last.output_tokens or first.output_tokens
-    return Usage(*counts, last.reasoning_tokens, first.cached_tokens)
+    return Usage(*counts, last.reasoning_tokens, first.cached_tokens, written_tokens=first.written_tokens)

@@ -27,6 +27,7 @@ from .dialect import Dialect, build_body, plain_body
 from .events import read_events
 from .http_client import AiohttpClient, Body, HttpClient
 from .key_ring import KeyRing
+from .pacer import Pacer
 from .post import HttpResponse
 from .replies import (
     GAVE_UP,
@@ -64,12 +65,15 @@ class ServedModel:
         self.dialect = dialect
         self.remote_name = name
         self._options = options
+        if options.prompt_cache and hasattr(dialect, "marks_cache"):  # the others keep prefixes by themselves
+            dialect.marks_cache = True
         self.quirks = Quirks()
         """What this server wants otherwise; grows with its refusals."""
         self._reasoning = (
             reasoning_fields(options.reasoning, dialect.reasoning, dialect.provider) if options.reasoning else None
         )
         self._keys = KeyRing(options, dialect.key_variable)
+        self._pacer = Pacer(options.clock)
         base_url = options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url
         address, self._password = split_address(base_url)
         self._http: HttpClient = http or AiohttpClient()
@@ -215,6 +219,8 @@ class ServedModel:
             if streams and not request.params.stream:
                 request = replace(request, params=replace(request.params, stream=True))
             body = build_body(self.dialect, self.remote_name, request, images, self.quirks)
+            if self._pacer.must_wait:
+                await self._pacer.turn()
             try:
                 return await (self._stream(request, body) if streams else self._send(body))
             except ModelError as error:
@@ -271,6 +277,7 @@ class ServedModel:
         # The engine keeps the deadline of every attempt; a second timer for each request would only cost.
         response = await self._http.send(self._url, body, self._headers, None)
         done = self.clock.monotonic()
+        self._pacer.note(response.headers)
         return self._read_reply(self._body_of(response)), Timing(sent, done)
 
     def _read_reply(self, body: bytes) -> Reply:
@@ -287,6 +294,7 @@ class ServedModel:
             if response.status != 200:
                 answer = b"".join([chunk async for chunk in response.chunks])
                 raise status_error(response.status, response.headers, answer, self.clock)
+            self._pacer.note(response.headers)
             return await self._collect(response.chunks, sent)
 
     async def _collect(self, chunks: AsyncIterator[bytes], sent: float) -> tuple[Reply, Timing]:
