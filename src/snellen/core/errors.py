@@ -7,8 +7,9 @@ SnellenError
 │   └── RunMismatch         exit 2  the run folder belongs to another configuration
 ├── EnvironmentProblem      exit 3  disk, server, lock
 │   └── MissingExtra        exit 3  an optional package is not installed
-└── ModelError              a call failed; typed by FailureKind, becomes a Failure row
-    └── StopRun             exit 3  a call failed in a way that dooms every other one (401)
+├── ModelError              a call failed; typed by FailureKind, becomes a Failure row
+│   └── StopRun             exit 3  a call failed in a way that dooms every other one (401)
+└── Parked                  a request waits in a batch; never seen outside the engine
 """
 
 from __future__ import annotations
