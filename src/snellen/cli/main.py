@@ -41,8 +41,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "leaderboard": ("look.leaderboard:leaderboard", "Rank many runs, and say which cannot be told apart."),
     "tasks": ("tasks:tasks", "List tasks and suites, or show one."),
     "models": ("models:models", "List model providers, or check one model."),
-    "serve-check": ("scale.serve_check:serve_check", "Say in ten seconds what a server can do and which flags to use."),
-    "cluster": ("scale.cluster:cluster", "Look at a Ray cluster before a run does: nodes, versions, model."),
+    "serve-check": (
+        "scale.serve_check_command:serve_check",
+        "Say in ten seconds what a server can do and which flags to use.",
+    ),
+    "cluster": ("scale.cluster_command:cluster", "Look at a Ray cluster before a run does: nodes, versions, model."),
     "doctor": ("look.doctor:doctor", "Look at this machine, or at a run, and say what is missing."),
     "repair": ("look.repair:repair", "Save every readable row of a damaged run into a new run.db."),
     "completion": ("look.completion:completion", "Print what a shell needs to complete commands and options."),

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ..core.text import show_text
+from .boards.headline import headline
+from .side_metrics import MACRO, SIDE_METRICS, is_side_metric
 from .written import written, written_interval
 
-SIDE_METRICS = ("_rate", "_strict", "_micro", "_peer")
-MACRO = "_macro_"
 BLIND = "_blind"
 """Figures of blind rules have a table of their own."""
 VARIANCE = "_variance_"
@@ -49,7 +49,6 @@ def results_table(name: str, result: Mapping[str, Any]) -> Table:
 
 def summary_table(results: Mapping[str, Any]) -> Table:
     """Return one line a task: its headline with the interval, on how many trials it rests, and how many were lost."""
-    from .boards.headline import headline
 
     table = Table(title="all tasks", title_justify="left", title_style="bold")
     table.add_column("task", overflow="fold")
@@ -57,16 +56,11 @@ def summary_table(results: Mapping[str, Any]) -> Table:
     for name in ("value", "95 % interval", "n", "lost"):
         table.add_column(name, justify="right", no_wrap=True)
     for task, result in results["tasks"].items():
-        metric, estimate = headline(result["metrics"])
+        metric, estimate = headline(result["metrics"], result.get("headline"))
         lost = (estimate["unscored"] or 0) + (estimate["failed"] or 0)
         cells = (written(metric or "", estimate), written_interval(metric or "", estimate), count_text(estimate["n"]))
         table.add_row(plain(task), plain(metric or "–"), *cells, count_text(lost))
     return table
-
-
-def is_side_metric(metric: str) -> bool:
-    """Tell whether a metric stands beside another one: a rate, a strict twin, another weighting."""
-    return metric.endswith(SIDE_METRICS) or MACRO in metric
 
 
 def tells_more(metric: str, metrics: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from snellen.core.types import Failure, FailureKind, Form, Image, Prediction, Re
 from snellen.data.catalog import Catalog
 from snellen.scoring.judging.judge_card import read_judge
 from snellen.train.preference import CONTRADICTORY, choose_pair
-from snellen.train.verdicts import (
+from snellen.train.preference_verdicts import (
     CRITERIA,
     PAIRWISE,
     SampledQuestion,

@@ -29,9 +29,7 @@ from ...train.preference import (
     choose_pair,
     control_chains,
 )
-from ...train.rationale_facts import rationale_reward
-from ...train.recipe import CONTROL, DataSource, Recipe
-from ...train.verdicts import (
+from ...train.preference_verdicts import (
     CRITERIA,
     NO_REPLY,
     PAIRWISE,
@@ -42,6 +40,8 @@ from ...train.verdicts import (
     read_pairs,
     read_points,
 )
+from ...train.rationale_facts import rationale_reward
+from ...train.recipe import CONTROL, DataSource, Recipe
 from ..chosen_model import create_model
 from ..errand import Errand, run_errand
 from ..run import run_settings

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from ...scoring.table import lower_is_better
-from ..terminal import is_side_metric
+from ..side_metrics import is_side_metric
 
 PREFERRED = ("accuracy", "cider")
 BESIDE = ("_share", "_tokens", "latency_s")

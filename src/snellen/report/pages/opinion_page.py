@@ -12,7 +12,7 @@ from ...scoring.peers.disagreement import NEITHER, Opinion
 from ..opinion_words import FAVOURS, HOW, SHOWN_KINDS
 from ..written import written, written_interval, written_share
 from . import draw
-from .document import document
+from .html_document import document
 from .parts import facts, reply_text
 from .tables import head, numbers, row, scrolled
 

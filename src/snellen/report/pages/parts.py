@@ -7,7 +7,8 @@ from typing import Any
 
 from ...core.markup import Html, join, shorten, tag
 from ...scoring.table import Outcome
-from ..terminal import AT_TIMES, MACRO, SIDE_METRICS, count_text, told_counts
+from ..side_metrics import MACRO, SIDE_METRICS
+from ..terminal import AT_TIMES, count_text, told_counts
 from ..written import percent_metric, written, written_interval, written_share
 from . import draw
 from .figures import Figure

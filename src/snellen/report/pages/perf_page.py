@@ -10,8 +10,8 @@ import pybase64
 from ...core.markup import Child, Html, join, tag
 from ...perf.definitions import COMMON, DEFINITIONS, STEADY_RULE
 from . import draw
-from .document import document
 from .draw import Axis, Point, Series
+from .html_document import document
 from .tables import head, numbers, row, scrolled
 
 SHOWN = ("Average", "Median", "P90", "P99", "P99.9", "N")

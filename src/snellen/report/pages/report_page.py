@@ -31,8 +31,8 @@ from ..notes.second_headline import second_headline
 from ..protocol_words import protocol_lines
 from ..written import percent_metric, written, written_interval
 from . import draw
-from .document import document
 from .gallery import Budget, gallery, pick_mask, read_trial
+from .html_document import document
 from .overview import Results, TaskOverview, overview_of, read_results
 from .parts import (
     data_table,

@@ -9,7 +9,8 @@ from typing import Any
 from ..boards.headline import headline
 from ..boards.sheet import Sheet, render
 from ..files import write_atomically
-from ..terminal import AT_TIMES, SIDE_METRICS, count_text, told_counts
+from ..side_metrics import SIDE_METRICS
+from ..terminal import AT_TIMES, count_text, told_counts
 from ..written import written, written_interval
 
 ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}

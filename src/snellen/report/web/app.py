@@ -29,12 +29,13 @@ from ..boards.ranking import Board, Entry, board_sheets, make_board
 from ..boards.sheet import Sheet, render
 from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
 from ..notes.ledger import exported_notes
-from ..pages.document import static
 from ..pages.gallery import Shown, read_trial
+from ..pages.html_document import static
 from ..pages.vega import to_csv
 from ..together.matrix import Comparer, matrix_page
 from ..together.same_sample import sample_page
 from ..trials.stage import stored_pictures
+from ..trials.video_line import playable, records_of
 from .again_page import again_page, known_profile
 from .board_page import board_page
 from .browse_page import browse_page
@@ -47,7 +48,6 @@ from .shelf import OpenRun, Shelf
 from .shell import link, shell
 from .thumbs import Thumbs
 from .trial_page import trial_page
-from .video_line import playable, records_of
 from .walk import walk_of
 
 STATIC = {"snellen.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}

@@ -21,10 +21,10 @@ from ..trials.stage import pictures_part
 from ..trials.steps import group_steps
 from ..trials.text_difference import reply_difference
 from ..trials.token_bars import likelihood_bars, token_colours
+from ..trials.video_line import videos_of
 from .reading_words import explain_score
 from .shelf import OpenRun
 from .shell import address, link, pager, shell, trial_address
-from .video_line import videos_of
 from .walk import Walk, Walked, walk_through
 
 REPLY_SHOWN = 30_000

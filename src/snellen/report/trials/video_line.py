@@ -10,8 +10,8 @@ from ...core.errors import DataError
 from ...core.markup import Child, Html, shorten, tag
 from ...data.video.av_child import VideoError, sniff
 from ..pages.gallery import Shown
-from .shelf import OpenRun
-from .shell import trial_address
+from ..web.shelf import OpenRun
+from ..web.shell import trial_address
 
 PLAYED = {"mp4": "video/mp4", "matroska": "video/webm"}
 """What browsers play; other kinds are shown as their frames alone."""
