@@ -49,7 +49,7 @@ def _sentence(task: Task, own: Mapping[str, Any], peer: Mapping[str, Any]) -> st
     differs = (
         "also prints this" if peer["value"] == own["value"] else f"prints {_points(peer)} where ours is {_points(own)}"
     )
-    return f"{tool} {differs}: {FALLBACK_WORDS[task.fallback]}; here that are {what}."
+    return f"{tool} {differs}: {FALLBACK_WORDS[task.fallback]}; here: {what}."
 
 
 def _points(estimate: Mapping[str, Any]) -> str:
