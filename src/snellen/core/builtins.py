@@ -54,7 +54,7 @@ SCORERS = {
     "eyechart": "snellen.scoring.scorers.acuity:score",
     "needle": "snellen.scoring.scorers.needle:score",
     "needle-case": "snellen.scoring.scorers.needle:score_case",
-    "needle-shown": "snellen.scoring.scorers.shown_frames:score_shown",
+    "needle-shown": "snellen.scoring.videos.shown_frames:score_shown",
     "vqa": "snellen.scoring.scorers.vqa:score_vqa",
     "vqa_simple": "snellen.scoring.scorers.vqa:score_vqa_simple",
     "anls": "snellen.scoring.scorers.vqa:score_anls",
@@ -66,8 +66,8 @@ SCORERS = {
     "kie_reform": "snellen.scoring.scorers.key_values:score_reform",
     "kie_f1": "snellen.scoring.scorers.key_values:score_f1",
     "caption": "snellen.scoring.scorers.caption_scores:score",
-    "mra": "snellen.scoring.scorers.video_scores:score_mra",
-    "temporal-iou": "snellen.scoring.scorers.video_scores:score_span",
+    "mra": "snellen.scoring.videos.video_scores:score_mra",
+    "temporal-iou": "snellen.scoring.videos.video_scores:score_span",
     "exam": "snellen.sight.exam_scorer:score",
 }
 
