@@ -44,12 +44,16 @@ def request_digest(identity: str, request: Request, image_hashes: Sequence[str])
     # The repeat is part of the key even at temperature 0: each inference is its own draw.
     parts: tuple[Any, ...] = (identity, messages, image_hashes, params)
     parts += (request.choices, request.prefix, request.key.repeat)
-    joined = [image.ref for turn in request.messages for image in turn.images if image.frame and image.frame.joined]
-    if joined:  # the same frames as one video are another question than as pictures
-        parts += ("joined", [joined.index(ref) for ref in joined])
+    parts += _joined_frames(request)
     if request.choices:
         parts += (request.likelihood.baseline, request.likelihood.with_prompt)
     return sha256_hex(canonical_json(parts))
+
+
+def _joined_frames(request: Request) -> tuple[Any, ...]:
+    """Return which pictures go out as one video: another question than the same frames as pictures."""
+    joined = [image.ref for turn in request.messages for image in turn.images if image.frame and image.frame.joined]
+    return ("joined", [joined.index(ref) for ref in joined]) if joined else ()
 
 
 class ResponseCache:

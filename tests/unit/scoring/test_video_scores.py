@@ -9,9 +9,9 @@ from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.scoring.aggregates.level_threshold import threshold_of_level
 from snellen.scoring.aggregates.macro_mean import macro
 from snellen.scoring.reading import read_tables
-from snellen.scoring.scorers.shown_frames import score_shown
-from snellen.scoring.scorers.video_scores import read_span, relative_accuracy, score_mra, score_span, span_overlap
 from snellen.scoring.table import ScoredTask
+from snellen.scoring.videos.shown_frames import score_shown
+from snellen.scoring.videos.video_scores import read_span, relative_accuracy, score_mra, score_span, span_overlap
 
 KEY = TrialKey("t", "1")
 

@@ -88,12 +88,17 @@ def check_source(source: FilmSource) -> None:
 
 def _check_levels(source: FilmSource) -> None:
     """Refuse levels that this kind of story cannot have."""
-    shortest = min(source.lengths)
-    if source.kind in ("needle", "direction", "change") and max(source.levels) >= shortest:
-        raise ConfigError(f"dataset.levels: {source.kind} takes seconds below the shortest film, {shortest:g}")
-    if source.kind in ("order", "count", "permanence") and any(level % 1 for level in source.levels):
-        raise ConfigError(f"dataset.levels: {source.kind} takes whole numbers")
-    if source.kind == "order" and not all(3 <= level <= 10 for level in source.levels):
-        raise ConfigError("dataset.levels: order takes 3 to 10 words")
-    if source.kind == "speed" and min(source.levels) <= 1:
-        raise ConfigError("dataset.levels: speed takes ratios above 1")
+    levels, shortest = source.levels, min(source.lengths)
+    seconds = f"{source.kind} takes seconds below the shortest film, {shortest:g}"
+    rules = {
+        ("needle", "direction", "change"): (seconds, max(levels) < shortest),
+        ("order", "count", "permanence"): (
+            f"{source.kind} takes whole numbers",
+            not any(level % 1 for level in levels),
+        ),
+        ("order",): ("order takes 3 to 10 words", min(levels) >= 3 and max(levels) <= 10),
+        ("speed",): ("speed takes ratios above 1", min(levels) > 1),
+    }
+    for kinds, (rule, kept) in rules.items():
+        if source.kind in kinds and not kept:
+            raise ConfigError(f"dataset.levels: {rule}")

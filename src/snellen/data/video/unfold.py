@@ -174,12 +174,7 @@ def write_stamp(template: str, second: float, number: int) -> str:
 
 def _as_file(video: Video) -> Unfolded:
     """Return the file itself: which frames are seen is then the server's choice, and recorded as such."""
-    if Path(video.ref).is_dir():
-        raise DataError("a folder of frames cannot be sent as a file: use route frames")
-    if video.edits or video.showing.tempo or video.start is not None or video.end is not None:
-        raise DataError("a part of a video, or a disturbed one, cannot be sent as its file: use route frames")
-    if video.showing.subtitles == "sampled":
-        raise DataError("which frames a server samples is not known: use subtitles=all, or route frames")
+    _check_whole(video)
     reel = REELS.of_file(video.ref, scenes=False)
     record = _record(video, reel, FILE)
     image = Image(video.ref, MIMES.get(reel.container, "video/mp4"), reel.width, reel.height)
@@ -189,6 +184,16 @@ def _as_file(video: Video) -> Unfolded:
         record["subtitles"] = [[cue.start, cue.end, cue.text] for cue in cues]
         pieces = [image, _subtitle_block(cues)] if cues else pieces
     return Unfolded(pieces, record)
+
+
+def _check_whole(video: Video) -> None:
+    """Refuse to send as a file what a file does not say."""
+    if Path(video.ref).is_dir():
+        raise DataError("a folder of frames cannot be sent as a file: use route frames")
+    if video.edits or video.showing.tempo or video.start is not None or video.end is not None:
+        raise DataError("a part of a video, or a disturbed one, cannot be sent as its file: use route frames")
+    if video.showing.subtitles == "sampled":
+        raise DataError("which frames a server samples is not known: use subtitles=all, or route frames")
 
 
 def _record(video: Video, reel: Reel, route: str) -> dict[str, Any]:

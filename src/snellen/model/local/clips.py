@@ -39,6 +39,11 @@ def begins_clip(images: Sequence[Image], place: int) -> bool:
     return before is None or not is_joined(before) or _source(before) != _source(images[place])
 
 
+def open_pictures(turn: Turn) -> list[PIL.Image.Image]:
+    """Return the pictures of a message that are no frames of a video shown as one."""
+    return [open_image(image).convert("RGB") for image in turn.images if not is_joined(image)]
+
+
 def gather_clips(turn: Turn) -> list[Clip]:
     """Return the videos of a message, their frames opened."""
     starts = [place for place in range(len(turn.images)) if begins_clip(turn.images, place)]

@@ -11,10 +11,9 @@ import PIL.Image
 
 from ...core.errors import DataError, ModelError
 from ...core.types import FailureKind, Request, Turn
-from ...data.images.decode import open_image
 from ..plain import plain_text, separator
 from .checkpoint import IMAGE_TEXT, first_line
-from .clips import Clip, check_places, gather_clips, is_joined, video_arguments, write_content
+from .clips import Clip, check_places, gather_clips, open_pictures, video_arguments, write_content
 
 TAIL_CHARACTERS = 256
 """How much of the prompt's end is tokenised together with a candidate: the boundary is what matters."""
@@ -52,12 +51,7 @@ class LocalPrompter:
         """Render the messages and open the images; runs in a worker thread."""
         if not self.sees and any(turn.images for turn in request.messages):
             raise ModelError(FailureKind.CAPABILITY, f"{request.key.sample}: the checkpoint takes no images")
-        try:
-            images = [image for turn in request.messages for image in turn.images if not is_joined(image)]
-            pictures = tuple(open_image(image).convert("RGB") for image in images)
-            clips = tuple(clip for turn in request.messages for clip in gather_clips(turn))
-        except DataError as error:
-            raise ModelError(FailureKind.DECODE, str(error)) from None
+        pictures, clips = _opened(request)
         if self.needs_image:
             pictures = self._one_picture(request, pictures)
         text = self.render(request.messages, answer=True) + request.prefix
@@ -158,6 +152,15 @@ class LocalPrompter:
         except (ValueError, TypeError, IndexError):
             return token
         return "" if (ids == self.tokenizer.convert_tokens_to_ids(token)).any() else token
+
+
+def _opened(request: Request) -> tuple[tuple[PIL.Image.Image, ...], tuple[Clip, ...]]:
+    """Return the pictures and the videos of a request; one that cannot be read is its failure."""
+    try:
+        pictures = tuple(picture for turn in request.messages for picture in open_pictures(turn))
+        return pictures, tuple(clip for turn in request.messages for clip in gather_clips(turn))
+    except DataError as error:
+        raise ModelError(FailureKind.DECODE, str(error)) from None
 
 
 def _pad_querying_right(tensors: dict[str, Any]) -> dict[str, Any]:

@@ -160,7 +160,7 @@ def _by_frames(columns: TrialColumns, costs: Costs) -> Iterator[Figure]:
             title = f"{columns.metric} against {label}"
             axes = Axis(label, low, high, log=True), Axis(columns.metric, 0, 1, percent=True)
             spec = vega.curves(rows, "x", title=title, labels={"x": label, "value": columns.metric}, log_x=True)
-            caption = "One point a variant; bars are 95 % intervals."
+            caption = "One point a variant; the band is the 95 % interval."
             yield Figure(f"{axis}-{x}", title, caption, plot(series, *axes, label=title), spec, rows, names)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score
 from ...extract.extraction import AMBIGUOUS
 from ...extract.other_kinds import extract_number
-from . import by_form
-from .text_match import NO_REFERENCE
+from ..scorers import by_form
+from ..scorers.text_match import NO_REFERENCE
 
 TOLERANCES = tuple(0.5 + 0.05 * step for step in range(10))
 """Thresholds of mean relative accuracy, 0.50 to 0.95 (VSI-Bench)."""

@@ -1,0 +1,1 @@
+"""Scores that only questions about videos have."""
