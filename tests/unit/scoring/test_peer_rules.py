@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import UsageError
+from snellen.core.types import Form
+from snellen.scoring.peers.evalscope_rules import read_last_answer
 from snellen.scoring.peers.fallbacks import PEER_READERS, draw_letter, peer_reader
 from snellen.scoring.peers.inspect_rules import read_answer_line, read_first_answer
 from snellen.scoring.peers.lmms_rules import (
@@ -18,8 +20,24 @@ from snellen.scoring.peers.lmms_rules import (
     read_letter_or_dotted,
     read_mcq,
     read_mmmu,
+    read_raw_letter,
 )
-from snellen.scoring.peers.vlmevalkit_rules import can_infer, infer_from_text, infer_letter, vlmevalkit_yes_no
+from snellen.scoring.peers.peer_verdicts import PeerVerdict, peer_protocol
+from snellen.scoring.peers.text_rules import (
+    peer_anls,
+    peer_contains,
+    peer_equal,
+    peer_relaxed,
+    peer_vqa,
+    vlmevalkit_mmmu_open,
+)
+from snellen.scoring.peers.vlmevalkit_rules import (
+    can_infer,
+    can_infer_after_answer,
+    infer_from_text,
+    infer_letter,
+    vlmevalkit_yes_no,
+)
 
 PETS = {"A": "a cat", "B": "a dog", "C": "a horse", "D": "a cow"}
 
@@ -112,6 +130,14 @@ def test_first_letter_readers_take_the_letter_a_sentence_opens_with() -> None:
     assert read_letter_or_dotted("b", PETS) == "B"
 
 
+def test_mmmu_pro_is_read_after_its_answer_line_or_only_as_the_bare_letter() -> None:
+    assert can_infer_after_answer("A is wrong.\nAnswer: B", PETS) == "B"
+    assert can_infer_after_answer("Answer: B or C", PETS) is None
+    assert can_infer_after_answer("It is (C).", PETS) == "C"
+    assert read_raw_letter("B", PETS) == "B"
+    assert read_raw_letter("B.", PETS) is None
+
+
 def test_yes_and_no_of_pope_and_mme() -> None:
     assert lmms_yes_no("Yes") == "Yes"
     assert lmms_yes_no("Yes.") is None
@@ -148,3 +174,48 @@ def test_every_reader_takes_any_text_and_says_the_same_twice(reply: str, name: s
 def test_a_drawn_letter_is_offered_and_does_not_change(sample: str) -> None:
     assert draw_letter("ABCD", sample) in "ABCD"
     assert draw_letter("ABCD", sample) == draw_letter("ABCD", sample)
+
+
+def test_evalscope_takes_the_last_answer_with_a_label_else_the_last_capital() -> None:
+    assert read_last_answer("ANSWER: A\nNo. ANSWER: B, not C", PETS) == "B"
+    assert read_last_answer("ANSWER: [LETTER]\nI see a Dog", PETS) == "D"
+    assert read_last_answer("ANSWER: (C)", PETS) == "C"
+    assert read_last_answer("ANSWER: A, B", PETS) is None
+    assert read_last_answer("It must be the first, I think", PETS) is None
+    assert read_last_answer("Because it barks", PETS) == "B"
+
+
+def test_peers_keep_half_and_divide_by_the_unfolded_length_in_anls() -> None:
+    assert peer_anls("ab", ["ax"]) == 0.5
+    assert peer_anls("a" + " " * 8 + "b", ["a b"]) == 1.0
+    assert peer_anls("The total is 42", ["42"]) == 0.0
+
+
+def test_peers_relaxed_accuracy_knows_no_thousands_and_compares_zero_as_text() -> None:
+    assert peer_relaxed("1,000", ["1000"]) == 0.0
+    assert peer_relaxed("0.0", ["0"]) == 0.0
+    assert peer_relaxed("50%", ["0.5"]) == 1.0
+    assert peer_relaxed("2020", ["2000"]) == 1.0
+    assert peer_relaxed("Red", ["red"]) == 1.0
+
+
+def test_the_other_text_rules_of_peers() -> None:
+    assert peer_contains("The sign says\nSTOP here", ["stop"]) == 1.0
+    assert peer_equal("Yes.", ["yes"]) == 1.0
+    assert peer_equal("It is yes", ["yes"]) == 0.0
+    assert peer_vqa("two", ["2"] * 10) == 1.0
+    assert vlmevalkit_mmmu_open("It is 24.5", ["24.5"]) == 1.0
+    assert vlmevalkit_mmmu_open("B", ["24.5"]) == 0.0
+
+
+def test_a_protocol_judges_by_form_and_says_nothing_where_no_rule_is_known() -> None:
+    protocol = peer_protocol("lmms-mmmu", "vlmevalkit", "")
+    assert protocol.judge(Form.CHOICE, "(B)", PETS, ("a dog",), "1") == PeerVerdict(1.0, "B")
+    assert protocol.judge(Form.YESNO, "Yes.", {}, ("yes",), "1") == PeerVerdict(1.0, "Yes")
+    assert protocol.judge(Form.OPEN, "x", {}, ("x",), "1") is None
+    drawn = protocol.judge(Form.CHOICE, "hm", PETS, ("a dog",), "1")
+    assert drawn is not None
+    assert drawn.drawn
+    assert drawn.read == draw_letter("ABCD", "1")
+    with pytest.raises(UsageError, match="peer-anls"):
+        peer_protocol("", "", "anls")

@@ -10,6 +10,7 @@ from msgspec import Struct
 from ...core.errors import UsageError, did_you_mean
 from ...core.ids import rng
 from ...extract.profiles import parse_aisbench, parse_flageval
+from .evalscope_rules import read_last_answer
 from .inspect_rules import read_answer_line
 from .lmms_rules import (
     read_first_character,
@@ -18,8 +19,9 @@ from .lmms_rules import (
     read_letter_or_dotted,
     read_mcq,
     read_mmmu,
+    read_raw_letter,
 )
-from .vlmevalkit_rules import can_infer
+from .vlmevalkit_rules import can_infer, can_infer_after_answer
 
 ReadLetter = Callable[[str, Mapping[str, str]], str | None]
 WRONG, RANDOM = "wrong", "random"
@@ -54,16 +56,18 @@ PEER_READERS: Final[Mapping[str, PeerReader]] = {
     reader.name: reader
     for reader in (
         PeerReader("vlmevalkit", can_infer, source=f"{_V} vlmeval/utils/matching_util.py"),
+        PeerReader("vlmevalkit-cot", can_infer_after_answer, source=f"{_V} vlmeval/dataset/image_mcq.py"),
         PeerReader("lmms-mmmu", read_mmmu, RANDOM, source=f"{_L} _task_utils/mmmu_mcq_utils.py; official MMMU"),
         PeerReader("lmms-mcq", read_mcq, source=f"{_L} _task_utils/mcq_extract.py"),
         PeerReader("lmms-first-letter", read_first_letter, source=f"{_L} blink, cv_bench"),
         PeerReader("lmms-first-of-four", read_first_of_four, source=f"{_L} vstar_bench"),
         PeerReader("lmms-first-character", read_first_character, source=f"{_L} seedbench"),
         PeerReader("lmms-letter-or-dotted", read_letter_or_dotted, source=f"{_L} ai2d, muirbench, scienceqa"),
+        PeerReader("lmms-raw-letter", read_raw_letter, source=f"{_L} mmmu_pro vision"),
         PeerReader("inspect-choice", read_answer_line, failures="left out", source="inspect_ai 499e615 choice()"),
-        PeerReader("evalscope", read_answer_line, source="evalscope fde259d, after inspect_ai"),
+        PeerReader("evalscope", read_last_answer, source="evalscope 1617436 utils/multi_choices.py"),
         PeerReader("flageval", _flageval, failures="left out", source="FlagEvalMM fef27ec base_evaluator.py"),
-        PeerReader("aisbench", _aisbench, failures="left out", source="AISBench first_option_postprocess"),
+        PeerReader("aisbench", _aisbench, source="AISBench first_option_postprocess"),
     )
 }
 

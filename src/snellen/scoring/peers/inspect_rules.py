@@ -1,4 +1,4 @@
-"""inspect_ai's `choice()`, which evalscope took over: only what follows `ANSWER:` is read."""
+"""inspect_ai's `choice()`: only what follows `ANSWER:` is read."""
 
 from __future__ import annotations
 

@@ -122,6 +122,11 @@ def read_letter_or_dotted(reply: str, options: Mapping[str, str]) -> str | None:
     return whole.upper() if whole.upper() in options else None
 
 
+def read_raw_letter(reply: str, options: Mapping[str, str]) -> str | None:
+    """MMMU-Pro vision: the reply, as it is, must be the letter; `B.` and `(B)` are wrong."""
+    return reply if reply in options else None
+
+
 def lmms_yes_no(reply: str) -> str | None:
     """POPE: the whole reply in lower case must be yes or no; `Yes.` is neither."""
     whole = reply.strip().lower()

@@ -19,7 +19,7 @@ REFUSALS: Final = (
 LAST_WORDS = 4
 """A letter counts only if it first stands among so many words at the end."""
 _MARKS = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
-_ANSWER_IS = re.compile(r"(?:correct )?answer is\s*(?:\*\*)?\s*([ABCD])\b", re.IGNORECASE)
+_ANSWER_IS = re.compile(r"(?i:answer is)\s*(?:\*\*)?\s*([ABCD])\b")
 _VQA_MARKS = str.maketrans(dict.fromkeys(';/[]"{}()=+\\_-><@`,?!.:', " "))
 
 
@@ -33,10 +33,12 @@ def infer_letter(reply: str, options: Mapping[str, str]) -> str | None:
     named = [letter for letter in options if letter in words]
     if len(named) == 1 and words.index(named[0]) >= len(words) - LAST_WORDS:
         return named[0]
-    if not named and DECLINED in words:
-        return DECLINED
+    return DECLINED if not named and DECLINED in words else _announced(reply, options)
+
+
+def _announced(reply: str, options: Mapping[str, str]) -> str | None:
     announced = _ANSWER_IS.search(reply)
-    letter = announced[1].upper() if announced else ""
+    letter = announced[1] if announced else ""
     return letter if letter in options else None
 
 
@@ -52,6 +54,17 @@ def infer_from_text(reply: str, options: Mapping[str, str]) -> str | None:
 def can_infer(reply: str, options: Mapping[str, str]) -> str | None:
     """Return the letter VLMEvalKit reads without a judge; None where it would ask one (or count the reply as wrong)."""
     return infer_letter(reply, options) or infer_from_text(reply, options)
+
+
+def can_infer_after_answer(reply: str, options: Mapping[str, str]) -> str | None:
+    """MMMU-Pro with a chain of thought: the one capital on the last line that begins with `Answer:`, else `can_infer`.
+
+    Where there is such a line, only what follows the word is read.
+    """
+    lines = [line.strip() for line in reply.splitlines() if line.strip().startswith("Answer:")]
+    tail = lines[-1].removeprefix("Answer:") if lines else reply
+    capitals = {character for character in tail if character in options} if lines else set()
+    return capitals.pop() if len(capitals) == 1 else can_infer(tail, options)
 
 
 def vlmevalkit_yes_no(reply: str) -> str | None:
