@@ -17,9 +17,9 @@ from snellen.api.atlas.card_data import fetch_card_data, verify_card_data
 from snellen.core.errors import DataError, EnvironmentProblem, UsageError
 from snellen.core.protocols import LoadContext
 from snellen.data.atlas import card_rows
+from snellen.data.atlas.card_sources import CardSource
 from snellen.data.atlas.download import download
 from snellen.data.atlas.fetch import wanted_files
-from snellen.data.atlas.sources import CardSource
 from snellen.data.catalog import Catalog
 
 ROWS = [

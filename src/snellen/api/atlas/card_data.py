@@ -8,10 +8,10 @@ from pathlib import Path
 
 from ...core.errors import UsageError
 from ...core.tasks import Task
+from ...data.atlas.card_sources import read_card_sources
 from ...data.atlas.download import Progress
 from ...data.atlas.fetch import Fetched, fetch_source, pick_source
 from ...data.atlas.named_protocols import protocols_of
-from ...data.atlas.sources import read_card_sources
 from ...data.atlas.verify import Verified, verify_data
 from ...data.catalog import Catalog
 

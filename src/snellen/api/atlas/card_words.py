@@ -9,8 +9,8 @@ from typing import Any
 from ...core.errors import UsageError
 from ...core.tasks import Prompt, Task
 from ...core.types import Form
+from ...data.atlas.card_sources import CardSource, read_card_sources
 from ...data.atlas.named_protocols import About, about_card, protocol_texts
-from ...data.atlas.sources import CardSource, read_card_sources
 from ...data.catalog import Catalog
 from ...scoring.peers.peer_scores import FALLBACK_WORDS
 

@@ -18,8 +18,8 @@ from ..files.folder_tables import find_tables, list_tables
 from ..files.rows import Row, read_rows
 from ..loaders.row_source import TableSource, resolve
 from ..loaders.table import load_rows
+from .card_sources import CardSource, choose_source, read_card_sources
 from .row_changes import RowChange, changed_rows
-from .sources import CardSource, choose_source, read_card_sources
 
 OWN = ("sources", "source", "rows", "needs", "any_shape")
 """What of a card's dataset table the table loader does not know."""

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from ...core.errors import DataError, EnvironmentProblem, MissingExtra, UsageError, not_among
 from ..files.rows import READERS
+from .card_sources import CardSource
 from .download import Progress, check_digest, download, file_digest
-from .sources import CardSource
 
 RECORD = ".fetched.json"
 """What was fetched, from where, and its checksums; a hidden file is no table."""

@@ -15,9 +15,9 @@ from ...core.errors import DataError, SnellenError
 from ...core.tasks import Task
 from ..files.rows import read_rows
 from .card_rows import FoundShape, find_shape
+from .card_sources import CardSource, read_card_sources
 from .download import check_digest
 from .fetch import read_fetched
-from .sources import CardSource, read_card_sources
 
 
 class Verified(Struct, frozen=True, omit_defaults=True):
