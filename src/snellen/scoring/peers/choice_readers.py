@@ -9,7 +9,6 @@ from ...extract.choice import extract_choice
 from .fallbacks import PEER_READERS, ReadLetter
 from .lmms_rules import read_mmmu
 from .math_answers import read_maths_choice
-from .vlmevalkit_rules import can_infer
 
 
 def read_mmmu_pro(reply: str, options: Mapping[str, str]) -> str | None:
@@ -20,22 +19,6 @@ def read_mmmu_pro(reply: str, options: Mapping[str, str]) -> str | None:
         if len(named) == 1:
             return named[0]
     return read_mmmu(reply, options)
-
-
-def read_cot_line(reply: str, options: Mapping[str, str]) -> str | None:
-    """VLMEvalKit's MMMU-Pro: the one capital of the last line that begins with `Answer:`; else its rules on that."""
-    tails = [line.strip().removeprefix("Answer:") for line in reply.splitlines() if line.strip().startswith("Answer:")]
-    if not tails:
-        return can_infer(reply, options)
-    capitals = {character for character in tails[-1] if character.isascii() and character.isupper()}
-    if len(capitals) == 1 and (only := capitals.pop()) in options:
-        return only
-    return can_infer(tails[-1].strip(), options)
-
-
-def read_nothing_but_letter(reply: str, options: Mapping[str, str]) -> str | None:
-    """lmms-eval's MMMU-Pro vision: the reply is compared as it is, so `B.` and `(B)` are wrong answers."""
-    return reply if reply else None
 
 
 def read_blink(reply: str, options: Mapping[str, str]) -> str | None:
@@ -62,8 +45,6 @@ CHOICE_READERS: Mapping[str, ReadLetter] = MappingProxyType(
     | {
         "mmmu": read_mmmu,
         "mmmu-pro": read_mmmu_pro,
-        "vlmevalkit-cot": read_cot_line,
-        "nothing-but-letter": read_nothing_but_letter,
         "blink": read_blink,
         "mathvision": read_maths_choice,
         "mathvista": read_stated_choice,

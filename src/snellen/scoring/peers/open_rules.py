@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-
-from rapidfuzz.distance import Levenshtein
+from collections.abc import Callable, Mapping
 
 from ...core.types import Sample
 from ...extract.numbers import parse_number
@@ -15,12 +12,11 @@ from ..scorers.vqa import anls, relaxed_accuracy, vqa_accuracy
 from ..scorers.vqa_normalise import normalise_vqa
 from ..typed.document_answer import FORMAT_TAG, document_answer
 from .math_answers import equals_in_maths
+from .text_rules import peer_anls, peer_relaxed
 from .typed_answers import equals_typed, equals_typed_lmms, equals_typed_vlmevalkit
 from .vlmevalkit_rules import can_infer
 
 OpenRule = Callable[[str, Sample], float | None]
-PEERS_THRESHOLD = 0.5
-PEERS_TOLERANCE = 0.05
 _HANDWRITTEN = ("hme100k", "handwritten mathematical expression recognition")
 
 
@@ -38,34 +34,6 @@ def _vlmevalkit_open(reply: str, sample: Sample) -> float | None:
     right = str(list(sample.answers)) if len(sample.answers) > 1 else sample.answers[0]
     mark = can_infer(reply, {"A": right, "B": "Other Answers"})
     return None if mark is None else float(mark == "A")
-
-
-def peer_anls(reply: str, answers: Sequence[str]) -> float:
-    """Return ANLS as both big peers count it: distance of folded texts over the length of the unfolded, 0.5 kept."""
-    return max((_peer_similarity(reply, answer) for answer in answers), default=0.0)
-
-
-def _peer_similarity(reply: str, answer: str) -> float:
-    given, wanted = (" ".join(text.strip().lower().split()) for text in (reply, answer))
-    length = max(len(answer.upper()), len(reply.upper()))
-    similarity = 1.0 - (Levenshtein.distance(given, wanted) / length if length else 0.0)
-    return similarity if similarity >= PEERS_THRESHOLD else 0.0
-
-
-def peer_relaxed(reply: str, answer: str) -> bool:
-    """Tell whether ChartQA's rule of both big peers is met: `float` on both, no thousands commas, gold 0 as text."""
-    given, wanted = _to_float(reply), _to_float(answer)
-    if given is not None and wanted:
-        return abs(given - wanted) / abs(wanted) <= PEERS_TOLERANCE
-    return reply.lower() == answer.lower()
-
-
-def _to_float(text: str) -> float | None:
-    try:
-        number = float(text.rstrip("%")) / 100.0 if text.endswith("%") else float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _ocrbench(reply: str, sample: Sample) -> float:
@@ -118,7 +86,7 @@ OPEN_RULES: Mapping[str, OpenRule] = {
     "anls": lambda reply, sample: anls(reply, sample.answers),
     "anls-peers": lambda reply, sample: peer_anls(reply, sample.answers),
     "relaxed": lambda reply, sample: relaxed_accuracy(reply, sample.answers),
-    "relaxed-peers": lambda reply, sample: float(any(peer_relaxed(reply, answer) for answer in sample.answers)),
+    "relaxed-peers": lambda reply, sample: peer_relaxed(reply, sample.answers),
     "ocrbench": _ocrbench,
     "vqa": lambda reply, sample: vqa_accuracy(reply, sample.answers),
     "equal-lower": _equal_lower,
