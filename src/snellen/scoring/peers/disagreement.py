@@ -95,8 +95,7 @@ def opinion_on(
     reading = _reading(told.get("read") if by_file else None, verdict, peer_value, sample.form, options)
     our_value, our_read, reason = _ours(score, sample.form)
     kind = _kind(prediction, verdict, peer_value, our_value, (reading, our_read))
-    if reason == NEEDS_OWN_SCORER and kind:
-        kind = NOT_COMPARED
+    kind = _unless_unscored(kind, reason)
     return Opinion(
         sample.id,
         prediction.key.repeat,
@@ -189,6 +188,11 @@ def _kind(
     if reading.known:
         return _kind_of_reading(reading.text, ours, peer_value, our_value)
     return _kind_of_value(peer_value, our_value)
+
+
+def _unless_unscored(kind: str, reason: str | None) -> str:
+    """Return the kind; where we have no rule for the answer there is nothing to compare."""
+    return NOT_COMPARED if kind and reason == NEEDS_OWN_SCORER else kind
 
 
 def _kind_of_reading(peer: str | None, ours: str | None, peer_value: float, our_value: float | None) -> str:
