@@ -286,3 +286,33 @@ def test_document_answers_are_scored_as_the_paper_and_as_the_harness(capsys: pyt
     assert (found["task"], found["metric"]) == ("docvqa", "anls")
     assert (found["peer"]["value"], found["ours"]["value"]) == (0.75, 0.5)
     assert [row["kind"] for row in listed(found["folder"])] == ["scored_otherwise"]
+
+
+def test_open_answers_of_a_benchmark_without_a_known_scorer_are_not_called_wrong(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [
+        {"index": 1, "question": "How many?", "answer": "3", "prediction": "3.0", "hit": 1},
+        {"index": 2, "question": "How many?", "answer": "5", "prediction": "The result is 5", "hit": 1},
+        mcq(3, "B", hit=1),
+    ]
+    found = answer(capsys, "second-opinion", write_tsv(Path("small_MathVista_MINI.tsv"), rows))
+    assert (found["peer"]["value"], found["peer"]["how"]) == (1.0, "recorded")
+    assert (found["ours"]["value"], found["ours"]["n"], found["unscored"]) == (1.0, 1, 2)
+    assert found["kinds"]["not_compared"]["count"] == 2
+    assert found["kinds"]["scored_otherwise"]["count"] == found["kinds"]["misread"]["count"] == 0
+    assert found["steps"][-1]["after"] == 1.0
+
+
+def test_open_answers_of_mmmu_have_their_rule_and_lmms_eval_counts_them_all_as_wrong(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    prompt = "Which animal?\nA. a cat\nB. a dog\n"
+    samples = [
+        {"doc_id": 0, "target": "B", "input": prompt, "filtered_resps": "B"},
+        {"doc_id": 1, "target": "24.5", "input": "How much?", "filtered_resps": "The answer is 24.5"},
+    ]
+    found = answer(capsys, "second-opinion", write_lines(Path("t_samples_mmmu_val.jsonl"), samples))
+    assert (found["peer"]["value"], found["ours"]["value"]) == (0.5, 1.0)
+    assert found["kinds"]["scored_otherwise"]["against the model"] == 1
+    assert "every open question as wrong" in found["notes"][0]

@@ -53,6 +53,8 @@ SCORERS = {
     "yesno": "snellen.scoring.scorers.option_choice:score_yesno",
     "number": "snellen.scoring.scorers.number_match:score",
     "by_form": "snellen.scoring.scorers.by_form:score",
+    "closed_forms": "snellen.scoring.scorers.by_form:score_closed",
+    "mmmu_by_form": "snellen.scoring.scorers.by_form:score_mmmu",
     "exact": "snellen.scoring.scorers.text_match:exact",
     "contains": "snellen.scoring.scorers.text_match:contains",
     "wer": "snellen.scoring.scorers.text_match:word_error",

@@ -14,7 +14,16 @@ HOW = {
     "reproduced": "by its rule, applied again",
     "unknown": "no number: the file holds no verdicts, and no rule is known",
 }
-SHOWN_KINDS = ("misread", "read_into", "drawn", "failure_counted", "scored_otherwise", "unread_counted", "left_out")
+SHOWN_KINDS = (
+    "misread",
+    "read_into",
+    "drawn",
+    "failure_counted",
+    "scored_otherwise",
+    "unread_counted",
+    "left_out",
+    "not_compared",
+)
 FAVOURS = ("for the model", "against the model")
 
 

@@ -121,10 +121,9 @@ def _header(
 
 
 def _task(file: ForeignFile, name: str, spool: RowSpool, *, alone: bool) -> Task:
-    """Return the task: choices alone are scored as such, several forms (or what --data may make of them) by form."""
+    """Return the task: choices alone are scored as such, others (or what --data may make of them) as its card says."""
     choices = alone and spool.forms == {Form.CHOICE}
-    usual = "choice" if choices else "by_form"
-    scorers = peer_card(file.harness).rules(file.task).ours or (usual,)
+    scorers = ("choice",) if choices else peer_card(file.harness).rules(file.task).ours
     form = Form.CHOICE if choices else Form.AUTO
     return Task(name, {"loader": IMPORTED}, form, repeats=spool.repeats, scorers=scorers, title=file.task)
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import msgspec
 
-from ...core.errors import DataError
+from ...core.errors import DataError, SnellenError
 from ...core.types import Image
 from ..files.jsonstream import iterate_with_header
 from .damage_counts import Damage
 from .foreign_rows import ForeignFile, ForeignRow, how_it_ended, is_nothing, plain_id, share, short_tags, token_pair
 from .foreign_source import ForeignSource
 from .gold import lettered, settle_gold, shown_options
+from .malformed import MALFORMED
 from .zip_members import LogArchive
 
 HARNESS = "inspect"
@@ -39,11 +40,9 @@ def is_inspect(source: ForeignSource) -> bool:
 def open_inspect(source: ForeignSource, damage: Damage) -> ForeignFile:
     """Open a log; one whose run was killed has no numbers of its own, and is read as far as it goes."""
     path, notes = source.path, list[str]()
-    archived = source.ending == ".eval"
-    header = _archived_header(path, notes) if archived else _json_header(path)
+    header, samples = _archived(path, damage, notes) if source.ending == ".eval" else _plain(path)
     if header.get("status") not in ("success", None):
         notes.append(f"the log says its run ended as {header['status']!r}")
-    samples = _archived_samples(path, damage) if archived else _json_samples(path)
     shuffled = _is_shuffled(header.get("plan") or {})
     rows = (sample_row(sample, damage, shuffled=shuffled) for sample in samples)
     spec, results = header.get("eval") or {}, header.get("results") or {}
@@ -63,19 +62,30 @@ def _decode(data: bytes) -> Any:
         return json.loads(data)
 
 
-def _archived_header(path: Path, notes: list[str]) -> dict[str, Any]:
-    with closing(LogArchive(path)) as archive:
-        name = next((name for name in (HEADER, START) if name in archive.members), None)
-        if name is None:
-            raise DataError(f"{path} is no log of inspect_ai: it has neither {HEADER} nor {START}")
-        if name == START:
-            notes.append("the run was killed: the log has no header, only what was written until then")
-        value: dict[str, Any] = _decode(archive.read(name))
-        return value
+def _archived(path: Path, damage: Damage, notes: list[str]) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
+    """Return header and samples of an archive; listing its members takes long enough to do it once."""
+    archive = LogArchive(path)
+    try:
+        return _archived_header(archive, path, notes), _archived_samples(archive, damage)
+    except (SnellenError, *MALFORMED):
+        archive.close()
+        raise
 
 
-def _archived_samples(path: Path, damage: Damage) -> Iterator[dict[str, Any]]:
-    with closing(LogArchive(path)) as archive:
+def _archived_header(archive: LogArchive, path: Path, notes: list[str]) -> dict[str, Any]:
+    name = next((name for name in (HEADER, START) if name in archive.members), None)
+    if name is None:
+        raise DataError(f"{path} is no log of inspect_ai: it has neither {HEADER} nor {START}")
+    if name == START:
+        notes.append("the run was killed: the log has no header, only what was written until then")
+    value = _decode(archive.read(name))
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: member {name} is no object, as a log's header is")
+    return value
+
+
+def _archived_samples(archive: LogArchive, damage: Damage) -> Iterator[dict[str, Any]]:
+    with closing(archive):
         for name in archive.repeated:
             if name.startswith("samples/"):
                 damage.add("superseded", Path(name).stem)
@@ -84,12 +94,10 @@ def _archived_samples(path: Path, damage: Damage) -> Iterator[dict[str, Any]]:
                 yield _decode(archive.read(name))
 
 
-def _json_header(path: Path) -> dict[str, Any]:
-    return {key: value for key, value in iterate_with_header(path, ("samples",), nan=True) if key != "element"}
-
-
-def _json_samples(path: Path) -> Iterator[dict[str, Any]]:
-    return (value for key, value in iterate_with_header(path, ("samples",), nan=True) if key == "element")
+def _plain(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
+    header = {key: value for key, value in iterate_with_header(path, ("samples",), nan=True) if key != "element"}
+    parts = iterate_with_header(path, ("samples",), nan=True)
+    return header, (value for key, value in parts if key == "element")
 
 
 def sample_row(sample: Mapping[str, Any], damage: Damage, *, shuffled: bool = False) -> ForeignRow:

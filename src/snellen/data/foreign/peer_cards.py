@@ -51,6 +51,8 @@ class PeerCard(Struct, frozen=True, forbid_unknown_fields=True):
     choice: str = ""
     yesno: str = ""
     open: str = ""
+    ours: tuple[str, ...] = ("closed_forms",)
+    """The scorers for a benchmark whose own are not named."""
     leaves_out: bool = False
     """Whether rows without a verdict, in a file that has verdicts, are out of its number (else nothing is known)."""
     tasks: tuple[PeerTask, ...] = ()
@@ -63,7 +65,7 @@ class PeerCard(Struct, frozen=True, forbid_unknown_fields=True):
     def rules(self, name: str) -> PeerRules:
         """Return which rules read a benchmark, by the harness's name."""
         found = self.find(name)
-        usual = PeerRules(self.choice, self.yesno, self.open)
+        usual = PeerRules(self.choice, self.yesno, self.open, ours=self.ours)
         if found is None:
             return usual
         return PeerRules(
@@ -71,7 +73,7 @@ class PeerCard(Struct, frozen=True, forbid_unknown_fields=True):
             usual.yesno if found.yesno is None else found.yesno,
             usual.open if found.open is None else found.open,
             found.aggregate or usual.aggregate,
-            found.ours or (),
+            found.ours or usual.ours,
             found.note,
         )
 

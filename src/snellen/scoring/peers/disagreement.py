@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from ...core.types import Form, Prediction, Request, Sample, Score
+from ..scorers.by_form import NEEDS_OWN_SCORER
 from .peer_verdicts import PeerProtocol, PeerVerdict
 
 PEER = "peer"
@@ -18,6 +19,7 @@ FAILURE = "failure_counted"
 OTHERWISE = "scored_otherwise"
 UNREAD = "unread_counted"
 LEFT_OUT = "left_out"
+NOT_COMPARED = "not_compared"
 KINDS: Final[Mapping[str, str]] = {
     MISREAD: "the reply names one option, and the harness took another or none",
     READ_INTO: "the reply names no option, and the harness took one",
@@ -26,8 +28,10 @@ KINDS: Final[Mapping[str, str]] = {
     OTHERWISE: "the same reply gets another score",
     UNREAD: "neither reads an answer; the harness counts that as wrong, we as unscored",
     LEFT_OUT: "the harness has no score for the reply, and we do",
+    NOT_COMPARED: "an open answer of a benchmark that needs a scorer of its own: we do not score it",
 }
 """Kind of disagreement -> what it is."""
+UNDECIDED = ("", LEFT_OUT, NOT_COMPARED)
 FOR, AGAINST, NEITHER = "for the model", "against the model", "neither"
 SAME = 1e-9
 LONGEST_QUESTION = 500
@@ -91,11 +95,12 @@ def opinion_on(
     reading = _reading(told.get("read") if by_file else None, verdict, peer_value, sample.form, options)
     our_value, our_read, reason = _ours(score, sample.form)
     kind = _kind(prediction, verdict, peer_value, our_value, (reading, our_read))
+    kind = _unless_unscored(kind, reason)
     return Opinion(
         sample.id,
         prediction.key.repeat,
         kind,
-        _favour(peer_value, our_value) if kind not in ("", LEFT_OUT) else NEITHER,
+        _favour(peer_value, our_value) if kind not in UNDECIDED else NEITHER,
         peer_value,
         our_value,
         reading.read,
@@ -183,6 +188,11 @@ def _kind(
     if reading.known:
         return _kind_of_reading(reading.text, ours, peer_value, our_value)
     return _kind_of_value(peer_value, our_value)
+
+
+def _unless_unscored(kind: str, reason: str | None) -> str:
+    """Return the kind; where we have no rule for the answer there is nothing to compare."""
+    return NOT_COMPARED if kind and reason == NEEDS_OWN_SCORER else kind
 
 
 def _kind_of_reading(peer: str | None, ours: str | None, peer_value: float, our_value: float | None) -> str:

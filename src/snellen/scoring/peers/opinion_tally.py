@@ -20,6 +20,7 @@ from .disagreement import (
     LEFT_OUT,
     MISREAD,
     NEITHER,
+    NOT_COMPARED,
     OTHERWISE,
     READ_INTO,
     SAME,
@@ -34,6 +35,7 @@ STEPS = (
     ("no letters drawn", (DRAWN,)),
     ("failed calls left out", (FAILURE,)),
     ("replies without an answer left out", (READ_INTO, UNREAD)),
+    ("open answers that we do not score left out", (NOT_COMPARED,)),
     ("replies counted that the harness left out", (LEFT_OUT,)),
 )
 """From the harness's number to ours, one cause after the other."""
