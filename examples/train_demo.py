@@ -20,7 +20,7 @@ import transformers
 from train_world import base_rows, scenes, sft_rows, write_cure, write_model, write_rows
 
 FIGURES = ("Rh", "Rcot", "Ro", "Cf", "Cb")
-SIZES = {"base": 4_000, "sft": 800, "feedback": 300, "steps": 25, "held-out": 300}
+SIZES = {"base": 4_000, "sft": 1500, "feedback": 1500, "steps": 100, "held-out": 1000}
 SMALL = {"base": 64, "sft": 32, "feedback": 16, "steps": 4, "held-out": 8}
 
 
@@ -79,10 +79,10 @@ def recipe(model: str, output: str, seed: int, data: list[str], training: dict[s
 
 def write_recipes(folder: Path, seed: int, small: bool) -> None:
     cut = {"steps": 4} if small else {}
-    base = {"steps": 330, "learning_rate": 1e-3, "warmup_steps": 50, "weight_decay": 0.01, **cut}
-    sft = {"epochs": 3, "learning_rate": 5e-4, "warmup_steps": 30, "weight_decay": 0.01, **cut}
-    dpo = {"trainer": "dpo", "epochs": 4, "learning_rate": 1e-4, **cut}
-    sampling = {"samples": 4, "temperature": 1.0, "max_tokens": 32, "model_arguments": {"batch_size": 128}}
+    base = {"epochs": 3, "learning_rate": 1e-3, "warmup_steps": 50, "weight_decay": 0.01, **cut}
+    sft = {"epochs": 5, "learning_rate": 5e-4, "warmup_steps": 30, "weight_decay": 0.01, **cut}
+    dpo = {"trainer": "dpo", "epochs": 3, "learning_rate": 1e-4, **cut}
+    sampling = {"samples": 6, "temperature": 1.0, "max_tokens": 32, "model_arguments": {"batch_size": 128}}
     against = {"against": ["held-out/task.toml"]}
     put = {
         "base": recipe("untaught", "base-trained", seed, ["base.jsonl"], base, **against, trl={"adam_beta2": 0.98}),
