@@ -20,7 +20,7 @@ import transformers
 from train_world import base_rows, scenes, sft_rows, write_cure, write_model, write_rows
 
 FIGURES = ("Rh", "Rcot", "Ro", "Cf", "Cb")
-SIZES = {"base": 4_000, "sft": 800, "feedback": 400, "steps": 40, "held-out": 300}
+SIZES = {"base": 4_000, "sft": 1500, "feedback": 1500, "steps": 100, "held-out": 1000}
 SMALL = {"base": 64, "sft": 32, "feedback": 16, "steps": 4, "held-out": 8}
 
 
@@ -42,7 +42,23 @@ def write_worlds(folder: Path, seed: int, sizes: dict[str, int]) -> None:
     write_rows(folder / "sft.jsonl", sft_rows(scenes(sizes["sft"], seed, "sft", folder), draw))
     for name in ("feedback", "steps", "held-out"):
         (folder / name).mkdir(exist_ok=True)
-        write_cure(folder / name, scenes(sizes[name], seed, "pictures", folder / name), draw)
+        write_cure(folder / name, scenes(sizes[name], seed, name, folder / name), draw)
+
+
+def drop_near(folder: Path) -> int:
+    """Take held-out pictures out that look like one trained on; return how many. The same colours are drawn again."""
+    from snellen.core.types import Image
+    from snellen.train.near_pictures import near_pairs
+    from snellen.train.overlap import picture_marks
+
+    held = sorted((folder / "held-out" / "held-out").glob("*.png"))
+    taught = [path for path in sorted(folder.rglob("*.png")) if path not in held]
+    marks = [picture_marks((path.stem, Image(str(path))) for path in paths)[0] for paths in (taught, held)]
+    near = {marks[1][place].name for _, place in near_pairs(*marks)}
+    file = folder / "held-out" / "annotations.json"
+    items = json.loads(file.read_text())
+    file.write_text(json.dumps([item for item in items if Path(item["image"]["url"]).stem not in near]))
+    return len(near)
 
 
 def recipe(model: str, output: str, seed: int, data: list[str], training: dict[str, Any], **others: Any) -> str:
@@ -63,10 +79,10 @@ def recipe(model: str, output: str, seed: int, data: list[str], training: dict[s
 
 def write_recipes(folder: Path, seed: int, small: bool) -> None:
     cut = {"steps": 4} if small else {}
-    base = {"epochs": 1, "learning_rate": 1e-3, "warmup_steps": 50, "weight_decay": 0.01, **cut}
-    sft = {"epochs": 4, "learning_rate": 5e-4, "warmup_steps": 30, "weight_decay": 0.01, **cut}
-    dpo = {"trainer": "dpo", "epochs": 4, "learning_rate": 1e-4, **cut}
-    sampling = {"samples": 4, "temperature": 1.0, "max_tokens": 32, "model_arguments": {"batch_size": 128}}
+    base = {"epochs": 3, "learning_rate": 1e-3, "warmup_steps": 50, "weight_decay": 0.01, **cut}
+    sft = {"epochs": 5, "learning_rate": 5e-4, "warmup_steps": 30, "weight_decay": 0.01, **cut}
+    dpo = {"trainer": "dpo", "epochs": 3, "learning_rate": 1e-4, **cut}
+    sampling = {"samples": 6, "temperature": 1.0, "max_tokens": 32, "model_arguments": {"batch_size": 128}}
     against = {"against": ["held-out/task.toml"]}
     put = {
         "base": recipe("untaught", "base-trained", seed, ["base.jsonl"], base, **against, trl={"adam_beta2": 0.98}),
@@ -112,6 +128,7 @@ def main() -> None:
         write_worlds(folder, given.seed, SMALL if given.small else SIZES)
         transformers.utils.logging.disable_progress_bar()
         write_model(folder / "untaught", given.seed)
+        print(f"{drop_near(folder)} held-out pictures look like one trained on and are left out")
         write_recipes(folder, given.seed, given.small)
     print(f"pictures painted: {time.monotonic() - started:.0f} s", flush=True)
     print(f"| seed {given.seed} | {' | '.join(FIGURES)} |", flush=True)

@@ -95,20 +95,25 @@ def prepare_training(recipe: Recipe, say: Say) -> BlendCounts:
         allow_missing=recipe.allow_missing_images,
         need_reply=need_reply,
     )
-    for source in counts.sources:
-        rows = f"{plural(source.rows, 'row')} of {plural(source.records, 'record')} (weight {source.weight:g})"
-        say(f"{source.path}: {rows}, {source.rationales} with a rationale")
-    if counts.missing:
-        say(f"{plural(counts.missing, 'picture')} missing: their records are left out")
-    if need_reply and not counts.rationales and not recipe.allow_answers:
-        fix = "give data with reasons before the answers, or --allow-answers to train on answers alone"
-        raise UsageError(f"no reply of {', '.join(s.path for s in counts.sources)} has a rationale: {fix}")
+    check_counts(recipe, counts, say)
     if folder.name != DATA:
         compare_with_stored(recipe, counts)
         shutil.rmtree(folder)
     check_contamination(recipe, PreparedChains(recipe.folder / DATA), say)
     show_first(recipe, PreparedChains(recipe.folder / DATA), say)
     return counts
+
+
+def check_counts(recipe: Recipe, counts: BlendCounts, say: Say) -> None:
+    """Say what was read and left out; refuse data in which no reply has a rationale."""
+    for source in counts.sources:
+        rows = f"{plural(source.rows, 'row')} of {plural(source.records, 'record')} (weight {source.weight:g})"
+        say(f"{source.path}: {rows}, {source.rationales} with a rationale")
+    if counts.missing:
+        say(f"{plural(counts.missing, 'picture')} missing: their records are left out")
+    if recipe.training.trainer != GRPO and not counts.rationales and not recipe.allow_answers:
+        fix = "give data with reasons before the answers, or --allow-answers to train on answers alone"
+        raise UsageError(f"no reply of {', '.join(s.path for s in counts.sources)} has a rationale: {fix}")
 
 
 def compare_with_stored(recipe: Recipe, counts: BlendCounts) -> None:
