@@ -20,6 +20,7 @@ from ..scoring.scorers.judge import Judge, rename_without_judge
 from ..store.reader import RunReader
 from .chosen_model import create_model
 from .judge import ask_judge, load_judge
+from .run import REPORTED_TRIALS
 from .settings import RunSettings
 
 
@@ -61,7 +62,14 @@ def score(
         else:
             more.append(_add_fallback(judge, registry))
     reading = make_reading(Path(folder), profile, scorers, likelihood_reduction, convention)
-    return finish_run(Path(folder), registry, reading=reading, more=more)
+    return finish_run(Path(folder), registry, reading=reading, report=wants_page(Path(folder)), more=more)
+
+
+def wants_page(folder: Path) -> bool:
+    """Tell whether report.html is written: as a run does it, and where there is one that would be out of date."""
+    with RunReader(folder) as reader:
+        planned = sum(reader.header().planned.values())
+    return planned <= REPORTED_TRIALS or (folder / "report.html").exists()
 
 
 def make_reading(
