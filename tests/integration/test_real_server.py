@@ -102,3 +102,14 @@ def test_likelihood_is_probed_and_its_absence_is_named(server):
     scored = Request(TrialKey("t", "s"), (Turn("user", "What colour?", (PICTURE,)),), choices=("red", "blue"))
     with pytest.raises(StopRun, match=r"gives no log-probabilities of these candidates \(chat-prompt-logprobs: "):
         ask(server, scored)
+
+
+def test_serve_check_finds_out_what_it_can_do(server: tuple[str, str]) -> None:
+    """It streams, takes pictures, lists models without the one it was started with, and gives no log-probabilities."""
+    from snellen.api.scale.server_probes import look_at_server
+
+    url, model = server
+    facts = look_at_server(url, model, within_s=120.0)
+    can = {probe.what: probe.ok for probe in facts.probes}
+    assert (can["chat"], can["pictures"], can["likelihood"]) == (True, True, False), facts
+    assert "--infer-method" not in " ".join(facts.flags)

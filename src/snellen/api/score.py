@@ -22,6 +22,7 @@ from ..scoring.readings import Reading, check_reading, own_reading
 from ..store.reader import RunReader
 from .chosen_model import create_model
 from .judge import ask_judge, load_judge
+from .run import REPORTED_TRIALS
 from .settings import RunSettings
 
 
@@ -66,7 +67,14 @@ def score(
     reading = make_reading(Path(folder), profile, scorers, likelihood_reduction, convention)
     if protocol:
         reading = in_protocol(Path(folder), reading, protocol)
-    return finish_run(Path(folder), registry, reading=reading, more=more)
+    return finish_run(Path(folder), registry, reading=reading, report=wants_page(Path(folder)), more=more)
+
+
+def wants_page(folder: Path) -> bool:
+    """Tell whether report.html is written: as a run does it, and where there is one that would be out of date."""
+    with RunReader(folder) as reader:
+        planned = sum(reader.header().planned.values())
+    return planned <= REPORTED_TRIALS or (folder / "report.html").exists()
 
 
 def in_protocol(folder: Path, reading: Reading, protocol: str) -> Reading:

@@ -36,7 +36,7 @@ def check(
 
     Data need not be there: pictures travel with the questions.
     """
-    from ...api.scale.cluster import check_cluster
+    from ...api.scale.node_check import check_cluster
 
     reports = check_cluster(ray_address, model, base_url, plugins, loads_weights=loads_weights)
     if as_json:

@@ -32,7 +32,7 @@ def serve_check(
 
     Exit 3 if it answers no question at all.
     """
-    from ...api.scale.serve_check import look_at_server
+    from ...api.scale.server_probes import look_at_server
     from ..run import read_key
 
     facts = look_at_server(url, model, read_key(api_key, api_key_env, api_key_file), within_s)
