@@ -31,6 +31,7 @@ STABILITY = "Accepted; instability is reported whenever there are repeats or var
 PRICE = "Price of a million input and output tokens.  [default: the model's card, see `snellen models show`]"
 MAX_COST = "What this command may spend: then it stops, keeps everything and exits 3; run it again to continue."
 DEADLINE = "Seconds for the whole run: then it stops cleanly, keeps everything and exits 3; run it again to continue."
+CONSTRAIN = "Let the server answer with nothing but an option's letter, or JSON: another protocol, another run."
 BATCH = "Ask in the provider's batches, at half the price, within a day. Ctrl-C leaves them; the same command collects."
 BATCH_REST = "What a batch did not answer: in another batch, or live."
 EXAMPLE = """
@@ -63,6 +64,7 @@ Examples:
 @option("--top-p", type=float)
 @option("--max-tokens", type=COUNT)
 @option("--reasoning", help="How much a served model may reason: off, low, medium, high, on, or so many tokens.")
+@option("--constrain", type=click.Choice(["options", "json"]), help=CONSTRAIN)
 @option("--sampling-seed", type=int, help="Seed sent to the server (plus the index of the inference).")
 @defaulted("--seed", type=int, default=0, help="Seed of everything Snellen draws itself.")
 @option("--stream/--no-stream", default=None, help="Stream replies: gives time to first token.")

@@ -104,8 +104,8 @@ def _read_prices(entry: Mapping[str, Any], day: str) -> Prices | None:
     if given is None or out is None:
         return None
     written, upto = _per_million(flat.get("cache_creation_input_token_cost")), _up_to(entry, first)
-    told = {"as_of": day, "mark": "seen", "source": "LiteLLM's table"}
-    return Prices(given, out, "USD", cached, upto, cache_write_per_million=written, **told)
+    prices = Prices(given, out, "USD", cached, upto, cache_write_per_million=written)
+    return msgspec.structs.replace(prices, as_of=day, mark="seen", source="LiteLLM's table")
 
 
 def _per_million(value: Any) -> float | None:

@@ -62,6 +62,8 @@ class ProviderCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     images: CardImages = CardImages()
     reasoning: str = ""
     """The style of catalog/servers/reasoning.toml by which `--reasoning` is told."""
+    constrain: str = ""
+    """The style of catalog/servers/constraints.toml; empty: that of its dialect."""
     batch: str = ""
     """The kind of its batches (catalog/servers/batches.toml); empty where it has none."""
     batch_endpoint: str = ""
@@ -98,6 +100,7 @@ def _dialect(provider: str, card: ProviderCard, options: ModelOptions) -> Dialec
     if options.key_command or (token and options.api_key is None and not os.environ.get(dialect.key_variable)):
         dialect.key_header, dialect.key_variable = "Authorization", token or dialect.key_variable
     dialect.reasoning = card.reasoning or dialect.reasoning
+    dialect.constrain = card.constrain or dialect.constrain
     dialect.batch = card.batch
     dialect.batch_endpoint = card.batch_endpoint or dialect.batch_endpoint
     known = {name: value for name in ("max_side", "max_bytes", "formats") if (value := getattr(card.images, name))}

@@ -36,6 +36,7 @@ class Anthropic:
     sampling_place: str | None = None
     key_header = "x-api-key"
     reasoning = "anthropic"
+    constrain = "anthropic"
     default_limit: int | None = DEFAULT_MAX_TOKENS
     unknown = frozenset({"seed"})
     batch = "anthropic"

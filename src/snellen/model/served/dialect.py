@@ -52,6 +52,8 @@ class Dialect(Protocol):
     """The header that holds the key; in `Authorization` it stands behind `Bearer`."""
     reasoning: str
     """The style by which `--reasoning` is told (catalog/servers/reasoning.toml)."""
+    constrain: str
+    """The style by which `--constrain` is told (catalog/servers/constraints.toml); empty: it cannot be."""
     default_limit: int | None
     """The token limit that is sent where none was given; None: none is sent."""
     unknown: frozenset[str]

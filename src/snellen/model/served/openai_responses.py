@@ -57,6 +57,7 @@ class Responses:
     sampling_place: str | None = None
     key_header = "Authorization"
     reasoning = "responses"
+    constrain = "responses"
     default_limit: int | None = None
     unknown = frozenset({"stop", "seed"})
     batch = "openai"

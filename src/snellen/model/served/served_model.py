@@ -17,6 +17,7 @@ from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, Prediction, Request, Timing
 from ..options import ModelOptions
+from ..providers.constraints import constraint_of, unwrapped, with_marks
 from ..providers.negotiation import REFUSED_BY, Quirks
 from ..providers.reasoning import merge_fields, reasoning_fields
 from ..providers.server_errors import status_error
@@ -64,6 +65,8 @@ class ServedModel:
         self.dialect = dialect
         self.remote_name = name
         self._options = options
+        wish = options.constrain
+        self._constraint = constraint_of(wish, dialect.constrain, dialect.provider) if wish else None
         if options.prompt_cache and hasattr(dialect, "marks_cache"):  # the others keep prefixes by themselves
             dialect.marks_cache = True
         self.quirks = Quirks()
@@ -176,6 +179,7 @@ class ServedModel:
     def identity(self) -> Mapping[str, Any]:
         """Return what changes the answers: the name, where it is served, and the image policy."""
         shared = {"model": self.name, "base_url": self._base_url, "image_policy": self.image_policy}
+        shared |= {"constrain": self._options.constrain} if self._constraint else {}
         return shared | ({"reasoning": self._options.reasoning} if self._reasoning else {})
 
     async def close(self) -> None:
@@ -196,6 +200,8 @@ class ServedModel:
         scrub_reply(reply, self._secrets())
         if reply.text and request.params.stop and STOPS & self.quirks.drop:  # the server does not take them: we do it
             reply.text = cut_at_stop(reply.text, request.params.stop)
+        if reply.text and self._options.constrain == "options":
+            reply.text = unwrapped(reply.text)
         return _to_prediction(request, reply, timing, images, self.adjusted)
 
     @property
@@ -227,6 +233,8 @@ class ServedModel:
         """Return the request with the fields that say how much to reason, and with room for it in its limit."""
         if self.dialect.unknown:
             self._note_unknown(request)
+        if self._constraint is not None:
+            request = self._constrained(request, self._constraint)
         if self._reasoning is None:
             return request
         params = request.params
@@ -234,6 +242,14 @@ class ServedModel:
         limit = limit and limit + self._reasoning.room
         extra = merge_fields(params.extra_body or {}, self._reasoning.fields)
         return replace(request, params=replace(params, max_tokens=limit, extra_body=extra))
+
+    def _constrained(self, request: Request, fields: dict[str, Any]) -> Request:
+        """Return the request with what makes the server answer as it may."""
+        if self._options.constrain == "options" and not request.marks:
+            raise ModelError(FailureKind.CAPABILITY, "--constrain options: this question shows no options")
+        params = request.params
+        extra = merge_fields(params.extra_body or {}, with_marks(fields, request.marks))
+        return replace(request, params=replace(params, extra_body=extra))
 
     def _note_unknown(self, request: Request) -> None:
         """Say once of a parameter that the API has no name for that it is left out."""
