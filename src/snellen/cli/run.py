@@ -187,8 +187,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     headers, query = read_headers(flags.pop("headers")), read_pairs("--query", flags.pop("query"))
     model = _model_name(flags.pop("model"), file.pop("model", None))
     limit, try_run = flags.pop("limit"), flags.pop("try_run")
-    urls = flags.pop("base_url")
-    flags |= {"base_url": urls[0] if urls else None, "more_urls": urls[1:] or None}
+    flags |= read_addresses(flags.pop("base_url"))
     policy = read_image_flags(flags, file)
     columns = dict(map(parse_assignment, flags.pop("columns")))
     if flags.pop("online_multi_round"):
@@ -220,6 +219,11 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         command=command_line(sys.argv),
         **(file | others),
     )
+
+
+def read_addresses(urls: tuple[str, ...]) -> dict[str, Any]:
+    """Return the first server and, where there are several, the rest of the pool."""
+    return {"base_url": urls[0] if urls else None, "more_urls": urls[1:] or None}
 
 
 def read_ids(text: str | None, file: Path | None) -> tuple[str, ...]:

@@ -20,10 +20,10 @@ from snellen.core.secret import Secret
 from snellen.core.types import Params, Prediction, Request, TrialKey, Turn
 from snellen.data.catalog import Catalog
 from snellen.mock.spoken.bedrock_tongue import write_frame
-from snellen.model.cloud.frames import read_frames, take_frames
+from snellen.model.cloud.event_frames import read_frames, take_frames
 from snellen.model.cloud.signing import SigningClient, aws_credentials
 from snellen.model.options import ModelOptions
-from snellen.model.providers.tokens import command_token, google_token
+from snellen.model.providers.access_tokens import command_token, google_token
 from snellen.model.served.post import HttpResponse
 from snellen.model.served.served_model import ServedModel
 

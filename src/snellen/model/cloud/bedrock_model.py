@@ -10,7 +10,7 @@ from ...core.errors import UsageError
 from ..options import ModelOptions
 from ..served.served_model import ServedModel
 from .bedrock import Bedrock
-from .frames import read_frames
+from .event_frames import read_frames
 from .signing import SigningClient, aws_credentials
 
 REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")

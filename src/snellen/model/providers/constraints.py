@@ -21,8 +21,10 @@ def _styles() -> dict[str, dict[str, Any]]:
     return tomllib.loads((files("snellen") / "catalog" / "servers" / "constraints.toml").read_text("utf-8"))
 
 
-def constraint_of(wish: str, style: str, provider: str) -> dict[str, Any]:
-    """Return what tells a server the wish, its marks still open; refuse what it cannot be told."""
+def constraint_of(wish: str | None, style: str, provider: str) -> dict[str, Any] | None:
+    """Return what tells a server the wish, its marks still open; None without a wish; refuse what it cannot be told."""
+    if wish is None:
+        return None
     if wish not in WISHES:
         raise UsageError(f"--constrain {wish!r} is none of {', '.join(WISHES)}")
     fields: dict[str, Any] | None = _styles().get(style, {}).get(wish)

@@ -91,6 +91,12 @@ def key_headers(name: str, key: Secret | None) -> dict[str, str]:
     return {name: f"Bearer {key.reveal()}" if name == "Authorization" else key.reveal()}
 
 
+def mark_what_is_kept(dialect: Dialect, *, wanted: bool) -> None:
+    """Let a dialect mark what its provider shall keep; the others' providers keep prefixes by themselves."""
+    if wanted and hasattr(dialect, "marks_cache"):
+        dialect.marks_cache = True
+
+
 def build_body(
     dialect: Dialect, model: str, request: Request, images: EncodedImages, quirks: Quirks = NO_QUIRKS
 ) -> Body:

@@ -8,7 +8,7 @@ from functools import partial
 
 from ...core.secret import Secret
 from ..options import ModelOptions
-from ..providers.tokens import command_token
+from ..providers.access_tokens import command_token
 
 
 class KeyRing:

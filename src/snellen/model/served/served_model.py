@@ -23,7 +23,7 @@ from ..providers.reasoning import merge_fields, reasoning_fields
 from ..providers.server_errors import status_error
 from .addresses import split_address, trim_address
 from .candidate_scorer import CandidateScorer
-from .dialect import Dialect, build_body, plain_body
+from .dialect import Dialect, build_body, mark_what_is_kept, plain_body
 from .events import read_events
 from .http_client import AiohttpClient, Body, HttpClient
 from .key_ring import KeyRing
@@ -65,10 +65,8 @@ class ServedModel:
         self.dialect = dialect
         self.remote_name = name
         self._options = options
-        wish = options.constrain
-        self._constraint = constraint_of(wish, dialect.constrain, dialect.provider) if wish else None
-        if options.prompt_cache and hasattr(dialect, "marks_cache"):  # the others keep prefixes by themselves
-            dialect.marks_cache = True
+        self._constraint = constraint_of(options.constrain, dialect.constrain, dialect.provider)
+        mark_what_is_kept(dialect, wanted=options.prompt_cache)
         self.quirks = Quirks()
         """What this server wants otherwise; grows with its refusals."""
         self._reasoning = (
@@ -214,9 +212,7 @@ class ServedModel:
         request = self._with_reasoning(request)
         while True:
             known, key = len(self.quirks.learned), self._keys.key
-            streams = request.params.stream or self.quirks.stream
-            if streams and not request.params.stream:
-                request = replace(request, params=replace(request.params, stream=True))
+            request, streams = self._as_stream(request)
             body = build_body(self.dialect, self.remote_name, request, images, self.quirks)
             if self._pacer.must_wait:
                 await self._pacer.turn()
@@ -228,6 +224,12 @@ class ServedModel:
                     continue
                 if error.status not in REFUSED_BY or not self._learned(error, request, known):
                     raise
+
+    def _as_stream(self, request: Request) -> tuple[Request, bool]:
+        """Return the request as a stream where the server only streams, and whether it is one."""
+        if self.quirks.stream and not request.params.stream:
+            request = replace(request, params=replace(request.params, stream=True))
+        return request, bool(request.params.stream)
 
     def _with_reasoning(self, request: Request) -> Request:
         """Return the request with the fields that say how much to reason, and with room for it in its limit."""
