@@ -53,6 +53,7 @@ def _create_one(settings: RunSettings, registry: Registry) -> Model:
         strict_params=settings.strict_params,
         key_command=settings.key_command,
         prompt_cache=settings.prompt_cache,
+        constrain=settings.constrain,
         reasoning=settings.reasoning,
         infer_method="likelihood" if "likelihood" in (settings.infer_method or "") else "generation",
     )
@@ -67,7 +68,9 @@ def _create_one(settings: RunSettings, registry: Registry) -> Model:
 
 def fit_to_card(model: Model, settings: RunSettings) -> Model:
     """Let the model's card make its picture policy narrower: what it would refuse is made smaller, and recorded."""
-    if not isinstance(model, ServedModel) or settings.image_policy is not None:
+    if not isinstance(model, ServedModel):
+        return _untold(model, settings)
+    if settings.image_policy is not None:
         return model
     card = find_model_card(settings.model, str(model.identity()["base_url"]), settings.catalogs).card
     policy = model.image_policy
@@ -76,6 +79,14 @@ def fit_to_card(model: Model, settings: RunSettings) -> Model:
         if limit is not None and (known is None or limit < known):
             policy = msgspec.structs.replace(policy, **{name: limit})
     model.image_policy = policy
+    return model
+
+
+def _untold(model: Model, settings: RunSettings) -> Model:
+    """Return a model of this machine; refuse what only a server can be told."""
+    if settings.constrain or settings.prompt_cache:
+        flag = "--constrain" if settings.constrain else "--prompt-cache"
+        raise UsageError(f"{flag}: {model.name} is not a served model; leave it out")
     return model
 
 

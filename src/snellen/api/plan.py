@@ -359,6 +359,8 @@ def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
     settled |= {"prompt_pack": str(settings.prompt_pack or ""), "shots_file": str(settings.shots_file or "")}
     if settings.strip_metadata:
         settled["strip_metadata"] = True
+    if settings.constrain:
+        settled["constrain"] = settings.constrain
     label = f"{'+'.join(task.name for task in tasks)[:60]}--{model.name}"
     return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(settled, 8)}"
 
@@ -384,7 +386,7 @@ _NOT_IN_NAME = {
     *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
     *("same_model", "deadline_s", "allow_outside", "strip_metadata", "rate"),
     *("price", "max_cost", "yes", "log"),
-    *("prompt_cache", "batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"),
+    *("constrain", "prompt_cache", "batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"),
     *("executor", "replicas", "gpus_per_replica", "ray_address"),
 }
 """Settings that change where things are or how they are asked, not what is measured."""

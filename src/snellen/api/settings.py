@@ -74,6 +74,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     sampling_seed: int | None = None
     reasoning: str | None = None
     """How much a served model may reason: off, low, medium, high, on, or tokens; None leaves it to the model."""
+    constrain: str | None = None
+    """Let a served model answer with nothing but an option's mark (`options`) or JSON (`json`): another protocol."""
     stream: bool | None = None
     extra_body: dict[str, Any] | None = None
     prompt_template: str | None = None

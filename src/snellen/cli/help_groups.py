@@ -32,7 +32,7 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
         *("split", "data_config", "sheet"),
         *("columns", "form", "preset", "duplicates", "allow_missing_images", "allow_outside", "strip_metadata"),
     ),
-    "Sampling": ("temperature", "top_p", "max_tokens", "reasoning", "sampling_seed", "seed", "stream"),
+    "Sampling": ("temperature", "top_p", "max_tokens", "reasoning", "constrain", "sampling_seed", "seed", "stream"),
     "The prompt": (
         *(
             "option_mark",

@@ -31,6 +31,7 @@ STABILITY = "Accepted; instability is reported whenever there are repeats or var
 PRICE = "Price of a million input and output tokens.  [default: the model's card, see `snellen models show`]"
 MAX_COST = "What this command may spend: then it stops, keeps everything and exits 3; run it again to continue."
 DEADLINE = "Seconds for the whole run: then it stops cleanly, keeps everything and exits 3; run it again to continue."
+CONSTRAIN = "Let the server answer with nothing but an option's letter, or JSON: another protocol, another run."
 BATCH = "Ask in the provider's batches, at half the price, within a day. Ctrl-C leaves them; the same command collects."
 BATCH_REST = "What a batch did not answer: in another batch, or live."
 EXAMPLE = """
@@ -63,6 +64,7 @@ Examples:
 @option("--top-p", type=float)
 @option("--max-tokens", type=COUNT)
 @option("--reasoning", help="How much a served model may reason: off, low, medium, high, on, or so many tokens.")
+@option("--constrain", type=click.Choice(["options", "json"]), help=CONSTRAIN)
 @option("--sampling-seed", type=int, help="Seed sent to the server (plus the index of the inference).")
 @defaulted("--seed", type=int, default=0, help="Seed of everything Snellen draws itself.")
 @option("--stream/--no-stream", default=None, help="Stream replies: gives time to first token.")
@@ -188,8 +190,7 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
     headers, query = read_headers(flags.pop("headers")), read_pairs("--query", flags.pop("query"))
     model = _model_name(flags.pop("model"), file.pop("model", None))
     limit, try_run = flags.pop("limit"), flags.pop("try_run")
-    urls = flags.pop("base_url")
-    flags |= {"base_url": urls[0] if urls else None, "more_urls": urls[1:] or None}
+    flags |= read_addresses(flags.pop("base_url"))
     policy = read_image_flags(flags, file)
     columns = dict(map(parse_assignment, flags.pop("columns")))
     if flags.pop("online_multi_round"):
@@ -221,6 +222,11 @@ def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
         command=command_line(sys.argv),
         **(file | others),
     )
+
+
+def read_addresses(urls: tuple[str, ...]) -> dict[str, Any]:
+    """Return the first server and, where there are several, the rest of the pool."""
+    return {"base_url": urls[0] if urls else None, "more_urls": urls[1:] or None}
 
 
 def read_ids(text: str | None, file: Path | None) -> tuple[str, ...]:

@@ -174,13 +174,17 @@ class MockServer:
         async with self.limits:
             # Service begins when the request came, or when a slot became free for it.
             started = exchange.received if self.options.slots is None else time.perf_counter()
-            plan = self.answer_plan(ask, entry, occasion, tongue)
-            if fault is None:
-                self._count(plan)
-            plan = fault.apply(plan) if fault else plan
-            plan = plan if fault and fault.kind == "case" else worded(plan, tongue)
+            plan = self._struck(self.answer_plan(ask, entry, occasion, tongue), fault, tongue)
             told = self.limits.headers(anthropic=isinstance(tongue, AnthropicTongue))
             await play(replace(plan, headers={**told, **plan.headers}) if told else plan, exchange, started)
+
+    def _struck(self, plan: Plan, fault: Fault | None, tongue: Tongue | None) -> Plan:
+        """Return a good answer as its fault leaves it, in the dialect's words; without one it is billed."""
+        if fault is None:
+            self._count(plan)
+            return plan
+        struck = fault.apply(plan)
+        return struck if fault.kind == "case" else worded(struck, tongue)
 
     def _admit(self, exchange: Exchange, tongue: Tongue | None) -> tuple[Ask | None, Plan | None]:
         try:
@@ -196,7 +200,8 @@ class MockServer:
 
     def _refuse(self, ask: Ask, exchange: Exchange) -> Plan | None:
         tokens = prompt_tokens(ask) + (ask.max_tokens or 0)
-        if (refusal := self._refuse_content(ask, exchange, tokens)) is not None:
+        refused = refuse_parameters(self.options.dialect, self.options.refuses, exchange.body)
+        if (refusal := self._refuse_content(ask, exchange, tokens) or refused) is not None:
             return refusal
         wait_s = self.limits.refuse(tokens, time.perf_counter())
         if wait_s is None:
@@ -208,8 +213,6 @@ class MockServer:
         if options.max_body_bytes is not None and len(exchange.body) > options.max_body_bytes:
             message = f"Request body is {len(exchange.body)} bytes, at most {options.max_body_bytes} are allowed"
             return error_plan(413, message)
-        if options.refuses and (refusal := refuse_parameters(options.dialect, options.refuses, exchange.body)):
-            return refusal
         if options.strict_model and ask.body.model not in options.models:
             return error_plan(404, f"The model `{ask.body.model}` does not exist.", "model_not_found")
         if options.logprobs == "error" and (ask.body.logprobs or ask.body.prompt_logprobs is not None):

@@ -37,6 +37,8 @@ class ModelOptions:
     """`--api-key-command`: prints the key or a token; asked again when the server no longer takes it."""
     renew_key: Callable[[], Secret] | None = None
     """Another source of tokens, asked again in the same way."""
+    constrain: str | None = None
+    """`--constrain`: options (one of the marks and nothing else) or json; None leaves the reply free."""
     prompt_cache: bool = False
     """Mark what requests share (pages, instructions) to be kept, where a provider keeps only what is marked."""
     infer_method: str = "generation"

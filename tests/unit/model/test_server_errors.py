@@ -153,7 +153,7 @@ def test_tokens_are_counted_as_each_provider_means_them() -> None:
         "output_tokens": 5,
     }
     message = {"content": [{"type": "text", "text": "A"}], "stop_reason": "end_turn", "usage": anthropic}
-    assert Anthropic().parse(message).usage == Usage(100, 5, None, 70)
+    assert Anthropic().parse(message).usage == Usage(100, 5, None, 70, written_tokens=20)
     details = [{"modality": "TEXT", "tokenCount": 4}, {"modality": "IMAGE", "tokenCount": 258}]
     gemini = {
         "promptTokenCount": 262,

@@ -11,7 +11,7 @@ from ...engine.state import RunState
 from ...model.providers.prices import Prices, money
 from ..plan import Plan
 from ..settings import RunSettings
-from .run_cost import CostEstimate
+from .run_cost import CostEstimate, Expected
 
 OLD_DAYS = 90
 
@@ -22,14 +22,10 @@ def describe_cost(plan: Plan, estimate: CostEstimate) -> Iterator[str]:
         yield f"model {plan.model.name}; run folder {plan.folder}"
         return
     tokens = estimate.tokens()
+    most = estimate.found.card.max_images if estimate.found.card else None
     for one in estimate.tasks:
         if one.expected is not None and one.left:
-            yield f"  {one.name}: {_each(one.expected.text, one.expected.pictures)}; {one.expected.basis}"
-            if one.expected.unreadable:
-                yield f"  {one.name}: {one.expected.unreadable} pictures could not be measured and are not in it"
-        if one.expected is not None and one.expected.crowded:
-            most = estimate.found.card.max_images if estimate.found.card else 0
-            yield f"  {one.name}: {one.expected.crowded} prompts show more than the {most} pictures the model takes"
+            yield from _describe_task(one.name, one.expected, most)
     if not any(one.left for one in estimate.tasks):
         about = "nothing is left to ask"
     elif tokens is not None:
@@ -38,6 +34,14 @@ def describe_cost(plan: Plan, estimate: CostEstimate) -> Iterator[str]:
         about = f"tokens not estimated ({_why_not(estimate)})"
     yield f"model {plan.model.name}; {about}; run folder {plan.folder}"
     yield from _describe_money(estimate)
+
+
+def _describe_task(name: str, expected: Expected, most: int | None) -> Iterator[str]:
+    yield f"  {name}: {_each(expected.text, expected.pictures)}; {expected.basis}"
+    if expected.unreadable:
+        yield f"  {name}: {expected.unreadable} pictures could not be measured and are not in it"
+    if expected.crowded:
+        yield f"  {name}: {expected.crowded} prompts show more than the {most} pictures the model takes"
 
 
 def _each(text: float, pictures: float) -> str:

@@ -103,6 +103,12 @@ class CostEstimate(NamedTuple):
         tokens = self.tokens(most=most)
         return None if tokens is None or self.prices is None else self.share * self.prices.cost(tokens)
 
+    def asked_by(self, model: Model, *, batch: bool) -> CostEstimate:
+        """Return the estimate with what a provider takes of its prices for replies of batches."""
+        share = batch_share_of(model)
+        prices = self.prices and msgspec.structs.replace(self.prices, batch_share=share)
+        return self._replace(prices=prices, share=share if batch and share is not None else 1.0)
+
     @property
     def dearest(self) -> float:
         """Return what one trial of the dearest task is expected to cost."""
@@ -123,9 +129,7 @@ def estimate_run(plan: Plan, settings: RunSettings) -> CostEstimate:
     if address is None and prices is None:  # a model of this machine has no bill
         return CostEstimate([TaskEstimate(one.task.name, one.trials, None, None) for one in plan.tasks], found, None)
     tasks = [_estimate_task(planned, plan, settings, found) for planned in plan.tasks]
-    share = batch_share_of(plan.model)
-    prices = prices and msgspec.structs.replace(prices, batch_share=share)
-    return CostEstimate(tasks, found, prices, billed=True, share=(share or 1.0) if settings.batch else 1.0)
+    return CostEstimate(tasks, found, prices, billed=True).asked_by(plan.model, batch=settings.batch)
 
 
 def _estimate_task(planned: PlannedTask, plan: Plan, settings: RunSettings, found: FoundCard) -> TaskEstimate:
@@ -191,9 +195,13 @@ def _expect(
     basis = f"{len(looked_at):,} prompts looked at; {told}, text by its length, replies by their form"
     reply = planned.task.params.max_tokens if _thinks(settings, card) else usual_reply(looked_at, letters)
     replies = None if reply is None else reply * len(looked_at) / count
-    shown = [sum(len(turn.images) for turn in request.messages) for _, request in looked_at]
-    crowded = sum(card.max_images is not None and number > card.max_images for number in shown)
-    return Expected(text / count, pictures / count, replies, basis, sizes.count(None), crowded)
+    return Expected(text / count, pictures / count, replies, basis, sizes.count(None), _crowded(looked_at, card))
+
+
+def _crowded(looked_at: Sequence[tuple[Sample, Request]], card: ModelCard) -> int:
+    """Return how many prompts show more pictures than the model takes."""
+    shown = (sum(len(turn.images) for turn in request.messages) for _, request in looked_at)
+    return 0 if card.max_images is None else sum(number > card.max_images for number in shown)
 
 
 def _told(formula: PictureTokens, sizes: Sequence[object]) -> str:

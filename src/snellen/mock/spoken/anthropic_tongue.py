@@ -36,8 +36,7 @@ class AnthropicTongue:
         value = decode_object(data)
         if "max_tokens" not in value:
             raise BadRequestError("max_tokens: Field required")
-        system = value.get("system")
-        text = system if isinstance(system, str) else "\n".join(str(part.get("text", "")) for part in system or ())
+        text = "\n".join(str(part.get("text", "")) for part in _blocks(value.get("system")))
         messages = [{"role": "system", "content": text}] if text else []
         messages += [_message(turn) for turn in value.get("messages") or ()]
         in_path = path.rpartition("/models/")[2].partition(":")[0] if ":" in path else ""
@@ -79,13 +78,16 @@ def counts_of(completion: Completion) -> Json:
     }
 
 
+def _blocks(content: Any) -> list[Json]:
+    """Return a text or a list of blocks as blocks."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+
+
 def _kept(value: Json) -> Json:
     """Return what a request marks to be kept: a hash of all up to its last mark, and its tokens."""
-    system = value.get("system")
-    blocks = list(system) if isinstance(system, list) else [{"type": "text", "text": system or ""}]
+    blocks = list(_blocks(value.get("system")))
     for turn in value.get("messages") or ():
-        content = turn.get("content")
-        blocks += [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+        blocks += _blocks(turn.get("content"))
     marked = [place for place, block in enumerate(blocks) if "cache_control" in block]
     if not marked:
         return {}

@@ -89,6 +89,8 @@ def refuse_parameters(dialect: str, refused: Sequence[str], body: bytes) -> Plan
 
     A name may say what to use instead: `max_tokens=max_completion_tokens`.
     """
+    if not refused:
+        return None
     try:
         given = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -52,15 +52,12 @@ class ContentService:
         told = await self._http.get(f"/{ident}")
         about = told.get("metadata") or told
         words = str(about.get("state", ""))
-        stats = about.get("batchStats") or {}
-        names = ("successfulRequestCount", "failedRequestCount")
-        done, total = sum(int(stats.get(name) or 0) for name in names), int(stats.get("requestCount") or 0)
+        done, total = _counts(about.get("batchStats") or {})
         if words.rpartition("STATE_")[2] in RUNNING and not told.get("done"):
             return BatchState("running", words, done, total)
         file = (told.get("response") or about.get("output") or {}).get("responsesFile")
         if file is None and words.endswith("FAILED"):
-            problem = str((told.get("error") or {}).get("message") or "it does not say why")
-            return BatchState("failed", words, problem=problem)
+            return BatchState("failed", words, problem=_problem(told))
         return BatchState("ended", words, done, total, (str(file),) if file else ())
 
     async def fetch(self, ident: str, state: BatchState, into: Path) -> None:
@@ -84,6 +81,15 @@ class ContentService:
     async def close(self) -> None:
         """Close the connections."""
         await self._http.close()
+
+
+def _problem(told: dict[str, Any]) -> str:
+    return str((told.get("error") or {}).get("message") or "it does not say why")
+
+
+def _counts(stats: dict[str, Any]) -> tuple[int, int]:
+    answered, failed, total = (int(stats.get(f"{name}equestCount") or 0) for name in ("successfulR", "failedR", "r"))
+    return answered + failed, total
 
 
 class _Row(msgspec.Struct):

@@ -29,6 +29,7 @@ class Bedrock:
     sampling_place: str | None = "inferenceConfig"
     key_header = "Authorization"
     reasoning = "bedrock"
+    constrain = ""
     default_limit: int | None = None
     unknown = frozenset({"seed"})
     batch = ""

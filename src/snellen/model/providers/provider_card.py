@@ -62,6 +62,8 @@ class ProviderCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     images: CardImages = CardImages()
     reasoning: str = ""
     """The style of catalog/servers/reasoning.toml by which `--reasoning` is told."""
+    constrain: str = ""
+    """The style of catalog/servers/constraints.toml; empty: that of its dialect."""
     batch: str = ""
     """The kind of its batches (catalog/servers/batches.toml); empty where it has none."""
     batch_endpoint: str = ""
@@ -93,16 +95,21 @@ def _dialect(provider: str, card: ProviderCard, options: ModelOptions) -> Dialec
     dialect.provider = provider
     dialect.default_url = card.base_url
     dialect.key_variable = _set_variable(card.key_env) or (card.key_env[0] if card.key_env else "")
-    dialect.key_header = card.key_header or dialect.key_header
-    token = _set_variable(card.token_env)
-    if options.key_command or (token and options.api_key is None and not os.environ.get(dialect.key_variable)):
-        dialect.key_header, dialect.key_variable = "Authorization", token or dialect.key_variable
-    dialect.reasoning = card.reasoning or dialect.reasoning
     dialect.batch = card.batch
-    dialect.batch_endpoint = card.batch_endpoint or dialect.batch_endpoint
+    for name in ("key_header", "reasoning", "constrain", "batch_endpoint"):
+        setattr(dialect, name, getattr(card, name) or getattr(dialect, name))
+    _take_token(dialect, card, options)
     known = {name: value for name in ("max_side", "max_bytes", "formats") if (value := getattr(card.images, name))}
     dialect.image_policy = ImagePolicy(**known) if known else dialect.image_policy
     return dialect
+
+
+def _take_token(dialect: Dialect, card: ProviderCard, options: ModelOptions) -> None:
+    """Send a bearer token where one is set and no key, or where a command gives one."""
+    token = _set_variable(card.token_env)
+    keyless = options.api_key is None and not os.environ.get(dialect.key_variable)
+    if options.key_command or (token and keyless):
+        dialect.key_header, dialect.key_variable = "Authorization", token or dialect.key_variable
 
 
 def _with_address(options: ModelOptions, card: ProviderCard) -> ModelOptions:

@@ -36,6 +36,7 @@ class Anthropic:
     sampling_place: str | None = None
     key_header = "x-api-key"
     reasoning = "anthropic"
+    constrain = "anthropic"
     default_limit: int | None = DEFAULT_MAX_TOKENS
     unknown = frozenset({"seed"})
     batch = "anthropic"
@@ -57,19 +58,24 @@ class Anthropic:
         pairs = list(zip(request.messages, pictures, strict=True))
         system = "\n".join(turn.text for turn, _ in pairs if turn.role == "system")
         messages = [_message(turn, of_turn) for turn, of_turn in pairs if turn.role != "system"]
-        marked = self.marks_cache and _mark_last_picture(messages)
         params = request.params
         body: dict[str, Any] = {
             "model": model,
             "max_tokens": params.max_tokens or DEFAULT_MAX_TOKENS,
             "messages": messages,
-            "system": _kept(system) if system and self.marks_cache and not marked else system or None,
+            "system": self._system(system, messages),
             "temperature": params.temperature,
             "top_p": params.top_p,
             "stop_sequences": params.stop,
             "stream": params.stream or None,
         }
         return {name: value for name, value in body.items() if value is not None} | (params.extra_body or {})
+
+    def _system(self, text: str, messages: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]] | None:
+        """Return the system text; marked to be kept where marks are wanted and no picture took the mark."""
+        if self.marks_cache and not _mark_last_picture(messages) and text:
+            return _kept(text)
+        return text or None
 
     def parse(self, value: Any) -> Reply:
         """Read a whole message."""

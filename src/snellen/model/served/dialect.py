@@ -52,6 +52,8 @@ class Dialect(Protocol):
     """The header that holds the key; in `Authorization` it stands behind `Bearer`."""
     reasoning: str
     """The style by which `--reasoning` is told (catalog/servers/reasoning.toml)."""
+    constrain: str
+    """The style by which `--constrain` is told (catalog/servers/constraints.toml); empty: it cannot be."""
     default_limit: int | None
     """The token limit that is sent where none was given; None: none is sent."""
     unknown: frozenset[str]
@@ -87,6 +89,12 @@ def key_headers(name: str, key: Secret | None) -> dict[str, str]:
     if key is None:
         return {}
     return {name: f"Bearer {key.reveal()}" if name == "Authorization" else key.reveal()}
+
+
+def mark_what_is_kept(dialect: Dialect, *, wanted: bool) -> None:
+    """Let a dialect mark what its provider shall keep; the others' providers keep prefixes by themselves."""
+    if wanted and hasattr(dialect, "marks_cache"):
+        dialect.marks_cache = True
 
 
 def build_body(

@@ -36,6 +36,7 @@ class Gemini:
     sampling_place: str | None = "generationConfig"
     key_header = "x-goog-api-key"
     reasoning = "gemini"
+    constrain = "gemini"
     default_limit: int | None = None
     unknown = NO_NAMES
     batch = "gemini"

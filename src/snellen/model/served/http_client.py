@@ -126,13 +126,18 @@ class AiohttpClient:
         headers = {**SENT_ALWAYS, **headers, **({"Content-Length": str(size)} if body else {})}
         return self._session.request(
             "GET" if body is None else "POST",
-            URL(url, encoded=True) if "%" in url else url,  # what was signed is sent as it was written
+            _as_written(url),
             data=_pieces(body) if body and (len(body) > 1 or size > PIECE) else body and body[0],
             headers=headers,
             timeout=_timeout(timeout_s, read_s),
             allow_redirects=False,
             proxy=proxy_for(url, self._proxies) if self._proxies else None,
         )
+
+
+def _as_written(url: str) -> str | URL:
+    """Return an address that is sent as it was written: what was signed is not quoted anew."""
+    return URL(url, encoded=True) if "%" in url else url
 
 
 async def _pieces(body: Body) -> AsyncIterator[bytes | memoryview]:

@@ -46,6 +46,7 @@ class OpenAI:
     sampling_place: str | None = None
     key_header = "Authorization"
     reasoning = "effort"
+    constrain = "openai"
     default_limit: int | None = None
     unknown = NO_NAMES
     batch = "openai"

@@ -57,6 +57,7 @@ class Responses:
     sampling_place: str | None = None
     key_header = "Authorization"
     reasoning = "responses"
+    constrain = "responses"
     default_limit: int | None = None
     unknown = frozenset({"stop", "seed"})
     batch = "openai"
@@ -124,21 +125,22 @@ def _item(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
 
 def _take_item(item: Mapping[str, Any], reply: Reply) -> None:
     """Take the text of a message, or the words of a reasoning item; other items are no part of an answer."""
+    parts = [part for name in ("summary", "content") for part in item.get(name) or () if isinstance(part, dict)]
     if item.get("type") == "reasoning":
-        parts = [*(item.get("summary") or ()), *(item.get("content") or ())]
-        words = "".join(_texts(parts, "text"))
-        reply.reasoning = (reply.reasoning or "") + words if words else reply.reasoning
-    if item.get("type") != "message":
-        return
-    parts = [part for part in item.get("content") or () if isinstance(part, dict)]
-    texts = list(_texts([part for part in parts if part.get("type") == "output_text"], "text"))
-    reply.text = (reply.text or "") + "".join(texts) if texts else reply.text
-    refused = "".join(_texts([part for part in parts if part.get("type") == "refusal"], "refusal"))
-    reply.refusal = refused or reply.refusal
+        reply.reasoning = (reply.reasoning or "") + "".join(_texts(parts, "text")) or None
+    elif item.get("type") == "message":
+        _take_parts(parts, reply)
 
 
-def _texts(parts: Iterable[Any], name: str) -> Iterable[str]:
-    return (str(part.get(name) or "") for part in parts if isinstance(part, dict))
+def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> None:
+    texts = _texts(parts, "text", "output_text")
+    if texts:
+        reply.text = (reply.text or "") + "".join(texts)
+    reply.refusal = "".join(_texts(parts, "refusal", "refusal")) or reply.refusal
+
+
+def _texts(parts: Iterable[Mapping[str, Any]], name: str, kind: str | None = None) -> list[str]:
+    return [str(part.get(name) or "") for part in parts if kind is None or part.get("type") == kind]
 
 
 def _take_delta(brought: str, text: str, reply: Reply) -> str | None:

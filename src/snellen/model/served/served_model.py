@@ -18,12 +18,13 @@ from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, Prediction, Request, Timing
 from ..options import ModelOptions
+from ..providers.constraints import constraint_of, unwrapped, with_marks
 from ..providers.negotiation import REFUSED_BY, Quirks
 from ..providers.reasoning import merge_fields, reasoning_fields
 from ..providers.server_errors import status_error
 from .addresses import split_address, trim_address
 from .candidate_scorer import CandidateScorer
-from .dialect import Dialect, build_body, plain_body
+from .dialect import Dialect, build_body, mark_what_is_kept, plain_body
 from .events import read_events
 from .http_client import AiohttpClient, Body, HttpClient
 from .key_ring import KeyRing
@@ -65,8 +66,8 @@ class ServedModel:
         self.dialect = dialect
         self.remote_name = name
         self._options = options
-        if options.prompt_cache and hasattr(dialect, "marks_cache"):  # the others keep prefixes by themselves
-            dialect.marks_cache = True
+        self._constraint = constraint_of(options.constrain, dialect.constrain, dialect.provider)
+        mark_what_is_kept(dialect, wanted=options.prompt_cache)
         self.quirks = Quirks()
         """What this server wants otherwise; grows with its refusals."""
         self._reasoning = (
@@ -182,6 +183,7 @@ class ServedModel:
     def identity(self) -> Mapping[str, Any]:
         """Return what changes the answers: the name, where it is served, and the image policy."""
         shared = {"model": self.name, "base_url": self._base_url, "image_policy": self.image_policy}
+        shared |= {"constrain": self._options.constrain} if self._constraint else {}
         return shared | ({"reasoning": self._options.reasoning} if self._reasoning else {})
 
     async def close(self) -> None:
@@ -203,6 +205,8 @@ class ServedModel:
             scrub_reply(reply, self._hidden)
         if reply.text and request.params.stop and STOPS & self.quirks.drop:  # the server does not take them: we do it
             reply.text = cut_at_stop(reply.text, request.params.stop)
+        if reply.text and self._options.constrain == "options":
+            reply.text = unwrapped(reply.text)
         return _to_prediction(request, reply, timing, images, self.adjusted)
 
     @property
@@ -215,9 +219,7 @@ class ServedModel:
         request = self._with_reasoning(request)
         while True:
             known, key = len(self.quirks.learned), self._keys.key
-            streams = request.params.stream or self.quirks.stream
-            if streams and not request.params.stream:
-                request = replace(request, params=replace(request.params, stream=True))
+            request, streams = self._as_stream(request)
             body = build_body(self.dialect, self.remote_name, request, images, self.quirks)
             if self._pacer.must_wait:
                 await self._pacer.turn()
@@ -231,10 +233,18 @@ class ServedModel:
                     raise
             pay_for_resend()
 
+    def _as_stream(self, request: Request) -> tuple[Request, bool]:
+        """Return the request as a stream where the server only streams, and whether it is one."""
+        if self.quirks.stream and not request.params.stream:
+            request = replace(request, params=replace(request.params, stream=True))
+        return request, bool(request.params.stream)
+
     def _with_reasoning(self, request: Request) -> Request:
         """Return the request with the fields that say how much to reason, and with room for it in its limit."""
         if self.dialect.unknown:
             self._note_unknown(request)
+        if self._constraint is not None:
+            request = self._constrained(request, self._constraint)
         if self._reasoning is None:
             return request
         params = request.params
@@ -242,6 +252,14 @@ class ServedModel:
         limit = limit and limit + self._reasoning.room
         extra = merge_fields(params.extra_body or {}, self._reasoning.fields)
         return replace(request, params=replace(params, max_tokens=limit, extra_body=extra))
+
+    def _constrained(self, request: Request, fields: dict[str, Any]) -> Request:
+        """Return the request with what makes the server answer as it may."""
+        if self._options.constrain == "options" and not request.marks:
+            raise ModelError(FailureKind.CAPABILITY, "--constrain options: this question shows no options")
+        params = request.params
+        extra = merge_fields(params.extra_body or {}, with_marks(fields, request.marks))
+        return replace(request, params=replace(params, extra_body=extra))
 
     def _note_unknown(self, request: Request) -> None:
         """Say once of a parameter that the API has no name for that it is left out."""

@@ -1,0 +1,92 @@
+"""--constrain: each server is told in its own way, the answer is taken out, and it is another protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from snellen.core.errors import ModelError, UsageError
+from snellen.core.types import Request, TrialKey, Turn
+from snellen.model.cloud.bedrock import Bedrock
+from snellen.model.options import ModelOptions
+from snellen.model.providers.constraints import unwrapped
+from snellen.model.served.anthropic import Anthropic
+from snellen.model.served.gemini import Gemini
+from snellen.model.served.openai import OpenAI
+from snellen.model.served.openai_responses import Responses
+from snellen.model.served.post import HttpResponse
+from snellen.model.served.served_model import ServedModel
+
+ASKED = Request(TrialKey("t", "s"), (Turn("user", "Which?"),), marks=("A", "B"), shown=("a cat", "a dog"))
+REPLY = '{"choices":[{"index":0,"message":{"content":"{\\"answer\\":\\"B\\"}"},"finish_reason":"stop"}]}'
+
+
+class Http:
+    """Answers one constrained reply and keeps the body."""
+
+    body: Any = None
+
+    async def send(self, url, body, headers, timeout_s):
+        self.body = json.loads(b"".join(body))
+        return HttpResponse(200, {}, REPLY.encode())
+
+    async def close(self) -> None:
+        pass
+
+
+def model_of(dialect: Any, wish: str | None, http: Any = None) -> ServedModel:
+    return ServedModel(dialect, "m", ModelOptions(base_url="http://x/v1", constrain=wish), http)
+
+
+@pytest.mark.parametrize("dialect", [OpenAI(), Responses(), Anthropic(), Gemini()])
+def test_the_marks_of_each_question_are_sent(dialect: Any) -> None:
+    body = json.loads(b"".join(model_of(dialect, "options").write_body(ASKED, {})))
+    assert '"enum": ["A", "B"]' in json.dumps(body)
+    assert "MARKS" not in json.dumps(body)
+
+
+def test_the_answer_is_the_reply_and_the_run_is_another() -> None:
+    http = Http()
+    model = model_of(OpenAI(), "options", http)
+    assert asyncio.run(model.predict(ASKED, {})).text == "B"
+    assert http.body["response_format"]["type"] == "json_schema"
+    assert model.identity()["constrain"] == "options"
+    free = model_of(OpenAI(), None, http)
+    assert asyncio.run(free.predict(ASKED, {})).text == '{"answer":"B"}'
+    assert "constrain" not in free.identity() and "response_format" not in http.body
+
+
+def test_json_is_left_as_it_is() -> None:
+    http = Http()
+    assert asyncio.run(model_of(OpenAI(), "json", http).predict(ASKED, {})).text == '{"answer":"B"}'
+    assert http.body["response_format"] == {"type": "json_object"}
+
+
+@pytest.mark.parametrize(("dialect", "wish"), [(Bedrock(), "options"), (Anthropic(), "json"), (OpenAI(), "xml")])
+def test_what_a_server_cannot_be_told_is_refused(dialect: Any, wish: str) -> None:
+    with pytest.raises(UsageError, match="--constrain"):
+        model_of(dialect, wish)
+
+
+def test_a_question_without_options_is_a_failure_not_a_free_reply() -> None:
+    with pytest.raises(ModelError, match="shows no options"):
+        asyncio.run(model_of(OpenAI(), "options", Http()).predict(Request(ASKED.key, ASKED.messages), {}))
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [('{"answer":"B"}', "B"), ("B", "B"), ('{"answer":2}', '{"answer":2}'), ("[1]", "[1]"), ("{", "{")],
+)
+def test_only_an_answer_in_an_object_is_taken_out(text: str, answer: str) -> None:
+    assert unwrapped(text) == answer
+
+
+@pytest.mark.parametrize("flag", [{"constrain": "options"}, {"prompt_cache": True}])
+def test_a_model_of_this_machine_is_not_told(flag: dict[str, Any]) -> None:
+    import snellen
+
+    with pytest.raises(UsageError, match="is not a served model"):
+        snellen.run(snellen.RunSettings(tasks=("eyechart",), model="blind/first", **flag))
