@@ -17,10 +17,11 @@ from ..core.text import plural
 from ..report.boards.cost_cells import cost_lines
 from ..report.boards.headline import dimension_means
 from ..report.boards.published import comparison_table
+from ..report.boards.summary_lines import summary_table
 from ..report.console import WholeConsole
 from ..report.curves import plot_run
 from ..report.progress import Progressbar
-from ..report.terminal import dimension_table, group_tables, plain, results_table, summary_table
+from ..report.terminal import dimension_table, group_tables, plain, results_table
 from .options import print_json
 
 
@@ -95,8 +96,7 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
     if state.last_error and result.failed:
         yield f"last error: {state.last_error}"
     yield from cost_lines(result.results)
-    for name, problem in result.not_logged.items():
-        yield f"{name} was not told of this run ({problem}); the run itself is whole"
+    yield from _not_logged(result)
     for change in result.results["run"].get("adjusted", ()):
         yield f"sent otherwise than asked: {change}"
     if state.resumed and not state.done:
@@ -111,6 +111,11 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
             f"stopped by --until-ci {points:g} after {asked:,} of {planned:,} trials: "
             f"the interval [{low * 100:.1f}, {high * 100:.1f}] % is narrow enough"
         )
+
+
+def _not_logged(result: RunResult) -> Iterator[str]:
+    for name, problem in result.not_logged.items():
+        yield f"{name} was not told of this run ({problem}); the run itself is whole"
 
 
 def _print_tables(result: RunResult, console: WholeConsole) -> None:

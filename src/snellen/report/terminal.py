@@ -47,23 +47,6 @@ def results_table(name: str, result: Mapping[str, Any]) -> Table:
     return table
 
 
-def summary_table(results: Mapping[str, Any]) -> Table:
-    """Return one line a task: its headline with the interval, on how many trials it rests, and how many were lost."""
-    from .boards.headline import headline
-
-    table = Table(title="all tasks", title_justify="left", title_style="bold")
-    table.add_column("task", overflow="fold")
-    table.add_column("metric", overflow="fold")
-    for name in ("value", "95 % interval", "n", "lost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for task, result in results["tasks"].items():
-        metric, estimate = headline(result["metrics"])
-        lost = (estimate["unscored"] or 0) + (estimate["failed"] or 0)
-        cells = (written(metric or "", estimate), written_interval(metric or "", estimate), count_text(estimate["n"]))
-        table.add_row(plain(task), plain(metric or "–"), *cells, count_text(lost))
-    return table
-
-
 def is_side_metric(metric: str) -> bool:
     """Tell whether a metric stands beside another one: a rate, a strict twin, another weighting."""
     return metric.endswith(SIDE_METRICS) or MACRO in metric

@@ -12,7 +12,7 @@ from rich.table import Table
 from ...core.markup import Html, tag
 from ...core.text import NUMBER, quoted_line, safe_cell
 from ..console import WholeConsole
-from ..pages.document import document
+from ..pages.html_document import document
 from ..pages.tables import head, scrolled
 from ..terminal import plain
 

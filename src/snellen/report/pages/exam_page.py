@@ -12,7 +12,7 @@ from ...sight.advice import say
 from ..files import write_atomically
 from . import draw
 from . import exam_figures as figures
-from .document import document
+from .html_document import document
 from .tables import head, numbers, row, scrolled
 
 LINES = 8

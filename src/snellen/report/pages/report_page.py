@@ -30,8 +30,8 @@ from ..notes.mark_parts import notes_table
 from ..notes.second_headline import second_headline
 from ..written import percent_metric, written, written_interval
 from . import draw
-from .document import document
 from .gallery import Budget, gallery, pick_mask, read_trial
+from .html_document import document
 from .overview import Results, TaskOverview, overview_of, read_results
 from .parts import (
     data_table,

@@ -17,8 +17,8 @@ from ..boards.headline import headline
 from ..boards.sheet import sheet_table
 from ..files import write_atomically
 from ..pages import draw
-from ..pages.document import document
 from ..pages.gallery import Budget, Shown, read_trial, request_picture
+from ..pages.html_document import document
 from ..pages.overview import read_results
 from ..pages.parts import facts, reply_text
 from ..pages.tables import DRAWN, head, numbers, row, scrolled

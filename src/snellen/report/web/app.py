@@ -29,8 +29,8 @@ from ..boards.ranking import Board, Entry, board_sheets, make_board
 from ..boards.sheet import Sheet, render
 from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
 from ..notes.ledger import exported_notes
-from ..pages.document import static
 from ..pages.gallery import Shown, read_trial
+from ..pages.html_document import static
 from ..pages.vega import to_csv
 from ..together.matrix import Comparer, matrix_page
 from ..together.same_sample import sample_page
