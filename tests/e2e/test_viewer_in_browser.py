@@ -561,6 +561,9 @@ def test_120_payloads_in_every_field_fire_nothing(browser: Any, hostile: Path) -
             "/leaderboard",
             f"/compare?run={one}&run={two}",
             f"/run/{one}/again?profile=reform",
+            f"/run/{one}/trials?view=gallery",
+            f"/run/{one}/trials?by=group",
+            f"/matrix?run={one}&run={two}",
         ]
         pages += [f"/run/{one}/trials?page={number}" for number in range(2, 6)]
         trials: list[str] = []
@@ -570,6 +573,7 @@ def test_120_payloads_in_every_field_fire_nothing(browser: Any, hostile: Path) -
             trials += [str(link.get_attribute("href")) for link in page.locator("tbody th a.mono").all()]
         chosen = list(dict.fromkeys(trials))[:: 4 if len(trials) > 240 else 2]
         assert len(chosen) >= 60
+        assert any(path.startswith("/sample?") for path in chosen), "also one sample across runs"
         for path in chosen:
             assert page.goto(viewer.base + path).status == 200
         for folder in ("one", "two"):

@@ -17,11 +17,12 @@ from ..core.text import plural
 from ..report.boards.cost_cells import cost_lines
 from ..report.boards.headline import dimension_means
 from ..report.boards.published import comparison_table
+from ..report.boards.summary_lines import summary_table
 from ..report.console import WholeConsole
 from ..report.curves import plot_run
 from ..report.progress import Progressbar
 from ..report.protocol_words import protocol_lines, suite_lines
-from ..report.terminal import dimension_table, group_tables, plain, results_table, summary_table
+from ..report.terminal import dimension_table, group_tables, plain, results_table
 from .options import print_json
 
 
@@ -105,8 +106,7 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
     if state.last_error and result.failed:
         yield f"last error: {state.last_error}"
     yield from cost_lines(result.results)
-    for name, problem in result.not_logged.items():
-        yield f"{name} was not told of this run ({problem}); the run itself is whole"
+    yield from _not_logged(result)
     yield from _who_answered(result)
     for change in result.results["run"].get("adjusted", ()):
         yield f"sent otherwise than asked: {change}"
@@ -129,6 +129,11 @@ def _who_answered(result: RunResult) -> Iterator[str]:
     if result.state.replicas():
         yield result.state.replicas()
         yield from result.results["run"]["replicas"][-1]["notes"]
+
+
+def _not_logged(result: RunResult) -> Iterator[str]:
+    for name, problem in result.not_logged.items():
+        yield f"{name} was not told of this run ({problem}); the run itself is whole"
 
 
 def _print_tables(result: RunResult, console: WholeConsole) -> None:

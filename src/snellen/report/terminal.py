@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ..core.text import show_text
-from .boards.headline import headline
 from .side_metrics import MACRO, SIDE_METRICS, is_side_metric
 from .written import written, written_interval
 
@@ -44,22 +43,6 @@ def results_table(name: str, result: Mapping[str, Any]) -> Table:
         table.add_row(*estimate_cells(metric, metrics[metric], counts))
     for metric in side:
         table.add_row(*estimate_cells(metric, metrics[metric], counts), style="dim")
-    return table
-
-
-def summary_table(results: Mapping[str, Any]) -> Table:
-    """Return one line a task: its headline with the interval, on how many trials it rests, and how many were lost."""
-
-    table = Table(title="all tasks", title_justify="left", title_style="bold")
-    table.add_column("task", overflow="fold")
-    table.add_column("metric", overflow="fold")
-    for name in ("value", "95 % interval", "n", "lost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for task, result in results["tasks"].items():
-        metric, estimate = headline(result["metrics"], result.get("headline"))
-        lost = (estimate["unscored"] or 0) + (estimate["failed"] or 0)
-        cells = (written(metric or "", estimate), written_interval(metric or "", estimate), count_text(estimate["n"]))
-        table.add_row(plain(task), plain(metric or "–"), *cells, count_text(lost))
     return table
 
 

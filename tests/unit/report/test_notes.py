@@ -181,4 +181,8 @@ class TestInTheViewer:
         page = self.read(app, f"/run/{run}/trial?task=shapes&sample=shape-00003")
         assert "The notes of this run cannot be read" in page and "What it answered" in page
         for path in (f"/run/{run}", f"/run/{run}/trials"):
-            assert "line 1 is not a note" in self.read(app, path)
+            page = self.read(app, path)
+            assert "line 1 is not a note" in page
+            assert "All metrics" in page or "20 of 20 trials" in page, "numbers do not hang on notes"
+        assert self.mark(app, run, flag="1") == 400
+        assert (folder / FILE).read_text() == "nonsense\n", "nothing is written over what cannot be read"

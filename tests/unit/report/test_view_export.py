@@ -119,10 +119,9 @@ def test_plots_have_their_data_beside_them(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert", reason="the extra `plots` is not installed")
     make_run(tmp_path / "run", count=20)
     files = look.plots(tmp_path / "run", tmp_path / "plots")
-    endings = ("csv", "png", "svg", "vl.json")
-    figures = {file.name.split(".")[0] for file in files}
-    assert {"shapes-latency", "shapes-confusion"} <= figures
-    assert sorted(file.name for file in files) == sorted(f"{name}.{ending}" for name in figures for ending in endings)
+    figures, endings = ("confusion", "latency", "positions"), ("csv", "png", "svg", "vl.json")
+    wanted = [f"shapes-{figure}.{ending}" for figure in figures for ending in endings]
+    assert sorted(file.name for file in files) == wanted
     assert all(file.stat().st_size > 100 for file in files)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -59,19 +61,27 @@ def report(
         return
     if len(runs) > 1:
         raise click.UsageError("several runs are compared: add --compare, or name one run")
-    (run,) = runs
-    files = []
-    if form is not None:
-        files += outputs.export(run, form, output or run / "export")
-    if with_plots:
-        files += outputs.plots(run, output or run / "plots")
-    paper = output or run / "paper"
-    files += outputs.tables([run], table_form, paper) if table_form else []
-    files += outputs.figures(run, paper) if with_figures else []
-    files += [outputs.notes_file(run, paper)] if with_notes else []
+    files = list(_files(runs[0], output, table_form, others))
     if not files:
-        files = [outputs.report(run, picture_bytes=int(picture_mb * 1e6), baseline=baseline)]
+        files = [outputs.report(runs[0], picture_bytes=int(picture_mb * 1e6), baseline=baseline)]
     print_either({"files": files}, "\n".join(map(str, files)), as_json)
+
+
+def _files(run: Path, output: Path | None, table_form: str | None, wanted: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield the files that were asked for instead of the report."""
+    from ...api.look import outputs
+
+    paper = output or run / "paper"
+    if wanted["--export"]:
+        yield from outputs.export(run, wanted["--export"], output or run / "export")
+    if wanted["--plots"]:
+        yield from outputs.plots(run, output or run / "plots")
+    if table_form:
+        yield from outputs.tables([run], table_form, paper)
+    if wanted["--figures"]:
+        yield from outputs.figures(run, paper)
+    if wanted["--notes"]:
+        yield outputs.notes_file(run, paper)
 
 
 def _refuse_useless(compared: bool, baseline: Path | None, others: dict[str, object]) -> None:

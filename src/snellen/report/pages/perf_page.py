@@ -67,10 +67,8 @@ def _level(level: Mapping[str, Any], drawn: Mapping[str, str]) -> Iterator[Html]
 def _figure(summary: Mapping[str, Any], words: str) -> Iterator[Html]:
     """Yield the percentiles of everything that is measured in seconds, as lines."""
     times = {name: figures for name, figures in summary["metrics"].items() if summary["units"].get(name) == "s"}
-    series = []
-    for name, figures in list(times.items())[:MOST_SERIES]:
-        points = [Point(PERCENTILES[stat], figures[stat]) for stat in PERCENTILES if figures.get(stat) is not None]
-        series += [Series(name, points)] if len(points) > 1 else []
+    series = [Series(name, _percentiles(figures)) for name, figures in list(times.items())[:MOST_SERIES]]
+    series = [one for one in series if len(one.points) > 1]
     top = max((point.y for one in series for point in one.points), default=0.0)
     if top <= 0:
         return
@@ -81,6 +79,10 @@ def _figure(summary: Mapping[str, Any], words: str) -> Iterator[Html]:
     more = f" {left} more are in the table." if left > 0 else ""
     caption = tag("figcaption", f"Seconds at the median, 90th, 99th and 99.9th percentile.{more}")
     yield tag("figure", tag("h3", "How long requests take"), key, drawing, caption, class_="card")
+
+
+def _percentiles(figures: Mapping[str, Any]) -> list[Point]:
+    return [Point(place, figures[stat]) for stat, place in PERCENTILES.items() if figures.get(stat) is not None]
 
 
 def _picture(name: str, svg: str) -> Html:

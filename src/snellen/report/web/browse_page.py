@@ -12,7 +12,7 @@ from ..trials.group_chart import group_chart
 from ..trials.look_bar import look_bar
 from .filters import filter_form, outcome_buttons
 from .shelf import OpenRun
-from .shell import address, link, pager, progress_bar, shell
+from .shell import address, link, notes_notice, pager, progress_bar, shell
 from .trial_table import trial_table
 from .walk import Walk, walk_through
 
@@ -32,6 +32,7 @@ def browse_page(run: OpenRun, walk: Walk, wanted: str = "1") -> Html:
     parts = [
         tag("h1", f"Trials of {walk.task}"),
         progress_bar(run),
+        notes_notice(run),
         outcome_buttons(run, walk, counts),
         filter_form(run, columns, walk, counts),
         look_bar(run, walk),

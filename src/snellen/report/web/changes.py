@@ -16,7 +16,7 @@ from ...core.registry import Registry
 from ...core.types import TrialKey
 from ...scoring.readings import Reading
 from ..finish import finish_run
-from ..notes.ledger import TRIAL_KINDS, Note, add_notes, notes_on, run_note, trial_note
+from ..notes.ledger import TRIAL_KINDS, Note, add_notes, notes_on, read_notes, run_note, trial_note
 from ..runlist.trash import take_back, throw_away
 from .again_page import known_profile
 from .liveness import is_written_now
@@ -90,7 +90,7 @@ class Changes:
         with run.held():
             query = "SELECT 1 FROM predictions WHERE task = ? AND sample = ? AND variant = ? AND repeat = ?"
             _known(next(run.reader.rows(query, (key.task, key.sample, key.variant, key.repeat)), None))
-        before = {note.kind: note for note in notes_on(run.notes(), key)}
+        before = {note.kind: note for note in notes_on(read_notes(run.folder), key)}  # refused where it cannot be read
         add_notes(run.folder, list(_changed(before, key, told)))
 
     def _run(self, key: str) -> OpenRun:

@@ -20,7 +20,7 @@ from ..trials.asked import asked_parts
 from .again_page import profile_choice
 from .filters import counted_button
 from .shelf import OpenRun
-from .shell import address, link, progress_bar, shell, trial_address
+from .shell import address, link, notes_notice, progress_bar, shell, trial_address
 from .walk import walk_of, walk_through
 
 LARGE = 20_000
@@ -35,6 +35,7 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
         tag("h1", header.model),
         tag("ul", *(tag("li", chip, class_="chip") for chip in chips), class_="chips"),
         progress_bar(run),
+        notes_notice(run),
     ]
     name = run.task(task).name
     if len(header.tasks) > 1:

@@ -105,8 +105,19 @@ class OpenRun:
         return self._brief[1]
 
     def notes(self) -> list[Note]:
-        """Return what people said of the run and its trials."""
-        return read_notes(self.folder)
+        """Return what people said of the run and its trials; nothing where that cannot be read: see `notes_problem`."""
+        return self._notes()[0]
+
+    @property
+    def notes_problem(self) -> str:
+        """Return why the notes of the run cannot be read; empty where they can. Its numbers do not hang on them."""
+        return self._notes()[1]
+
+    def _notes(self) -> tuple[list[Note], str]:
+        try:
+            return read_notes(self.folder), ""
+        except SnellenError as error:
+            return [], str(error)
 
     def progress(self) -> Progress:
         """Count what is stored: cheap, so it is never older than the page that shows it."""

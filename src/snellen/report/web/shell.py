@@ -81,3 +81,9 @@ def progress_bar(run: OpenRun) -> Html | None:
     stopped = tag("span", "■ stopped", class_="tag failed")
     told = tag("span", f" {words}; last written {last_written(run.folder)}", class_="small")
     return tag("div", stopped, told, bar, role="status", class_="progress stopped")
+
+
+def notes_notice(run: OpenRun) -> Html | None:
+    """Say that the notes of a run cannot be read, where that is so."""
+    problem = run.notes_problem
+    return tag("p", f"The notes of this run cannot be read: {problem}", class_="notice") if problem else None

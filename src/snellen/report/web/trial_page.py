@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ...core.errors import SnellenError
 from ...core.markup import Child, Html, shorten, tag
 from ...core.types import Score, TrialKey
 from ...scoring.table import TrialColumns
@@ -24,7 +23,7 @@ from ..trials.token_bars import likelihood_bars, token_colours
 from ..trials.video_line import videos_of
 from .reading_words import explain_score
 from .shelf import OpenRun
-from .shell import address, link, pager, shell, trial_address
+from .shell import address, link, notes_notice, pager, shell, trial_address
 from .walk import Walk, Walked, walk_through
 
 REPLY_SHOWN = 30_000
@@ -65,13 +64,9 @@ def trial_page(run: OpenRun, shown: Shown, walk: Walk, *, may_write: bool = Fals
 
 def _marks(run: OpenRun, walk: Walk, key: TrialKey, *, may_write: bool) -> Iterator[Child]:
     """Yield what was said of the trial and, where the viewer may write, the form to say more."""
-    try:
-        notes = run.notes()
-    except SnellenError as error:
-        yield tag("p", f"The notes of this run cannot be read: {error}", class_="notice")
-        return
-    yield marks_shown(key, notes)
-    if may_write:
+    notes, notice = run.notes(), notes_notice(run)
+    yield from (notice, marks_shown(key, notes))
+    if may_write and notice is None:
         form = marks_form(f"/run/{run.key}/marks", walk.trial(run, key), key, notes)
         yield tag("details", tag("summary", "Mark this trial"), form)
 
