@@ -42,7 +42,7 @@ class LogArchive:
             if member.compress_type == ZSTANDARD:
                 return self._unpack(member)
             with self._archive.open(member) as stream:
-                return self._bounded(stream.read(MEMBER_LIMIT + 1), name)
+                return self._bounded(stream.read(MEMBER_LIMIT + 1), member)
         except (*BAD_ZIP, EOFError, struct.error) as error:
             raise DataError(f"{self._path}: member {name} cannot be read: {error}") from None
 
@@ -58,13 +58,16 @@ class LogArchive:
         try:
             # A member may hold several frames, one after the other.
             with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as stream:
-                return self._bounded(stream.read(MEMBER_LIMIT + 1), member.filename)
+                # The reader sets aside as much as it is asked for, so it is asked for what the member says it has.
+                size = min(member.file_size, MEMBER_LIMIT) + 1
+                return self._bounded(stream.read(size), member)
         except zstandard.ZstdError as error:
             raise DataError(f"{self._path}: member {member.filename} cannot be unpacked: {error}") from None
 
-    def _bounded(self, data: bytes, name: str) -> bytes:
-        if len(data) > MEMBER_LIMIT:
-            raise DataError(f"{self._path}: member {name} unpacks to more than {MEMBER_LIMIT >> 20} MB")
+    def _bounded(self, data: bytes, member: zipfile.ZipInfo) -> bytes:
+        if len(data) > min(member.file_size, MEMBER_LIMIT):
+            limit = f"{MEMBER_LIMIT >> 20} MB" if member.file_size > MEMBER_LIMIT else "it says"
+            raise DataError(f"{self._path}: member {member.filename} unpacks to more than {limit}")
         return data
 
     def close(self) -> None:
