@@ -89,6 +89,7 @@ def bench_overhead() -> bool:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
     import datasets
     import trl
+    from transformers import PrinterCallback
 
     from snellen.train import tuned_weights as weights
     from snellen.train.recipe import DataSource, Recipe, Training
@@ -129,6 +130,7 @@ def bench_overhead() -> bool:
                     processing_class=processor,
                     peft_config=make_adapter(recipe.lora),
                 )
+                trainer.remove_callback(PrinterCallback)  # lines on a terminal are no part of a loop
             else:
                 (folder / "out").mkdir(exist_ok=True)
                 data = open_dataset(PreparedChains(folder / "data"), "sft")
