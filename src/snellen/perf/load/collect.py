@@ -122,8 +122,6 @@ class Collector:
     def record(self, name: str, scheduled: float, **extra: Any) -> RequestRecord:
         """Return what happened, with the moments that are known; a failure keeps them too."""
         usage, failure = self.reply.usage or Usage(), self.error
-        counts = msgspec.structs.asdict(usage)
-        counts.pop("written_tokens")  # of a bill, not of a timeline
         return RequestRecord(
             id=name,
             sent=self.sent or scheduled,
@@ -133,7 +131,7 @@ class Collector:
             first_reasoning=self._first.get("reasoning"),
             first_content=self._first.get("content"),
             chunks=tuple(self._text_times),
-            **counts,
+            **msgspec.structs.asdict(usage),
             counted_by="chunks" if usage.output_tokens is None else "server",
             failure=None if failure is None else str(failure.detail.get("outcome", failure.kind.value)),
             status=self.status if self.status != 200 else None,
