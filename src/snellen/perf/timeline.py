@@ -36,6 +36,7 @@ class RequestRecord(Struct, frozen=True, omit_defaults=True):
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
     visual_tokens: int | None = None
+    written_tokens: int | None = None
     counted_by: str = "server"
     """Who counted the output tokens: `server`, `chunks` (one per event, no usage came) or `words`."""
     failure: str | None = None
