@@ -142,11 +142,12 @@ class OptionTexts:
             Mention(self.index_of(match.group()), match.start(), match.end())
             for match in self.pattern.finditer(low, start)
         ]
-        if found or not (self.formulas or "\\" in low):
+        if not self.formulas and (found or "\\" not in low):
             return found
-        # Formulas are written in many ways; in LaTeX they are compared sign by sign.
+        # Formulas are written in many ways, often two in one reply; in LaTeX they are compared sign by sign.
         tail = max(start, len(low) - _FORMULAS)
-        return [Mention(*place) for place in find_folded(low, tail, self.by_key)]
+        folded = [Mention(*place) for place in find_folded(low, tail, self.by_key)]
+        return folded if len(folded) >= len(found) else found
 
     def at(self, low: str, position: int) -> Mention | None:
         """Return the option text standing at `position`, an article skipped."""

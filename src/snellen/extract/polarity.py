@@ -40,12 +40,12 @@ DENIED_AFTER = LazyPattern(
     rf"|(?:<polarity.denied_verb>)n't(?! (?:<polarity.bad>){END})|can't|❌|✗|✘|×|🚫)"
     r"|[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;:\n–—-]|\Z))|\?\s?也?不"
     rf"|(?<!\.\s){_SAYS}(?:(?<=\s)(?:not(?! (?:been )?(?:<polarity.bad>){END})|<polarity.never>){END})(?<!, not)"
-    r"|(?:选项|項|项|は|이|은|는|是)?(?:都|均|全|也|明显|显然|肯定)*+是?(?:<polarity.bad_glued>)|\s?(?:<polarity.bad_spaced>))"
+    r"|(?:选项|項|项|は|が|이|가|은|는|是)?\s?(?:都|均|全|也|明显|显然|肯定)*+是?(?:<polarity.bad_glued>)|\s?(?:<polarity.bad_spaced>))"
 )
 AFFIRMED_AFTER = LazyPattern(
     rf"{_CLOSING}{_ASIDE}[,:–—-]?\s*{_SAYS}(?:(?:<polarity.good>|not (?:been )?(?:<polarity.bad>)){END}"
     r"|✓|✔|✅|☑|(?<=[:–—-] )yes|(?<=\bit )is(?=\s*(?:[.!,;\n]|\Z))"
-    r"|(?:选项|項|项|は|が|이|은|는|是|를|을|才是|才)?(?:的)?(?:<polarity.good_glued>))"
+    r"|(?:选项|項|项|は|が|이|가|은|는|是|를|을|才是|才)?\s?(?:的)?(?:<polarity.good_glued>))"
 )
 REFUTED = LazyPattern(
     rf"[)\]}}\"'*_`$\\ ]*[:,–—-]?\s?(?:(?:is|are|was|would be|can be|seems|looks)\s)?"

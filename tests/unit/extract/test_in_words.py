@@ -51,6 +51,8 @@ def test_doubt_and_denial_choose_none(reply: str, options: list[str]) -> None:
         ("In Brazil it was 8, in Chile 12, in Peru 31. The maximum occurred in Peru.", "C"),
         ("I'd eliminate A (Portuguese), B (no Inca capital) and D. C it is.", "C"),
         ("I favour the Andes (C) over the coast (D).", "C"),
+        ("A는 바다가 있어야 하므로 틀립니다. 산이 높으므로 C가 정답입니다.", "C"),
+        ("It's tempting to say Brazil (A), but the Andes run further west: Peru.", "C"),
         ("Antwort C ist richtig. Antwort B scheidet aus, weil sie am Meer liegt.", "C"),
         ("Weder A noch B noch D passen zum Bild, übrig bleibt C.", "C"),
         ("我一开始认为是D,但仔细看应该选C。", "C"),
@@ -70,6 +72,15 @@ def test_the_sign_of_a_number_is_read_however_it_is_written() -> None:
     options = ["x = 2", "x = -2", "x = 3"]
     assert extract_choice("The parabola touches the axis there.\n\n**Answer:** x = −2", options).letter == "B"
     assert extract_choice("The formula is $\\mathrm{C_2H_6}$.", ["CH₄", "C₂H₆", "C₃H₈"]).letter == "B"
+    derived = "The derivative of \\(x^2 + 1\\) is found term by term.\n\nThus, \\(f'(x) = 2x\\)."
+    assert extract_choice(derived, ["\\(x^2+1\\)", "\\(2x\\)", "\\(2x+1\\)"]).letter == "B"
+
+
+def test_options_that_differ_by_case_are_told_apart() -> None:
+    genotypes = ["AA", "Aa", "aa"]
+    assert extract_choice("A plant that breeds true is homozygous dominant, i.e. AA.", genotypes).letter == "A"
+    assert extract_choice("Both parents are carriers, so each of them has Aa.", genotypes).letter == "B"
+    assert extract_choice("The cross gives AA, Aa and aa.", genotypes).letter is None
 
 
 def test_an_own_text_that_ends_in_a_denial_denies_nothing() -> None:

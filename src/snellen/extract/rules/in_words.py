@@ -19,6 +19,7 @@ _NAME = re.compile(r"(?:[A-Z][\w'’.-]+ )(?:(?:[A-Z][\w'’.-]*|van|von|de|da|d
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
 _STOP = re.compile(r"[.!?](?=\s)|\n|。")
 _TURNS = LazyPattern(rf"{START}(?:<options.takes_back>){END}|n't|\?")
+_MOST, _SHORTEST = 40, 2
 _LAST = 400
 """A last sentence longer than this is not compared: a bound on time."""
 
@@ -29,8 +30,22 @@ def in_words(options: OptionSet, reply: Reply) -> Extraction | None:
         return None
     if UNDECIDED.search(reply.low):
         return None
-    chosen = _by_name(options, reply) or _by_words(options, reply)
+    chosen = _by_case(options, reply) or _by_name(options, reply) or _by_words(options, reply)
     return options.pick(reply, chosen, "in_words") if chosen else _by_right_side(options, reply)
+
+
+def _by_case(options: OptionSet, reply: Reply) -> Mention | None:
+    """Return the only option that is written out, where options differ by case alone (`AA`, `Aa`, `aa`)."""
+    texts = options.texts.written
+    alike = len({text.lower() for text in texts}) < len(texts) == len(set(texts))
+    if not alike or min(map(len, texts)) < _SHORTEST:
+        return None
+    places = {text: index for index, text in enumerate(texts)}
+    longest = "|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True))
+    found = list(re.finditer(rf"(?<!\w)(?:{longest})(?!\w)", reply.body))[-_MOST:]
+    mentions = [Mention(places[match.group()], match.start(), match.end()) for match in found]
+    judge(reply.low, mentions)
+    return agreed([mention for mention in mentions if mention.stands and not mention.asked])
 
 
 def _by_name(options: OptionSet, reply: Reply) -> Mention | None:
@@ -43,7 +58,7 @@ def _by_name(options: OptionSet, reply: Reply) -> Mention | None:
             for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", reply.body)
         ),
         key=lambda mention: mention.start,
-    )[-40:]
+    )[-_MOST:]
     judge(reply.low, mentions)
     return agreed([mention for mention in mentions if mention.stands and not mention.asked])
 
